@@ -1,0 +1,67 @@
+"""The event vocabulary: immutable, numbered facts about an execution.
+
+State is the fold of these events (``ExecutionState``); documents, answers and screens are
+projections of it. ``seq`` runs 1..n without a gap. ``node.delta`` is streamed but never stored and
+carries ``seq`` 0.
+
+``data`` by type (``?`` marks optional keys; outputs are ``{handle: {"type", "value"}}``):
+
+=====================  ============================================================================
+execution.created      goal, title, plan_id?, plan_hash?, graph?, inputs?, options?, parent?
+execution.started      linked?: [id], not_reached?: [id], waves: total number of waves
+execution.paused       reason
+execution.resumed
+execution.completed    handled_failures?: [path]
+execution.failed       error: {code, message, hint?}, failures: [path]
+execution.cancelled    cause
+wave.started           wave, nodes: [id]
+wave.completed         wave
+node.started           wave, via?: edge id (the winner of ``join: any``)
+node.completed         outputs, duration_s
+node.failed            error: {code, message, hint?}, handled: bool, outputs?, duration_s
+node.retrying          error, delay_s, next_attempt
+node.skipped           reason, handle?
+node.blocked           cause: {node, error}
+node.waiting           request_id, request
+node.answered          request_id, answer
+node.cancelled         cause
+node.log               message, level
+node.event             event_type, data
+usage                  provider, model, input_tokens, output_tokens, cost_usd?, estimated?
+node.delta             kind ("text" | "reasoning"), text, offset (characters)
+=====================  ============================================================================
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+TERMINAL: Final = frozenset({"execution.completed", "execution.failed", "execution.cancelled"})
+TRANSIENT: Final = frozenset({"node.delta"})
+
+
+class Event(NamedTuple):
+    """One fact. ``at`` is UTC in ISO 8601 with microseconds; ``path`` names a node, nested or not."""
+
+    execution_id: str
+    seq: int
+    at: str
+    type: str
+    path: str | None
+    attempt: int | None
+    data: dict[str, Any]
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the event as JSON, without the keys that do not apply."""
+        shown: dict[str, Any] = {
+            "execution_id": self.execution_id,
+            "seq": self.seq,
+            "at": self.at,
+            "type": self.type,
+        }
+        if self.path is not None:
+            shown["path"] = self.path
+        if self.attempt is not None:
+            shown["attempt"] = self.attempt
+        shown["data"] = self.data
+        return shown

@@ -1,0 +1,1 @@
+"""Graphs: reading, checking and measuring them. Pure: no clock, no I/O, no node types by name."""

@@ -1,0 +1,56 @@
+"""What the checker finds: one record for each fault, warning or fix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Severity = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding about a graph.
+
+    Attributes:
+        code: Stable kebab-case code, e.g. ``flow-cycle``.
+        severity: ``error`` stops a graph from running; ``warning`` and ``info`` do not.
+        message: What is wrong and where, one sentence.
+        pointer: JSON pointer (RFC 6901) into the graph document, e.g. ``/edges/3/target``.
+        node: Id of the node concerned, if one.
+        edge: Id of the edge concerned, if one.
+        path: For cycles, the node ids around it; the first is repeated at the end.
+        hint: The way out.
+        fix: What planwave changed by itself, where the meaning was certain.
+    """
+
+    code: str
+    severity: Severity
+    message: str
+    pointer: str = ""
+    node: str | None = None
+    edge: str | None = None
+    path: tuple[str, ...] | None = None
+    hint: str | None = None
+    fix: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the finding as JSON, without the fields that do not apply."""
+        shown: dict[str, Any] = {
+            "code": self.code,
+            "severity": self.severity,
+            "message": self.message,
+            "pointer": self.pointer,
+        }
+        for name in ("node", "edge", "hint", "fix"):
+            if (value := getattr(self, name)) is not None:
+                shown[name] = value
+        if self.path is not None:
+            shown["path"] = list(self.path)
+        return shown
+
+
+def errors_in(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Give the findings that stop a graph from running."""
+    return [d for d in diagnostics if d.severity == "error"]

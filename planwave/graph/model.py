@@ -1,0 +1,162 @@
+"""The graph as planwave holds it: immutable nodes, edges and ports.
+
+On the wire these are camelCase (``sourceHandle``), here snake_case; ``read.py`` reads the wire form
+and :meth:`Graph.to_document` writes it back without losing anything it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+Json = Any
+"""Anything JSON can hold; the one place where ``Any`` enters the graph."""
+
+Channel = Literal["flow", "link"]
+FLOW: Channel = "flow"
+LINK: Channel = "link"
+DEFAULT_SOURCE_HANDLE = "output"
+DEFAULT_TARGET_HANDLE = "input"
+ERROR_HANDLE = "error"
+"""The one reserved handle: ``onError: continue`` sends the error from it."""
+
+ID_PATTERN = r"[A-Za-z0-9_.-]{1,64}"
+
+OnError = Literal["fail", "continue", "default"]
+Join = Literal["all", "any"]
+Effect = Literal["none", "read", "write", "once"]
+
+
+class Retry(NamedTuple):
+    """How often the driver starts a node again after a retryable failure."""
+
+    attempts: int = 1
+    backoff_s: float = 0.0
+
+
+class Policy(NamedTuple):
+    """What the driver does with any node, whatever its type."""
+
+    join: Join = "all"
+    retry: Retry = Retry()
+    timeout_s: float | None = None
+    on_error: OnError = "fail"
+    default: Mapping[str, Json] | None = None
+    """``{"handle", "value"}`` for ``on_error: default``."""
+    effect: Effect | None = None
+    """Overrides the type's own side-effect class where set."""
+
+
+DEFAULT_POLICY = Policy()
+
+
+class Node(NamedTuple):
+    """One step. ``data`` belongs to its type; ``ui`` is kept for editors and never read."""
+
+    id: str
+    type: str
+    name: str
+    description: str = ""
+    data: Mapping[str, Json] = {}
+    policy: Policy = DEFAULT_POLICY
+    ui: Mapping[str, Json] | None = None
+    policy_document: Mapping[str, Json] | None = None
+    """The policy exactly as it was written, so that writing it back changes nothing."""
+
+
+class Edge(NamedTuple):
+    """One wire. ``data`` is kept whole; ``channel`` is ``data["channel"]``."""
+
+    id: str
+    source: str
+    source_handle: str
+    target: str
+    target_handle: str
+    channel: Channel
+    data: Mapping[str, Json]
+    type: str | None = None
+
+
+class Port(NamedTuple):
+    """A named socket of a node type.
+
+    ``name`` is fixed (``input``), a numbered pattern (``condition-{i}``) or open (``{name}``: every
+    handle name fits). ``type`` is an opaque socket type; the catalogue knows which fit together.
+    """
+
+    name: str
+    type: str = "any"
+    label: str = ""
+    channel: Channel = FLOW
+    multiple: bool = False
+    required: bool = False
+    side: str = ""
+    color: str = ""
+    shape: str = ""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes and edges in the order they were written; that order decides ties everywhere."""
+
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    by_id: Mapping[str, Node] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_id", {node.id: node for node in self.nodes})
+
+    def to_document(self) -> dict[str, Json]:
+        """Give the wire form, ``{"nodes": [...], "edges": [...]}``."""
+        return {
+            "nodes": [node_document(node) for node in self.nodes],
+            "edges": [edge_document(edge) for edge in self.edges],
+        }
+
+
+def node_document(node: Node) -> dict[str, Json]:
+    """Give one node in wire form."""
+    document: dict[str, Json] = {"id": node.id, "type": node.type, "name": node.name}
+    if node.description:
+        document["description"] = node.description
+    document["data"] = dict(node.data)
+    if node.policy_document is not None:
+        document["policy"] = dict(node.policy_document)
+    if node.ui is not None:
+        document["ui"] = dict(node.ui)
+    return document
+
+
+def edge_document(edge: Edge) -> dict[str, Json]:
+    """Give one edge in wire form."""
+    document: dict[str, Json] = {
+        "id": edge.id,
+        "source": edge.source,
+        "sourceHandle": edge.source_handle,
+        "target": edge.target,
+        "targetHandle": edge.target_handle,
+    }
+    if edge.type is not None:
+        document["type"] = edge.type
+    document["data"] = dict(edge.data)
+    return document
+
+
+def make_edge(
+    source: str,
+    target: str,
+    *,
+    channel: Channel = FLOW,
+    source_handle: str = DEFAULT_SOURCE_HANDLE,
+    target_handle: str = DEFAULT_TARGET_HANDLE,
+    edge_id: str | None = None,
+) -> Edge:
+    """Make an edge in code; the id defaults to one made from its two ends."""
+    name = edge_id or f"{source}.{source_handle}-{target}.{target_handle}"
+    return Edge(name, source, source_handle, target, target_handle, channel, {"channel": channel})
+
+
+def handles_of(ports: Iterable[Port]) -> tuple[str, ...]:
+    """Give the names of ports, for messages."""
+    return tuple(port.name for port in ports)

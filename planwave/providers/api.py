@@ -1,0 +1,176 @@
+"""What the rest of planwave says to a language model, and what it hears back.
+
+Provider-neutral: nothing here knows an SDK. :class:`Models` is the port nodes and the planner use;
+``providers/client.py`` satisfies it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol
+
+from planwave.graph.plan import canonical_json
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One call. ``schema`` asks for a JSON reply of that shape (JSON Schema, object at the root)."""
+
+    provider: str
+    model: str
+    prompt: str
+    system: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    reasoning_effort: str | None = None
+    schema: Mapping[str, Any] | None = None
+    schema_name: str = "reply"
+
+    def hash(self) -> str:
+        """Give the identity of the call: sha256 over every field in canonical JSON."""
+        return hashlib.sha256(canonical_json(asdict(self)).encode("utf-8")).hexdigest()
+
+
+class Delta(NamedTuple):
+    """A piece of a reply as it arrives."""
+
+    text: str
+    kind: Literal["text", "reasoning"] = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call; ``cost_usd`` is None where the price is unknown."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """A finished reply. ``finish_reason`` is ``stop`` or ``length``; all else is an error."""
+
+    text: str
+    provider: str
+    model: str
+    finish_reason: str
+    usage: Usage = field(default_factory=Usage)
+    attempts: int = 1
+    duration_s: float = 0.0
+    recorded: bool = False
+    """True where the reply was served from the recorder and nothing was paid again."""
+
+
+class CallScope:
+    """Where a call belongs: one attempt of one node of one execution.
+
+    ``next_ordinal`` numbers the calls of an attempt 0, 1, 2 …; a re-entered attempt that asks the
+    same things in the same order is served what was recorded.
+    """
+
+    __slots__ = ("_ordinal", "attempt", "execution_id", "path")
+
+    def __init__(self, execution_id: str, path: str, attempt: int) -> None:
+        self.execution_id = execution_id
+        self.path = path
+        self.attempt = attempt
+        self._ordinal = 0
+
+    def next_ordinal(self) -> int:
+        """Give this call's number within the attempt."""
+        ordinal = self._ordinal
+        self._ordinal += 1
+        return ordinal
+
+
+class CallKey(NamedTuple):
+    """Identity of one recorded call."""
+
+    execution_id: str
+    path: str
+    attempt: int
+    ordinal: int
+    request_hash: str
+
+
+class Recorder(Protocol):
+    """Port: keeps finished calls so that none is paid for twice. ``storage/`` satisfies it."""
+
+    async def recorded(self, key: CallKey) -> dict[str, Any] | None:
+        """Give the recorded reply (JSON), or None."""
+        ...
+
+    async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
+        """Keep a reply; durable when this returns."""
+        ...
+
+
+class Models(Protocol):
+    """Port: streams one reply; the last item is the :class:`ModelReply`, all others are deltas."""
+
+    def stream(
+        self, request: ModelRequest, scope: CallScope | None = None
+    ) -> AsyncIterator[Delta | ModelReply]:
+        """Call the model.
+
+        Raises:
+            ProviderError: Classified failure, after the retry layer gave up; the text already
+                streamed must not be used.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProfile:
+    """What a model can do, as far as planning and running care."""
+
+    small: bool = False
+    """Needs the positional schema, one exemplar and token caps (the embedded models)."""
+    structured_output: bool = True
+    tools: bool = True
+    max_output_tokens: int | None = None
+    """What planwave asks for at most when the node says nothing; None leaves it to the provider."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderInfo:
+    """One provider as shown to people and to the planner.
+
+    ``models`` may be empty for an endpoint that was configured without a list: then any name goes.
+    """
+
+    name: str
+    kind: str
+    available: bool
+    reason: str
+    how_to_enable: str = ""
+    models: tuple[str, ...] = ()
+    default_model: str | None = None
+    open_models: bool = True
+    """Names outside ``models`` are accepted too (hosted providers add models every month)."""
+
+
+class Providers(Protocol):
+    """Port: which providers there are and which one a request means."""
+
+    def list(self) -> list[ProviderInfo]:
+        """Give all known providers, available ones first."""
+        ...
+
+    def resolve(self, provider: str | None, model: str | None) -> tuple[str, str]:
+        """Give the provider and model a request means; None means the default.
+
+        Raises:
+            UnknownProvider, UnavailableProvider, UnknownModel: Each says what is available.
+        """
+        ...
+
+    def profile(self, provider: str, model: str) -> ModelProfile: ...
+
+    def price(self, provider: str, model: str, usage: Usage) -> float | None:
+        """Give the price in US dollars, or None where unknown."""
+        ...

@@ -37,28 +37,28 @@ class Limits(_EnvironmentFirst):
 
     model_config = SettingsConfigDict(env_prefix="PLANWAVE_LIMIT_", extra="forbid")
 
-    goal_chars: int = Field(32_000, ge=1, le=200_000)
-    plan_bytes: int = Field(256 * 1024, ge=1, le=1024 * 1024)
-    plan_nodes: int = Field(50, ge=1, le=200)
-    nodes: int = Field(200, ge=1, le=1_000)
-    edges: int = Field(1_000, ge=0, le=10_000)
-    depth: int = Field(100, ge=1, le=500)
-    json_depth: int = Field(32, ge=4, le=64)
-    string_bytes: int = Field(64 * 1024, ge=1, le=1024 * 1024)
-    parallel_nodes: int = Field(64, ge=1, le=1_000)
-    node_timeout_s: float = Field(600, gt=0, le=86_400)
-    run_timeout_s: float = Field(3_600, gt=0, le=7 * 86_400)
-    node_result_bytes: int = Field(1024 * 1024, ge=1, le=32 * 1024 * 1024)
-    events: int = Field(50_000, ge=10, le=500_000)
-    template_bytes: int = Field(64 * 1024, ge=1, le=1024 * 1024)
-    template_output_bytes: int = Field(1024 * 1024, ge=1, le=8 * 1024 * 1024)
-    template_wall_s: float = Field(2, gt=0, le=10)
-    template_memory_bytes: int = Field(256 * 1024 * 1024, ge=64 * 1024 * 1024, le=1024**3)
-    call_attempts: int = Field(4, ge=1, le=10)
-    retry_after_s: float = Field(60, ge=0, le=600)
-    first_byte_s: float = Field(60, gt=0, le=900)
-    chunk_gap_s: float = Field(30, gt=0, le=900)
-    call_s: float = Field(300, gt=0, le=900)
+    goal_chars: int = Field(default=32_000, ge=1, le=200_000)
+    plan_bytes: int = Field(default=256 * 1024, ge=1, le=1024 * 1024)
+    plan_nodes: int = Field(default=50, ge=1, le=200)
+    nodes: int = Field(default=200, ge=1, le=1_000)
+    edges: int = Field(default=1_000, ge=0, le=10_000)
+    depth: int = Field(default=100, ge=1, le=500)
+    json_depth: int = Field(default=32, ge=4, le=64)
+    string_bytes: int = Field(default=64 * 1024, ge=1, le=1024 * 1024)
+    parallel_nodes: int = Field(default=64, ge=1, le=1_000)
+    node_timeout_s: float = Field(default=600, gt=0, le=86_400)
+    run_timeout_s: float = Field(default=3_600, gt=0, le=7 * 86_400)
+    node_result_bytes: int = Field(default=1024 * 1024, ge=1, le=32 * 1024 * 1024)
+    events: int = Field(default=50_000, ge=10, le=500_000)
+    template_bytes: int = Field(default=64 * 1024, ge=1, le=1024 * 1024)
+    template_output_bytes: int = Field(default=1024 * 1024, ge=1, le=8 * 1024 * 1024)
+    template_wall_s: float = Field(default=2, gt=0, le=10)
+    template_memory_bytes: int = Field(default=256 * 1024 * 1024, ge=64 * 1024 * 1024, le=1024**3)
+    call_attempts: int = Field(default=4, ge=1, le=10)
+    retry_after_s: float = Field(default=60, ge=0, le=600)
+    first_byte_s: float = Field(default=60, gt=0, le=900)
+    chunk_gap_s: float = Field(default=30, gt=0, le=900)
+    call_s: float = Field(default=300, gt=0, le=900)
 
 
 class ProviderSettings(BaseModel):
@@ -70,8 +70,8 @@ class ProviderSettings(BaseModel):
     base_url: str | None = None
     api_key_env: str | None = None
     models: list[str] = Field(default_factory=list[str])
-    max_concurrency: int = Field(16, ge=1, le=1_000)
-    requests_per_minute: int | None = Field(None, ge=1)
+    max_concurrency: int = Field(default=16, ge=1, le=1_000)
+    requests_per_minute: int | None = Field(default=None, ge=1)
 
 
 class Settings(_EnvironmentFirst):
@@ -84,11 +84,11 @@ class Settings(_EnvironmentFirst):
     model: str | None = None
     local_model: str = "qwen2.5-coder-1.5b"
     model_dir: Path = Path("~/.cache/planwave/models")
-    local_threads: int | None = Field(None, ge=1, le=256)
-    openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
-    openai_base_url: str | None = Field(None, validation_alias="OPENAI_BASE_URL")
-    anthropic_api_key: SecretStr | None = Field(None, validation_alias="ANTHROPIC_API_KEY")
-    anthropic_base_url: str | None = Field(None, validation_alias="ANTHROPIC_BASE_URL")
+    local_threads: int | None = Field(default=None, ge=1, le=256)
+    openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
+    openai_base_url: str | None = Field(default=None, validation_alias="OPENAI_BASE_URL")
+    anthropic_api_key: SecretStr | None = Field(default=None, validation_alias="ANTHROPIC_API_KEY")
+    anthropic_base_url: str | None = Field(default=None, validation_alias="ANTHROPIC_BASE_URL")
     providers: dict[str, ProviderSettings] = Field(default_factory=dict[str, ProviderSettings])
     limits: Limits = Field(default_factory=Limits)
 

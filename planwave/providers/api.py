@@ -174,3 +174,36 @@ class Providers(Protocol):
     def price(self, provider: str, model: str, usage: Usage) -> float | None:
         """Give the price in US dollars, or None where unknown."""
         ...
+
+
+class LocalProvider(Protocol):
+    """Port: the embedded model server, one more endpoint that speaks the OpenAI chat protocol.
+
+    Nothing loads before the first :meth:`endpoint`. ``providers/local.py`` satisfies it.
+    """
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names that can be asked for, the default first."""
+        ...
+
+    @property
+    def default_model(self) -> str: ...
+
+    def availability(self) -> tuple[bool, str, str]:
+        """Give ``(available, reason, how_to_enable)``; cheap, starts nothing."""
+        ...
+
+    async def endpoint(self, model: str) -> tuple[str, str]:
+        """Give ``(base_url ending in /v1, api_key)`` of a running server, starting it if needed.
+
+        Raises:
+            ProviderError: The model cannot be fetched or the server cannot start.
+        """
+        ...
+
+    def profile(self, model: str) -> ModelProfile: ...
+
+    async def close(self) -> None:
+        """Stop the server if one runs."""
+        ...

@@ -1,0 +1,151 @@
+"""A graph as integers: who must settle before whom.
+
+Nodes are numbered in graph order. **Effective edges** are what ordering follows: every flow edge,
+and the link edges that leave a *gate*. A linked node (one that is materialised on demand, never
+executed) is a gate when something must settle before it can be used: a flow edge into it, or
+another gate linked into it. A gate passes that requirement on to each of its link consumers, so
+"a flow edge into a linked node is a prerequisite of its consumers" costs one pass, not a product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from planwave.graph.model import FLOW, LINK, Graph
+
+
+def linked_ids(graph: Graph, only_materialize: Container[str] = ()) -> set[str]:
+    """Find the nodes that are never executed.
+
+    Args:
+        graph: Any graph, also a faulty one.
+        only_materialize: Ids of nodes whose type has no ``execute``.
+
+    Returns:
+        Ids of nodes with an outgoing link edge and no outgoing flow edge, and of those given.
+    """
+    flow_sources = {edge.source for edge in graph.edges if edge.channel == FLOW}
+    found = {edge.source for edge in graph.edges if edge.channel == LINK} - flow_sources
+    if only_materialize:
+        found.update(node.id for node in graph.nodes if node.id in only_materialize)
+    return found & graph.by_id.keys()
+
+
+class Topology:
+    """Effective edges of a graph as adjacency lists, with depth and order. Built in O(V + E).
+
+    Dangling edges are left out (the checker reports them). ``order`` is a topological order in
+    graph order among equals; it is shorter than ``ids`` when there is a cycle, and ``depth`` is
+    then meaningless for the nodes missing from it.
+
+    Attributes:
+        ids: Node ids; the position is the node's number.
+        index: Number of each id.
+        linked: Whether a node is never executed.
+        sources, targets: Ends of each graph edge by edge number; -1 where the edge is not effective.
+        incoming, outgoing: Effective edge numbers of each node, in graph order.
+        order: Node numbers in topological order.
+        depth: Longest effective path from a root, in executed nodes; linked nodes pass theirs on.
+    """
+
+    __slots__ = (
+        "depth", "graph", "ids", "incoming", "index", "linked", "order", "outgoing", "sources",
+        "targets",
+    )  # fmt: skip
+
+    def __init__(self, graph: Graph, linked: Container[str] | None = None) -> None:
+        self.graph = graph
+        self.ids = [node.id for node in graph.nodes]
+        self.index = {node_id: i for i, node_id in enumerate(self.ids)}
+        chosen = linked_ids(graph) if linked is None else linked
+        self.linked = [node_id in chosen for node_id in self.ids] if chosen else [False] * len(self)
+        self._connect(graph)
+        self.order = self._sort()
+        self.depth = self.depths()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def successors(self, node: int) -> list[int]:
+        """Give the numbers of the nodes that wait for a node, one entry an edge."""
+        return [self.targets[e] for e in self.outgoing[node]]
+
+    def depths(self, settled: Container[int] = (), part: Container[int] | None = None) -> list[int]:
+        """Give each node's depth in the part that runs.
+
+        Args:
+            settled: Nodes whose results are given, so that their consumers are roots.
+            part: Nodes that may run; None for all of them.
+        """
+        depth = [0] * len(self)
+        linked, sources, incoming = self.linked, self.sources, self.incoming
+        free = bool(settled) or part is not None
+        for node in self.order:
+            deepest = 0
+            for edge in incoming[node]:
+                source = sources[edge]
+                if free and (source in settled or (part is not None and source not in part)):
+                    continue
+                below = depth[source] if linked[source] else depth[source] + 1
+                if below > deepest:
+                    deepest = below
+            depth[node] = deepest
+        return depth
+
+    def _connect(self, graph: Graph) -> None:
+        edges, index, linked = graph.edges, self.index, self.linked
+        any_linked = True in linked
+        gates = self._gates(graph) if any_linked else ()
+        self.sources = sources = [-1] * len(edges)
+        self.targets = targets = [-1] * len(edges)
+        self.incoming: list[list[int]] = [[] for _ in self.ids]
+        self.outgoing: list[list[int]] = [[] for _ in self.ids]
+        incoming, outgoing = self.incoming, self.outgoing
+        for number, edge in enumerate(edges):
+            source = index.get(edge.source, -1)
+            target = index.get(edge.target, -1)
+            if source < 0 or target < 0:
+                continue
+            if any_linked and linked[source]:
+                if source not in gates:
+                    continue
+            elif edge.channel == LINK:
+                continue
+            sources[number] = source
+            targets[number] = target
+            outgoing[source].append(number)
+            incoming[target].append(number)
+
+    def _gates(self, graph: Graph) -> set[int]:
+        """Find the linked nodes that something must settle before."""
+        index, linked = self.index, self.linked
+        found: set[int] = set()
+        feeds: dict[int, list[int]] = {}
+        for edge in graph.edges:
+            source, target = index.get(edge.source, -1), index.get(edge.target, -1)
+            if source < 0 or target < 0 or not linked[target]:
+                continue
+            if linked[source]:
+                feeds.setdefault(source, []).append(target)
+            elif edge.channel == FLOW:
+                found.add(target)
+        stack = list(found)
+        while stack:
+            for target in feeds.get(stack.pop(), ()):
+                if target not in found:
+                    found.add(target)
+                    stack.append(target)
+        return found
+
+    def _sort(self) -> list[int]:
+        """Give a topological order (Kahn), without recursion."""
+        targets, outgoing = self.targets, self.outgoing
+        left = [len(edges) for edges in self.incoming]
+        order = [node for node, count in enumerate(left) if not count]
+        for node in order:
+            for edge in outgoing[node]:
+                target = targets[edge]
+                left[target] -= 1
+                if not left[target]:
+                    order.append(target)
+        return order

@@ -190,6 +190,11 @@ class LocalProvider(Protocol):
     @property
     def default_model(self) -> str: ...
 
+    @property
+    def max_concurrency(self) -> int:
+        """Calls the server works on at once (its slots); more would only wait inside it."""
+        ...
+
     def availability(self) -> tuple[bool, str, str]:
         """Give ``(available, reason, how_to_enable)``; cheap, starts nothing."""
         ...

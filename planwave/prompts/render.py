@@ -1,0 +1,113 @@
+"""Render the prompt templates that lie beside this file.
+
+Templates are planwave's own; what people and models wrote comes in as plain values, so a goal that
+holds ``{{ }}`` is text like any other. Undefined names are errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import jinja2
+
+
+class TypeCard(NamedTuple):
+    """One node type as the planner's prompt shows it.
+
+    ``inputs`` and ``outputs`` are handle names with their socket types, ``fields`` the ``data``
+    fields with a word on each.
+    """
+
+    name: str
+    purpose: str
+    inputs: Sequence[str] = ()
+    outputs: Sequence[str] = ()
+    fields: Sequence[str] = ()
+    templates: Sequence[str] = ()
+
+
+class ProviderCard(NamedTuple):
+    """One available provider; ``models`` may be a selection."""
+
+    name: str
+    models: Sequence[str] = ()
+
+
+def planner_prompt(
+    goal: str,
+    types: Sequence[TypeCard],
+    providers: Sequence[ProviderCard],
+    *,
+    provider: str,
+    model: str,
+    max_nodes: int | None = None,
+) -> tuple[str, str]:
+    """Give the system and the user prompt that ask for a plan.
+
+    Args:
+        goal: The user's words.
+        types: The node types a plan may use; the first is the default.
+        providers: What is available.
+        provider: Used by nodes that name none, with ``model``.
+        model: See ``provider``.
+        max_nodes: The most nodes a plan may have, None for no limit.
+    """
+    system = _render(
+        "planner_system.j2",
+        types=types,
+        providers=providers,
+        provider=provider,
+        model=model,
+        max_nodes=max_nodes,
+    )
+    return system, _render("planner_user.j2", goal=goal)
+
+
+def repair_prompt(
+    request: str, reply: str, findings: Sequence[str], *, shorter: bool = False
+) -> str:
+    """Give the user prompt that hands a faulty plan back with what is wrong with it.
+
+    Args:
+        request: The user prompt the faulty reply answered.
+        reply: The faulty reply.
+        findings: Every fault, one sentence each.
+        shorter: The reply was cut off for its length: ask for a more compact one.
+    """
+    return _render(
+        "planner_repair.j2", request=request, reply=reply, findings=findings, shorter=shorter
+    )
+
+
+def agent_prompt(goal: str, task: str, inputs: str) -> str:
+    """Give the prompt of a planned step.
+
+    Args:
+        goal: What the whole plan is for; "" where it has none.
+        task: What this step has to do.
+        inputs: The ``From {name} ({id}):`` blocks of what earlier steps gave, "" for a first step.
+    """
+    return _render("agent_prompt.j2", goal=goal, task=task, inputs=inputs)
+
+
+def _render(template: str, **values: Any) -> str:
+    return _templates().get_template(template).render(values)
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    import jinja2
+
+    folder = resources.files(__package__)
+    return jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: folder.joinpath(name).read_text("utf-8")),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # noqa: S701  # prompts are plain text, never HTML
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )

@@ -1,0 +1,107 @@
+"""What the rendered prompts hold, and what they never do to the text they are given."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import jinja2
+import pytest
+
+from planwave.prompts import render
+from planwave.prompts.render import (
+    ProviderCard,
+    TypeCard,
+    agent_prompt,
+    planner_prompt,
+    repair_prompt,
+)
+
+CARDS = [
+    TypeCard("agent", "asks a model", ("input (text)",), ("output (text)",), ("userPrompt: text",)),
+    TypeCard("if", "chooses a branch", ("input (any)",), ("false (any)",)),
+]
+
+
+def system_prompt(**changes: object) -> str:
+    given: dict[str, object] = {"provider": "openai", "model": "m-1", "max_nodes": 50}
+    providers = [ProviderCard("openai", ("m-1", "m-2")), ProviderCard("own")]
+    system, _ = planner_prompt("g", CARDS, providers, **{**given, **changes})  # type: ignore[arg-type]
+    return system
+
+
+def test_system_prompt_lists_node_types_providers_models_and_the_limit() -> None:
+    system = system_prompt()
+    assert "- agent: asks a model" in system
+    assert "in: input (text); out: output (text)" in system
+    assert "data: userPrompt: text" in system
+    assert "- if: chooses a branch" in system
+    assert "- openai: m-1, m-2" in system
+    assert "- own: any model it serves" in system
+    assert "openai / m-1" in system
+    assert "never more than 50" in system
+
+
+def test_system_prompt_without_a_limit_names_none() -> None:
+    assert "never more than" not in system_prompt(max_nodes=None)
+
+
+def test_every_example_in_the_system_prompt_is_an_acyclic_plan_with_parallel_steps() -> None:
+    examples = [json.loads(line) for line in re.findall(r'^\{"title".*\}$', system_prompt(), re.M)]
+    assert len(examples) == 3
+    for plan in examples:
+        order = [node["id"] for node in plan["nodes"]]
+        assert len(set(order)) == len(order)
+        for edge in plan["edges"]:
+            assert order.index(edge["source"]) < order.index(edge["target"])
+            assert edge["channel"] == "flow"
+        targets = [edge["target"] for edge in plan["edges"]]
+        assert max(targets.count(t) for t in targets) >= 2, "examples show steps side by side"
+
+
+@pytest.mark.parametrize("text", ["{{ 7 * 7 }}", "{% raw %}", "<b>&amp;</b>", "{# x #}", "naïve ✓"])
+def test_values_are_plain_text_and_never_rendered_again(text: str) -> None:
+    _, user = planner_prompt(text, CARDS, [], provider="p", model="m")
+    assert user.endswith(text)
+    assert text in agent_prompt(text, "task", "")
+    assert text in agent_prompt("goal", text, text)
+    assert text in repair_prompt("r", text, [text])
+    assert "49" not in user
+
+
+def test_agent_prompt_holds_goal_task_and_inputs_in_that_order() -> None:
+    blocks = "From Study A (a):\none\n\nFrom Study B (b):\ntwo"
+    prompt = agent_prompt("choose", "compare them", blocks)
+    assert blocks in prompt
+    assert prompt.index("choose") < prompt.index("compare them") < prompt.index(blocks)
+    assert "\n\n\n" not in prompt
+
+
+def test_agent_prompt_leaves_out_what_is_missing() -> None:
+    prompt = agent_prompt("", "do it", "")
+    assert "overall goal" not in prompt
+    assert "earlier steps" not in prompt
+    assert "do it" in prompt
+    assert "\n\n\n" not in prompt
+
+
+def test_repair_prompt_names_every_finding_and_keeps_the_request() -> None:
+    prompt = repair_prompt("the request", "the reply", ["first fault", "second fault"])
+    assert prompt.startswith("the request")
+    assert "the reply" in prompt
+    assert "for 2 reasons" in prompt
+    assert "- first fault\n- second fault\n" in prompt
+    assert "cut off" not in prompt
+    assert "cut off" in repair_prompt("q", "r", ["f"], shorter=True)
+
+
+def test_an_undefined_name_in_a_template_is_an_error() -> None:
+    with pytest.raises(jinja2.UndefinedError):
+        render._render("agent_prompt.j2", goal="g")
+
+
+def test_importing_the_room_does_not_load_jinja2() -> None:
+    code = "import sys, planwave.prompts.render; sys.exit('jinja2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

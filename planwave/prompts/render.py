@@ -102,7 +102,7 @@ def _render(template: str, **values: Any) -> str:
 def _templates() -> jinja2.Environment:
     import jinja2
 
-    folder = resources.files(__package__)
+    folder = resources.files("planwave.prompts")
     return jinja2.Environment(
         loader=jinja2.FunctionLoader(lambda name: folder.joinpath(name).read_text("utf-8")),
         undefined=jinja2.StrictUndefined,

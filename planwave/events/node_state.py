@@ -1,0 +1,168 @@
+"""What the events tell of one node, and the two sums it is made of: streamed text and usage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+ENDED_NODE: Final = frozenset(
+    {"completed", "failed", "skipped", "blocked", "cancelled", "linked", "not_reached"}
+)
+"""Node statuses that never change again within an execution."""
+
+
+class StreamedText:
+    """Text that arrives in pieces with character offsets; cheap to extend, joined when read."""
+
+    __slots__ = ("_length", "_pieces")
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._length = 0
+
+    def put(self, offset: int, piece: str) -> None:
+        """Put a piece at its offset. What stood there and after it goes.
+
+        A piece beyond the end is dropped: what is shown never has a hole.
+        """
+        if offset != self._length:
+            if offset > self._length:
+                return
+            self._pieces = [str(self)[:offset]]
+            self._length = offset
+        self._pieces.append(piece)
+        self._length += len(piece)
+
+    def clear(self) -> None:
+        self._pieces = []
+        self._length = 0
+
+    def __str__(self) -> str:
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+
+@dataclass(slots=True)
+class UsageTotal:
+    """A sum of ``usage`` events. ``cost_usd`` is the known part, None where no price was known."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    estimated: bool = False
+
+    def add(self, data: Mapping[str, Any]) -> None:
+        """Add one ``usage`` event's data."""
+        self.calls += 1
+        self.input_tokens += data.get("input_tokens") or 0
+        self.output_tokens += data.get("output_tokens") or 0
+        if (cost := data.get("cost_usd")) is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + cost
+        self.estimated = self.estimated or bool(data.get("estimated"))
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the sum as JSON."""
+        return {
+            "calls": self.calls,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cost_usd": self.cost_usd,
+            "estimated": self.estimated,
+        }
+
+
+@dataclass(slots=True)
+class NodeState:
+    """One node, nested or not, as far as the events tell.
+
+    Attributes:
+        path: The node's id; ``loop[2]/summarise`` for a nested one.
+        status: One of ``pending running retrying waiting completed failed skipped blocked
+            cancelled linked not_reached``.
+        attempt: Number of the newest attempt, 0 before the first.
+        started_at: Start of the first attempt, UTC.
+        duration_s: What ended the node said it took.
+        outputs: ``{handle: {"type", "value"}}``, None before there are any.
+        error: ``{"code", "message", "hint"?}`` of the failure, also while retrying.
+        handled: The failure was caught by the node's policy.
+        reason: Why it was skipped.
+        handle: The required handle that got nothing, for a skipped node.
+        cause: Why it was blocked or cancelled.
+        via: The edge that won ``join: any``.
+        prompt: The data of the last ``node.event`` of type ``prompt``, whole.
+        provider, model: Of the newest usage.
+    """
+
+    path: str
+    status: str = "pending"
+    attempt: int = 0
+    wave: int | None = None
+    started_at: str | None = None
+    completed_at: str | None = None
+    duration_s: float | None = None
+    outputs: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    handled: bool = False
+    reason: str | None = None
+    handle: str | None = None
+    cause: Any = None
+    via: str | None = None
+    prompt: Any = None
+    provider: str | None = None
+    model: str | None = None
+    usage: UsageTotal = field(default_factory=UsageTotal)
+    _text: StreamedText = field(default_factory=StreamedText, repr=False, compare=False)
+    _reasoning: StreamedText = field(default_factory=StreamedText, repr=False, compare=False)
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts were made."""
+        return self.attempt
+
+    @property
+    def text(self) -> str:
+        """The text streamed so far by the newest attempt."""
+        return str(self._text)
+
+    @property
+    def reasoning(self) -> str:
+        """The reasoning streamed so far by the newest attempt."""
+        return str(self._reasoning)
+
+    def enter(self, attempt: int | None) -> None:
+        """Go to an attempt: the text of the one before is dropped."""
+        self.attempt = attempt or max(self.attempt, 1)
+        self._text.clear()
+        self._reasoning.clear()
+
+    def stream(self, kind: str, offset: int, piece: str) -> None:
+        """Put a piece of streamed text."""
+        (self._reasoning if kind == "reasoning" else self._text).put(offset, piece)
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the node as JSON, every field, with the text streamed so far."""
+        return {
+            "path": self.path,
+            "status": self.status,
+            "attempts": self.attempt,
+            "wave": self.wave,
+            "started_at": self.started_at,
+            "completed_at": self.completed_at,
+            "duration_s": self.duration_s,
+            "outputs": self.outputs,
+            "error": self.error,
+            "handled": self.handled,
+            "reason": self.reason,
+            "handle": self.handle,
+            "cause": self.cause,
+            "via": self.via,
+            "prompt": self.prompt,
+            "provider": self.provider,
+            "model": self.model,
+            "usage": self.usage.as_json(),
+            "text": self.text,
+            "reasoning": self.reasoning,
+        }

@@ -1,0 +1,362 @@
+"""State is the fold of events: what an execution looks like after the facts told so far.
+
+``ExecutionState.apply`` is one table look-up and a few assignments an event, so folding is linear
+and a live state costs its owner little. The same events always give the same state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from planwave.errors import KernelMisuse
+from planwave.events.node_state import ENDED_NODE, NodeState, UsageTotal
+from planwave.events.vocabulary import TRANSIENT, Event
+
+ENDED_STATUS: Final = frozenset({"completed", "failed", "cancelled"})
+"""Execution statuses that never change again."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRequest:
+    """A question a node waits on."""
+
+    request_id: str
+    path: str
+    request: Any
+
+
+@dataclass(slots=True)
+class ExecutionState:
+    """One execution as far as the events tell; ``nodes`` by path, in graph order, nested ones last.
+
+    ``requests`` holds the open ones, oldest first. ``created_at``, ``started_at`` and
+    ``completed_at`` are UTC. ``title_of`` names a node for people.
+    """
+
+    execution_id: str = ""
+    status: str = "starting"
+    goal: str = ""
+    title: str = ""
+    plan_id: str | None = None
+    plan_hash: str | None = None
+    graph: dict[str, Any] | None = None
+    inputs: dict[str, Any] | None = None
+    options: dict[str, Any] | None = None
+    parent: Any = None
+    created_at: str | None = None
+    started_at: str | None = None
+    completed_at: str | None = None
+    last_seq: int = 0
+    error: dict[str, Any] | None = None
+    reason: str | None = None
+    cause: Any = None
+    failures: list[str] = field(default_factory=list[str])
+    handled_failures: list[str] = field(default_factory=list[str])
+    waves_total: int = 0
+    nodes: dict[str, NodeState] = field(default_factory=dict[str, NodeState])
+    requests: dict[str, OpenRequest] = field(default_factory=dict[str, OpenRequest])
+    usage: UsageTotal = field(default_factory=UsageTotal)
+    _waves_done: set[int] = field(default_factory=set[int], repr=False)
+
+    @property
+    def waves(self) -> dict[str, int]:
+        """``{"current", "total"}``: the lowest unfinished wave (the last one when all are)."""
+        current = 1
+        while current in self._waves_done:
+            current += 1
+        return {"current": min(current, self.waves_total), "total": self.waves_total}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the execution has ended for good."""
+        return self.status in ENDED_STATUS
+
+    @property
+    def waiting_for_input(self) -> bool:
+        """Whether any request is open."""
+        return bool(self.requests)
+
+    @property
+    def current_node_id(self) -> str | None:
+        """The node of the oldest open request."""
+        first = next(iter(self.requests.values()), None)
+        return None if first is None else first.path
+
+    def title_of(self, path: str) -> str:
+        """Give a node's name; a nested node's is the last part of its path."""
+        for node in (self.graph or {}).get("nodes", ()):
+            if node.get("id") == path:
+                return node.get("name") or path
+        return path.rpartition("/")[2]
+
+    def apply(self, event: Event) -> None:
+        """Take in the next fact.
+
+        Raises:
+            KernelMisuse: ``seq`` does not follow, or the event is of another execution.
+        """
+        self._check_order(event)
+        change = _CHANGES.get(event.type)
+        if change is not None:
+            change(self, event)
+
+    def _check_order(self, event: Event) -> None:
+        if event.type in TRANSIENT:
+            if event.seq != 0:
+                raise KernelMisuse(f"{event.type} is never stored, yet has seq {event.seq}")
+        elif event.seq != self.last_seq + 1:
+            raise KernelMisuse(
+                f"event {event.type} has seq {event.seq} where {self.last_seq + 1} must follow"
+            )
+        else:
+            self.last_seq = event.seq
+        if not self.execution_id:
+            self.execution_id = event.execution_id
+        elif event.execution_id != self.execution_id:
+            raise KernelMisuse(
+                f"event of execution {event.execution_id!r} told to {self.execution_id!r}"
+            )
+
+    def node(self, path: str | None) -> NodeState:
+        """Give a node's state, making it if the events had not named it yet.
+
+        Raises:
+            KernelMisuse: ``path`` is None.
+        """
+        if path is None:
+            raise KernelMisuse("an event about a node has no path")
+        state = self.nodes.get(path)
+        if state is None:
+            state = self.nodes[path] = NodeState(path)
+        return state
+
+    def close_requests_of(self, path: str) -> None:
+        """Forget the open requests of a node that has ended."""
+        for request_id in [r.request_id for r in self.requests.values() if r.path == path]:
+            del self.requests[request_id]
+
+    def end(self, status: str, at: str) -> None:
+        """End the execution; nothing waits any more."""
+        self.status = status
+        self.completed_at = at
+        self.requests.clear()
+
+    def finish_wave(self, wave: int) -> None:
+        """Note that all of a wave is settled."""
+        self._waves_done.add(wave)
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the whole state as JSON: the snapshot a subscriber starts from."""
+        return {
+            "execution_id": self.execution_id,
+            "status": self.status,
+            "goal": self.goal,
+            "title": self.title,
+            "plan_id": self.plan_id,
+            "plan_hash": self.plan_hash,
+            "graph": self.graph,
+            "inputs": self.inputs,
+            "options": self.options,
+            "parent": self.parent,
+            "created_at": self.created_at,
+            "started_at": self.started_at,
+            "completed_at": self.completed_at,
+            "last_seq": self.last_seq,
+            "error": self.error,
+            "reason": self.reason,
+            "cause": self.cause,
+            "failures": list(self.failures),
+            "handled_failures": list(self.handled_failures),
+            "waves": self.waves,
+            "usage": self.usage.as_json(),
+            "waitingForInput": self.waiting_for_input,
+            "currentNodeId": self.current_node_id,
+            "nodes": [node.as_json() for node in self.nodes.values()],
+        }
+
+
+def fold(events: Iterable[Event]) -> ExecutionState:
+    """Give the state of an execution after these events.
+
+    Raises:
+        KernelMisuse: The events are not one execution's, numbered 1, 2, 3 … (deltas 0).
+    """
+    state = ExecutionState()
+    for event in events:
+        state.apply(event)
+    return state
+
+
+def _created(state: ExecutionState, event: Event) -> None:
+    data = event.data
+    state.created_at = event.at
+    state.goal = data.get("goal") or ""
+    state.title = data.get("title") or ""
+    state.plan_id = data.get("plan_id")
+    state.plan_hash = data.get("plan_hash")
+    state.graph = data.get("graph")
+    state.inputs = data.get("inputs")
+    state.options = data.get("options")
+    state.parent = data.get("parent")
+    for node in (state.graph or {}).get("nodes", ()):
+        state.node(node["id"])
+
+
+def _started(state: ExecutionState, event: Event) -> None:
+    state.status = "executing"
+    state.started_at = state.started_at or event.at
+    state.waves_total = event.data.get("waves") or 0
+    for status in ("linked", "not_reached"):
+        for node_id in event.data.get(status) or ():
+            state.node(node_id).status = status
+
+
+def _paused(state: ExecutionState, event: Event) -> None:
+    state.status = "paused"
+    state.reason = event.data.get("reason")
+
+
+def _resumed(state: ExecutionState, event: Event) -> None:
+    state.status = "executing"
+    state.reason = None
+
+
+def _completed(state: ExecutionState, event: Event) -> None:
+    state.end("completed", event.at)
+    state.handled_failures = list(event.data.get("handled_failures") or ())
+
+
+def _failed(state: ExecutionState, event: Event) -> None:
+    state.end("failed", event.at)
+    state.error = event.data.get("error")
+    state.failures = list(event.data.get("failures") or ())
+
+
+def _cancelled(state: ExecutionState, event: Event) -> None:
+    state.end("cancelled", event.at)
+    state.cause = event.data.get("cause")
+
+
+def _wave_completed(state: ExecutionState, event: Event) -> None:
+    if event.path is None:
+        state.finish_wave(event.data["wave"])
+
+
+def _node_started(state: ExecutionState, event: Event) -> None:
+    node = state.node(event.path)
+    node.status = "running"
+    node.enter(event.attempt)
+    node.error = None
+    node.started_at = node.started_at or event.at
+    node.wave = event.data.get("wave", node.wave)
+    node.via = event.data.get("via", node.via)
+
+
+def _end_node(state: ExecutionState, event: Event, status: str) -> NodeState:
+    node = state.node(event.path)
+    node.status = status
+    node.completed_at = event.at
+    if event.attempt is not None:
+        node.attempt = event.attempt
+    node.duration_s = event.data.get("duration_s", node.duration_s)
+    if state.requests:
+        state.close_requests_of(node.path)
+    return node
+
+
+def _node_completed(state: ExecutionState, event: Event) -> None:
+    node = _end_node(state, event, "completed")
+    node.outputs = event.data.get("outputs") or {}
+    node.error = None
+
+
+def _node_failed(state: ExecutionState, event: Event) -> None:
+    node = _end_node(state, event, "failed")
+    node.error = event.data.get("error")
+    node.handled = bool(event.data.get("handled"))
+    node.outputs = event.data.get("outputs") or node.outputs
+
+
+def _node_retrying(state: ExecutionState, event: Event) -> None:
+    node = state.node(event.path)
+    node.status = "retrying"
+    node.error = event.data.get("error")
+
+
+def _node_skipped(state: ExecutionState, event: Event) -> None:
+    node = _end_node(state, event, "skipped")
+    node.reason = event.data.get("reason")
+    node.handle = event.data.get("handle")
+
+
+def _node_blocked(state: ExecutionState, event: Event) -> None:
+    _end_node(state, event, "blocked").cause = event.data.get("cause")
+
+
+def _node_cancelled(state: ExecutionState, event: Event) -> None:
+    _end_node(state, event, "cancelled").cause = event.data.get("cause")
+
+
+def _node_waiting(state: ExecutionState, event: Event) -> None:
+    node = state.node(event.path)
+    node.status = "waiting"
+    request_id = event.data["request_id"]
+    state.requests[request_id] = OpenRequest(request_id, node.path, event.data.get("request"))
+
+
+def _node_answered(state: ExecutionState, event: Event) -> None:
+    node = state.node(event.path)
+    state.requests.pop(event.data["request_id"], None)
+    if node.status == "waiting" and not any(r.path == node.path for r in state.requests.values()):
+        node.status = "running"
+
+
+def _node_event(state: ExecutionState, event: Event) -> None:
+    if event.data.get("event_type") == "prompt":
+        state.node(event.path).prompt = event.data.get("data")
+
+
+def _usage(state: ExecutionState, event: Event) -> None:
+    state.usage.add(event.data)
+    if event.path is not None:
+        node = state.node(event.path)
+        node.usage.add(event.data)
+        node.provider = event.data.get("provider") or node.provider
+        node.model = event.data.get("model") or node.model
+
+
+def _delta(state: ExecutionState, event: Event) -> None:
+    node = state.node(event.path)
+    attempt = event.attempt or node.attempt
+    if attempt < node.attempt or node.status in ENDED_NODE:
+        return  # a straggler of an attempt whose text was dropped
+    if attempt > node.attempt:
+        node.enter(attempt)
+    node.stream(event.data["kind"], event.data["offset"], event.data["text"])
+
+
+_CHANGES: Final[Mapping[str, Callable[[ExecutionState, Event], None]]] = {
+    "execution.created": _created,
+    "execution.started": _started,
+    "execution.paused": _paused,
+    "execution.resumed": _resumed,
+    "execution.completed": _completed,
+    "execution.failed": _failed,
+    "execution.cancelled": _cancelled,
+    "wave.completed": _wave_completed,
+    "node.started": _node_started,
+    "node.completed": _node_completed,
+    "node.failed": _node_failed,
+    "node.retrying": _node_retrying,
+    "node.skipped": _node_skipped,
+    "node.blocked": _node_blocked,
+    "node.waiting": _node_waiting,
+    "node.answered": _node_answered,
+    "node.cancelled": _node_cancelled,
+    "node.event": _node_event,
+    "usage": _usage,
+    "node.delta": _delta,
+}
+"""Types that change no state (``wave.started``, ``node.log``) and later ones are only counted."""

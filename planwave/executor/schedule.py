@@ -12,74 +12,18 @@ at its first failed edge, so finishing order never shows, except in ``join: any`
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from enum import IntEnum
-from typing import Literal, NamedTuple
+from collections.abc import Collection, Iterable, Mapping
 
 from planwave.errors import KernelMisuse
+from planwave.executor.decisions import Cause, Decisions, Final, Rules, Start, Status, Unrun
+from planwave.executor.tally import Fate, Tally
+from planwave.executor.waves import Waves
 from planwave.graph.topology import Topology
 
-
-class Status(IntEnum):
-    """What became of a node so far; linked nodes keep the fate of their prerequisites here."""
-
-    PENDING = 0
-    READY = 1
-    RUNNING = 2
-    WAITING = 3
-    COMPLETED = 4
-    FAILED = 5
-    SKIPPED = 6
-    BLOCKED = 7
-    CANCELLED = 8
-    NOT_REACHED = 9
-
-
-class Cause(NamedTuple):
-    """Why a node did not run: the node that failed first, a reason, a skipped required handle."""
-
-    node: int | None
-    reason: str
-    handle: str | None = None
-
-
-class Start(NamedTuple):
-    """A node may start; ``via`` is the winning edge of ``join: any``, else None."""
-
-    node: int
-    via: int | None
-
-
-Unrun = tuple[int, Cause]
-Final = Literal["completed", "failed", "cancelled"]
-
-
-class Decisions(NamedTuple):
-    """What follows from the facts since the last time, each list in graph order."""
-
-    starts: Sequence[Start]
-    skipped: Sequence[Unrun]
-    blocked: Sequence[Unrun]
-    cancelled: Sequence[Unrun]
-    waves_completed: Sequence[int]
-    finished: Final | None
-    paused: bool
-
-
-class Rules(NamedTuple):
-    """What the kernel must know of policies and ports, by node number."""
-
-    join_any: frozenset[int] = frozenset()
-    required: Mapping[int, frozenset[str]] = {}
-    """Target handles that must receive a value, of the nodes that have any."""
-    barrier: bool = False
-    stop_on_failure: bool = False
-
-
-_Fate = Literal["delivered", "skipped", "failed"]
-_PENDING, _RUNNING, _WAITING = Status.PENDING, Status.RUNNING, Status.WAITING
+_Settled = tuple[int, Fate, Cause | None]
+_PENDING, _READY, _RUNNING, _WAITING = Status.PENDING, Status.READY, Status.RUNNING, Status.WAITING
 _COMPLETED = Status.COMPLETED
-_NO_INPUT = Cause(None, "no input arrived: every incoming edge was skipped")
+_NOT_CHOSEN = Cause(None, "another entry was chosen")
 
 
 class Schedule:
@@ -107,60 +51,44 @@ class Schedule:
     ) -> None:
         if len(topology.order) < len(topology):
             raise KernelMisuse("a graph with a cycle cannot be scheduled")
-        self._topology, self._rules, self._linked = topology, rules, topology.linked
+        self._topology, self._linked = topology, topology.linked
+        self._stop_on_failure = rules.stop_on_failure
+        self._plain = not (rules.join_any or rules.required or True in topology.linked)
         self._handles = [edge.source_handle for edge in topology.graph.edges]
-        self.status: list[Status] = [_PENDING] * len(topology)
-        self.cause: dict[int, Cause] = {}
-        self._open = [len(edges) for edges in topology.incoming]
-        self._gates = {n: sum(map(self._from_gate, topology.incoming[n])) for n in rules.join_any}
-        self._delivered = [0] * len(topology)
-        self._fed: set[int] = set()
-        self._winner: dict[int, int] = {}
         self._given, self._dropped = dict(given or {}), frozenset(dropped)
-        self._number_waves(part)
+        self.waves = Waves(topology, self._given, part, self._dropped, barrier=rules.barrier)
+        self.status: list[Status] = [_PENDING] * len(topology)
+        if part is not None:
+            for node in set(range(len(topology))).difference(part):
+                self.status[node] = _PENDING if self._linked[node] else Status.NOT_REACHED
+        self.cause: dict[int, Cause] = {}
+        self._tally = Tally(topology, rules)
         self._ready: list[int] = []
         self._held: dict[int, list[int]] = {}
-        self._running = self._waiting = 0
+        self._running, self._waiting = 0, set[int]()
         self._failed = self._cancelled = False
-        self._excused: set[int] = set()
-        self._skips: list[Unrun] = []
-        self._blocks: list[Unrun] = []
-        self._drops: list[Unrun] = []
+        self._skips, self._blocks, self._drops = list[Unrun](), list[Unrun](), list[Unrun]()
         self._over: list[int] = []
-
-    def _number_waves(self, part: Collection[int] | None) -> None:
-        """Number the waves of the part that runs; linked and settled nodes are in none (0)."""
-        topology, given = self._topology, self._given
-        depth = topology.depths(given, part) if given or part is not None else topology.depth
-        self.wave = [d + 1 for d in depth]
-        for node, linked in enumerate(self._linked):
-            unreached = part is not None and node not in part
-            if unreached and not linked:
-                self.status[node] = Status.NOT_REACHED
-            if linked or unreached or node in given or node in self._dropped:
-                self.wave[node] = 0
-        self.waves = max(self.wave, default=0)
-        self._left = [0] * (self.waves + 1)
-        for wave in self.wave:
-            self._left[wave] += 1
-        self._frontier = 1 if self._rules.barrier else self.waves + 1
 
     def start(self) -> Decisions:
         """Settle what is given, ready the roots, and say what follows."""
-        roots = [n for n, count in enumerate(self._open) if not count]
+        roots = [n for n, count in enumerate(self._tally.left) if not count and not self._linked[n]]
         for node in sorted(self._given):
             self.status[node] = _COMPLETED
             self._release(node, self._given[node])
+        for node in sorted(self._dropped):
+            if self.status[node] is _PENDING:
+                self._settle(node, Status.SKIPPED, self._skips, _NOT_CHOSEN)
+                self._spread(node, "skipped")
         for node, status in enumerate(self.status):
             if status is Status.NOT_REACHED:
                 self._spread(node, "skipped")
-            elif node in self._dropped and status is _PENDING:
-                self._skip(node, Cause(None, "another entry was chosen"))
-                self._spread(node, "skipped")
         for node in roots:
-            if self.status[node] is _PENDING and not self._linked[node]:
+            if self.status[node] is _PENDING:
                 self._make_ready(node)
         return self.decide()
+
+    # -- facts -------------------------------------------------------------------------------------
 
     def completed(self, node: int, handles: Collection[str]) -> None:
         """A running node gave values on ``handles``; its other edges are skipped."""
@@ -174,23 +102,22 @@ class Schedule:
             self._release(node, handled)
             return
         self._refuse(node, Cause(node, reason))
-        if self._rules.stop_on_failure:
+        if self._stop_on_failure:
             self._drop_the_rest(Cause(node, reason))
 
     def waits(self, node: int) -> None:
         """A running node suspended; only its descendants wait with it."""
         self._change(node, _RUNNING, _WAITING)
-        self._running, self._waiting = self._running - 1, self._waiting + 1
-        self._excuse(node)
+        self._running -= 1
+        self._waiting.add(node)
+        self.waves.excuse(node, self._settled_nodes())
 
     def answered(self, node: int) -> None:
         """A waiting node runs again."""
         self._change(node, _WAITING, _RUNNING)
-        self._running, self._waiting = self._running + 1, self._waiting - 1
-        self._excused.clear()
-        for other, status in enumerate(self.status) if self._rules.barrier else ():
-            if status is _WAITING:
-                self._excuse(other)
+        self._running += 1
+        self._waiting.discard(node)
+        self.waves.excuse_anew(sorted(self._waiting), self._settled_nodes())
 
     def cancelled(self, node: int, reason: str) -> None:
         """A running or waiting node was cancelled; its edges fail with that cause."""
@@ -205,145 +132,118 @@ class Schedule:
         self._cancelled = True
         self._drop_the_rest(Cause(None, reason))
 
+    # -- decisions ---------------------------------------------------------------------------------
+
     def decide(self) -> Decisions:
         """Say what follows from the facts since the last call."""
-        while self._frontier <= self.waves and not self._left_behind(self._frontier):
-            self._frontier += 1
-            self._ready.extend(self._held.pop(self._frontier, ()))
-        starts = [Start(node, self._winner.get(node)) for node in sorted(self._ready)]
-        for start in starts:
-            self.status[start.node] = _RUNNING
-        self._running += len(starts)
-        idle = not self._running
+        while opened := self.waves.advance():
+            self._ready.extend(self._held.pop(opened, ()))
+        starts: list[Start] = []
+        if self._ready:
+            self._ready.sort()
+            for node in self._ready:
+                self.status[node] = _RUNNING
+                starts.append(Start(node, self._tally.winner.get(node)))
+            self._running += len(starts)
+            self._ready = []
         finished: Final | None = None
-        if idle and not self._waiting:
-            ended: Final = "failed" if self._failed else "completed"
-            finished = "cancelled" if self._cancelled else ended
-        decisions = Decisions(
-            starts, sorted(self._skips), sorted(self._blocks), sorted(self._drops), self._over,
-            finished, idle and self._waiting > 0,
-        )  # fmt: skip
-        self._ready, self._skips, self._blocks, self._drops, self._over = [], [], [], [], []
-        return decisions
+        if not self._running and not self._waiting:
+            finished = "failed" if self._failed else "completed"
+            finished = "cancelled" if self._cancelled else finished
+        skips, blocks, drops, over = self._skips, self._blocks, self._drops, self._over
+        if skips or blocks or drops:
+            self._skips, self._blocks, self._drops = [], [], []
+        if over:
+            self._over = []
+        paused = not self._running and len(self._waiting) > 0
+        return Decisions(
+            starts, sorted(skips), sorted(blocks), sorted(drops), over, finished, paused
+        )
 
     # -- edges -------------------------------------------------------------------------------------
 
     def _release(self, node: int, handles: Collection[str]) -> None:
         """Settle a node's edges by the handles that carry a value; the hot path."""
+        names, targets, status = self._handles, self._topology.targets, self.status
+        left, delivered = self._tally.left, self._tally.delivered
         for edge in self._topology.outgoing[node]:
-            fate: _Fate = "delivered" if self._handles[edge] in handles else "skipped"
-            target = self._settle_edge(edge, fate, None)
-            if target is not None:
-                self._spread(*target)
+            if self._plain and names[edge] in handles:  # the usual case, without a call an edge
+                target = targets[edge]
+                left[target] -= 1
+                if status[target] is _PENDING:
+                    delivered[target] += 1
+                    if not left[target]:
+                        self._make_ready(target)
+            elif settled := self._settle_edge(
+                edge, "delivered" if names[edge] in handles else "skipped"
+            ):
+                self._spread(*settled)
 
     def _refuse(self, node: int, cause: Cause) -> None:
         self._failed = True
         self._spread(node, "failed", cause)
 
-    def _spread(self, node: int, fate: _Fate, cause: Cause | None = None) -> None:
+    def _spread(self, node: int, fate: Fate, cause: Cause | None = None) -> None:
         """Give all edges of a node one fate, and follow what that settles, without recursion."""
-        stack: list[tuple[int, _Fate]] = [(node, fate)]
+        stack: list[_Settled] = [(node, fate, cause)]
         while stack:
-            node, fate = stack.pop()
+            node, fate, cause = stack.pop()
             for edge in self._topology.outgoing[node]:
-                target = self._settle_edge(edge, fate, cause)
-                if target is not None:
-                    stack.append(target)
+                if settled := self._settle_edge(edge, fate, cause):
+                    stack.append(settled)
 
-    def _settle_edge(self, edge: int, fate: _Fate, cause: Cause | None) -> tuple[int, _Fate] | None:
-        """Count one settled edge; give its target and fate where that settled without running."""
-        target = self._topology.targets[edge]
-        self._open[target] -= 1
-        if self.status[target] is not _PENDING:
+    def _settle_edge(self, edge: int, fate: Fate, cause: Cause | None = None) -> _Settled | None:
+        """Tally an edge; give its target and fate where that settled it without running."""
+        node = self._topology.targets[edge]
+        if self.status[node] is not _PENDING:
             return None
-        if fate == "delivered":
-            self._delivered[target] += 1
-            if target in self._rules.required:
-                self._fed.add(edge)
-        elif fate == "failed" and cause is not None:
-            if target not in self._rules.join_any or self._from_gate(edge):
-                return self._block(target, cause)
-            self.cause.setdefault(target, cause)
-        if target in self._rules.join_any and self._wins(edge, target, fate):
-            self._make_ready(target)
-        elif not self._open[target]:
-            return self._resolve(target)
-        return None
-
-    def _wins(self, edge: int, target: int, fate: _Fate) -> bool:
-        """Say whether ``join: any`` may start: a first delivery, and no gate left to wait for."""
-        if self._from_gate(edge):
-            self._gates[target] -= 1
-        elif fate == "delivered":
-            self._winner.setdefault(target, edge)
-        return target in self._winner and not self._gates[target]
-
-    def _from_gate(self, edge: int) -> bool:
-        return self._linked[self._topology.sources[edge]]
+        verdict = self._tally.count(edge, fate, cause)
+        if verdict is None:
+            return None
+        if verdict.fate == "delivered" and not self._linked[node]:
+            self._make_ready(node)
+            return None
+        if verdict.fate == "delivered":
+            self.status[node] = _COMPLETED
+        elif verdict.fate == "failed":
+            self._settle(node, Status.BLOCKED, self._blocks, verdict.cause)
+        else:
+            self._settle(node, Status.SKIPPED, self._skips, verdict.cause)
+        return node, verdict.fate, verdict.cause if verdict.fate == "failed" else None
 
     # -- nodes -------------------------------------------------------------------------------------
 
-    def _resolve(self, node: int) -> tuple[int, _Fate] | None:
-        """Settle or ready a node whose edges are all settled and which nothing blocked."""
-        if not self._delivered[node]:
-            cause = self.cause.get(node)
-            return self._block(node, cause) if cause else self._skip(node, _NO_INPUT)
-        starved = self._starved(node) if node in self._rules.required else None
-        if starved is not None:
-            return self._skip(node, Cause(None, "a required input was skipped", starved))
-        if self._linked[node]:
-            self.status[node] = _COMPLETED
-            return node, "delivered"
-        self._make_ready(node)
-        return None
-
-    def _starved(self, node: int) -> str | None:
-        """Give the first required handle that has edges of which none delivered."""
-        fed: dict[str, bool] = {}
-        for edge in self._topology.incoming[node]:
-            handle = self._topology.graph.edges[edge].target_handle
-            fed[handle] = fed.get(handle, False) or edge in self._fed
-        return next((h for h, f in fed.items() if not f and h in self._rules.required[node]), None)
-
     def _make_ready(self, node: int) -> None:
-        self.status[node] = Status.READY
-        wave = self.wave[node]
-        (self._ready if wave <= self._frontier else self._held.setdefault(wave, [])).append(node)
-
-    def _block(self, node: int, cause: Cause) -> tuple[int, _Fate]:
-        self._settle(node, Status.BLOCKED, self._blocks, cause)
-        return node, "failed"
-
-    def _skip(self, node: int, cause: Cause) -> tuple[int, _Fate]:
-        self._settle(node, Status.SKIPPED, self._skips, cause)
-        return node, "skipped"
+        self.status[node] = _READY
+        wave = self.waves.number[node]
+        (self._ready if wave <= self.waves.open else self._held.setdefault(wave, [])).append(node)
 
     def _drop_the_rest(self, cause: Cause) -> None:
         for node, status in enumerate(self.status):
-            if status <= _WAITING and status is not _RUNNING and not self._linked[node]:
-                self._waiting -= status is _WAITING
+            if status in (_PENDING, _READY, _WAITING) and not self._linked[node]:
                 self._settle(node, Status.CANCELLED, self._drops, cause)
+        self._waiting.clear()
         self._ready.clear()
         self._held.clear()
 
-    def _settle(self, node: int, status: Status, told: list[Unrun], cause: Cause) -> None:
-        self.cause[node] = cause
-        if not self._linked[node]:
+    def _settle(self, node: int, status: Status, told: list[Unrun], cause: Cause | None) -> None:
+        if cause and not self._linked[node]:
+            self.cause[node] = cause
             told.append((node, cause))
-        self._leave_wave(node, status)
+        self._leave(node, status)
 
     def _stop_running(self, node: int, status: Status) -> None:
-        if self.status[node] is not _RUNNING:
-            self._change(node, _RUNNING, status)
+        self._change(node, _RUNNING, status)
         self._running -= 1
-        self._leave_wave(node, status)
+        self._leave(node, status)
 
-    def _leave_wave(self, node: int, status: Status) -> None:
+    def _leave(self, node: int, status: Status) -> None:
         self.status[node] = status
-        wave = self.wave[node]
-        self._left[wave] -= 1
-        if wave and not self._left[wave]:
-            self._over.append(wave)
+        if over := self.waves.leave(node):
+            self._over.append(over)
+
+    def _settled_nodes(self) -> frozenset[int]:
+        return frozenset(n for n, status in enumerate(self.status) if status > _WAITING)
 
     def _change(self, node: int, before: Status, after: Status) -> None:
         if self.status[node] is not before:
@@ -351,23 +251,3 @@ class Schedule:
                 f"node {self._topology.ids[node]!r} is {self.status[node].name}, not {before.name}"
             )
         self.status[node] = after
-
-    # -- the barrier -------------------------------------------------------------------------------
-
-    def _left_behind(self, wave: int) -> bool:
-        """Say whether a wave has a node that is neither settled, waiting, nor behind a wait."""
-        if self._excused:
-            unsettled = sum(
-                self.wave[n] == wave and self.status[n] <= _WAITING for n in self._excused
-            )
-            return self._left[wave] > unsettled
-        return self._left[wave] > 0
-
-    def _excuse(self, node: int) -> None:
-        """Let the barrier open without a waiting node and all that comes after it."""
-        stack = [node] if self._rules.barrier else []
-        while stack:
-            node = stack.pop()
-            if node not in self._excused:
-                self._excused.add(node)
-                stack.extend(self._topology.successors(node))

@@ -1,0 +1,63 @@
+"""The kernel's words: what a node's state is, why it did not run, what may happen next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Literal, NamedTuple
+
+
+class Status(IntEnum):
+    """What became of a node so far; linked nodes keep the fate of their prerequisites here."""
+
+    PENDING = 0
+    READY = 1
+    RUNNING = 2
+    WAITING = 3
+    COMPLETED = 4
+    FAILED = 5
+    SKIPPED = 6
+    BLOCKED = 7
+    CANCELLED = 8
+    NOT_REACHED = 9
+
+
+class Cause(NamedTuple):
+    """Why a node did not run: the node that failed first, a reason, a skipped required handle."""
+
+    node: int | None
+    reason: str
+    handle: str | None = None
+
+
+class Start(NamedTuple):
+    """A node may start; ``via`` is the winning edge of ``join: any``, else None."""
+
+    node: int
+    via: int | None
+
+
+Unrun = tuple[int, Cause]
+Final = Literal["completed", "failed", "cancelled"]
+
+
+class Decisions(NamedTuple):
+    """What follows from the facts since the last time, each list in graph order."""
+
+    starts: Sequence[Start]
+    skipped: Sequence[Unrun]
+    blocked: Sequence[Unrun]
+    cancelled: Sequence[Unrun]
+    waves_completed: Sequence[int]
+    finished: Final | None
+    paused: bool
+
+
+class Rules(NamedTuple):
+    """What the kernel must know of policies and ports, by node number."""
+
+    join_any: frozenset[int] = frozenset()
+    required: Mapping[int, frozenset[str]] = {}
+    """Target handles that must receive a value, of the nodes that have any."""
+    barrier: bool = False
+    stop_on_failure: bool = False

@@ -1,0 +1,101 @@
+"""What has arrived at each node: the joins, and nothing else.
+
+Pure, like the schedule it serves. An edge settles once, ``delivered``, ``skipped`` or ``failed``;
+the tally says when that decides its target.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+from planwave.executor.decisions import Cause, Rules
+from planwave.graph.topology import Topology
+
+Fate = Literal["delivered", "skipped", "failed"]
+
+
+class Verdict(NamedTuple):
+    """A node is decided: it may run (``delivered``), is skipped, or is blocked (``failed``)."""
+
+    fate: Fate
+    cause: Cause | None = None
+
+
+RUNS: Final = Verdict("delivered")
+NO_INPUT: Final = Verdict(
+    "skipped", Cause(None, "no input arrived: every incoming edge was skipped")
+)
+
+
+class Tally:
+    """Counts settled edges at their targets.
+
+    ``join: all`` is decided when the last edge settles, or at the first failed one. ``join: any``
+    is decided at the first delivery, once no gate is left to wait for; failures and skips decide it
+    only together, when nothing else can come. What comes through a gate is waited for and may
+    block, but it is no input: it decides a node only where that has no edges of its own.
+    """
+
+    __slots__ = (
+        "_failure", "_fed", "_gates", "_join_any", "_only_gates", "_required", "_topology",
+        "delivered", "left",
+        "winner",
+    )  # fmt: skip
+
+    def __init__(self, topology: Topology, rules: Rules) -> None:
+        self._topology = topology
+        self._join_any, self._required = rules.join_any, rules.required
+        self.left = [len(edges) for edges in topology.incoming]
+        self.delivered = [0] * len(topology)
+        self.winner: dict[int, int] = {}
+        self._gates = {n: sum(map(self._from_gate, topology.incoming[n])) for n in self._join_any}
+        self._only_gates = {
+            node
+            for node, edges in enumerate(topology.incoming if True in topology.linked else ())
+            if edges and all(map(self._from_gate, edges))
+        }
+        self._fed: set[int] = set()
+        self._failure: dict[int, Cause] = {}
+
+    def count(self, edge: int, fate: Fate, cause: Cause | None) -> Verdict | None:
+        """Count an edge whose target is undecided; give the verdict where this decides it."""
+        target = self._topology.targets[edge]
+        self.left[target] -= 1
+        if fate == "delivered":
+            if not self._from_gate(edge) or target in self._only_gates:
+                self.delivered[target] += 1
+            self._fed.add(edge)
+        elif cause is not None:
+            if target not in self._join_any or self._from_gate(edge):
+                return Verdict("failed", cause)
+            self._failure.setdefault(target, cause)
+        if target in self._join_any and self._wins(edge, target, fate):
+            return RUNS
+        return None if self.left[target] else self._last_word(target)
+
+    def _wins(self, edge: int, target: int, fate: Fate) -> bool:
+        if self._from_gate(edge):
+            self._gates[target] -= 1
+        elif fate == "delivered":
+            self.winner.setdefault(target, edge)
+        return target in self.winner and not self._gates[target]
+
+    def _from_gate(self, edge: int) -> bool:
+        return self._topology.linked[self._topology.sources[edge]]
+
+    def _last_word(self, node: int) -> Verdict:
+        if not self.delivered[node]:
+            failure = self._failure.get(node)
+            return Verdict("failed", failure) if failure else NO_INPUT
+        starved = self._starved(node) if node in self._required else None
+        if starved is not None:
+            return Verdict("skipped", Cause(None, "a required input was skipped", starved))
+        return RUNS
+
+    def _starved(self, node: int) -> str | None:
+        """Give the first required handle that has edges of which none delivered."""
+        fed: dict[str, bool] = {}
+        for edge in self._topology.incoming[node]:
+            handle = self._topology.graph.edges[edge].target_handle
+            fed[handle] = fed.get(handle, False) or edge in self._fed
+        return next((h for h, f in fed.items() if not f and h in self._required[node]), None)

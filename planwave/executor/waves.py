@@ -1,0 +1,97 @@
+"""Waves of one run: their numbers, how much of each is unsettled, and the barrier between them.
+
+Pure, like the schedule it serves. A barrier opens when every node of the wave is settled, waiting
+for an answer, or downstream of a waiting one ("excused").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterable, Mapping
+
+from planwave.graph.topology import Topology
+
+
+class Waves:
+    """Wave numbers (from 1; 0 for nodes in none) and the count of unsettled nodes in each.
+
+    Args:
+        topology: The graph as integers.
+        given: Nodes settled from outside; their consumers are roots of the part that runs.
+        part: Nodes that may run; None for all.
+        dropped: Nodes that will not run whatever happens.
+        barrier: Whether a wave waits for the one before it.
+    """
+
+    __slots__ = (
+        "_barrier",
+        "_excused",
+        "_left",
+        "_pardoned",
+        "_topology",
+        "number",
+        "open",
+        "total",
+    )
+
+    def __init__(
+        self,
+        topology: Topology,
+        given: Mapping[int, Collection[str]],
+        part: Collection[int] | None,
+        dropped: Container[int],
+        *,
+        barrier: bool,
+    ) -> None:
+        self._topology, self._barrier = topology, barrier
+        if given or part is not None or dropped:
+            depth = topology.depths(given, part)
+        else:
+            depth = topology.depth
+        self.number = [d + 1 for d in depth]
+        for node, linked in enumerate(topology.linked):
+            outside = node in given or node in dropped or (part is not None and node not in part)
+            if linked or outside:
+                self.number[node] = 0
+        self.total = max(self.number, default=0)
+        self._left = [0] * (self.total + 1)
+        for wave in self.number:
+            self._left[wave] += 1
+        self.open = 1 if barrier else self.total + 1
+        self._excused: set[int] = set()
+        self._pardoned = [0] * (self.total + 1)
+
+    def leave(self, node: int) -> int:
+        """Count a node as settled; give its wave's number if that was the wave's last, else 0."""
+        wave = self.number[node]
+        self._left[wave] -= 1
+        if node in self._excused:
+            self._excused.discard(node)
+            self._pardoned[wave] -= 1
+        return 0 if self._left[wave] else wave
+
+    def advance(self) -> int:
+        """Open the next wave if the barrier lets it; give the number of the wave opened, else 0."""
+        wave = self.open
+        if wave > self.total or self._left[wave] > self._pardoned[wave]:
+            return 0
+        self.open = wave + 1
+        return self.open
+
+    def excuse(self, node: int, settled: Container[int]) -> None:
+        """Let the barrier open without a waiting node and all that comes after it."""
+        stack = [node] if self._barrier else []
+        while stack:
+            node = stack.pop()
+            if node in self._excused or node in settled:
+                continue
+            self._excused.add(node)
+            self._pardoned[self.number[node]] += 1
+            stack.extend(self._topology.successors(node))
+
+    def excuse_anew(self, waiting: Iterable[int], settled: Container[int]) -> None:
+        """Forget all excuses and excuse what is behind the nodes that still wait."""
+        if self._barrier:
+            self._excused.clear()
+            self._pardoned = [0] * (self.total + 1)
+            for node in waiting:
+                self.excuse(node, settled)

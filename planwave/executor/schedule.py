@@ -110,14 +110,14 @@ class Schedule:
         self._change(node, _RUNNING, _WAITING)
         self._running -= 1
         self._waiting.add(node)
-        self.waves.excuse(node, self._settled_nodes())
+        self.waves.excuse(node, self.status)
 
     def answered(self, node: int) -> None:
         """A waiting node runs again."""
         self._change(node, _WAITING, _RUNNING)
         self._running += 1
         self._waiting.discard(node)
-        self.waves.excuse_anew(sorted(self._waiting), self._settled_nodes())
+        self.waves.excuse_anew(sorted(self._waiting), self.status)
 
     def cancelled(self, node: int, reason: str) -> None:
         """A running or waiting node was cancelled; its edges fail with that cause."""
@@ -241,9 +241,6 @@ class Schedule:
         self.status[node] = status
         if over := self.waves.leave(node):
             self._over.append(over)
-
-    def _settled_nodes(self) -> frozenset[int]:
-        return frozenset(n for n, status in enumerate(self.status) if status > _WAITING)
 
     def _change(self, node: int, before: Status, after: Status) -> None:
         if self.status[node] is not before:

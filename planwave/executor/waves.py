@@ -6,8 +6,9 @@ for an answer, or downstream of a waiting one ("excused").
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
+from planwave.executor.decisions import Status
 from planwave.graph.topology import Topology
 
 
@@ -77,21 +78,21 @@ class Waves:
         self.open = wave + 1
         return self.open
 
-    def excuse(self, node: int, settled: Container[int]) -> None:
+    def excuse(self, node: int, status: Sequence[Status]) -> None:
         """Let the barrier open without a waiting node and all that comes after it."""
         stack = [node] if self._barrier else []
         while stack:
             node = stack.pop()
-            if node in self._excused or node in settled:
+            if node in self._excused or status[node] > Status.WAITING:
                 continue
             self._excused.add(node)
             self._pardoned[self.number[node]] += 1
             stack.extend(self._topology.successors(node))
 
-    def excuse_anew(self, waiting: Iterable[int], settled: Container[int]) -> None:
+    def excuse_anew(self, waiting: Iterable[int], status: Sequence[Status]) -> None:
         """Forget all excuses and excuse what is behind the nodes that still wait."""
         if self._barrier:
             self._excused.clear()
             self._pardoned = [0] * (self.total + 1)
             for node in waiting:
-                self.excuse(node, settled)
+                self.excuse(node, status)

@@ -1,0 +1,107 @@
+"""Reading a node's policy: strict, every fault with its own pointer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast, get_args
+
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.model import DEFAULT_POLICY, Effect, Join, Json, OnError, Policy, Retry
+from planwave.graph.strict import pointer_part, shown
+
+MOST_ATTEMPTS: Final = 10
+_FIELDS: Final = ("join", "retry", "timeoutS", "onError", "default", "effect")
+
+
+def read_policy(document: Mapping[str, Json], pointer: str) -> tuple[Policy, list[Diagnostic]]:
+    """Read ``{join?, retry?: {attempts?, backoffS?}, timeoutS?, onError?, default?, effect?}``.
+
+    A null field is the same as a missing one.
+
+    Returns:
+        The policy and its faults; with faults the policy is the default one.
+    """
+    faults = _Faults(pointer)
+    faults.only(document, _FIELDS, "")
+    join = faults.choice(document, "join", get_args(Join), "all")
+    on_error = faults.choice(document, "onError", get_args(OnError), "fail")
+    effect = faults.choice(document, "effect", get_args(Effect), None)
+    timeout = document.get("timeoutS")
+    if timeout is not None and not (_is_number(timeout) and timeout > 0):
+        faults.add("/timeoutS", f"timeoutS is {shown(timeout)}, must be seconds above 0")
+    retry = _read_retry(document.get("retry"), faults)
+    default = _read_default(document.get("default"), on_error, faults)
+    if faults.found:
+        return DEFAULT_POLICY, faults.found
+    return Policy(join, retry, timeout, on_error, default, effect), []
+
+
+class _Faults:
+    """Collects what is wrong below one pointer."""
+
+    def __init__(self, pointer: str) -> None:
+        self.pointer = pointer
+        self.found: list[Diagnostic] = []
+
+    def add(self, below: str, message: str, code: str = "invalid-field") -> None:
+        self.found.append(Diagnostic(code, "error", message, f"{self.pointer}{below}"))
+
+    def only(self, document: Mapping[str, Json], allowed: tuple[str, ...], below: str) -> None:
+        for name in document:
+            if name not in allowed:
+                message = f"unknown field {shown(name)}; known are {', '.join(allowed)}"
+                self.add(f"{below}/{pointer_part(name)}", message, "unknown-field")
+
+    def choice(
+        self, document: Mapping[str, Json], name: str, choices: tuple[str, ...], missing: Any
+    ) -> Any:
+        value = document.get(name)
+        if value is None:
+            return missing
+        if value not in choices:
+            self.add(f"/{name}", f"{name} is {shown(value)}, must be one of {', '.join(choices)}")
+        return value
+
+    def fields(self, value: Json, name: str, allowed: tuple[str, ...]) -> Mapping[str, Json] | None:
+        """Give an object's fields, or None (with a fault) where it is no object."""
+        if not isinstance(value, dict):
+            self.add(f"/{name}", f"{name} is {shown(value)}, must be an object")
+            return None
+        document = cast("dict[str, Json]", value)
+        self.only(document, allowed, f"/{name}")
+        return document
+
+
+def _is_number(value: Json) -> bool:
+    return type(value) in (int, float)
+
+
+def _read_retry(value: Json, faults: _Faults) -> Retry:
+    if value is None or (fields := faults.fields(value, "retry", ("attempts", "backoffS"))) is None:
+        return Retry()
+    attempts = 1 if fields.get("attempts") is None else fields["attempts"]
+    if type(attempts) is not int or not 1 <= attempts <= MOST_ATTEMPTS:
+        message = f"attempts is {shown(attempts)}, must be a whole number from 1 to {MOST_ATTEMPTS}"
+        faults.add("/retry/attempts", message)
+    backoff = 0.0 if fields.get("backoffS") is None else fields["backoffS"]
+    if not _is_number(backoff) or backoff < 0:
+        faults.add("/retry/backoffS", f"backoffS is {shown(backoff)}, must be seconds from 0 up")
+    return Retry(attempts, backoff)
+
+
+def _read_default(value: Json, on_error: str, faults: _Faults) -> Mapping[str, Json] | None:
+    if value is None:
+        if on_error == "default":
+            faults.add("/default", "onError is 'default' but default is missing", "missing-field")
+        return None
+    if on_error != "default":
+        faults.add("/default", f"default is only used with onError 'default', not {on_error!r}")
+    fields = faults.fields(value, "default", ("handle", "value"))
+    if fields is not None:
+        for name in ("handle", "value"):
+            if name not in fields:
+                faults.add(f"/default/{name}", f"default needs {name!r}", "missing-field")
+        handle = fields.get("handle", "")
+        if not isinstance(handle, str) or ("handle" in fields and not handle):
+            faults.add("/default/handle", f"handle is {shown(handle)}, must be a name")
+    return fields

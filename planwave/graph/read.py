@@ -1,0 +1,240 @@
+"""Reading a graph document: strict JSON in, a :class:`Graph` out, or every fault at once.
+
+A well-formed node or edge takes a short path of a few type tests. Anything else goes through
+``fields.py``, which finds out what is wrong and says where; it accepts everything the short path
+accepts, so the two cannot disagree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from planwave.errors import GraphInvalid
+from planwave.graph.diagnostics import Diagnostic, errors_in
+from planwave.graph.fields import EDGE_FIELDS, FieldReader, repeated_ids
+from planwave.graph.model import (
+    DEFAULT_POLICY,
+    DEFAULT_SOURCE_HANDLE,
+    DEFAULT_TARGET_HANDLE,
+    FLOW,
+    ID_PATTERN,
+    LINK,
+    Edge,
+    Graph,
+    Json,
+    Node,
+)
+from planwave.graph.strict import (
+    DEEPEST,
+    UNBOUNDED,
+    Room,
+    copied,
+    is_sound_text,
+    limit_exceeded,
+    pointer_of_name,
+    shown,
+    strict_json,
+)
+
+if TYPE_CHECKING:
+    from planwave.settings import Limits
+
+__all__ = ["read_graph", "strict_json"]
+
+_TOP_FIELDS: Final = ("nodes", "edges")
+_PLAIN_NODE: Final = frozenset({"id", "type", "name", "description", "data"})
+_EDGE: Final = frozenset(EDGE_FIELDS)
+_ABOVE_DATA: Final = 3
+"""Levels of nesting around a node's or an edge's own fields: document, list, object."""
+
+_is_id = re.compile(ID_PATTERN).fullmatch
+_make: Any = tuple.__new__  # a named tuple without the cost of its Python-level constructor
+_OBJECT: Final[type] = dict
+_LIST: Final[type] = list
+
+
+def read_graph(
+    source: str | bytes | Mapping[str, Json], *, limits: Limits | None = None
+) -> tuple[Graph, list[Diagnostic]]:
+    """Read a graph document.
+
+    Args:
+        source: JSON text, or ``{"nodes": [{"id", "type", "name"?, "description"?, "data"?,
+            "policy"?, "ui"?}], "edges": [{"id"?, "source", "sourceHandle"?, "target",
+            "targetHandle"?, "type"?, "data": {"channel"}}]}``. Null is the same as missing. The
+            values of a mapping are copied.
+        limits: What may not be passed; None means only the fixed nesting of 64.
+
+    Returns:
+        The graph, and what was changed on the way (severity ``info``): a duplicate edge is one.
+
+    Raises:
+        GraphInvalid: every fault of the document, each with its JSON pointer.
+    """
+    room = Room(above=_ABOVE_DATA)
+    if limits is not None:
+        room = Room(min(limits.json_depth, DEEPEST), limits.string_bytes, _ABOVE_DATA)
+    if isinstance(source, (str, bytes)):
+        most = None if limits is None else limits.plan_bytes
+        document: Json = strict_json(source, max_bytes=most, max_depth=room.depth)
+        owned = len(source) * 4 <= room.string_bytes
+    else:
+        document, owned = source, False
+    raw_nodes, raw_edges = _lists_of(document, limits)
+    inside = None if owned else room
+    fields = FieldReader(room)
+    nodes = _read_nodes(raw_nodes, inside, fields)
+    edges = _read_edges(raw_edges, {node.id for node in nodes}, inside, fields)
+    if errors_in(fields.findings):
+        raise GraphInvalid(fields.findings)
+    return Graph(tuple(nodes), tuple(edges)), fields.findings
+
+
+def _lists_of(document: Json, limits: Limits | None) -> tuple[list[Any], list[Any]]:
+    """Give the two lists of a document, after their lengths were held against the limits."""
+    if not isinstance(cast(object, document), Mapping):
+        message = f"a graph must be an object, got {_kind_of(document)}"
+        raise GraphInvalid([Diagnostic("invalid-field", "error", message)])
+    findings: list[Diagnostic] = []
+    lists: list[list[Any]] = []
+    for name in _TOP_FIELDS:
+        value: Any = document.get(name)
+        if value is None:
+            message = f"field {name!r} is missing"
+            findings.append(Diagnostic("missing-field", "error", message, f"/{name}"))
+        elif type(value) is not _LIST:
+            message = f"{name} must be an array, got {_kind_of(value)}"
+            findings.append(Diagnostic("invalid-field", "error", message, f"/{name}"))
+        else:
+            lists.append(value)
+            most = UNBOUNDED if limits is None else getattr(limits, name)
+            if len(value) > most:
+                findings.append(limit_exceeded(name, most, len(value), name, f"/{name}"))
+    for name in document:
+        if name not in _TOP_FIELDS:
+            message = f"unknown field {shown(name)}; a graph has nodes and edges"
+            pointer = pointer_of_name(name)
+            findings.append(Diagnostic("unknown-field", "error", message, pointer))
+    if findings:
+        raise GraphInvalid(findings)
+    return lists[0], lists[1]
+
+
+def _kind_of(value: object) -> str:
+    if value is None:
+        return "null"
+    kinds: dict[type, str] = {
+        bool: "boolean",
+        int: "number",
+        float: "number",
+        str: "string",
+        list: "array",
+    }
+    return kinds.get(type(value), type(value).__name__)
+
+
+def _read_nodes(raw_nodes: Sequence[Any], room: Room | None, fields: FieldReader) -> list[Node]:
+    nodes: list[Node] = []
+    for number, raw in enumerate(raw_nodes):
+        node = None
+        if type(raw) is _OBJECT and raw.keys() <= _PLAIN_NODE:
+            node = _plain_node(raw, room)
+        nodes.append(node or fields.node(raw, number))
+    if len({node.id for node in nodes}) != len(nodes):
+        fields.findings += repeated_ids([node.id for node in nodes], "nodes")
+    return nodes
+
+
+def _plain_node(raw: dict[str, Any], room: Room | None) -> Node | None:
+    """Read a node without policy and ui, or give None where it needs a closer look."""
+    get = raw.get
+    node_id, node_type = get("id"), get("type")
+    if type(node_id) is not str or type(node_type) is not str or not _is_id(node_id):
+        return None
+    name, description, data = get("name"), get("description"), get("data")
+    name = node_id if name is None else name
+    description = "" if description is None else description
+    data = {} if data is None else data
+    if type(name) is not str or type(description) is not str or type(data) is not _OBJECT:
+        return None
+    if room is not None:
+        most = room.string_bytes
+        if not is_sound_text(node_type, most) or not is_sound_text(description, most):
+            return None
+        if not is_sound_text(name, most) or (data and (data := copied(data, room)) is None):
+            return None
+    values = (node_id, node_type, name, description, data, DEFAULT_POLICY, None, None)
+    return _make(Node, values) if node_type and name else None
+
+
+def _read_edges(
+    raw_edges: Sequence[Any], ids: set[str], room: Room | None, fields: FieldReader
+) -> list[Edge]:
+    edges: list[Edge] = []
+    fresh = _FreshIds(raw_edges)
+    seen: dict[tuple[str, str, str, str, str], int] = {}
+    handles: set[str] = {DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE}
+    for number, raw in enumerate(raw_edges):
+        edge = None
+        if type(raw) is _OBJECT and raw.keys() <= _EDGE:
+            edge = _plain_edge(raw, ids, handles, fresh, room)
+        if edge is None:
+            edge = fields.edge(raw, number, fresh.next)
+            if edge is None:
+                continue
+            handles.update((edge.source_handle, edge.target_handle))
+        ends = edge[1:6]
+        if ends in seen:
+            fields.dropped_edge(edge, number, seen[ends])
+        else:
+            seen[ends] = number
+            edges.append(edge)
+    if fresh.given and len({edge.id for edge in edges}) != len(edges):
+        fields.findings += repeated_ids([edge.id for edge in edges], "edges", list(seen.values()))
+    return edges
+
+
+class _FreshIds:
+    """Makes ``e1``, ``e2``, … for edges without an id, past those that are taken."""
+
+    def __init__(self, raw_edges: Sequence[Any]) -> None:
+        given = [raw["id"] for raw in raw_edges if type(raw) is _OBJECT and "id" in raw]
+        self.given = {edge_id for edge_id in given if type(edge_id) is str}
+        self._count = 0
+
+    def next(self) -> str:
+        self._count += 1
+        while (edge_id := f"e{self._count}") in self.given:
+            self._count += 1
+        return edge_id
+
+
+def _plain_edge(
+    raw: dict[str, Any], ids: set[str], handles: set[str], fresh: _FreshIds, room: Room | None
+) -> Edge | None:
+    """Read an edge between known nodes, or give None where it needs a closer look."""
+    get = raw.get
+    source, target, data = get("source"), get("target"), get("data")
+    if type(source) is not str or type(target) is not str or type(data) is not _OBJECT:
+        return None
+    source_handle, target_handle = get("sourceHandle"), get("targetHandle")
+    source_handle = DEFAULT_SOURCE_HANDLE if source_handle is None else source_handle
+    target_handle = DEFAULT_TARGET_HANDLE if target_handle is None else target_handle
+    if type(source_handle) is not str or type(target_handle) is not str:
+        return None
+    channel, edge_id, edge_type = data.get("channel"), get("id"), get("type")
+    known = source in ids and target in ids
+    known = known and source_handle in handles and target_handle in handles
+    if not known or edge_type is not None or (channel != FLOW and channel != LINK):
+        return None
+    if edge_id is not None and (type(edge_id) is not str or not _is_id(edge_id)):
+        return None
+    if len(data) == 1:
+        data = {"channel": channel}
+    elif room is not None and (data := copied(data, room)) is None:
+        return None
+    edge_id = fresh.next() if edge_id is None else edge_id
+    values = (edge_id, source, source_handle, target, target_handle, channel, data, None)
+    return _make(Edge, values)

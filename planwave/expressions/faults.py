@@ -1,0 +1,51 @@
+"""The errors of templates: their codes, and one constructor for each kind that several files raise."""
+
+from __future__ import annotations
+
+from planwave.errors import TemplateError
+
+SYNTAX = "template-syntax"
+UNDEFINED = "template-undefined"
+FORBIDDEN = "template-forbidden"
+TOO_LARGE = "template-too-large"
+TIMEOUT = "template-timeout"
+MEMORY = "template-memory"
+CRASHED = "template-crashed"
+FAILED = "template-error"
+UNAVAILABLE = "template-unavailable"
+
+LITERAL_HINT = 'to write literal braces use {{ "{{" }} or {% raw %}…{% endraw %}'
+
+
+def syntax_fault(message: str, hint: str | None = LITERAL_HINT) -> TemplateError:
+    """Give the error of a template that cannot be parsed."""
+    return TemplateError(message, code=SYNTAX, hint=hint)
+
+
+def too_large(what: str, limit: int, met: int, setting: str) -> TemplateError:
+    """Give the error of a template, request or result that is over its limit of bytes."""
+    return TemplateError(
+        f"{what} is longer than {setting} allows: limit {limit}, met {met}",
+        code=TOO_LARGE,
+        hint=f"shorten it or raise PLANWAVE_LIMIT_{setting.upper()}",
+    )
+
+
+def located(error: TemplateError, pointer: str) -> TemplateError:
+    """Give the same error with the field it happened in named first."""
+    return TemplateError(
+        f"{pointer or '/'}: {error.message}",
+        code=error.code,
+        hint=error.hint,
+        retryable=error.retryable,
+    )
+
+
+def byte_length(text: str, limit: int) -> int:
+    """Give the UTF-8 length of a text, exactly wherever it could matter for ``limit``.
+
+    Encoding is skipped for texts whose length alone decides.
+    """
+    if len(text) > limit or len(text) * 4 <= limit:
+        return len(text)
+    return len(text.encode("utf-8", "surrogatepass"))

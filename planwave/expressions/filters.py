@@ -1,0 +1,305 @@
+"""The closed list of filters that run in process: pure, bounded, typed, with literal arguments.
+
+Names and results follow MiniJinja, so that a template means the same when it needs the worker. Two
+differences are meant: anything that is not text reads as compact JSON where text is asked for, and
+``tojson`` does not escape for HTML.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, cast
+
+from planwave.errors import TemplateError
+from planwave.expressions.faults import FAILED, TOO_LARGE, UNDEFINED
+from planwave.expressions.text import Json, text_of
+
+MAX_TEXT = 8 * 1024 * 1024
+"""Characters any filter may produce: the hard cap of template output."""
+
+
+class UndefinedValue:
+    """The value of a path that leads nowhere; only ``default`` takes it."""
+
+    __slots__ = ()
+
+
+UNDEFINED_VALUE = UndefinedValue()
+
+
+class Filter(NamedTuple):
+    """One filter: its function and the kinds of arguments it takes."""
+
+    run: Callable[..., Json]
+    kinds: tuple[type | tuple[type, ...], ...] = ()
+    required: int = 0
+
+    def accepts(self, arguments: tuple[Json, ...]) -> bool:
+        """Tell whether literal arguments fit; what does not is left to the engine."""
+        if not self.required <= len(arguments) <= len(self.kinds):
+            return False
+        pairs = zip(arguments, self.kinds, strict=False)
+        return all(_is_kind(argument, kind) for argument, kind in pairs)
+
+
+def _is_kind(argument: Json, kind: type | tuple[type, ...]) -> bool:
+    if isinstance(argument, bool):
+        return kind is bool or kind is object
+    return isinstance(argument, kind)
+
+
+class FilterCall(NamedTuple):
+    """One use of a filter in a template."""
+
+    name: str
+    arguments: tuple[Json, ...]
+
+    @property
+    def handles_undefined(self) -> bool:
+        """Whether the filter gives a value where the path leads nowhere."""
+        return self.name in ("default", "d")
+
+
+def apply_filters(value: Json, calls: tuple[FilterCall, ...]) -> Json:
+    """Pass a value through filters, left to right.
+
+    Raises:
+        TemplateError: A filter does not fit the value it is given, or its result is too large.
+    """
+    for call in calls:
+        if value is UNDEFINED_VALUE and not call.handles_undefined:
+            raise TemplateError(f"nothing to give to {call.name}: undefined", code=UNDEFINED)
+        value = FILTERS[call.name].run(value, *call.arguments)
+    return value
+
+
+def _misfit(name: str, value: Json, wanted: str) -> TemplateError:
+    kind = "null" if value is None else type(value).__name__
+    return TemplateError(
+        f"filter {name} needs {wanted}, met {kind}", code=FAILED, hint="convert the value first"
+    )
+
+
+def _bounded(length: int) -> None:
+    if length > MAX_TEXT:
+        raise TemplateError(
+            f"a filter's result would be longer than {MAX_TEXT} characters, met {length}",
+            code=TOO_LARGE,
+        )
+
+
+def _items(name: str, value: Json) -> list[Json]:
+    """Give what a value iterates over: items, keys, characters; nothing for null."""
+    if isinstance(value, (list, dict, str)):
+        return list(cast(Iterable[Json], value))
+    if value is None:
+        return []
+    raise _misfit(name, value, "a list, an object or text")
+
+
+def _first(value: Json) -> Json:
+    found = _items("first", value) if value is not None else None
+    return _end("first", found, 0)
+
+
+def _last(value: Json) -> Json:
+    found = _items("last", value) if isinstance(value, (list, str)) else None
+    return _end("last", found, -1)
+
+
+def _end(name: str, found: list[Json] | None, index: int) -> Json:
+    if found is None:
+        raise TemplateError(f"filter {name} needs a list or text", code=FAILED)
+    return found[index] if found else UNDEFINED_VALUE
+
+
+def _length(value: Json) -> int:
+    if isinstance(value, (list, dict, str)):
+        return len(cast(list[Json], value))
+    raise _misfit("length", value, "a list, an object or text")
+
+
+def _join(value: Json, separator: str = "") -> str:
+    parts = [text_of(item) for item in _items("join", value)]
+    _bounded(sum(map(len, parts)) + len(separator) * len(parts))
+    return separator.join(parts)
+
+
+def _replace(value: Json, old: str, new: str) -> str:
+    text = text_of(value)
+    _bounded(len(text) + text.count(old) * (len(new) - len(old)))
+    return text.replace(old, new)
+
+
+def _title(value: Json) -> str:
+    """Capitalise words at white space and punctuation, not after an apostrophe."""
+    out: list[str] = []
+    starts = True
+    for char in text_of(value):
+        out.append(char.upper() if starts else char.lower())
+        starts = char != "'" and not char.isalnum()
+    return "".join(out)
+
+
+def _split(value: Json, separator: str | None = None) -> list[str]:
+    if not isinstance(value, str):
+        raise _misfit("split", value, "text")
+    if separator == "":
+        raise _misfit("split", value, "a separator that is not empty")
+    return value.split(separator)
+
+
+def _int(value: Json, default: Json = UNDEFINED_VALUE) -> Json:
+    return _number("int", value, default, lambda number: int(number))
+
+
+def _float(value: Json, default: Json = UNDEFINED_VALUE) -> Json:
+    return _number("float", value, default, lambda number: float(number))
+
+
+def _number(
+    name: str, value: Json, default: Json, convert: Callable[[int | float], int | float]
+) -> Json:
+    try:
+        if value is None:
+            return convert(0)
+        if isinstance(value, (bool, int, float)):
+            return convert(value)
+        if isinstance(value, str) and len(value) <= 400:
+            return convert(_read_number(value))
+    except (ValueError, OverflowError):
+        pass
+    if default is not UNDEFINED_VALUE:
+        return default
+    raise _misfit(name, value, "a number or text that holds one")
+
+
+def _read_number(text: str) -> int | float:
+    stripped = text.strip()
+    digits = stripped[1:] if stripped[:1] in ("-", "+") else stripped
+    if digits.isascii() and digits.isdigit():
+        return int(stripped)
+    number = float(stripped)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+def _round(value: Json, digits: int = 0) -> Json:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _misfit("round", value, "a number")
+    if isinstance(value, int) or not math.isfinite(value) or abs(digits) > 15:
+        return value
+    # Half away from zero, as MiniJinja and people do; round() would go to even.
+    scale = 10.0**digits
+    scaled = abs(value) * scale
+    if not math.isfinite(scaled):
+        return value
+    rounded = math.copysign(math.floor(scaled + 0.5) / scale, value)
+    return int(rounded) if digits <= 0 else rounded
+
+
+def _abs(value: Json) -> Json:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _misfit("abs", value, "a number")
+    return abs(value)
+
+
+def _rank(value: Json) -> tuple[int, Any]:
+    """Order mixed JSON without ever comparing unlike things: by kind, then value, case ignored."""
+    if value is None:
+        return (0, 0)
+    if isinstance(value, bool):
+        return (1, value)
+    if isinstance(value, (int, float)):
+        return (2, value)
+    if isinstance(value, str):
+        return (3, value.lower())
+    return (4, json.dumps(value, sort_keys=True))
+
+
+def _sort(value: Json) -> list[Json]:
+    return sorted(_items("sort", value), key=_rank)
+
+
+def _unique(value: Json) -> list[Json]:
+    found: dict[tuple[int, Any], Json] = {}
+    for item in _items("unique", value):
+        found.setdefault(_rank(item), item)
+    return list(found.values())
+
+
+def _reverse(value: Json) -> Json:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value[::-1]
+    return _items("reverse", value)[::-1]
+
+
+def _capitalize(value: Json) -> str:
+    text = text_of(value)
+    return text[:1].upper() + text[1:].lower()
+
+
+def _list(value: Json) -> list[Json]:
+    return _items("list", value)
+
+
+def _lower(value: Json) -> str:
+    return text_of(value).lower()
+
+
+def _upper(value: Json) -> str:
+    return text_of(value).upper()
+
+
+def _bool(value: Json) -> bool:
+    return bool(value)
+
+
+def _default(value: Json, other: Json = "", falsy: bool = False) -> Json:
+    if value is UNDEFINED_VALUE or (falsy and not value):
+        return other
+    return value
+
+
+def _trim(value: Json, chars: str | None = None) -> str:
+    return text_of(value).strip(chars)
+
+
+def _tojson(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+_NUMBER = (int, float)
+FILTERS: dict[str, Filter] = {
+    "abs": Filter(_abs),
+    "bool": Filter(_bool),
+    "capitalize": Filter(_capitalize),
+    "count": Filter(_length),
+    "d": Filter(_default, (object, bool)),
+    "default": Filter(_default, (object, bool)),
+    "first": Filter(_first),
+    "float": Filter(_float, (object,)),
+    "int": Filter(_int, (object,)),
+    "join": Filter(_join, (str,)),
+    "last": Filter(_last),
+    "length": Filter(_length),
+    "list": Filter(_list),
+    "lower": Filter(_lower),
+    "replace": Filter(_replace, (str, str), 2),
+    "reverse": Filter(_reverse),
+    "round": Filter(_round, (int,)),
+    "sort": Filter(_sort),
+    "split": Filter(_split, (str,)),
+    "string": Filter(text_of),
+    "title": Filter(_title),
+    "tojson": Filter(_tojson),
+    "trim": Filter(_trim, (str,)),
+    "unique": Filter(_unique),
+    "upper": Filter(_upper),
+}
+"""Every filter that runs in process, by name."""

@@ -1,0 +1,122 @@
+"""Which variables a template refers to, as far as its text tells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import NamedTuple
+
+from planwave.expressions.lexer import Segment, Token, tokens_of
+from planwave.expressions.paths import KEYWORDS, PlainPath
+
+NODES = "nodes"
+WELL_KNOWN = frozenset(("input", "inputs", NODES, "trigger", "goal", "PREVIOUS_OUTPUT"))
+_ENGINE_OWN = frozenset(("range", "dict", "namespace", "loop", "super", "caller", "self"))
+_SIMPLE_STRING = re.compile(r"['\"][^\\]*['\"]\Z")
+
+
+class Reference(NamedTuple):
+    """One variable a template refers to.
+
+    Attributes:
+        root: ``input``, ``inputs``, ``nodes``, ``trigger``, ``goal``, ``PREVIOUS_OUTPUT`` or the
+            name of a bare variable.
+        node_id: For ``nodes["id"]`` and ``nodes.id``: the id; None where it is computed.
+        pointer: JSON pointer of the field, relative to ``node.data``.
+    """
+
+    root: str
+    node_id: str | None
+    pointer: str
+
+
+class Root(NamedTuple):
+    """A root and, for ``nodes``, the id; what a reference is before the field is known."""
+
+    name: str
+    node_id: str | None = None
+
+
+def roots_of_path(path: PlainPath) -> tuple[Root, ...]:
+    """Give the root of a plain path; none for a text literal."""
+    if path.root is None:
+        return ()
+    if path.root == NODES and path.steps:
+        return (Root(NODES, str(path.steps[0])),)
+    return (Root(path.root),)
+
+
+def roots_of_segments(segments: Iterable[Segment]) -> tuple[tuple[Root, ...], frozenset[str]]:
+    """Give every name an engine template may look up, and the names it binds itself.
+
+    The first is a superset: loop variables and the like are among it.
+    """
+    found: dict[Root, None] = {}
+    bound: set[str] = set()
+    for segment in segments:
+        if segment.kind not in ("expression", "block"):
+            continue
+        tokens = tokens_of(segment.source)
+        if segment.kind == "block":
+            bound |= _bound(tokens)
+            tokens = tokens[1:]
+        for at, token in enumerate(tokens):
+            if token.kind == "name" and _is_lookup(tokens, at):
+                found[_root(tokens, at)] = None
+    return tuple(found), frozenset(bound)
+
+
+def is_external(root: Root, bound: frozenset[str]) -> bool:
+    """Tell whether a root comes from outside the template, for what its text tells."""
+    if root.name in WELL_KNOWN:
+        return True
+    return root.name not in bound and root.name not in _ENGINE_OWN
+
+
+def _is_lookup(tokens: list[Token], at: int) -> bool:
+    """Tell whether a name is a variable: not a key, filter, test, keyword or keyword argument."""
+    if tokens[at].text in KEYWORDS:
+        return False
+    before = tokens[at - 1].text if at else ""
+    if before in (".", "|", "is"):
+        return False
+    if before == "not" and at >= 2 and tokens[at - 2].text == "is":
+        return False
+    after = tokens[at + 1].text if at + 1 < len(tokens) else ""
+    return after != "="
+
+
+def _root(tokens: list[Token], at: int) -> Root:
+    name = tokens[at].text
+    if name != NODES:
+        return Root(name)
+    following = [*tokens[at + 1 : at + 4], *[Token("op", "")] * 3][:3]
+    match following:
+        case [Token(_, "["), Token("string", text), Token(_, "]")] if _SIMPLE_STRING.match(text):
+            return Root(NODES, text[1:-1])
+        case [Token(_, "."), Token("name", text), Token(_, after)] if after != "(":
+            return Root(NODES, text)
+        case _:
+            return Root(NODES)
+
+
+def _bound(tokens: list[Token]) -> set[str]:
+    """Give the names a block binds: loop targets, assigned names, macro parameters."""
+    if not tokens:
+        return set()
+    names = [token.text for token in tokens if token.kind == "name"]
+    match tokens[0].text:
+        case "for":
+            return set(names[1 : names.index("in")]) if "in" in names else set()
+        case "set" | "with":
+            targets = {
+                a.text for a, b in pairwise(tokens) if a.kind == "name" and b.text in ("=", ",")
+            }
+            return targets | set(names[1:2] if tokens[0].text == "set" else ())
+        case "macro":
+            return set(names[1:])
+        case "filter":
+            return set(names[1:2])
+        case _:
+            return set()

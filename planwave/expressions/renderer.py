@@ -1,0 +1,262 @@
+"""The parent's side of the render worker: start, ask, give up, kill, restart.
+
+One worker, one request in flight, first come first served. Whatever leaves a request unfinished
+(a limit, a cancelled caller, a dead worker) ends that worker, so that no late reply can ever be
+taken for the answer to another request; the next request starts a fresh one.
+
+The worker's standard input is one end of a socket pair. The parent's end is used through the event
+loop that is running, call by call, so that nothing here belongs to a loop: a renderer may be used in
+one loop and later in another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from planwave.errors import TemplateError
+from planwave.expressions import faults
+from planwave.expressions.text import Json
+
+START_S = 20.0
+"""How long the interpreter and the engine may take to load on a busy machine, seconds."""
+FUEL = 2_000_000
+"""Engine instructions one render may use: about 100,000 rounds of a small loop."""
+MAX_REQUEST_BYTES = 64 * 1024 * 1024
+EXIT_MEMORY = 77
+_POLL_S = 0.005
+
+
+class _Worker:
+    """One worker process and the parent's end of its socket."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        self.socket, theirs = socket.socketpair()
+        self.socket.setblocking(False)
+        with theirs:
+            # -P: never import from the working directory. -S -s: no site hooks, a faster start.
+            command = [sys.executable, "-P", "-S", "-s", "-m", "planwave.expressions.worker"]
+            try:
+                self.process = subprocess.Popen(  # noqa: S603 - our own module, numbers only
+                    [*command, *arguments],
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    env=_environment(),
+                    start_new_session=True,
+                )
+            except BaseException:
+                self.socket.close()
+                raise
+
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
+
+    def end(self) -> None:
+        """Kill it and close the socket; reaping is left to ``poll``."""
+        self.process.kill()
+        self.socket.close()
+
+    async def exchange(self, payload: bytes) -> bytes:
+        loop = asyncio.get_running_loop()
+        await loop.sock_sendall(self.socket, len(payload).to_bytes(4, "big"))
+        await loop.sock_sendall(self.socket, payload)
+        return await self.receive()
+
+    async def receive(self) -> bytes:
+        size = int.from_bytes(await self._read_exactly(4), "big")
+        return await self._read_exactly(size)
+
+    async def _read_exactly(self, size: int) -> bytes:
+        loop = asyncio.get_running_loop()
+        received = bytearray()
+        while len(received) < size:
+            chunk = await loop.sock_recv(self.socket, min(size - len(received), 1 << 18))
+            if not chunk:
+                raise EOFError
+            received += chunk
+        return bytes(received)
+
+
+def _environment() -> dict[str, str]:
+    """Give the worker its import path and nothing else: no key or token of the parent."""
+    homes = [Path(__file__).resolve().parents[2]]
+    engine = importlib.util.find_spec("minijinja")
+    if engine is not None and engine.origin is not None:
+        homes.append(Path(engine.origin).resolve().parents[1])
+    return {"PYTHONPATH": os.pathsep.join(map(str, homes)), "PYTHONUTF8": "1"}
+
+
+class Renderer:
+    """Renders templates in one long-lived worker process, started at the first use.
+
+    Args:
+        wall_s: Time one render may take, seconds; half of it in CPU time. Starting the worker and
+            waiting for other renders do not count.
+        memory_bytes: Address space of the worker.
+        max_template_bytes: UTF-8 length of a template.
+        max_output_bytes: UTF-8 length of a rendered text, or of a value as JSON.
+    """
+
+    def __init__(
+        self,
+        *,
+        wall_s: float = 2.0,
+        memory_bytes: int = 256 << 20,
+        max_template_bytes: int = 64 << 10,
+        max_output_bytes: int = 1 << 20,
+    ) -> None:
+        self.wall_s = wall_s
+        self.memory_bytes = memory_bytes
+        self.max_template_bytes = max_template_bytes
+        self.max_output_bytes = max_output_bytes
+        self._worker: _Worker | None = None
+        self._dying: list[_Worker] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._turn = asyncio.Lock()
+
+    async def render(self, source: str, variables: dict[str, Json]) -> str:
+        """Give the text of a template.
+
+        Raises:
+            TemplateError: The template's fault, or a limit was passed; other renders go on.
+        """
+        return await self._ask("render", source, variables)
+
+    async def evaluate(self, expression: str, variables: dict[str, Json]) -> Json:
+        """Give the value of one expression (written without braces), with its JSON type.
+
+        Raises:
+            TemplateError: The expression's fault, or a limit was passed; other renders go on.
+        """
+        return await self._ask("evaluate", expression, variables)
+
+    async def close(self) -> None:
+        """End the worker and wait until it is gone. A later render starts a new one."""
+        self._discard()
+        for worker in self._dying:
+            await _gone(worker)
+        self._dying.clear()
+
+    async def _ask(self, op: str, source: str, variables: dict[str, Json]) -> Any:
+        limit = self.max_template_bytes
+        if (met := faults.byte_length(source, limit)) > limit:
+            raise faults.too_large("the template", limit, met, "template_bytes")
+        payload = _request(op, source, variables)
+        async with self._lock():
+            self._reap()
+            try:
+                reply = json.loads(await self._exchange(payload))
+            except BaseException:
+                self._discard()
+                raise
+        if "error" in reply:
+            raise TemplateError(reply["error"]["message"], code=reply["error"]["code"])
+        return reply["value"]
+
+    def _lock(self) -> asyncio.Lock:
+        """Give the lock of the running loop; a lock that another loop has waited on is of no use.
+
+        Raises:
+            RuntimeError: Another running event loop is in the middle of a render.
+        """
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            if self._loop is not None and self._turn.locked() and self._loop.is_running():
+                raise RuntimeError("this Renderer is rendering in another event loop; use two")
+            if self._turn.locked():
+                self._discard()
+            self._loop, self._turn = loop, asyncio.Lock()
+        return self._turn
+
+    async def _exchange(self, payload: bytes) -> bytes:
+        worker = await self._started()
+        try:
+            async with asyncio.timeout(self.wall_s):
+                return await worker.exchange(payload)
+        except TimeoutError as error:
+            raise self._too_slow() from error
+        except (EOFError, ConnectionError) as error:
+            raise self._death(await _gone(worker)) from error
+
+    async def _started(self) -> _Worker:
+        """Give the live worker, or start one and wait until it is ready."""
+        if self._worker is not None and self._worker.is_alive():
+            return self._worker
+        self._discard()
+        limits = (self.memory_bytes, self.wall_s / 2, self.max_output_bytes, FUEL)
+        self._worker = _Worker([str(limit) for limit in limits])
+        try:
+            async with asyncio.timeout(START_S):
+                await self._worker.receive()
+        except (TimeoutError, EOFError, ConnectionError) as error:
+            raise TemplateError(
+                "the render worker does not start",
+                code=faults.UNAVAILABLE,
+                hint="check that minijinja is installed and PLANWAVE_LIMIT_TEMPLATE_MEMORY_BYTES "
+                "leaves room for it",
+                retryable=True,
+            ) from error
+        return self._worker
+
+    def _discard(self) -> None:
+        if self._worker is not None:
+            self._worker.end()
+            self._dying.append(self._worker)
+            self._worker = None
+
+    def _reap(self) -> None:
+        self._dying = [worker for worker in self._dying if worker.is_alive()]
+
+    def _too_slow(self) -> TemplateError:
+        return TemplateError(
+            f"the template takes longer than {self.wall_s:g} s",
+            code=faults.TIMEOUT,
+            hint="loop over less, or raise PLANWAVE_LIMIT_TEMPLATE_WALL_S",
+        )
+
+    def _death(self, status: int | None) -> TemplateError:
+        """Read how the worker died as the error of the render it was busy with."""
+        if status == -signal.SIGPROF:
+            return self._too_slow()
+        # The engine aborts when it cannot allocate; the kernel's out-of-memory killer kills.
+        if status in (EXIT_MEMORY, -signal.SIGABRT, -signal.SIGKILL):
+            return TemplateError(
+                f"the template needs more memory than {self.memory_bytes} bytes",
+                code=faults.MEMORY,
+                hint="build less text, or raise PLANWAVE_LIMIT_TEMPLATE_MEMORY_BYTES",
+            )
+        return TemplateError(f"the render worker died (status {status})", code=faults.CRASHED)
+
+
+def _request(op: str, source: str, variables: dict[str, Json]) -> bytes:
+    try:
+        payload = json.dumps(
+            {"op": op, "source": source, "variables": variables}, separators=(",", ":")
+        ).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TemplateError(
+            f"a value in the expression is not JSON: {error}", code=faults.FAILED
+        ) from error
+    if len(payload) > MAX_REQUEST_BYTES:
+        raise TemplateError(
+            f"the values a template refers to are too large: limit {MAX_REQUEST_BYTES} bytes, "
+            f"met {len(payload)}",
+            code=faults.TOO_LARGE,
+        )
+    return payload
+
+
+async def _gone(worker: _Worker) -> int | None:
+    """Wait until a worker that is ending has been reaped; give its exit status."""
+    while (status := worker.process.poll()) is None:  # noqa: ASYNC110 - a child has no event
+        await asyncio.sleep(_POLL_S)
+    return status

@@ -1,0 +1,123 @@
+"""``agent``: one task for a language model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+from planwave.graph.capabilities import FlowContext, NodeEvent
+from planwave.graph.model import DEFAULT_TARGET_HANDLE, Port
+from planwave.graph.values import DataValue, Inputs, described_arrivals
+from planwave.nodes.model_call import model_call
+from planwave.nodes.node_type import Finding, NodeData, NodeType, template
+from planwave.nodes.services import NodeServices, services_of
+from planwave.nodes.wiring import Wiring
+from planwave.providers.api import ModelReply, ModelRequest
+
+BRIEF = "Answer briefly and to the point, in a few sentences."
+"""System prompt for models with the ``small`` profile: left alone, they ramble until cut off."""
+
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
+class AgentTools(NodeData):
+    """What the agent may use."""
+
+    model_config = ConfigDict(alias_generator=None)
+
+    web_search: bool = False
+    subagents: bool = False
+
+
+class AgentData(NodeData):
+    """Everything optional: an agent with a ``description`` needs no prompt."""
+
+    agent_name: str | None = None
+    system_prompt: str | None = None
+    user_prompt: str | None = template(None)
+    provider: str | None = Field(None, min_length=1)
+    model: str | None = Field(None, min_length=1)
+    temperature: float | None = Field(None, ge=0, le=2)
+    reasoning_effort: Effort | None = None
+    max_tokens: int | None = Field(None, ge=1)
+    tools: AgentTools = AgentTools()
+
+
+class Agent(NodeType):
+    """Asks a model once and gives its text, streamed as it comes.
+
+    The prompt: ``userPrompt`` exactly as resolved; without one, a planned node's goal, task
+    (``description``) and inputs in natural language; without both, its input as text.
+    """
+
+    node_type = "agent"
+    purpose = "Do one task with a language model: reads its inputs, gives text."
+    Data = AgentData
+    outputs = (Port("output", "text"),)
+    calls_model = True
+
+    async def run(
+        self, data: AgentData, inputs: Inputs, context: FlowContext
+    ) -> AsyncGenerator[NodeEvent | DataValue]:
+        request = agent_request(data, inputs, context, services_of(context))
+        async for item in model_call(request, self.node_type, context):
+            if isinstance(item, ModelReply):
+                yield DataValue("text", item.text)
+            else:
+                yield item
+
+    def find_faults(self, data: AgentData | None, wiring: Wiring) -> Iterable[Finding]:
+        described = wiring.node.description.strip()
+        if data is not None and not (data.user_prompt or described or wiring.incoming):
+            yield Finding(
+                "missing-required-input",
+                "an agent needs a description, a userPrompt or an input",
+                hint="describe the task in the node's description",
+            )
+        if data is not None and (data.tools.web_search or data.tools.subagents):
+            can = wiring.profile is None or wiring.profile.tools
+            yield Finding(
+                "tools-unavailable",
+                "tools are not offered to models by this version; the agent answers without them"
+                if can
+                else "the chosen model cannot use tools; the agent answers without them",
+                "/data/tools",
+                hint="remove data.tools" if can else "choose a larger model, or remove data.tools",
+                severity="warning",
+            )
+
+
+def agent_request(
+    data: AgentData, inputs: Inputs, context: FlowContext, services: NodeServices
+) -> ModelRequest:
+    """Give the call an agent makes.
+
+    Raises:
+        NodeError: Its provider or model is not there.
+    """
+    provider, model = services.model_for(data.provider, data.model)
+    profile = services.providers.profile(provider, model)
+    system = data.system_prompt or (BRIEF if profile.small else None)
+    return ModelRequest(
+        provider,
+        model,
+        _prompt(data, inputs, context, services.goal),
+        system=system,
+        temperature=data.temperature,
+        max_tokens=data.max_tokens or profile.max_output_tokens,
+        reasoning_effort=data.reasoning_effort,
+    )
+
+
+def _prompt(data: AgentData, inputs: Inputs, context: FlowContext, goal: str) -> str:
+    if data.user_prompt:
+        return data.user_prompt
+    task = context.runtime.get_node(context.node_id).description.strip()
+    if not task:
+        return inputs.text(DEFAULT_TARGET_HANDLE)
+    from planwave.prompts.render import agent_prompt
+
+    arrived = tuple(a for a in inputs.arrivals if a.target_handle == DEFAULT_TARGET_HANDLE)
+    return agent_prompt(goal, task, described_arrivals(arrived))

@@ -1,0 +1,213 @@
+"""Faults of one node that only its type can see: data, templates, provider and model."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, NamedTuple, cast
+
+from pydantic import BaseModel, ValidationError
+
+from planwave.errors import InputError, TemplateError
+from planwave.expressions import compile_template
+from planwave.graph.model import FLOW, Json, Node
+from planwave.nodes.node_type import Finding
+from planwave.nodes.spec import TypeSpec
+from planwave.nodes.wiring import GraphView, Wiring
+from planwave.providers.api import ModelProfile
+
+ROOTS: Final = ("input", "inputs", "nodes", "trigger", "goal", "PREVIOUS_OUTPUT")
+"""What every template may start from; a node's own input handles come on top."""
+
+_PRIVATE: Final = ("secrets", "env")
+_GUARDS: Final = ("default", "defined")
+
+ModelLookup = Callable[[str | None, str | None], tuple[Finding | None, ModelProfile | None]]
+
+_KEY_LIMIT = 4_096
+"""Longest data (as text) whose reading is kept; longer ones are read again each time."""
+_KEPT = 4_096
+
+
+class _Use(NamedTuple):
+    """A name that a template reads; ``guarded`` where the template copes with its absence."""
+
+    root: str
+    node_id: str | None
+    pointer: str
+    guarded: bool
+
+
+class Reading(NamedTuple):
+    """What can be said of some data without their graph. ``missing`` are required fields."""
+
+    data: BaseModel | None
+    findings: tuple[Finding, ...]
+    missing: tuple[str, ...]
+    uses: tuple[_Use, ...]
+
+
+class DataChecks:
+    """Reads node data and remembers what it found, so that equal nodes are read once."""
+
+    def __init__(self, template_bytes: int | None = None) -> None:
+        self._template_bytes = template_bytes
+        self._kept: dict[tuple[str, str], tuple[TypeSpec, Reading]] = {}
+
+    def findings(
+        self, spec: TypeSpec, node: Node, view: GraphView, look_up: ModelLookup
+    ) -> Iterator[Finding]:
+        """Find a node's faults.
+
+        Args:
+            spec: Its type.
+            node: The node.
+            view: The graph it stands in.
+            look_up: Gives the fault and the profile of a provider and model.
+        """
+        reading = self._read(spec, node)
+        wiring = Wiring(node, view)
+        yield from reading.findings
+        lacks = [name for name in reading.missing if not _is_fed(name, spec, wiring)]
+        for name in lacks:
+            yield _missing(name, spec)
+        yield from _use_faults(reading.uses, wiring)
+        if reading.findings or lacks:
+            return
+        if spec.calls_model and not (wiring.is_wired("provider") or wiring.is_wired("model")):
+            asked = reading.data
+            fault, wiring.profile = look_up(
+                getattr(asked, "provider", None), getattr(asked, "model", None)
+            )
+            if fault is not None:
+                yield fault
+        find_faults = getattr(spec.implementation, "find_faults", None)
+        if find_faults is not None:
+            yield from cast("Iterable[Finding]", find_faults(reading.data, wiring))
+
+    def _read(self, spec: TypeSpec, node: Node) -> Reading:
+        key = (node.type, repr(node.data))
+        kept = self._kept.get(key)
+        if kept is not None and kept[0] is spec:
+            return kept[1]
+        reading = self._read_anew(spec, node)
+        if len(key[1]) <= _KEY_LIMIT:
+            if len(self._kept) >= _KEPT:
+                self._kept.clear()
+            self._kept[key] = (spec, reading)
+        return reading
+
+    def _read_anew(self, spec: TypeSpec, node: Node) -> Reading:
+        data: BaseModel | None = None
+        findings: list[Finding] = []
+        missing: list[str] = []
+        if spec.model is not None:
+            try:
+                data = spec.model.model_validate(node.data)
+            except ValidationError as error:
+                for fault in error.errors(include_url=False, include_input=False):
+                    if fault["type"] == "missing" and len(fault["loc"]) == 1:
+                        missing.append(str(fault["loc"][0]))
+                    else:
+                        findings.append(_data_fault(fault, spec))
+        uses = tuple(self._uses(spec, node, findings))
+        return Reading(data, tuple(findings), tuple(missing), uses)
+
+    def _uses(self, spec: TypeSpec, node: Node, findings: list[Finding]) -> Iterator[_Use]:
+        names: Iterable[str] | None = spec.facts.template_fields
+        for name in node.data if names is None else names:
+            if name not in node.data:
+                continue
+            value = node.data[name]
+            try:
+                compiled = compile_template({name: value}, max_bytes=self._template_bytes)
+            except TemplateError as error:
+                here = f"/data/{_escaped(name)}"
+                findings.append(Finding(error.code, f"data{error.message}", here, error.hint))
+                continue
+            guarded = any(word in str(value) for word in _GUARDS)
+            for found in compiled.references if compiled else ():
+                yield _Use(found.root, found.node_id, f"/data{found.pointer}", guarded)
+
+
+def _is_fed(name: str, spec: TypeSpec, wiring: Wiring) -> bool:
+    return name in spec.sockets and wiring.is_wired(name)
+
+
+def _missing(name: str, spec: TypeSpec) -> Finding:
+    if name in spec.sockets:
+        hint = f"write data.{name}, or connect an edge to the handle {name!r}"
+    else:
+        hint = f"write data.{name}"
+    return Finding("missing-required-input", f"data.{name} is required", f"/data/{name}", hint)
+
+
+def _data_fault(fault: Any, spec: TypeSpec) -> Finding:
+    loc = tuple(str(part) for part in fault["loc"])
+    where = ".".join(("data", *loc))
+    pointer = "/".join(("/data", *map(_escaped, loc)))
+    if fault["type"] != "extra_forbidden":
+        return Finding("invalid-data", f"{where}: {fault['msg']}", pointer)
+    known = [field.wire for field in spec.fields] if len(loc) == 1 else []
+    # snake_case against camelCase is the usual slip; compare without case and underscores.
+    plain = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(loc[-1].replace("_", "").lower(), plain, 1)
+    hint = None
+    if near:
+        hint = f"did you mean {plain[near[0]]!r}?"
+    elif known:
+        hint = f"fields of {spec.facts.node_type!r}: {', '.join(known)}"
+    return Finding("invalid-data", f"{where} is not a field of this type", pointer, hint)
+
+
+def _use_faults(uses: Iterable[_Use], wiring: Wiring) -> Iterator[Finding]:
+    handles: list[str] | None = None
+    for found in uses:
+        if found.root == "nodes":
+            if found.node_id is not None:
+                yield from _ancestor_fault(found, found.node_id, wiring)
+            continue
+        if found.root in ROOTS:
+            continue
+        if handles is None:
+            handles = _bare_handles(wiring)
+        if found.root not in handles and (found.root in _PRIVATE or not found.guarded):
+            yield _undefined(found, handles)
+
+
+def _bare_handles(wiring: Wiring) -> list[str]:
+    arriving = (edge.target_handle for edge in wiring.incoming if edge.channel == FLOW)
+    return [name for name in dict.fromkeys(arriving) if name not in ROOTS]
+
+
+def _undefined(found: _Use, handles: list[str]) -> Finding:
+    legal = ", ".join((*ROOTS, *handles))
+    if found.root in _PRIVATE:
+        message = f"{found.root} are not template variables"
+    else:
+        message = f"{found.root!r} is not defined in a template of this node"
+    return Finding("template-undefined", message, found.pointer, f"a template may use: {legal}")
+
+
+def _ancestor_fault(found: _Use, node_id: str, wiring: Wiring) -> Iterator[Finding]:
+    known = wiring.view.by_id
+    if node_id in known and wiring.view.is_ancestor(node_id, wiring.node.id):
+        return
+    if node_id not in known:
+        near = difflib.get_close_matches(node_id, list(known), 1)
+        message = f"the template reads node {node_id!r}, which does not exist"
+        hint = f"did you mean {near[0]!r}?" if near else "name a node that leads here"
+    else:
+        message = f"the template reads node {node_id!r}, which no flow edge leads here from"
+        hint = f"connect {node_id!r} (directly or through others) to {wiring.node.id!r}"
+    yield Finding("not-an-ancestor", message, found.pointer, hint)
+
+
+def model_fault(error: InputError) -> Finding:
+    """Give the finding for a provider or model that is not there."""
+    pointer = "/data/model" if error.code == "unknown-model" else "/data/provider"
+    return Finding(error.code, error.message, pointer, error.hint)
+
+
+def _escaped(name: Json) -> str:
+    return str(name).replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,375 @@
+"""Make a node type of an async function.
+
+::
+
+    @planwave.node("shout")
+    async def shout(input: str, times: int = 1) -> str:
+        "Say the input loudly."
+        return input.upper() * times
+
+* A parameter **without** a default is an input: a required handle of that name.
+* A parameter **with** a default is a data field, ``{"data": {"times": 3}}``, and a wire on the
+  handle of that name beats it. (With ``inputs=`` given, those are the inputs and all others are
+  data fields.)
+* ``context`` is the ``FlowContext``; a parameter annotated ``Inputs`` is all that arrived.
+* Parameters get plain values. Annotated ``str``: always text, several arrivals as
+  ``From {name} ({id}):`` blocks. Annotated ``list``: always the list of values, in edge order.
+  Otherwise the value, or the list of values where several arrived.
+* What is returned leaves through ``output``. Only an ``ExecutionResult`` names other handles.
+* An async generator streams: each ``str`` it yields is shown at once. Its result is the first
+  other value it yields (``Result("…")`` where that is a text), and it ends there; without one, the
+  result is all the text it streamed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import aclosing
+from functools import update_wrapper
+from typing import Any, Final, Generic, Literal, NamedTuple, ParamSpec, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic.errors import PydanticSchemaGenerationError
+
+from planwave.errors import NodeError
+from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent, Suspension
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Effect, Json, Port
+from planwave.graph.values import Arrival, Inputs, arrivals_text, text_of
+from planwave.nodes.node_type import as_result, validated
+from planwave.nodes.registry import Registry, default_registry
+from planwave.nodes.sockets import side_values, socket_type
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_NOTHING: Final[Any] = inspect.Parameter.empty
+_FIELD_CONFIG = ConfigDict(extra="forbid", strict=True, protected_namespaces=())
+
+Shape = Literal["text", "list", "value"]
+
+
+class Result(NamedTuple):
+    """The result of a streaming function node, where it is a text or not what was streamed."""
+
+    value: Json
+
+
+class _Parameter(NamedTuple):
+    """How one parameter is filled."""
+
+    name: str
+    source: Literal["context", "inputs", "handle"]
+    shape: Shape = "value"
+    field: str | None = None
+    """Attribute of the data model, for a data field."""
+    default: Any = _NOTHING
+
+
+class FunctionNode(Generic[P, R]):
+    """A node type made of an async function; calling it calls the function.
+
+    Its attributes are those of ``NodeType``.
+    """
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        node_type: str,
+        *,
+        inputs: Iterable[str | Port] | None = None,
+        outputs: Iterable[str | Port] = (DEFAULT_SOURCE_HANDLE,),
+        purpose: str | None = None,
+        templates: Iterable[str] = (),
+        effect: Effect = "none",
+        entry: bool = False,
+    ) -> None:
+        """Read the function's signature; see :func:`node`."""
+        self._streams = inspect.isasyncgenfunction(function)
+        if not (self._streams or inspect.iscoroutinefunction(function)):
+            raise TypeError(
+                f"node type {node_type!r}: {function!r} is not an async function; declare it with "
+                "'async def' and wrap blocking work in asyncio.to_thread"
+            )
+        update_wrapper(self, function)
+        self._function: Callable[..., Any] = function
+        hints = _hints(function)
+        reading = _Signature(node_type, function, hints, inputs, frozenset(templates))
+        self.node_type = node_type
+        self.purpose = purpose or _first_line(function)
+        self.effect: Effect = effect
+        self.entry = entry
+        self.inputs = reading.ports()
+        self.outputs = tuple(_output_port(port, hints.get("return", Any)) for port in outputs)
+        self.Data = reading.data_model()
+        self.field_sockets = True
+        self._parameters = tuple(reading.parameters)
+        self._data_names = {p.name: "any" for p in self._parameters if p.field is not None}
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<node type {self.node_type!r}: {self._function.__qualname__}>"
+
+    def execute(self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext) -> Any:
+        """Run as a stage: fill the parameters, call the function, wrap what it gives."""
+        if self._streams:
+            return self._stream(data, inputs, context)
+        return self._once(data, inputs, context)
+
+    async def _once(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> ExecutionResult | Suspension:
+        links = await self._links(inputs, context) if self._data_names else None
+        return as_result(await self._function(**self._arguments(data, inputs, context, links)))
+
+    async def _stream(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> AsyncGenerator[NodeEvent | ExecutionResult | Suspension]:
+        links = await self._links(inputs, context) if self._data_names else None
+        said: list[str] = []
+        items = self._function(**self._arguments(data, inputs, context, links))
+        async with aclosing(items):
+            async for item in items:
+                if isinstance(item, str):
+                    said.append(item)
+                    yield NodeEvent(
+                        context.node_id, self.node_type, "delta", context.run_id,
+                        {"text": item, "kind": "text"},
+                    )  # fmt: skip
+                elif isinstance(item, NodeEvent):
+                    yield item
+                else:
+                    yield as_result(item.value if isinstance(item, Result) else item)
+                    return
+        yield as_result("".join(said))
+
+    async def _links(self, inputs: Inputs, context: FlowContext) -> Mapping[str, Json]:
+        """Give what links brought to data fields; flow wires are read with the other arrivals."""
+        arrived = {arrival.target_handle for arrival in inputs.arrivals}
+        free = {name: kind for name, kind in self._data_names.items() if name not in arrived}
+        return await side_values(free, inputs, context) if free else {}
+
+    def _arguments(
+        self,
+        data: Mapping[str, Json],
+        inputs: Inputs,
+        context: FlowContext,
+        links: Mapping[str, Json] | None,
+    ) -> dict[str, Any]:
+        arrivals: dict[str, list[Arrival]] = {}
+        for arrival in inputs.arrivals:
+            arrivals.setdefault(arrival.target_handle, []).append(arrival)
+        fields: BaseModel | None = None
+        if data and self.Data is not None:
+            # Fields fed by a wire may be missing in data, so only what is written is judged.
+            wired = arrivals.keys() | (links or {}).keys()
+            fields = validated(self.Data, {k: v for k, v in data.items() if k not in wired})
+        found: dict[str, Any] = {}
+        for parameter in self._parameters:
+            name = parameter.name
+            if parameter.source == "context":
+                found[name] = context
+            elif parameter.source == "inputs":
+                found[name] = inputs
+            elif (got := arrivals.get(name)) is not None:
+                found[name] = _shaped(parameter.shape, got)
+            elif links and name in links:
+                value = links[name]
+                found[name] = text_of(value) if parameter.shape == "text" else value
+            else:
+                found[name] = self._written(parameter, fields)
+        return found
+
+    def _written(self, parameter: _Parameter, fields: BaseModel | None) -> Any:
+        """Give the value of a parameter that no wire feeds."""
+        value = parameter.default
+        if fields is not None and parameter.field is not None:
+            value = getattr(fields, parameter.field)
+        if value is _NOTHING:
+            raise NodeError(
+                f"node type {self.node_type!r} got nothing for {parameter.name!r}",
+                code="missing-required-input",
+                hint=f"connect an edge to the handle {parameter.name!r}",
+            )
+        return value
+
+
+class _Signature:
+    """A function's parameters, read once."""
+
+    def __init__(
+        self,
+        node_type: str,
+        function: Callable[..., Any],
+        hints: Mapping[str, Any],
+        inputs: Iterable[str | Port] | None,
+        templates: frozenset[str],
+    ) -> None:
+        self._node_type = node_type
+        self._hints = hints
+        self._templates = templates
+        self._given = None if inputs is None else {_port_name(port): port for port in inputs}
+        self._input_names: list[str] = []
+        self._fields: dict[str, Any] = {}
+        self.parameters: list[_Parameter] = []
+        for parameter in inspect.signature(function).parameters.values():
+            self.parameters.append(self._read(parameter))
+        names = {parameter.name for parameter in self.parameters}
+        unknown = ({*(self._given or ())} - names) | (templates - self._fields.keys())
+        takes_all = any(parameter.source == "inputs" for parameter in self.parameters)
+        if unknown and not (takes_all and unknown <= {*(self._given or ())}):
+            raise TypeError(
+                f"node type {node_type!r}: no parameter (or, for templates, no data field) is "
+                f"called {', '.join(sorted(map(repr, unknown)))}"
+            )
+
+    def _read(self, parameter: inspect.Parameter) -> _Parameter:
+        name, kind = parameter.name, parameter.kind
+        if kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise TypeError(
+                f"node type {self._node_type!r}: parameter {name!r} cannot be filled by name; "
+                "use plain parameters (annotate one with Inputs to get all that arrives)"
+            )
+        annotation = self._hints.get(name, Any)
+        if annotation is FlowContext or (name == "context" and annotation is Any):
+            return _Parameter(name, "context")
+        if annotation is Inputs:
+            return _Parameter(name, "inputs")
+        shape = _shape(annotation)
+        default = parameter.default
+        is_input = default is _NOTHING if self._given is None else name in self._given
+        if is_input:
+            self._input_names.append(name)
+            return _Parameter(name, "handle", shape, None, default)
+        self._fields[name] = (annotation, default)
+        # The model's attributes are numbered: a parameter may be called ``schema`` or ``copy``.
+        return _Parameter(name, "handle", shape, f"p{len(self._fields) - 1}", default)
+
+    def ports(self) -> tuple[Port, ...]:
+        """Give the input ports; a function that takes ``Inputs`` is open to every handle."""
+        ports = [self._port(name) for name in self._input_names]
+        if self._given is not None:
+            known = set(self._input_names)
+            ports += [_as_port(port) for name, port in self._given.items() if name not in known]
+        elif any(parameter.source == "inputs" for parameter in self.parameters):
+            ports.append(Port("{name}", multiple=True))
+        return tuple(ports)
+
+    def _port(self, name: str) -> Port:
+        given = (self._given or {}).get(name)
+        if isinstance(given, Port):
+            return given
+        annotation = self._hints.get(name, Any)
+        required = any(p.name == name and p.default is _NOTHING for p in self.parameters)
+        many = _shape(annotation) != "value" or annotation is Any
+        kind = "any" if _shape(annotation) == "list" else socket_type(annotation)
+        return Port(name, kind, multiple=many, required=required)
+
+    def data_model(self) -> type[BaseModel] | None:
+        """Give the model of ``data``; every function node refuses unknown fields."""
+        fields: dict[str, Any] = {}
+        for i, (name, (annotation, default)) in enumerate(self._fields.items()):
+            extra: Any = {"template": True} if name in self._templates else None
+            value = ... if default is _NOTHING else default
+            fields[f"p{i}"] = (
+                annotation,
+                Field(value, alias=name, title=name, json_schema_extra=extra),
+            )
+        try:
+            return create_model(f"{self._node_type}.data", __config__=_FIELD_CONFIG, **fields)
+        except PydanticSchemaGenerationError as error:
+            raise TypeError(
+                f"node type {self._node_type!r}: a parameter with a default is a data field and "
+                f"must have a JSON type: {error.message.splitlines()[0]}"
+            ) from error
+
+
+def node(
+    node_type: str | None = None,
+    *,
+    inputs: Iterable[str | Port] | None = None,
+    outputs: Iterable[str | Port] = (DEFAULT_SOURCE_HANDLE,),
+    purpose: str | None = None,
+    templates: Iterable[str] = (),
+    effect: Effect = "none",
+    entry: bool = False,
+    registry: Registry | None = None,
+    replace: bool = False,
+) -> Callable[[Callable[P, R]], FunctionNode[P, R]]:
+    """Register an async function as a node type; see this module for how parameters are filled.
+
+    Args:
+        node_type: Its name in graphs; the function's name if None.
+        inputs: Names or ports of the inputs; None takes the parameters without a default.
+        outputs: Names or ports of the outputs.
+        purpose: One line for the planner; the docstring's first line if None.
+        templates: Data fields in which ``{{ … }}`` is resolved.
+        effect: What running it does to the world.
+        entry: Whether an execution may be started by settling this node.
+        registry: Where to register it; the process's default registry if None.
+        replace: Allow a name that is taken.
+
+    Raises:
+        TypeError: The function cannot be a node; the message says why.
+        ValueError: The name is taken.
+    """
+
+    def register(function: Callable[P, R]) -> FunctionNode[P, R]:
+        made = FunctionNode(
+            function,
+            node_type or function.__name__,
+            inputs=inputs,
+            outputs=outputs,
+            purpose=purpose,
+            templates=templates,
+            effect=effect,
+            entry=entry,
+        )
+        where = default_registry() if registry is None else registry
+        return where.register(made, replace=replace)
+
+    return register
+
+
+def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:
+    """Give resolved annotations; those that name something out of reach count as absent."""
+    try:
+        return typing.get_type_hints(function)
+    except (NameError, TypeError):
+        raw = inspect.get_annotations(function)
+        return {name: hint for name, hint in raw.items() if not isinstance(hint, str)}
+
+
+def _shape(annotation: Any) -> Shape:
+    if annotation is str:
+        return "text"
+    return "list" if (typing.get_origin(annotation) or annotation) is list else "value"
+
+
+def _shaped(shape: Shape, arrivals: list[Arrival]) -> Json:
+    if shape == "text":
+        return arrivals_text(tuple(arrivals))
+    if shape == "list" or len(arrivals) > 1:
+        return [arrival.value.value for arrival in arrivals]
+    return arrivals[0].value.value
+
+
+def _first_line(function: Callable[..., Any]) -> str:
+    return (inspect.getdoc(function) or "").partition("\n")[0]
+
+
+def _port_name(port: str | Port) -> str:
+    return port if isinstance(port, str) else port.name
+
+
+def _as_port(port: str | Port) -> Port:
+    return Port(port, multiple=True) if isinstance(port, str) else port
+
+
+def _output_port(port: str | Port, returned: Any) -> Port:
+    if isinstance(port, Port):
+        return port
+    return Port(port, socket_type(returned) if port == DEFAULT_SOURCE_HANDLE else "any")

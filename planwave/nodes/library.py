@@ -1,0 +1,14 @@
+"""The node types that come with planwave."""
+
+from __future__ import annotations
+
+from planwave.nodes.agent import Agent
+from planwave.nodes.end import End
+from planwave.nodes.if_ import If
+from planwave.nodes.llm import Llm
+from planwave.nodes.node_type import NodeType
+from planwave.nodes.parser import Parser
+from planwave.nodes.start import Start
+from planwave.nodes.text import Text
+
+LIBRARY: tuple[type[NodeType], ...] = (Start, Agent, Llm, Text, Parser, If, End)

@@ -1,0 +1,114 @@
+"""``llm``: one plain model call, as text or as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Iterable
+from typing import Any
+
+from pydantic import AliasChoices, Field
+
+from planwave.errors import ResultNotJson
+from planwave.graph.capabilities import FlowContext, NodeEvent
+from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
+from planwave.graph.values import DataValue, Inputs
+from planwave.nodes.agent import BRIEF
+from planwave.nodes.model_call import model_call
+from planwave.nodes.node_type import Finding, NodeData, NodeType, template
+from planwave.nodes.services import services_of
+from planwave.nodes.wiring import Wiring
+from planwave.providers.api import ModelReply, ModelRequest
+
+JSON_ONLY = "Answer with one JSON value and nothing else."
+
+_FENCED = re.compile(r"\s*```(?:json)?[ \t]*\n(.*?)\n?[ \t]*```\s*", re.DOTALL | re.IGNORECASE)
+
+
+class LlmData(NodeData):
+    """One call; without a prompt the node's input is the prompt."""
+
+    provider: str | None = Field(None, min_length=1)
+    model: str | None = Field(None, min_length=1)
+    prompt: str | None = template(None)
+    system: str | None = None
+    temperature: float | None = Field(None, ge=0, le=2)
+    max_tokens: int | None = Field(None, ge=1)
+    json_output: bool = Field(
+        False,
+        validation_alias=AliasChoices("jsonOutput", "json_mode"),
+        serialization_alias="jsonOutput",
+    )
+    stream: bool = True
+
+
+class Llm(NodeType):
+    """Sends ``prompt`` as it stands, or its input; gives the text, or the JSON value in it."""
+
+    node_type = "llm"
+    purpose = "Call a language model with exactly this prompt; with jsonOutput the reply is JSON."
+    Data = LlmData
+    calls_model = True
+
+    async def run(
+        self, data: LlmData, inputs: Inputs, context: FlowContext
+    ) -> AsyncGenerator[NodeEvent | DataValue]:
+        services = services_of(context)
+        provider, model = services.model_for(data.provider, data.model)
+        profile = services.providers.profile(provider, model)
+        parts = [data.system or (BRIEF if profile.small and not data.json_output else None)]
+        parts.append(JSON_ONLY if data.json_output else None)
+        request = ModelRequest(
+            provider,
+            model,
+            inputs.text(DEFAULT_TARGET_HANDLE) if data.prompt is None else data.prompt,
+            system="\n\n".join(filter(None, parts)) or None,
+            temperature=data.temperature,
+            max_tokens=data.max_tokens or profile.max_output_tokens,
+        )
+        async for item in model_call(request, self.node_type, context, deltas=data.stream):
+            if isinstance(item, ModelReply):
+                yield _value(item, data.json_output)
+            else:
+                yield item
+
+    def find_faults(self, data: LlmData | None, wiring: Wiring) -> Iterable[Finding]:
+        if data is not None and not data.prompt and not wiring.incoming:
+            yield Finding(
+                "missing-required-input",
+                "an llm node needs a prompt or an input",
+                "/data/prompt",
+                hint="write data.prompt or connect an edge to 'input'",
+            )
+
+
+def _value(reply: ModelReply, as_json: bool) -> DataValue:
+    if not as_json:
+        return DataValue("text", reply.text)
+    cut = reply.finish_reason == "length"
+    fenced = _FENCED.fullmatch(reply.text)
+    try:
+        value = json.loads(
+            fenced[1] if fenced else reply.text,
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_unique_keys,
+        )
+    except (ValueError, RecursionError) as error:
+        raise ResultNotJson(
+            f"the model's reply is not JSON: {error}" + ("; it was cut off" if cut else ""),
+            hint="raise maxTokens" if cut else "say in the prompt which JSON is wanted",
+            retryable=not cut,
+        ) from error
+    return DataValue("json", value)
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"key {next(k for k in keys if keys.count(k) > 1)!r} appears twice")
+    return found

@@ -1,0 +1,224 @@
+"""The class to write a node type with: declare data and ports, write ``run``.
+
+::
+
+    class Shout(NodeType):
+        node_type = "shout"
+        purpose = "Say the input loudly."
+
+        class Data(NodeData):
+            times: int = 1
+            suffix: str = template("")
+
+        async def run(self, data: Data, inputs: Inputs, context: FlowContext) -> str:
+            return (inputs.text("input").upper() + data.suffix) * data.times
+
+Whatever the type, this class does three things once: a wire into a data field beats the value
+written there, data are validated, and what ``run`` gives becomes an ``ExecutionResult``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Mapping
+from contextlib import aclosing
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from planwave.errors import NodeError
+from planwave.graph.capabilities import (
+    ExecutionResult,
+    FlowContext,
+    NodeEvent,
+    Suspension,
+)
+from planwave.graph.diagnostics import Severity
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, Effect, Json, Port
+from planwave.graph.values import DataValue, Inputs, text_of
+from planwave.nodes.sockets import fields_of, side_values, value_type
+from planwave.nodes.wiring import Wiring
+
+INPUT = Port(DEFAULT_TARGET_HANDLE, multiple=True)
+OUTPUT = Port(DEFAULT_SOURCE_HANDLE)
+
+
+class NodeData(BaseModel):
+    """The ``data`` of a node: camelCase in JSON, no unknown fields, no silent conversions."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        protected_namespaces=(),
+        allow_inf_nan=False,
+    )
+
+
+def template(default: Any = ..., **options: Any) -> Any:
+    """Declare a data field in which ``{{ … }}`` is resolved before the node runs."""
+    return Field(default, json_schema_extra={"template": True}, **options)
+
+
+class Finding(NamedTuple):
+    """A fault of one node's data; the pointer is relative to the node (``/data/text``)."""
+
+    code: str
+    message: str
+    pointer: str = "/data"
+    hint: str | None = None
+    severity: Severity = "error"
+
+
+class NodeType(ABC):
+    """A kind of node. Subclasses are registered as classes or as instances.
+
+    Attributes:
+        node_type: The name used in graph documents.
+        purpose: One line that tells the planner what it is for.
+        Data: Model of ``node.data``; None where the type reads none.
+        inputs: Ports besides those of the data fields.
+        outputs: Ports; a plain value that ``run`` gives leaves through ``output``.
+        entry: Whether an execution may be started by settling this node.
+        effect: What running it does to the world.
+        calls_model: Whether it asks the language model named by ``data.provider`` and
+            ``data.model``, so that these are checked before a run.
+        field_sockets: Whether data fields are also sockets.
+    """
+
+    node_type: str
+    purpose: str = ""
+    Data: type[BaseModel] | None = None
+    inputs: tuple[Port, ...] = (INPUT,)
+    outputs: tuple[Port, ...] = (OUTPUT,)
+    entry: bool = False
+    effect: Effect = "none"
+    calls_model: bool = False
+    field_sockets: bool = True
+
+    def __init__(self) -> None:
+        fields = fields_of(self.Data)
+        declared = {port.name for port in self.inputs}
+        self._sockets = {
+            field.wire: field.socket
+            for field in fields
+            if self.field_sockets and field.wire not in declared
+        }
+        self._text_templates = tuple(
+            field.wire for field in fields if field.template and field.socket == "text"
+        )
+        self._streams = inspect.isasyncgenfunction(self.run)
+
+    @abstractmethod
+    def run(self, data: Any, inputs: Inputs, context: FlowContext) -> Any:
+        """Do the node's work; ``async def``.
+
+        A coroutine returns a JSON value (it leaves through ``output``), a ``DataValue`` or an
+        ``ExecutionResult``. An async generator yields ``NodeEvent`` and, last, one of these.
+
+        Args:
+            data: The validated ``Data``, wires already applied; None where there is no model.
+            inputs: What arrived, without what went into data fields.
+            context: Where the node runs.
+        """
+
+    def find_faults(self, data: Any, wiring: Wiring) -> Iterable[Finding]:
+        """Find what is wrong with a node beyond its data's shape; no I/O.
+
+        Args:
+            data: The validated data, or None where required fields are fed by wires.
+            wiring: The node and its edges.
+        """
+        return ()
+
+    def execute(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> (
+        Coroutine[Any, Any, ExecutionResult | Suspension]
+        | AsyncIterator[NodeEvent | ExecutionResult | Suspension]
+    ):
+        """Run as a stage: apply wires, validate data, call :meth:`run`, wrap what it gives."""
+        if self._streams:
+            return self._stream(data, inputs, context)
+        return self._once(data, inputs, context)
+
+    async def _once(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> ExecutionResult | Suspension:
+        if self.Data is None:
+            return as_result(await self.run(None, inputs, context))
+        ready, left = await self._ready(self.Data, data, inputs, context)
+        return as_result(await self.run(ready, left, context))
+
+    async def _stream(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> AsyncGenerator[NodeEvent | ExecutionResult | Suspension]:
+        ready: BaseModel | None = None
+        if self.Data is not None:
+            ready, inputs = await self._ready(self.Data, data, inputs, context)
+        async with aclosing(self.run(ready, inputs, context)) as items:
+            async for item in items:
+                if not isinstance(item, NodeEvent):
+                    yield as_result(item)
+                    return
+                yield item
+
+    async def _ready(
+        self,
+        model: type[BaseModel],
+        data: Mapping[str, Json],
+        inputs: Inputs,
+        context: FlowContext,
+    ) -> tuple[BaseModel, Inputs]:
+        sockets = self._sockets
+        if sockets and (wired := await side_values(sockets, inputs, context)):
+            data = {**data, **wired}
+            inputs = Inputs(tuple(a for a in inputs.arrivals if a.target_handle not in sockets))
+        for name in self._text_templates:
+            value = data.get(name)
+            if value is not None and not isinstance(value, str):
+                # A template that is one expression keeps its value's type; the field wants text.
+                data = {**data, name: text_of(value)}
+        return validated(model, data), inputs
+
+
+def validated(model: type[BaseModel], data: Mapping[str, Json]) -> BaseModel:
+    """Read ``data`` into its model.
+
+    Raises:
+        NodeError: Data that do not fit; code ``invalid-data``, the field is named.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in ("data", *first["loc"]))
+        raise NodeError(f"{where}: {first['msg']}", code="invalid-data") from error
+
+
+def as_result(value: Any) -> ExecutionResult | Suspension:
+    """Wrap what a node gave: a plain value leaves through ``output``, its type taken from it."""
+    if isinstance(value, (ExecutionResult, Suspension)):
+        return value
+    if not isinstance(value, DataValue):
+        value = DataValue(value_type(value), value)
+    return ExecutionResult({DEFAULT_SOURCE_HANDLE: value})
+
+
+def passed_on(inputs: Inputs) -> DataValue:
+    """Give a node's input unchanged, for types that hand it on.
+
+    One arrival is itself. Several texts are one text that says where each came from; several values
+    of which one is not text are a list in edge order. Nothing is the empty text.
+    """
+    values = inputs.all(DEFAULT_TARGET_HANDLE)
+    if not values:
+        return DataValue("text", "")
+    if len(values) == 1:
+        return values[0]
+    if all(isinstance(value.value, str) for value in values):
+        return DataValue("text", inputs.text(DEFAULT_TARGET_HANDLE))
+    return DataValue("json", [value.value for value in values])

@@ -1,0 +1,33 @@
+"""``parser``: reshape what arrived with a template."""
+
+from __future__ import annotations
+
+from planwave.graph.capabilities import FlowContext
+from planwave.graph.model import Json, Port
+from planwave.graph.values import Inputs
+from planwave.nodes.node_type import INPUT, NodeData, NodeType, template
+
+
+class ParserData(NodeData):
+    """The template: a text, or a list or object whose texts are templates."""
+
+    template: Json = template()
+
+
+class Parser(NodeType):
+    """Gives its template, filled in.
+
+    Every input handle is also a variable of its own: an edge into ``topic`` gives ``{{ topic }}``.
+    A template that is one expression gives that value with its type.
+    """
+
+    node_type = "parser"
+    purpose = (
+        "Combine or reshape inputs with a template; each input handle is a variable in it, "
+        "no model is asked."
+    )
+    Data = ParserData
+    inputs = (INPUT, Port("{name}", multiple=True))
+
+    async def run(self, data: ParserData, inputs: Inputs, context: FlowContext) -> Json:
+        return data.template

@@ -1,0 +1,216 @@
+"""The closed catalogue of node types: what a graph may name, and nothing else."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final, TypeVar, cast
+
+from planwave.errors import InputError
+from planwave.graph.capabilities import NodeFacts
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.model import Graph, Node
+from planwave.nodes.checks import DataChecks, model_fault
+from planwave.nodes.node_type import Finding
+from planwave.nodes.services import wanted_model
+from planwave.nodes.spec import TypeSpec, described, schema_of, spec_of
+from planwave.nodes.wiring import GraphView
+from planwave.providers.api import ModelProfile, Providers
+
+ENTRY_POINTS: Final = "planwave.nodes"
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_COERCIONS: Final = {
+    "number": frozenset({"integer"}),
+    "text": frozenset({"integer", "number", "boolean", "json"}),
+}
+"""The one coercion table: what a socket takes besides its own type and ``any``."""
+
+
+class Registry:
+    """Node types by name; satisfies ``graph.capabilities.Catalogue``.
+
+    Attributes:
+        warnings: What went wrong with entry points; those types are not there.
+    """
+
+    def __init__(
+        self,
+        types: Iterable[Any] = (),
+        *,
+        providers: Providers | None = None,
+        default_provider: str | None = None,
+        default_model: str | None = None,
+        template_bytes: int | None = None,
+    ) -> None:
+        """Make a registry.
+
+        Args:
+            types: What to register; see :meth:`register`.
+            providers: Where to look up providers and models in :meth:`check`; None checks neither.
+            default_provider: Provider of nodes that name none.
+            default_model: Model of nodes that name none and use the default provider.
+            template_bytes: Longest template :meth:`check` accepts; None for no limit.
+        """
+        self._specs: dict[str, TypeSpec] = {}
+        self._providers = providers
+        self._defaults = (default_provider, default_model)
+        self._checks = DataChecks(template_bytes)
+        self._view: tuple[weakref.ref[Graph], GraphView] | None = None
+        self.warnings: list[Diagnostic] = []
+        for implementation in types:
+            self.register(implementation)
+
+    def register(self, implementation: T, *, replace: bool = False) -> T:
+        """Add a type and give it back, so that this also works as a decorator.
+
+        Args:
+            implementation: A ``NodeType`` class or instance, or any object that has ``node_type``
+                and a capability (``execute``, ``materialize``).
+            replace: Allow a name that is taken.
+
+        Raises:
+            TypeError: It cannot be a node type.
+            ValueError: The name is taken.
+        """
+        made = cast("type[Any]", implementation)() if isinstance(implementation, type) else None
+        spec = spec_of(implementation if made is None else made)
+        name = spec.facts.node_type
+        if name in self._specs and not replace:
+            raise ValueError(
+                f"node type {name!r} is registered already, by "
+                f"{self._specs[name].implementation!r}; choose another name or pass replace=True"
+            )
+        self._specs[name] = spec
+        return implementation
+
+    def with_entry_points(self, points: Iterable[EntryPoint] | None = None) -> Registry:
+        """Add the types of installed packages (entry point group ``planwave.nodes``).
+
+        An entry point names what :meth:`register` takes, or a list of it. One that is broken or
+        whose name is taken becomes a warning.
+        """
+        for point in entry_points(group=ENTRY_POINTS) if points is None else points:
+            try:
+                loaded: Any = point.load()
+                many = isinstance(loaded, (list, tuple))
+                for implementation in cast("list[Any]", loaded) if many else [loaded]:
+                    self.register(implementation)
+            except Exception as error:  # noqa: BLE001  # foreign code may fail in any way on import
+                _log.warning("node package %s (%s) left out: %s", point.name, point.value, error)
+                self.warnings.append(
+                    Diagnostic(
+                        "broken-node-package",
+                        "warning",
+                        f"entry point {point.name!r} ({point.value}) left out: "
+                        f"{type(error).__name__}: {error}",
+                        hint="repair or uninstall the package",
+                    )
+                )
+        return self
+
+    def with_providers(
+        self,
+        providers: Providers | None,
+        *,
+        default_provider: str | None = None,
+        default_model: str | None = None,
+        template_bytes: int | None = None,
+    ) -> Registry:
+        """Give a registry of the same types that looks up models at these providers.
+
+        Types added to either later are in both.
+        """
+        other = Registry(
+            providers=providers,
+            default_provider=default_provider,
+            default_model=default_model,
+            template_bytes=template_bytes,
+        )
+        other._specs = self._specs
+        other.warnings = self.warnings
+        return other
+
+    def facts(self, node_type: str) -> NodeFacts | None:
+        spec = self._specs.get(node_type)
+        return None if spec is None else spec.facts
+
+    def implementation(self, node_type: str) -> Any:
+        return self._specs[node_type].implementation
+
+    def names(self) -> Sequence[str]:
+        return sorted(self._specs)
+
+    def accepts(self, target_type: str, source_type: str) -> bool:
+        return (
+            target_type == source_type
+            or "any" in (target_type, source_type)
+            or source_type in _COERCIONS.get(target_type, ())
+        )
+
+    def schema(self, node_type: str) -> dict[str, Any]:
+        """Give the JSON Schema of a type's ``data``; template fields carry ``"template": true``.
+
+        Raises:
+            KeyError: There is no such type.
+        """
+        return schema_of(self._specs[node_type])
+
+    def describe(self, node_type: str) -> dict[str, Any]:
+        """Give a type as JSON: its facts by name, and ``schema``.
+
+        Raises:
+            KeyError: There is no such type.
+        """
+        return described(self._specs[node_type])
+
+    def check(self, node: Node, graph: Graph) -> Iterable[Diagnostic]:
+        spec = self._specs.get(node.type)
+        if spec is None or not (spec.is_checked if node.data else spec.is_checked_empty):
+            return ()
+        found = self._checks.findings(spec, node, self._view_of(graph), self._look_up)
+        return [_stamped(finding, node) for finding in found]
+
+    def _view_of(self, graph: Graph) -> GraphView:
+        """Give the view of a graph, kept while the same graph is checked node by node."""
+        kept = self._view
+        if kept is None or kept[0]() is not graph:
+            kept = self._view = (weakref.ref(graph), GraphView(graph))
+        return kept[1]
+
+    def _look_up(
+        self, provider: str | None, model: str | None
+    ) -> tuple[Finding | None, ModelProfile | None]:
+        # Asked anew for every node: what is available can change between two checks of one graph.
+        if self._providers is None:
+            return None, None
+        try:
+            chosen = self._providers.resolve(*wanted_model(provider, model, *self._defaults))
+        except InputError as error:
+            return model_fault(error), None
+        return None, self._providers.profile(*chosen)
+
+
+def _stamped(finding: Finding, node: Node) -> Diagnostic:
+    return Diagnostic(
+        finding.code,
+        finding.severity,
+        f"node {node.id!r}: {finding.message}",
+        finding.pointer,
+        node=node.id,
+        hint=finding.hint,
+    )
+
+
+@cache
+def default_registry() -> Registry:
+    """Give the registry of this process: the library, and what ``@planwave.node`` added."""
+    from planwave.nodes.library import LIBRARY
+
+    return Registry(LIBRARY)

@@ -1,0 +1,132 @@
+"""What the registry keeps of a type: its facts, worked out once when it is registered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+from pydantic import BaseModel
+
+from planwave.graph.capabilities import FlowExecutor, LinkMaterializer, NodeFacts
+from planwave.graph.model import Port
+from planwave.nodes.node_type import INPUT, OUTPUT, NodeType
+from planwave.nodes.sockets import DataField, fields_of, with_field_ports
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
+
+
+class TypeSpec(NamedTuple):
+    """One registered type.
+
+    ``sockets`` are the data fields that wires may feed. ``is_checked`` is False where no node of the
+    type can be at fault, ``is_checked_empty`` where none without data can, so that checking those
+    costs nothing.
+    """
+
+    facts: NodeFacts
+    implementation: Any
+    model: type[BaseModel] | None
+    fields: tuple[DataField, ...]
+    sockets: frozenset[str]
+    calls_model: bool
+    is_checked: bool
+    is_checked_empty: bool
+
+
+def spec_of(implementation: Any) -> TypeSpec:
+    """Read a type's declaration.
+
+    Args:
+        implementation: A ``NodeType`` or any object with ``node_type`` and a capability; all else
+            (``purpose``, ``Data``, ``inputs``, ``outputs``, ``entry``, ``effect``,
+            ``template_fields``, ``calls_model``) is optional.
+
+    Raises:
+        TypeError: No usable name, or neither ``execute`` nor ``materialize``.
+    """
+    executes = isinstance(implementation, FlowExecutor)
+    materializes = isinstance(implementation, LinkMaterializer)
+    name = getattr(implementation, "node_type", None)
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise TypeError(
+            f"{implementation!r} cannot be a node type: its node_type is {name!r}; a name starts "
+            "with a letter and has letters, digits, '_', '.' and '-', 64 at most"
+        )
+    if not (executes or materializes):
+        raise TypeError(f"node type {name!r} has neither execute nor materialize")
+    model = getattr(implementation, "Data", None)
+    fields = fields_of(model)
+    inputs: tuple[Port, ...] = tuple(getattr(implementation, "inputs", (INPUT,)))
+    declared = {port.name for port in inputs}
+    has_sockets = getattr(implementation, "field_sockets", False)
+    side = tuple(f for f in fields if has_sockets and f.wire not in declared)
+    facts = NodeFacts(
+        node_type=name,
+        purpose=str(getattr(implementation, "purpose", "")),
+        inputs=with_field_ports(inputs, side),
+        outputs=tuple(getattr(implementation, "outputs", (OUTPUT,))),
+        entry=bool(getattr(implementation, "entry", False)),
+        executes=executes,
+        materializes=materializes,
+        effect=getattr(implementation, "effect", "none"),
+        template_fields=_template_fields(implementation, fields),
+    )
+    calls_model = bool(getattr(implementation, "calls_model", False))
+    is_checked_empty = (
+        calls_model or _finds_faults(implementation) or any(field.required for field in fields)
+    )
+    return TypeSpec(
+        facts=facts,
+        implementation=implementation,
+        model=model,
+        fields=fields,
+        sockets=frozenset(field.wire for field in side),
+        calls_model=calls_model,
+        is_checked=is_checked_empty or model is not None or facts.template_fields != (),
+        is_checked_empty=is_checked_empty,
+    )
+
+
+def _template_fields(implementation: Any, fields: tuple[DataField, ...]) -> tuple[str, ...] | None:
+    missing: Any = object()
+    declared = getattr(implementation, "template_fields", missing)
+    if declared is missing:
+        return tuple(field.wire for field in fields if field.template)
+    return None if declared is None else tuple(declared)
+
+
+def _finds_faults(implementation: Any) -> bool:
+    kind: Any = type(implementation)
+    found = getattr(kind, "find_faults", None)
+    return found is not None and found is not NodeType.find_faults
+
+
+def described(spec: TypeSpec) -> dict[str, Any]:
+    """Give a type as JSON, for editors: its facts, and the schema of its data."""
+    facts = spec.facts._asdict()
+    return {
+        **facts,
+        "inputs": [port._asdict() for port in spec.facts.inputs],
+        "outputs": [port._asdict() for port in spec.facts.outputs],
+        "template_fields": None
+        if spec.facts.template_fields is None
+        else list(spec.facts.template_fields),
+        "schema": schema_of(spec),
+    }
+
+
+def facts_from(document: Mapping[str, Any]) -> NodeFacts:
+    """Read back the facts from :func:`described`."""
+    kept = {name: document[name] for name in NodeFacts._fields}
+    for side in ("inputs", "outputs"):
+        ports = cast("list[dict[str, Any]]", kept[side])
+        kept[side] = tuple(Port(**port) for port in ports)
+    if kept["template_fields"] is not None:
+        kept["template_fields"] = tuple(kept["template_fields"])
+    return NodeFacts(**kept)
+
+
+def schema_of(spec: TypeSpec) -> dict[str, Any]:
+    """Give the JSON Schema of a type's ``data``; any object where it declares no model."""
+    return {"type": "object"} if spec.model is None else spec.model.model_json_schema()

@@ -1,0 +1,28 @@
+"""``start``: where a graph begins."""
+
+from __future__ import annotations
+
+from planwave.graph.capabilities import FlowContext
+from planwave.graph.model import Json, Port
+from planwave.graph.values import Inputs
+from planwave.nodes.node_type import NodeData, NodeType
+
+
+class StartData(NodeData):
+    """What the node gives when the execution brings no input for it."""
+
+    initial_input: Json = ""
+
+
+class Start(NodeType):
+    """Gives ``data.initialInput``; an execution with inputs settles it without running it."""
+
+    node_type = "start"
+    purpose = "Begin the flow with the input of the execution."
+    Data = StartData
+    inputs: tuple[Port, ...] = ()
+    entry = True
+    field_sockets = False
+
+    async def run(self, data: StartData, inputs: Inputs, context: FlowContext) -> Json:
+        return "" if data.initial_input is None else data.initial_input

@@ -1,0 +1,83 @@
+"""A graph as one node's check sees it: its wires, and what lies before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from planwave.graph.model import FLOW, Edge, Graph, Node
+from planwave.providers.api import ModelProfile
+
+_WALK_STEPS = 2_000_000
+"""How many edges all ancestor walks of one graph may follow together (about a second). Past that a
+reference counts as good; the run itself still refuses one that is not an ancestor."""
+
+
+class GraphView:
+    """Indices over one graph, each built at first use and shared by the checks of all its nodes."""
+
+    def __init__(self, graph: Graph) -> None:
+        # Parts, not the graph: views are kept by weak reference to it.
+        self._edges = graph.edges
+        self.by_id = graph.by_id
+        self._steps_left = _WALK_STEPS
+
+    @cached_property
+    def incoming(self) -> dict[str, list[Edge]]:
+        """Edges by target, in graph order."""
+        found: dict[str, list[Edge]] = {}
+        for edge in self._edges:
+            found.setdefault(edge.target, []).append(edge)
+        return found
+
+    @cached_property
+    def outgoing(self) -> dict[str, list[Edge]]:
+        """Edges by source, in graph order."""
+        found: dict[str, list[Edge]] = {}
+        for edge in self._edges:
+            found.setdefault(edge.source, []).append(edge)
+        return found
+
+    def is_ancestor(self, candidate: str, node_id: str) -> bool:
+        """Say whether flow edges lead from one node to another, nearest nodes first."""
+        incoming = self.incoming
+        seen = {node_id}
+        queue = [node_id]
+        for current in queue:
+            for edge in incoming.get(current, ()):
+                if edge.channel != FLOW:
+                    continue
+                if edge.source == candidate:
+                    return True
+                if edge.source not in seen:
+                    seen.add(edge.source)
+                    queue.append(edge.source)
+            self._steps_left -= len(incoming.get(current, ()))
+            if self._steps_left < 0:
+                return True
+        return False
+
+
+class Wiring:
+    """One node and its edges; ``profile`` is its model's, where the type asks a known one."""
+
+    __slots__ = ("node", "profile", "view")
+
+    def __init__(self, node: Node, view: GraphView) -> None:
+        self.node = node
+        self.view = view
+        self.profile: ModelProfile | None = None
+
+    @property
+    def incoming(self) -> Sequence[Edge]:
+        """Edges into the node, in graph order."""
+        return self.view.incoming.get(self.node.id, ())
+
+    @property
+    def outgoing(self) -> Sequence[Edge]:
+        """Edges out of the node, in graph order."""
+        return self.view.outgoing.get(self.node.id, ())
+
+    def is_wired(self, handle: str) -> bool:
+        """Say whether an edge of either channel leads into a handle."""
+        return any(edge.target_handle == handle for edge in self.incoming)

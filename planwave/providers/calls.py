@@ -1,0 +1,227 @@
+"""One attempt of one model call, driven through pydantic-ai's direct request.
+
+No retries, no limits, no recording: ``client.py`` adds those. The SDKs load at the first call.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from planwave.errors import ProviderError
+from planwave.providers.api import Delta, ModelRequest, Usage
+from planwave.providers.faults import failure
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelResponseStreamEvent
+    from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
+    from pydantic_ai.settings import ModelSettings
+
+    from planwave.providers.wire import Wire
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_CHARS_PER_TOKEN = 4
+_MOST_TOKENS = 100_000_000
+_EFFORTS = frozenset({"minimal", "low", "medium", "high", "xhigh", "max"})
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How an attempt ended well: ``stop`` or ``length``."""
+
+    text: str
+    finish_reason: Literal["stop", "length"]
+    usage: Usage
+
+
+async def attempt(
+    wire: Wire, request: ModelRequest, headers: Mapping[str, str]
+) -> AsyncGenerator[Delta | Finished, None]:
+    """Stream one attempt: deltas, then :class:`Finished`.
+
+    Raises:
+        ProviderError: The stream ended, but not with a reply.
+        Exception: Whatever SDK and transport raise; ``faults.classify`` sorts it.
+    """
+    from pydantic_ai.direct import model_request_stream
+    from pydantic_ai.messages import ModelRequest as Ask
+    from pydantic_ai.messages import ModelRequestPart, SystemPromptPart, UserPromptPart
+
+    model = wire.model(request.model)
+    parts: list[ModelRequestPart] = []
+    if request.system:
+        parts.append(SystemPromptPart(clean(request.system)))
+    parts.append(UserPromptPart(clean(request.prompt)))
+    opened = model_request_stream(
+        model,
+        [Ask(parts=parts)],
+        model_settings=_settings(model, request, headers),
+        model_request_parameters=_parameters(model, request),
+    )
+    said: list[str] = []
+    async with opened as stream, aclosing(_events(stream)) as events:
+        async for event in events:
+            delta = _delta_of(event)
+            if delta is None:
+                continue
+            if delta.kind == "text":
+                said.append(delta.text)
+            yield delta
+        yield _finish(wire, request, stream, "".join(said))
+
+
+async def _events(stream: StreamedResponse) -> AsyncGenerator[ModelResponseStreamEvent, None]:
+    async for event in stream:
+        yield event
+
+
+def clean(text: str) -> str:
+    """Replace lone surrogates, which UTF-8 cannot carry, by U+FFFD."""
+    return _SURROGATE.sub("\ufffd", text) if not text.isascii() else text
+
+
+def _settings(model: Model, request: ModelRequest, headers: Mapping[str, str]) -> ModelSettings:
+    from pydantic_ai.settings import ModelSettings
+
+    settings = ModelSettings(extra_headers=dict(headers))
+    if request.max_tokens is not None:
+        settings["max_tokens"] = request.max_tokens
+    if request.temperature is not None and _takes_temperature(model, request):
+        settings["temperature"] = request.temperature
+    effort = request.reasoning_effort
+    if effort in (None, ""):
+        return settings
+    if effort == "none":
+        settings["thinking"] = False
+    elif effort in _EFFORTS:
+        settings["thinking"] = cast("Any", effort)
+    else:
+        raise failure(
+            "bad-request",
+            provider=request.provider,
+            model=request.model,
+            detail=f"reasoning effort {effort!r} is not one of none, {', '.join(sorted(_EFFORTS))}",
+        )
+    return settings
+
+
+def _takes_temperature(model: Model, request: ModelRequest) -> bool:
+    """Say whether a temperature would be used; sent in vain it is refused or warned about."""
+    profile = cast("Mapping[str, Any]", model.profile)
+    if profile.get("anthropic_disallows_sampling_settings"):
+        return False
+    if not profile.get("openai_supports_reasoning"):
+        return True
+    can_stop = bool(profile.get("openai_supports_reasoning_effort_none"))
+    thinks = bool(profile.get("thinking_enabled_by_default")) or request.reasoning_effort
+    return can_stop and (request.reasoning_effort == "none" or not thinks)
+
+
+def _parameters(model: Model, request: ModelRequest) -> ModelRequestParameters:
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.output import OutputObjectDefinition
+    from pydantic_ai.tools import ToolDefinition
+
+    if request.schema is None:
+        return ModelRequestParameters()
+    schema = dict(request.schema)
+    native = bool(model.profile.get("supports_json_schema_output", False))
+    if model.system == "anthropic":
+        # Anthropic's native mode closes every object, which would empty the open ones.
+        native = native and _is_closed(schema)
+    if native:
+        wanted = OutputObjectDefinition(json_schema=schema, name=request.schema_name)
+        return ModelRequestParameters(output_mode="native", output_object=wanted)
+    tool = ToolDefinition(
+        name=request.schema_name,
+        description="Give the reply.",
+        parameters_json_schema=schema,
+        kind="output",
+    )
+    return ModelRequestParameters(output_mode="tool", output_tools=[tool], allow_text_output=False)
+
+
+def _is_closed(schema: object) -> bool:
+    """Say whether every object in a schema forbids fields it does not name."""
+    if isinstance(schema, list):
+        return all(_is_closed(item) for item in cast("list[object]", schema))
+    if not isinstance(schema, dict):
+        return True
+    fields = cast("dict[str, object]", schema)
+    is_open = fields.get("type") == "object" and fields.get("additionalProperties") is not False
+    return not is_open and all(_is_closed(value) for value in fields.values())
+
+
+def _delta_of(event: ModelResponseStreamEvent) -> Delta | None:
+    from pydantic_ai import messages as m
+
+    text: object = None
+    kind: Literal["text", "reasoning"] = "text"
+    match event:
+        case m.PartStartEvent(part=m.TextPart(content=text)):
+            pass
+        case m.PartStartEvent(part=m.ToolCallPart(args=text)):
+            pass
+        case m.PartDeltaEvent(delta=m.TextPartDelta(content_delta=text)):
+            pass
+        case m.PartDeltaEvent(delta=m.ToolCallPartDelta(args_delta=text)):
+            pass
+        case m.PartStartEvent(part=m.ThinkingPart(content=text)):
+            kind = "reasoning"
+        case m.PartDeltaEvent(delta=m.ThinkingPartDelta(content_delta=text)):
+            kind = "reasoning"
+        case _:
+            return None
+    return Delta(clean(text), kind) if isinstance(text, str) and text else None
+
+
+def _finish(wire: Wire, request: ModelRequest, stream: StreamedResponse, text: str) -> Finished:
+    """Decide what a stream that ended without an error amounts to."""
+    details = stream.provider_details or {}
+    reason = details.get("finish_reason")
+    if details.get("refusal") or reason == "refusal":
+        raise _bad_end("refused", request, _text_or_none(details.get("refusal")))
+    if stream.finish_reason == "content_filter":
+        raise _bad_end("content-filtered", request)
+    if reason is None:
+        whole = wire.strict_end and not text
+        raise _bad_end("empty-reply" if whole else "stream-truncated", request)
+    if not text.strip():
+        raise _bad_end("empty-reply", request)
+    if stream.finish_reason == "error" or stream.state != "complete":
+        raise _bad_end("provider-error", request)
+    is_cut = stream.finish_reason == "length"
+    return Finished(text, "length" if is_cut else "stop", _usage(request, stream, text))
+
+
+def _bad_end(code: str, request: ModelRequest, detail: str | None = None) -> ProviderError:
+    lasting = code in ("refused", "content-filtered")
+    return failure(
+        code,
+        provider=request.provider,
+        model=request.model,
+        detail=detail,
+        retryable=not lasting,
+    )
+
+
+def _text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _usage(request: ModelRequest, stream: StreamedResponse, text: str) -> Usage:
+    """Take the provider's count where it can be true, else estimate from the characters."""
+    told = stream.usage
+    asked = len(request.prompt) + len(request.system or "")
+    counts = (told.input_tokens, told.output_tokens)
+    if all(0 < count <= _MOST_TOKENS for count in counts):
+        return Usage(input_tokens=counts[0], output_tokens=counts[1])
+    return Usage(
+        input_tokens=math.ceil(asked / _CHARS_PER_TOKEN),
+        output_tokens=math.ceil(len(text) / _CHARS_PER_TOKEN),
+        estimated=True,
+    )

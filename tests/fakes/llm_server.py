@@ -1,0 +1,325 @@
+"""A model provider on loopback: real HTTP, real protocols, scripted behaviour.
+
+Speaks OpenAI chat completions and responses, and Anthropic messages, streaming or not. What it does
+is a queue of steps; when the queue is empty it answers with ``reply_to(body)`` or "ok".
+
+A test that wants answers computed from the request (``prompt_of`` gives all text of a request,
+``schema_of`` the JSON schema it asks for or None)::
+
+    async with FakeLLM(reply_to=lambda body: "about " + prompt_of(body)[:20]) as llm:
+        settings = Settings(openai_api_key="sk-test", openai_base_url=llm.openai_url)
+        ...
+        assert len(llm.requests) == 3
+        assert llm.requests[0].body["model"] == "gpt-5.6-luna"
+
+``reply_to`` gets the JSON body and gives a text, a step, or an awaitable of either: awaiting an
+``asyncio.Event`` or ``asyncio.Barrier`` in it holds that one call without sleeping. Where a schema
+is asked for, the text has to be JSON. A scripted test queues steps instead::
+
+    llm.add(Fails(429, "rate_limit_exceeded", headers={"retry-after": "2"}), Says("fine", chunks=3))
+
+Steps: ``Says`` (a reply and all the ways it can end badly), ``Fails`` (an HTTP error), ``Hangs``
+(accepts and never answers), ``Drops`` (closes before any answer), ``Sends`` (raw bytes).
+Code that runs its own event loop (``asyncio.run``, a CLI runner, a subprocess in a plain test) uses
+``with serving(...) as llm:``, the same server in a thread; there, ``reply_to`` runs in that thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import socket
+import struct
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+from tests.fakes.llm_wire import Shape, Wording, error_body, error_event, pieces, whole
+
+_PATHS: dict[str, Shape] = {
+    "/v1/chat/completions": "chat",
+    "/v1/responses": "responses",
+    "/v1/messages": "anthropic",
+}
+
+
+@dataclass
+class Says(Wording):
+    """Answer with a text; see ``Wording`` for its content.
+
+    ``before`` holds the answer back until it is set; ``gates[i]`` holds back piece i of the stream
+    (0 is the opening, 1 … are the text chunks). ``cut_after`` ends the connection after so many
+    pieces, with a FIN or a reset. ``insert[i]`` puts raw bytes before piece i. ``error_after``
+    sends an SSE error of kind ``error_kind`` after so many pieces and stops.
+    """
+
+    before: asyncio.Event | None = None
+    gates: dict[int, asyncio.Event] = field(default_factory=dict)
+    cut_after: int | None = None
+    cut_by: Literal["fin", "rst"] = "fin"
+    insert: dict[int, bytes] = field(default_factory=dict)
+    error_after: int | None = None
+    error_kind: str = "overloaded_error"
+    content_type: str = "text/event-stream"
+
+
+@dataclass
+class Fails:
+    """Answer with an HTTP error in the provider's shape."""
+
+    status: int
+    kind: str = "server_error"
+    message: str = "scripted failure"
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Hangs:
+    """Read the request and never answer."""
+
+
+@dataclass
+class Drops:
+    """Close the connection before any answer."""
+
+
+@dataclass
+class Sends:
+    """Answer 200 with these raw bytes as the body, then close."""
+
+    body: bytes
+    content_type: str = "text/event-stream"
+
+
+Step = Says | Fails | Hangs | Drops | Sends
+ReplyTo = Callable[[dict[str, Any]], str | Step | Awaitable[str | Step]]
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request: path, lower-cased headers, JSON body."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+
+class FakeLLM:
+    """The server; an async context manager. ``requests`` holds all that came, in order."""
+
+    def __init__(self, *steps: Step, reply_to: ReplyTo | None = None) -> None:
+        self.requests: list[Received] = []
+        self.connections = 0
+        self.open_now = 0
+        self.most_open = 0
+        self._steps: deque[Step] = deque(steps)
+        self._reply_to = reply_to
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def add(self, *steps: Step) -> None:
+        """Queue more steps, one a request."""
+        self._steps.extend(steps)
+
+    @property
+    def port(self) -> int:
+        assert self._server is not None, "use it as `async with FakeLLM() as llm`"
+        return self._server.sockets[0].getsockname()[1]
+
+    @property
+    def openai_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def anthropic_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(
+            self._connected, "127.0.0.1", 0, limit=64 * 1024 * 1024
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        for task in list(self._tasks):
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self.connections += 1
+        try:
+            while await self._serve_one(reader, writer):
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            writer.transport.abort()
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+            with suppress(ConnectionError, asyncio.CancelledError):
+                await writer.wait_closed()
+
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer one request; True keeps the connection."""
+        head = await reader.readuntil(b"\r\n\r\n")
+        first, *lines = head.decode("latin-1").split("\r\n")
+        headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in lines) if k}
+        raw = await reader.readexactly(int(headers.get("content-length", "0")))
+        path = first.split(" ")[1].partition("?")[0]
+        shape = _PATHS.get(path)
+        if shape is None:
+            writer.write(_answer(404, error_body("chat", "not_found_error", f"no route {path}")))
+            await writer.drain()
+            return True
+        body = json.loads(raw)
+        self.requests.append(Received(path, headers, body))
+        self.open_now += 1
+        self.most_open = max(self.most_open, self.open_now)
+        try:
+            step = await self._next_step(body)
+            return await _perform(step, shape, body, writer)
+        finally:
+            self.open_now -= 1
+
+    async def _next_step(self, body: dict[str, Any]) -> Step:
+        if self._steps:
+            return self._steps.popleft()
+        if self._reply_to is None:
+            return Says()
+        given = self._reply_to(body)
+        answer = await given if inspect.isawaitable(given) else given
+        return Says(answer) if isinstance(answer, str) else answer
+
+
+async def _perform(
+    step: Step, shape: Shape, body: dict[str, Any], writer: asyncio.StreamWriter
+) -> bool:
+    match step:
+        case Fails():
+            said = error_body(shape, step.kind, step.message)
+            writer.write(_answer(step.status, said, step.headers))
+            await writer.drain()
+            return True
+        case Hangs():
+            await asyncio.Event().wait()
+        case Drops():
+            _reset(writer)
+        case Sends():
+            writer.write(_head(200, step.content_type, "connection: close") + step.body)
+            await writer.drain()
+        case Says():
+            if step.before is not None:
+                await step.before.wait()
+            if body.get("stream"):
+                return await _stream(step, shape, body, writer)
+            writer.write(_answer(200, whole(shape, step, body)))
+            await writer.drain()
+            return True
+    return False
+
+
+async def _stream(
+    step: Says, shape: Shape, body: dict[str, Any], writer: asyncio.StreamWriter
+) -> bool:
+    writer.write(_head(200, step.content_type, "transfer-encoding: chunked"))
+    for number, piece in enumerate(pieces(shape, step, body)):
+        if number in step.gates:
+            await writer.drain()
+            await step.gates[number].wait()
+        if number == step.cut_after:
+            await writer.drain()
+            if step.cut_by == "rst":
+                _reset(writer)
+            return False
+        if number in step.insert:
+            writer.write(_chunked(step.insert[number]))
+        if number == step.error_after:
+            writer.write(
+                _chunked(error_event(shape, step.error_kind, "scripted in-stream failure"))
+            )
+            break
+        writer.write(_chunked(piece))
+        await writer.drain()
+    writer.write(b"0\r\n\r\n")
+    await writer.drain()
+    return True
+
+
+def _chunked(data: bytes) -> bytes:
+    return f"{len(data):x}\r\n".encode() + data + b"\r\n"
+
+
+def _head(status: int, content_type: str, *more: str) -> bytes:
+    lines = [f"HTTP/1.1 {status} X", f"content-type: {content_type}", *more]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def _answer(status: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> bytes:
+    raw = json.dumps(body).encode()
+    more = [f"{name}: {value}" for name, value in (headers or {}).items()]
+    return _head(status, "application/json", f"content-length: {len(raw)}", *more) + raw
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    raw: socket.socket = writer.get_extra_info("socket")
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+@contextmanager
+def serving(*steps: Step, reply_to: ReplyTo | None = None) -> Iterator[FakeLLM]:
+    """Run a server in a thread of its own, for code that owns its event loop."""
+    llm = FakeLLM(*steps, reply_to=reply_to)
+    ready, loops = threading.Event(), list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]()
+
+    async def serve() -> None:
+        stop = asyncio.Event()
+        async with llm:
+            loops.append((asyncio.get_running_loop(), stop))
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), name="fake-llm")
+    thread.start()
+    try:
+        assert ready.wait(10), "the fake server did not start"
+        yield llm
+    finally:
+        loop, stop = loops[0]
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(10)
+
+
+def prompt_of(body: dict[str, Any]) -> str:
+    """Give all text of a request, system first, joined by newlines, whatever its protocol."""
+    told = [body.get("system"), body.get("instructions")]
+    given = body.get("messages") or body.get("input") or []
+    told += [given] if isinstance(given, str) else [message.get("content") for message in given]
+    return "\n".join(text for text in map(_text_of, told) if text)
+
+
+def _text_of(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(part.get("text", "") for part in content or [] if isinstance(part, dict))
+
+
+def schema_of(body: dict[str, Any]) -> dict[str, Any] | None:
+    """Give the JSON schema a request asks its reply to follow, or None."""
+    asked = body.get("response_format") or (body.get("output_config") or {}).get("format") or {}
+    if asked.get("type") == "json_schema":
+        return asked["json_schema"]["schema"] if "json_schema" in asked else asked["schema"]
+    if body.get("tool_choice") and body.get("tools"):
+        tool = body["tools"][0]
+        return tool.get("input_schema") or tool["function"]["parameters"]
+    return None

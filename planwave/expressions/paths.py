@@ -17,7 +17,13 @@ from planwave.expressions.text import Json
 
 MAX_STEPS = 64
 MAX_FILTERS = 16
-KEYWORDS = frozenset(("and", "or", "not", "in", "is", "if", "else", "elif", "for", "recursive", "true", "false", "none", "True", "False", "None", "break", "continue", "endfor", "endif", "endset", "endmacro", "endcall", "endfilter", "endwith"))  # fmt: skip
+# fmt: off
+KEYWORDS = frozenset((
+    "and", "or", "not", "in", "is", "if", "else", "elif", "for", "recursive", "true", "false",
+    "none", "True", "False", "None", "break", "continue", "endfor", "endif", "endset", "endmacro",
+    "endcall", "endfilter", "endwith",
+))
+# fmt: on
 """Names that are never variables."""
 
 Step = str | int

@@ -1,0 +1,76 @@
+"""Whose fault a database error is, and whether the disk can still be trusted after it."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sqlalchemy.exc import DBAPIError
+
+from planwave.errors import PlanwaveError, StoreError
+
+ITEM_ERRORS = (
+    PlanwaveError,
+    sqlite3.IntegrityError,
+    sqlite3.DataError,
+    sqlite3.InterfaceError,
+    sqlite3.ProgrammingError,
+    UnicodeError,
+    OverflowError,
+)
+"""What one write's own content can cause; the writes it was batched with are not to blame."""
+
+_RECOVERABLE = {
+    sqlite3.SQLITE_FULL: ("disk-full", "the disk is full; free some space, then try again"),
+    sqlite3.SQLITE_BUSY: ("store-busy", "another program holds the database; close it"),
+    sqlite3.SQLITE_LOCKED: ("store-busy", "another program holds the database; close it"),
+}
+
+
+def cause_of(error: BaseException) -> BaseException:
+    """Give the driver's own error behind one of SQLAlchemy's."""
+    return error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+
+
+def is_recoverable(error: BaseException) -> bool:
+    """Say whether nothing was lost and the same write may be tried again later.
+
+    A full disk is: SQLite drops the transaction and reuses its space in the log. An error of the
+    disk itself is not: after a failed fsync nobody knows what is on disk.
+    """
+    return _primary_code(error) in _RECOVERABLE
+
+
+def store_error(error: BaseException) -> StoreError | PlanwaveError:
+    """Give the error to tell a caller."""
+    if isinstance(error, PlanwaveError):
+        return error
+    if (code := _primary_code(error)) in _RECOVERABLE:
+        name, hint = _RECOVERABLE[code]
+        return StoreError(f"the store cannot write now: {error}", code=name, hint=hint)
+    if isinstance(error, sqlite3.IntegrityError):
+        is_event = "events.execution" in str(error)
+        return StoreError(
+            f"the store already holds this: {error}",
+            code="duplicate-seq" if is_event else "duplicate",
+        )
+    if isinstance(error, ITEM_ERRORS):
+        return StoreError(f"this cannot be stored: {error}", code="not-storable")
+    return StoreError(f"the store cannot write: {error}", code="store-failed")
+
+
+def read_only(cause: BaseException) -> StoreError:
+    """Give the error for a write after the disk failed."""
+    return StoreError(
+        f"the store is read-only until restart, because a write failed: {cause}",
+        code="store-read-only",
+        hint="check the disk, then start planwave again",
+    )
+
+
+def _primary_code(error: BaseException) -> int | None:
+    code = getattr(error, "sqlite_errorcode", None)
+    if isinstance(code, int):
+        return code & 0xFF
+    if isinstance(error, OSError) and error.errno == 28:
+        return sqlite3.SQLITE_FULL
+    return None

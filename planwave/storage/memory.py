@@ -1,0 +1,218 @@
+"""A store without a disk: for tests, and for runs whose record may vanish with the process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from planwave.errors import StoreError
+from planwave.events import Event
+from planwave.providers.api import CallKey
+from planwave.storage.records import ExecutionRecord, PlanRecord
+from planwave.storage.rows import (
+    SETTLED,
+    EventRow,
+    EventRows,
+    closed,
+    encode_json,
+    event_of,
+    event_rows,
+    late_writer,
+    no_execution,
+    no_page,
+    search_key,
+    storable,
+    unknown_execution,
+    wrong_seq,
+)
+
+_Row = TypeVar("_Row", PlanRecord, ExecutionRecord)
+
+
+@dataclass(slots=True)
+class _Kept:
+    record: ExecutionRecord
+    rows: list[EventRow]
+
+
+class MemoryStore:
+    """The ``Store`` port over dictionaries.
+
+    Everything is kept as JSON text, as on disk: what comes out is a copy, and what is not JSON is
+    refused. Nothing here suspends.
+    """
+
+    def __init__(self) -> None:
+        self._plans: dict[str, tuple[PlanRecord, str]] = {}
+        self._executions: dict[str, _Kept] = {}
+        self._calls: dict[CallKey, str] = {}
+        self._closed = False
+
+    async def save_plan(self, plan: PlanRecord) -> None:
+        self._check_open()
+        document = encode_json(plan.document, f"plan {plan.plan_id!r}")
+        kept = replace(
+            plan,
+            title=storable(plan.title),
+            user_prompt=storable(plan.user_prompt),
+            document={},
+        )
+        self._plans[plan.plan_id] = (kept, document)
+
+    async def plan(self, plan_id: str) -> PlanRecord | None:
+        kept = self._plans.get(plan_id)
+        return None if kept is None else replace(kept[0], document=json.loads(kept[1]))
+
+    async def plans(
+        self, *, text: str | None = None, before: str | None = None, limit: int = 50
+    ) -> list[PlanRecord]:
+        found = _newest_first((kept for kept, _ in self._plans.values()), before)
+        page = [p for p in found if _matches(p, text)][: max(limit, 0)]
+        return [replace(p, document=json.loads(self._plans[p.plan_id][1])) for p in page]
+
+    async def create_execution(self, record: ExecutionRecord, events: Sequence[Event]) -> None:
+        self._check_open()
+        batch = event_rows(record.execution_id, events)
+        if record.execution_id in self._executions:
+            raise StoreError(
+                f"execution {record.execution_id!r} is already stored", code="duplicate-execution"
+            )
+        kept = _Kept(
+            replace(
+                record,
+                title=storable(record.title),
+                user_prompt=storable(record.user_prompt),
+                last_seq=0,
+            ),
+            [],
+        )
+        if batch is not None:
+            _extend(kept, batch)
+        self._executions[record.execution_id] = kept
+
+    async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
+        self._check_open()
+        batch = event_rows(execution_id, events)
+        if batch is None:
+            return
+        kept = self._executions.get(execution_id)
+        if kept is None:
+            raise unknown_execution(execution_id)
+        if epoch < kept.record.epoch:
+            raise late_writer(execution_id, epoch, kept.record.epoch)
+        _extend(kept, batch)
+
+    async def claim(self, execution_id: str) -> int:
+        self._check_open()
+        kept = self._known(execution_id)
+        kept.record = replace(kept.record, epoch=kept.record.epoch + 1)
+        return kept.record.epoch
+
+    async def events(
+        self, execution_id: str, *, after: int = 0, limit: int | None = None
+    ) -> list[Event]:
+        kept = self._executions.get(execution_id)
+        if kept is None:
+            return []
+        after = max(after, 0)
+        end = None if limit is None else after + max(limit, 0)
+        return [event_of(execution_id, row) for row in kept.rows[after:end]]
+
+    async def execution(self, execution_id: str) -> ExecutionRecord | None:
+        kept = self._executions.get(execution_id)
+        return None if kept is None else kept.record
+
+    async def executions(
+        self,
+        *,
+        status: str | None = None,
+        text: str | None = None,
+        since: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> list[ExecutionRecord]:
+        found = _newest_first((kept.record for kept in self._executions.values()), before)
+        return [
+            record
+            for record in found
+            if (status is None or record.status == status)
+            and (since is None or record.created_at >= since)
+            and _matches(record, text)
+        ][: max(limit, 0)]
+
+    async def set_document_seq(self, execution_id: str, seq: int) -> None:
+        self._check_open()
+        kept = self._known(execution_id)
+        kept.record = replace(kept.record, document_seq=max(kept.record.document_seq, seq))
+
+    async def lagging_documents(self) -> list[str]:
+        records = sorted((kept.record for kept in self._executions.values()), key=_age)
+        return [
+            r.execution_id for r in records if r.status in SETTLED and r.document_seq < r.last_seq
+        ]
+
+    async def recorded(self, key: CallKey) -> dict[str, Any] | None:
+        reply = self._calls.get(key)
+        return None if reply is None else json.loads(reply)
+
+    async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
+        self._check_open()
+        self._calls.setdefault(key, encode_json(reply, "a recorded reply"))
+
+    async def close(self) -> None:
+        """Refuse writes from now on; what was kept can still be read."""
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise closed()
+
+    def _known(self, execution_id: str) -> _Kept:
+        kept = self._executions.get(execution_id)
+        if kept is None:
+            raise no_execution(execution_id)
+        return kept
+
+
+def _extend(kept: _Kept, batch: EventRows) -> None:
+    last = kept.record.last_seq
+    if batch.first != last + 1:
+        raise wrong_seq(kept.record.execution_id, batch.first, last)
+    kept.rows.extend(batch.rows)
+    progress = batch.progress
+    kept.record = replace(
+        kept.record,
+        last_seq=batch.last,
+        status=progress.status or kept.record.status,
+        started_at=kept.record.started_at or progress.started_at,
+        completed_at=progress.completed_at or kept.record.completed_at,
+    )
+
+
+def _age(record: PlanRecord | ExecutionRecord) -> tuple[str, str]:
+    """Give what lists are sorted by."""
+    own = record.plan_id if isinstance(record, PlanRecord) else record.execution_id
+    return record.created_at, own
+
+
+def _newest_first(records: Iterable[_Row], before: str | None) -> list[_Row]:
+    """Sort records, and leave out what comes before the one after id ``before``.
+
+    Raises:
+        NotFound: ``before`` is the id of none of them.
+    """
+    ordered = sorted(records, key=_age, reverse=True)
+    if before is None:
+        return ordered
+    for index, record in enumerate(ordered):
+        if _age(record)[1] == before:
+            return ordered[index + 1 :]
+    raise no_page(before)
+
+
+def _matches(record: PlanRecord | ExecutionRecord, text: str | None) -> bool:
+    if not text:
+        return True
+    return storable(text).casefold() in search_key(record.title, record.user_prompt)

@@ -1,0 +1,1 @@
+"""Goal to plan: the question, the strict reading of the answer, and the repair loop."""

@@ -1,0 +1,184 @@
+"""A model's plan as a graph document: defaults filled in, nothing else changed unsaid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+from planwave.errors import InputError
+from planwave.graph.capabilities import Catalogue
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.model import Json
+from planwave.planner.offers import DEFAULT_TYPE, calls_model
+from planwave.planner.wire import ReplyEdge, ReplyNode, ReplyPlan
+from planwave.providers.api import Providers
+
+_OPENINGS = ("{{", "{%", "{#")
+
+
+class Defaults(NamedTuple):
+    """Who runs the nodes that name nobody."""
+
+    provider: str
+    model: str
+
+
+class Draft(NamedTuple):
+    """A document to be read and checked, and what making it brought to light."""
+
+    document: dict[str, Json]
+    fixes: Sequence[str]
+    faults: Sequence[Diagnostic]
+
+
+def draft_of(
+    plan: ReplyPlan, catalogue: Catalogue, providers: Providers, defaults: Defaults
+) -> Draft:
+    """Give the graph document a plan stands for.
+
+    Args:
+        plan: A reply of the right shape.
+        catalogue: Says which types ask a model and where they resolve templates.
+        providers: Fills in the model of a node that names only its provider.
+        defaults: Provider and model of nodes left open.
+    """
+    drafter = _Drafter(catalogue, providers, defaults)
+    nodes = [drafter.node(node, f"/nodes/{i}") for i, node in enumerate(plan.nodes)]
+    edges = [drafter.edge(edge, i) for i, edge in enumerate(plan.edges)]
+    return Draft({"nodes": nodes, "edges": edges}, drafter.fixes, drafter.faults)
+
+
+class _Drafter:
+    def __init__(self, catalogue: Catalogue, providers: Providers, defaults: Defaults) -> None:
+        self.catalogue = catalogue
+        self.providers = providers
+        self.defaults = defaults
+        self.fixes: list[str] = []
+        self.faults: list[Diagnostic] = []
+
+    def node(self, node: ReplyNode, pointer: str) -> dict[str, Json]:
+        node_type = DEFAULT_TYPE if node.type is None else node.type
+        data = self._literal(node, node_type)
+        self._choose_model(node, node_type, data, pointer)
+        document: dict[str, Json] = {"id": node.id, "type": node_type, "data": data}
+        document["name"] = node.name or node.id
+        document["description"] = node.description or ""
+        for field in ("policy", "ui"):
+            if (value := getattr(node, field)) is not None:
+                document[field] = value
+        return document
+
+    def _literal(self, node: ReplyNode, node_type: str) -> dict[str, Json]:
+        """Keep the planner's text literal where the type would resolve every field."""
+        data = dict(node.data or {})
+        facts = self.catalogue.facts(node_type)
+        if facts is None or facts.template_fields is not None:
+            return data
+        literal = {key: _as_literal(value) for key, value in data.items()}
+        if literal != data:
+            self.fixes.append(f"text with braces in node {node.id!r} is taken literally")
+        return literal
+
+    def _choose_model(
+        self, node: ReplyNode, node_type: str, data: dict[str, Json], pointer: str
+    ) -> None:
+        """Put the node's provider and model into its data, and the defaults where it names none."""
+        facts = self.catalogue.facts(node_type)
+        if facts is not None and not calls_model(self.catalogue, node_type):
+            if node.provider or node.model:
+                self.fixes.append(
+                    f"dropped provider and model of node {node.id!r}: "
+                    f"type {node_type!r} asks no model"
+                )
+            return
+        for field, value in (("provider", node.provider), ("model", node.model)):
+            if value and data.get(field) not in (None, value):
+                message = f"node {node.id!r} names two values for {field!r}"
+                self.faults.append(
+                    Diagnostic(
+                        "conflicting-field", "error", message, f"{pointer}/data/{field}", node.id
+                    )
+                )
+            elif value:
+                data[field] = value
+        if facts is not None:
+            data.update(self._left_open(data.get("provider"), data.get("model")))
+
+    def _left_open(self, provider: Json, model: Json) -> dict[str, Json]:
+        if not provider and not model:
+            return {"provider": self.defaults.provider, "model": self.defaults.model}
+        if not provider:
+            return {"provider": self._provider_of(model)}
+        if model or not isinstance(provider, str):
+            return {}
+        if provider == self.defaults.provider:
+            return {"model": self.defaults.model}
+        try:
+            return {"model": self.providers.resolve(provider, None)[1]}
+        except InputError:
+            return {}  # the checker says what is wrong with this provider, and what there is
+
+    def _provider_of(self, model: Json) -> str:
+        """Give the provider whose model this is, else the default one, which will be checked."""
+        try:
+            return self.providers.resolve(None, model if isinstance(model, str) else None)[0]
+        except InputError:
+            return self.defaults.provider
+
+    def edge(self, edge: ReplyEdge, index: int) -> dict[str, Json]:
+        pointer = f"/edges/{index}"
+        data: dict[str, Json] = dict(edge.data or {})
+        channel = self._one_of(edge, pointer, "channel", edge.channel, data.get("channel"))
+        if channel is not None:
+            data["channel"] = channel
+        source = self._one_of(
+            edge, pointer, "sourceHandle", edge.source_handle, edge.wire_source_handle
+        )
+        target = self._one_of(
+            edge, pointer, "targetHandle", edge.target_handle, edge.wire_target_handle
+        )
+        document: dict[str, Json] = {
+            "id": edge.id,
+            "source": edge.source,
+            "sourceHandle": source,
+            "target": edge.target,
+            "targetHandle": target,
+            "type": edge.type,
+            "data": data,
+        }
+        return {field: value for field, value in document.items() if value is not None}
+
+    def _one_of(
+        self, edge: ReplyEdge, pointer: str, field: str, first: Json, second: Json
+    ) -> Json | None:
+        """Give the one value written in either spelling; two different ones are a fault."""
+        if first is not None and second is not None and first != second:
+            message = f"edge {edge.source!r} -> {edge.target!r} names two values for {field!r}"
+            self.faults.append(
+                Diagnostic("conflicting-field", "error", message, f"{pointer}/{field}")
+            )
+        return second if first is None else first
+
+
+def _as_literal(value: Json) -> Json:
+    match value:
+        case str() if any(opening in value for opening in _OPENINGS):
+            return "".join(
+                f"{{% raw %}}{part}{{% endraw %}}" if any(o in part for o in _OPENINGS) else part
+                for part in _apart(value)
+            )
+        case list():
+            return [_as_literal(item) for item in cast("list[Json]", value)]
+        case dict():
+            table = cast("Mapping[str, Any]", value)
+            return {key: _as_literal(item) for key, item in table.items()}
+        case _:
+            return value
+
+
+def _apart(text: str) -> list[str]:
+    """Cut a text so that no part holds a whole ``endraw``, which would end the literal early."""
+    parts = text.split("endraw")
+    return [
+        piece for i, part in enumerate(parts) for piece in ((part,) if i == 0 else ("endraw", part))
+    ]

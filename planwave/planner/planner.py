@@ -1,0 +1,304 @@
+"""Goal in, checked plan out: ask a model, read its reply strictly, hand faults back to it."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from planwave.errors import InputError, LimitExceeded, PlanInvalid, ProviderError
+from planwave.graph.capabilities import Catalogue
+from planwave.graph.diagnostics import Diagnostic, errors_in
+from planwave.graph.model import Graph
+from planwave.graph.plan import Plan, graph_hash
+from planwave.graph.strict import is_sound_text
+from planwave.planner.document import Defaults
+from planwave.planner.extract import RETRY_UNSEEN
+from planwave.planner.forecast import forecast
+from planwave.planner.offers import provider_cards, reply_schema, type_cards
+from planwave.planner.progress import Listener, PlanProgress, PlanScanner, parts_of
+from planwave.planner.reply import Reader, Reading, read_reply
+from planwave.planner.small import read_small_reply, small_request
+from planwave.prompts.render import planner_prompt, repair_prompt
+from planwave.providers.api import ModelReply, ModelRequest, Models, Providers, Usage
+from planwave.settings import Limits
+
+REPAIRS: Final = 2
+_FINDINGS_SHOWN: Final = 40
+"""A thousand faults of one kind teach a model no more than forty."""
+_REPLY_SHOWN: Final = 24_000
+"""Characters of a faulty reply that are handed back; a longer one is not worth its tokens."""
+_TITLE_CHARS: Final = 80
+
+
+def new_plan_id() -> str:
+    """Give a UUIDv7: sortable by the time it was made."""
+    stamp = time.time_ns() // 1_000_000
+    value = (stamp << 80) | (7 << 76) | (secrets.randbits(12) << 64)
+    return str(UUID(int=value | (2 << 62) | secrets.randbits(62)))
+
+
+def utc_now() -> str:
+    """Give the present time, UTC, ISO 8601 with microseconds."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+class Planner:
+    """Makes plans.
+
+    Args:
+        models: Calls the planner's model.
+        providers: Says which providers and models there are.
+        catalogue: The node types a plan may use.
+        limits: What a goal and a plan may not pass; None for no limits.
+        new_id: Makes plan ids.
+        now: Gives the time of creation.
+    """
+
+    def __init__(
+        self,
+        models: Models,
+        providers: Providers,
+        catalogue: Catalogue,
+        limits: Limits | None = None,
+        new_id: Callable[[], str] = new_plan_id,
+        now: Callable[[], str] = utc_now,
+    ) -> None:
+        self._models = models
+        self._providers = providers
+        self._catalogue = catalogue
+        self._limits = limits
+        self._new_id = new_id
+        self._now = now
+
+    async def create_plan(
+        self,
+        prompt: str,
+        provider: str | None = None,
+        model: str | None = None,
+        *,
+        on_progress: Listener | None = None,
+    ) -> Plan:
+        """Plan a goal.
+
+        Args:
+            prompt: The goal in the user's words.
+            provider: Who plans, and runs the nodes the plan leaves open; None for the default.
+            model: See ``provider``.
+            on_progress: Told what happens while the plan is written; it must not block.
+
+        Raises:
+            InputError: The goal is empty (``empty-goal``) or no storable text (``invalid-text``).
+            LimitExceeded: The goal is longer than ``goal_chars``.
+            UnknownProvider, UnavailableProvider, UnknownModel: Before anything is asked.
+            PlanInvalid: Faulty after two repairs; holds every diagnostic and the raw replies.
+            ProviderError: A call failed after the retry layer gave up.
+        """
+        self._check_goal(prompt)
+        provider, model = self._providers.resolve(provider, model)
+        tell = on_progress or _tell_nobody
+        questions = self._questions(prompt, provider, model)
+        reader = Reader(
+            self._catalogue,
+            self._providers,
+            Defaults(provider, model),
+            self._limits,
+            read_small_reply if questions.small else None,
+        )
+        request = questions.first
+        attempts: list[dict[str, Any]] = []
+        findings: Sequence[Diagnostic] = ()
+        for number in range(1 + REPAIRS):
+            if number:
+                shown = [d.as_json() for d in findings]
+                tell(PlanProgress("repair", {"attempt": number + 1, "diagnostics": shown}))
+            answer = await self._ask(request, tell)
+            reading = read_reply(answer.text, reader, answer.finish_reason)
+            attempts.append(_attempt(answer, reading))
+            if reading.graph is not None:
+                for told in _told_late(reading, reading.graph, questions.small):
+                    tell(told)
+                return self._plan(prompt, request, reading, reading.graph, attempts)
+            findings = reading.diagnostics
+            request = questions.again(request, reading, answer)
+        raise PlanInvalid(findings, attempts)
+
+    def _check_goal(self, goal: str) -> None:
+        if not goal.strip():
+            raise InputError(
+                "the goal is empty", code="empty-goal", hint="say what you want to have done"
+            )
+        if self._limits is not None and len(goal) > self._limits.goal_chars:
+            raise LimitExceeded("goal_chars", self._limits.goal_chars, len(goal), what="the goal")
+        if not is_sound_text(goal):
+            raise InputError(
+                "the goal holds a NUL character or half a surrogate pair", code="invalid-text"
+            )
+
+    def _questions(self, goal: str, provider: str, model: str) -> _Questions:
+        profile = self._providers.profile(provider, model)
+        if profile.small:
+            return _Questions(small_request(goal, provider=provider, model=model), small=True)
+        system, user = planner_prompt(
+            goal,
+            type_cards(self._catalogue),
+            provider_cards(self._providers),
+            provider=provider,
+            model=model,
+            max_nodes=None if self._limits is None else self._limits.plan_nodes,
+        )
+        request = ModelRequest(
+            provider,
+            model,
+            user,
+            system=system,
+            max_tokens=profile.max_output_tokens,
+            schema=reply_schema(self._catalogue) if profile.structured_output else None,
+            schema_name="plan",
+        )
+        return _Questions(request, small=False)
+
+    async def _ask(self, request: ModelRequest, tell: Listener) -> _Answer:
+        """Read one reply as it comes; stop the call where it passes ``plan_bytes``."""
+        most = None if self._limits is None else self._limits.plan_bytes
+        scanner = PlanScanner()
+        pieces: list[str] = []
+        size = 0
+        stream = self._models.stream(request)
+        try:
+            async for item in stream:
+                if isinstance(item, ModelReply):
+                    return _Answer(item.text, item.finish_reason, item.usage)
+                reasoning = item.kind == "reasoning"
+                tell(PlanProgress("delta", {"text": item.text, "reasoning": reasoning}))
+                if reasoning:
+                    continue
+                pieces.append(item.text)
+                for told in scanner.feed(item.text):
+                    tell(told)
+                size += len(item.text.encode("utf-8", "surrogatepass"))
+                if most is not None and size > most:
+                    return _Answer("".join(pieces), "plan_bytes", Usage())
+        finally:
+            # Left early, the stream must free its connection now, not when it is collected.
+            if isinstance(stream, AsyncGenerator):
+                await stream.aclose()
+        raise ProviderError(
+            f"{request.provider}/{request.model} ended without a reply",
+            provider=request.provider,
+            model=request.model,
+            retryable=True,
+        )
+
+    def _plan(
+        self,
+        goal: str,
+        asked: ModelRequest,
+        reading: Reading,
+        graph: Graph,
+        attempts: Sequence[dict[str, Any]],
+    ) -> Plan:
+        return Plan(
+            plan_id=self._new_id(),
+            user_prompt=goal,
+            title=reading.title or _title_of(goal),
+            graph=graph,
+            hash=graph_hash(graph),
+            created_at=self._now(),
+            provider=asked.provider,
+            model=asked.model,
+            diagnostics=[d.as_json() for d in reading.diagnostics],
+            fixes=_fixes_of(reading),
+            attempts=attempts,
+            forecast=forecast(graph, self._catalogue, self._providers, goal=goal),
+        )
+
+
+class _Answer(NamedTuple):
+    text: str
+    finish_reason: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class _Questions:
+    """The first question, and how to ask again."""
+
+    first: ModelRequest
+    small: bool
+
+    def again(self, asked: ModelRequest, reading: Reading, answer: _Answer) -> ModelRequest:
+        errors = errors_in(reading.diagnostics)
+        if all(d.code in RETRY_UNSEEN for d in errors):
+            return asked
+        cut = answer.finish_reason in ("length", "plan_bytes")
+        prompt = repair_prompt(
+            self.first.prompt, _shortened(reading.reply), _told(errors), shorter=cut
+        )
+        return replace(asked, prompt=prompt, max_tokens=self._room(asked, answer))
+
+    def _room(self, asked: ModelRequest, answer: _Answer) -> int | None:
+        """Give twice the room to a reply that was cut off; small models loop in more room."""
+        if answer.finish_reason != "length" or self.small:
+            return asked.max_tokens
+        used = max(asked.max_tokens or 0, answer.usage.output_tokens)
+        return used * 2 or None
+
+
+def _attempt(answer: _Answer, reading: Reading) -> dict[str, Any]:
+    usage = answer.usage
+    return {
+        "reply": reading.reply,
+        "finish_reason": answer.finish_reason,
+        "diagnostics": [d.as_json() for d in reading.diagnostics],
+        "usage": {
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cost_usd": usage.cost_usd,
+            "estimated": usage.estimated,
+        },
+    }
+
+
+def _told(errors: Iterable[Diagnostic]) -> list[str]:
+    """Give faults as sentences for the model, the way out included."""
+    sentences = [
+        f"[{d.code}] {d.message}"
+        + (f" (at {d.pointer})" if d.pointer and d.pointer not in d.message else "")
+        + (f"; {d.hint}" if d.hint else "")
+        for d in errors
+    ]
+    if (more := len(sentences) - _FINDINGS_SHOWN) > 0:
+        sentences[_FINDINGS_SHOWN:] = [f"and {more} more like these"]
+    return sentences
+
+
+def _shortened(reply: str) -> str:
+    if len(reply) <= _REPLY_SHOWN:
+        return reply
+    return f"{reply[:_REPLY_SHOWN]}\n… ({len(reply) - _REPLY_SHOWN} more characters)"
+
+
+def _fixes_of(reading: Reading) -> list[str]:
+    untitled = () if reading.title else ("the plan had no title: took the beginning of the goal",)
+    return [*reading.fixes, *untitled]
+
+
+def _told_late(reading: Reading, graph: Graph, small: bool) -> Iterator[PlanProgress]:
+    """Tell what only the finished plan shows: fixes, and the parts of a positional reply."""
+    if small:
+        yield from parts_of(graph)
+    for fix in _fixes_of(reading):
+        yield PlanProgress("fix", {"fix": fix})
+
+
+def _title_of(goal: str) -> str:
+    line = " ".join(goal.split())
+    return line if len(line) <= _TITLE_CHARS else line[: _TITLE_CHARS - 1].rstrip() + "…"
+
+
+def _tell_nobody(_: PlanProgress) -> None: ...

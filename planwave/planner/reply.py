@@ -1,0 +1,133 @@
+"""From what a model wrote to a checked graph, or every reason why not.
+
+extract → strict JSON → shape → graph document → ``read_graph`` → ``check``. Nothing is dropped,
+closed or guessed on the way but what is listed in ``fixes``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, cast
+
+from planwave.errors import GraphInvalid
+from planwave.graph.capabilities import Catalogue
+from planwave.graph.check import check
+from planwave.graph.diagnostics import Diagnostic, errors_in
+from planwave.graph.model import Graph, Json
+from planwave.graph.read import read_graph, strict_json
+from planwave.planner.document import Defaults, draft_of
+from planwave.planner.extract import extract
+from planwave.planner.wire import ReplyPlan, parse_reply
+from planwave.planner.withheld import withhold
+from planwave.providers.api import Providers
+from planwave.settings import Limits
+
+Translate = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Turns another reply shape (that of small models) into the general one."""
+
+
+class Reader(NamedTuple):
+    """What replies are read against."""
+
+    catalogue: Catalogue
+    providers: Providers
+    defaults: Defaults
+    limits: Limits | None = None
+    translate: Translate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What became of one reply.
+
+    Attributes:
+        reply: The reply as it may be kept and shown: forbidden values are withheld.
+        graph: The checked graph; None where there are errors.
+        title: The plan's own title, "" where it has none.
+        diagnostics: Every finding; errors where ``graph`` is None.
+        fixes: What was changed, one sentence each.
+    """
+
+    reply: str
+    graph: Graph | None = None
+    title: str = ""
+    diagnostics: Sequence[Diagnostic] = ()
+    fixes: Sequence[str] = ()
+
+
+def read_reply(reply: str, reader: Reader, finish_reason: str = "stop") -> Reading:
+    """Read one reply.
+
+    Args:
+        reply: What the model wrote.
+        reader: What it may name, and the limits.
+        finish_reason: ``length`` where the model was cut off: never a plan, however it looks.
+    """
+    if fault := _too_long(reply, reader.limits):
+        return Reading(reply, diagnostics=[fault])
+    found = extract(reply, finish_reason)
+    if found.fault is not None:
+        return Reading(reply, diagnostics=[found.fault], fixes=found.fixes)
+    depth = None if reader.limits is None else reader.limits.json_depth
+    try:
+        value = strict_json(found.text, max_depth=depth)
+    except GraphInvalid as invalid:
+        return Reading(reply, diagnostics=invalid.diagnostics, fixes=found.fixes)
+    value, kept, forbidden = withhold(value)
+    if forbidden:
+        reply = json.dumps(kept, ensure_ascii=False)
+    plan, faults = _shaped(value, reader.translate)
+    if plan is None:
+        return Reading(reply, diagnostics=[*forbidden, *faults], fixes=found.fixes)
+    reading = _checked(plan, reader, forbidden)
+    return replace(reading, reply=reply, fixes=(*found.fixes, *reading.fixes))
+
+
+def _too_long(reply: str, limits: Limits | None) -> Diagnostic | None:
+    if limits is None or len(reply) * 4 <= limits.plan_bytes:
+        return None
+    size = len(reply.encode("utf-8", "surrogatepass"))
+    if size <= limits.plan_bytes:
+        return None
+    return _passed("plan_bytes", limits.plan_bytes, f"{size} bytes or more", "")
+
+
+def _passed(limit: str, value: int, met: str, pointer: str) -> Diagnostic:
+    message = f"limit {limit} of a model's plan is {value}, met {met}"
+    hint = f"write a smaller plan, or raise PLANWAVE_LIMIT_{limit.upper()}"
+    return Diagnostic("limit-exceeded", "error", message, pointer, hint=hint)
+
+
+def _shaped(value: Json, translate: Translate | None) -> tuple[ReplyPlan | None, list[Diagnostic]]:
+    if translate is not None and isinstance(value, dict) and "nodes" not in value:
+        try:
+            value = translate(cast("dict[str, Any]", value))
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+            # Servers that take no schema let such models write anything at all.
+            message = f"the reply does not have the steps asked for: {error!r}"
+            return None, [Diagnostic("invalid-field", "error", message)]
+    return parse_reply(value)
+
+
+def _checked(plan: ReplyPlan, reader: Reader, forbidden: Sequence[Diagnostic]) -> Reading:
+    """Make the graph and check it; all that is wrong is told at once."""
+    draft = draft_of(plan, reader.catalogue, reader.providers, reader.defaults)
+    findings = [*forbidden, *draft.faults, *_too_many(plan, reader.limits)]
+    fixes = list(draft.fixes)
+    try:
+        graph, read = read_graph(draft.document, limits=reader.limits)
+    except GraphInvalid as invalid:
+        return Reading("", diagnostics=[*findings, *invalid.diagnostics], fixes=fixes)
+    fixes += [f"{d.message}: {d.fix}" for d in read if d.fix]
+    findings += [d for d in read if not d.fix]
+    findings += check(graph, reader.catalogue, reader.limits)
+    kept = None if errors_in(findings) else graph
+    return Reading("", kept, (plan.title or "").strip(), findings, fixes)
+
+
+def _too_many(plan: ReplyPlan, limits: Limits | None) -> list[Diagnostic]:
+    if limits is None or len(plan.nodes) <= limits.plan_nodes:
+        return []
+    return [_passed("plan_nodes", limits.plan_nodes, str(len(plan.nodes)), "/nodes")]

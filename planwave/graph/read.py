@@ -8,7 +8,7 @@ accepts, so the two cannot disagree.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from planwave.errors import GraphInvalid
@@ -50,9 +50,12 @@ _ABOVE_DATA: Final = 3
 """Levels of nesting around a node's or an edge's own fields: document, list, object."""
 
 _is_id = re.compile(ID_PATTERN).fullmatch
-_make: Any = tuple.__new__  # a named tuple without the cost of its Python-level constructor
+_make: Callable[[type, tuple[Any, ...]], Any] = vars(tuple)["__new__"]
+"""Makes a named tuple without the cost of its own constructor."""
+_Get = Callable[[str], Any]
 _OBJECT: Final[type] = dict
 _LIST: Final[type] = list
+_NO_DATA: Final[dict[str, Any]] = {}
 
 
 def read_graph(
@@ -140,23 +143,22 @@ def _read_nodes(raw_nodes: Sequence[Any], room: Room | None, fields: FieldReader
     for number, raw in enumerate(raw_nodes):
         node = None
         if type(raw) is _OBJECT and raw.keys() <= _PLAIN_NODE:
-            node = _plain_node(raw, room)
+            node = _plain_node(raw.get, room)
         nodes.append(node or fields.node(raw, number))
     if len({node.id for node in nodes}) != len(nodes):
         fields.findings += repeated_ids([node.id for node in nodes], "nodes")
     return nodes
 
 
-def _plain_node(raw: dict[str, Any], room: Room | None) -> Node | None:
+def _plain_node(get: _Get, room: Room | None) -> Node | None:
     """Read a node without policy and ui, or give None where it needs a closer look."""
-    get = raw.get
     node_id, node_type = get("id"), get("type")
     if type(node_id) is not str or type(node_type) is not str or not _is_id(node_id):
         return None
     name, description, data = get("name"), get("description"), get("data")
     name = node_id if name is None else name
     description = "" if description is None else description
-    data = {} if data is None else data
+    data = _NO_DATA.copy() if data is None else data
     if type(name) is not str or type(description) is not str or type(data) is not _OBJECT:
         return None
     if room is not None:
@@ -179,7 +181,7 @@ def _read_edges(
     for number, raw in enumerate(raw_edges):
         edge = None
         if type(raw) is _OBJECT and raw.keys() <= _EDGE:
-            edge = _plain_edge(raw, ids, handles, fresh, room)
+            edge = _plain_edge(raw.get, ids, handles, fresh, room)
         if edge is None:
             edge = fields.edge(raw, number, fresh.next)
             if edge is None:
@@ -212,10 +214,9 @@ class _FreshIds:
 
 
 def _plain_edge(
-    raw: dict[str, Any], ids: set[str], handles: set[str], fresh: _FreshIds, room: Room | None
+    get: _Get, ids: set[str], handles: set[str], fresh: _FreshIds, room: Room | None
 ) -> Edge | None:
     """Read an edge between known nodes, or give None where it needs a closer look."""
-    get = raw.get
     source, target, data = get("source"), get("target"), get("data")
     if type(source) is not str or type(target) is not str or type(data) is not _OBJECT:
         return None
@@ -231,6 +232,7 @@ def _plain_edge(
         return None
     if edge_id is not None and (type(edge_id) is not str or not _is_id(edge_id)):
         return None
+    channel = FLOW if channel == FLOW else LINK
     if len(data) == 1:
         data = {"channel": channel}
     elif room is not None and (data := copied(data, room)) is None:

@@ -1,0 +1,119 @@
+"""What reaches a port or a node: too much, too little, or nothing ever."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+
+from planwave.graph.capabilities import NodeFacts
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.model import ERROR_HANDLE, FLOW, Edge, Graph
+from planwave.graph.ports import find_port, is_numbered
+from planwave.graph.topology import Topology
+
+Facts = Mapping[str, NodeFacts | None]
+
+
+def crowded_ports(
+    graph: Graph, single: Iterable[tuple[int, Edge]], facts: Facts
+) -> list[Diagnostic]:
+    """Find ports for one value that several edges can deliver to.
+
+    Edges are fine together where at most one of them delivers: different handles of one node that
+    chooses between them, or any edges into a node that takes the first arrival (``join: any``).
+
+    Args:
+        graph: The graph.
+        single: Number and edge of all that go into a port which is not ``multiple``.
+        facts: Facts by node type.
+    """
+    into: dict[tuple[str, str], list[tuple[int, Edge]]] = {}
+    for number, edge in single:
+        into.setdefault((edge.target, edge.target_handle), []).append((number, edge))
+    found: list[Diagnostic] = []
+    for (target, handle), edges in into.items():
+        if len(edges) < 2 or graph.by_id[target].policy.join == "any":
+            continue
+        if not _are_exclusive(graph, [edge for _, edge in edges], facts):
+            number, edge = edges[1]
+            names = ", ".join(repr(edge.id) for _, edge in edges)
+            message = f"input {handle!r} of {target!r} takes one value, but edges {names} go there"
+            hint = "send all but one elsewhere, or put a node between that joins them"
+            pointer = f"/edges/{number}"
+            found.append(
+                Diagnostic("too-many-inputs", "error", message, pointer, target, edge.id, hint=hint)
+            )
+    return found
+
+
+def _are_exclusive(graph: Graph, edges: Sequence[Edge], facts: Facts) -> bool:
+    """Say whether at most one of the edges can deliver.
+
+    A type with a numbered family of outputs chooses one of its outputs. The error handle sends
+    only when no other handle does.
+    """
+    source = edges[0].source
+    handles = {edge.source_handle for edge in edges}
+    if len(handles) < len(edges) or any(edge.source != source for edge in edges):
+        return False
+    node = graph.by_id.get(source)
+    about = facts.get(node.type) if node else None
+    if about is None:
+        return False
+    if len(handles - {ERROR_HANDLE}) == 1 and find_port(about.outputs, ERROR_HANDLE) is None:
+        return True
+    return any(is_numbered(port) for port in about.outputs)
+
+
+def missing_inputs(graph: Graph, facts: Facts) -> list[Diagnostic]:
+    """Find required ports with neither an edge nor a value of that name in the node's data."""
+    required = {
+        kind: [port.name for port in about.inputs if port.required]
+        for kind, about in facts.items()
+        if about and any(port.required for port in about.inputs)
+    }
+    if not required:
+        return []
+    connected = {(edge.target, edge.target_handle) for edge in graph.edges}
+    return [
+        Diagnostic(
+            "missing-required-input",
+            "error",
+            f"node {node.id!r} needs something at its input {name!r}",
+            f"/nodes/{number}",
+            node=node.id,
+            hint=f"connect an edge to {name!r}, or give data.{name} a value",
+        )
+        for number, node in enumerate(graph.nodes)
+        for name in required.get(node.type, ())
+        if (node.id, name) not in connected and node.data.get(name) in (None, "", [], {})
+    ]
+
+
+def never_started(topology: Topology, dead_edges: Container[int]) -> list[Diagnostic]:
+    """Find nodes that no execution can start, because nothing can ever reach them.
+
+    Args:
+        topology: The graph's topology; nodes on a cycle are left out.
+        dead_edges: Numbers of edges that never deliver.
+    """
+    if not dead_edges:
+        return []
+    found: list[Diagnostic] = []
+    edges, sources = topology.graph.edges, topology.sources
+    dead_nodes: set[int] = set()
+    for node in topology.order:
+        flows = [e for e in topology.incoming[node] if edges[e].channel == FLOW]
+        if flows and all(e in dead_edges or sources[e] in dead_nodes for e in flows):
+            dead_nodes.add(node)
+            message = f"node {topology.ids[node]!r} can never start: nothing is ever sent to it"
+            found.append(
+                Diagnostic(
+                    "unreachable-node",
+                    "error",
+                    message,
+                    f"/nodes/{node}",
+                    node=topology.ids[node],
+                    hint="connect it to an output that can carry a value, or remove it",
+                )
+            )
+    return found

@@ -1,0 +1,252 @@
+"""Checking a graph against a catalogue: every fault at once, each with its place and a way out.
+
+Serves planner, API, editor and run alike. What only a node type can judge (data, templates,
+providers) comes from ``catalogue.check``; everything about how nodes and edges fit together is
+found here. Linear in nodes and edges, without recursion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from planwave.graph.arrivals import crowded_ports, missing_inputs, never_started
+from planwave.graph.capabilities import Catalogue, NodeFacts
+from planwave.graph.cycles import cycle_diagnostics
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.fields import repeated_ids
+from planwave.graph.model import DEFAULT_POLICY, ERROR_HANDLE, LINK, Edge, Graph, Node
+from planwave.graph.names import nearest
+from planwave.graph.ports import find_port
+from planwave.graph.strict import limit_exceeded, shown
+from planwave.graph.topology import Topology, linked_ids
+from planwave.graph.wires import DANGLES, FITS, Fit, Wire, fit_of
+
+if TYPE_CHECKING:
+    from planwave.settings import Limits
+
+_GUESSES: Final = 20
+"""How many misspelt names get a guess; each costs a comparison with every name there is."""
+
+
+def check(graph: Graph, catalogue: Catalogue, limits: Limits | None = None) -> list[Diagnostic]:
+    """Find every fault of a graph.
+
+    Args:
+        graph: Any graph, also one that was not made by ``read_graph``.
+        catalogue: The node types; also asked once about each node of a known type.
+        limits: What may not be passed, or None. A passed count of nodes or edges is reported alone.
+
+    Returns:
+        Structural findings in the order of the document's edges and nodes, then those of the
+        catalogue. The graph can run if none has severity ``error``.
+    """
+    if limits is not None and (too_many := _too_many(graph, limits)):
+        return too_many
+    survey = _Survey(graph, catalogue)
+    found = survey.types() + survey.edges() + survey.policies() + survey.inputs()
+    topology = survey.topology()
+    found += cycle_diagnostics(topology) if survey.may_cycle(topology) else ()
+    found += survey.unreachable(topology)
+    if limits is not None and len(topology.order) == len(topology):
+        deepest = max(topology.depth, default=-1) + 1
+        if deepest > limits.depth:
+            found.append(limit_exceeded("depth", limits.depth, deepest, "longest path of nodes"))
+    for number, node in enumerate(graph.nodes):
+        if survey.facts[node.type] is not None:
+            for finding in catalogue.check(node, graph):
+                found.append(_placed(finding, node, number))
+    return found
+
+
+def _too_many(graph: Graph, limits: Limits) -> list[Diagnostic]:
+    counts = (("nodes", limits.nodes, graph.nodes), ("edges", limits.edges, graph.edges))
+    return [
+        limit_exceeded(name, most, len(met), name, f"/{name}")
+        for name, most, met in counts
+        if len(met) > most
+    ]
+
+
+def _placed(finding: Diagnostic, node: Node, number: int) -> Diagnostic:
+    pointer = f"/nodes/{number}{finding.pointer}"
+    return replace(finding, pointer=pointer, node=finding.node or node.id)
+
+
+class _Survey:
+    """One look over a graph; each method finds one family of faults and leaves its notes here."""
+
+    def __init__(self, graph: Graph, catalogue: Catalogue) -> None:
+        self.graph = graph
+        self.catalogue = catalogue
+        kinds = {node.type for node in graph.nodes}
+        self.facts: dict[str, NodeFacts | None] = {kind: catalogue.facts(kind) for kind in kinds}
+        self.kinds = {node.id: node.type for node in graph.nodes}
+        self.has_links = False
+        self._guesses = _GUESSES
+        self.single: list[tuple[int, Edge]] = []
+        self.error_edges: list[tuple[int, Edge, bool]] = []
+
+    def types(self) -> list[Diagnostic]:
+        """Find an empty graph, repeated ids, unknown types and repeated entry types."""
+        nodes = self.graph.nodes
+        found: list[Diagnostic] = []
+        if not nodes:
+            found.append(Diagnostic("empty-graph", "error", "the graph has no nodes", "/nodes"))
+        if len(self.kinds) != len(nodes):
+            found += repeated_ids([node.id for node in nodes], "nodes")
+        odd = {kind for kind, facts in self.facts.items() if facts is None or facts.entry}
+        first: dict[str, Node] = {}
+        for number, node in enumerate(nodes) if odd else ():
+            if node.type not in odd:
+                continue
+            if self.facts[node.type] is None:
+                found.append(self._unknown_type(node, number))
+            elif node.type in first:
+                found.append(_second_entry(first[node.type], node, number))
+            else:
+                first[node.type] = node
+        return found
+
+    def edges(self) -> list[Diagnostic]:
+        """Hold every edge against its ends; edges of one kind share a verdict."""
+        found: list[Diagnostic] = []
+        kinds = self.kinds.get
+        fits: dict[tuple[str | None, str, str | None, str, str], Fit] = {}
+        for number, edge in enumerate(self.graph.edges):
+            _, source, source_handle, target, target_handle, channel, _, _ = edge
+            kind = (kinds(source), source_handle, kinds(target), target_handle, channel)
+            fit = fits.get(kind)
+            if fit is None:
+                fits[kind] = fit = self._fit(edge)
+            if fit is not FITS:
+                self._note(edge, number, fit, found)
+        self.has_links = any(kind[4] == LINK for kind in fits)
+        return found
+
+    def policies(self) -> list[Diagnostic]:
+        """Find policies that need an edge or a handle the graph does not have."""
+        found: list[Diagnostic] = []
+        handled = {edge.source for _, edge, _ in self.error_edges}
+        for number, node in enumerate(self.graph.nodes):
+            policy = node.policy
+            if policy is DEFAULT_POLICY:
+                continue
+            if policy.on_error == "continue" and node.id not in handled:
+                found.append(_error_unhandled(node, number))
+            facts = self.facts[node.type]
+            if facts is not None and policy.default is not None:
+                handle = str(policy.default.get("handle"))
+                if find_port(facts.outputs, handle) is None:
+                    message = f"node {node.id!r}: a {node.type} has no output {handle!r}"
+                    pointer = f"/nodes/{number}/policy/default/handle"
+                    found.append(
+                        Diagnostic("unknown-handle", "error", message, pointer, node=node.id)
+                    )
+        return found
+
+    def inputs(self) -> list[Diagnostic]:
+        """Find ports that get too much or too little."""
+        return crowded_ports(self.graph, self.single, self.facts) + missing_inputs(
+            self.graph, self.facts
+        )
+
+    def topology(self) -> Topology:
+        """Give the graph's topology, linked nodes included."""
+        lazy = {kind for kind, facts in self.facts.items() if facts and not facts.executes}
+        if not self.has_links and not lazy:
+            return Topology(self.graph, ())
+        only = {node.id for node in self.graph.nodes if node.type in lazy}
+        return Topology(self.graph, linked_ids(self.graph, only))
+
+    def may_cycle(self, topology: Topology) -> bool:
+        """Say whether looking for cycles can find one."""
+        return self.has_links or len(topology.order) < len(topology)
+
+    def unreachable(self, topology: Topology) -> list[Diagnostic]:
+        """Find nodes that no execution of this graph can start."""
+        dead = {number for number, _, delivers in self.error_edges if not delivers}
+        return never_started(topology, dead)
+
+    def _fit(self, edge: Edge) -> Fit:
+        ends = self.kinds.get(edge.source), self.kinds.get(edge.target)
+        source, target = (None if kind is None else self.facts[kind] for kind in ends)
+        wire = Wire(source, edge.source_handle, target, edge.target_handle, edge.channel)
+        fit = fit_of(wire, self.catalogue)
+        return DANGLES if fit is FITS and None in ends else fit
+
+    def _note(self, edge: Edge, number: int, fit: Fit, found: list[Diagnostic]) -> None:
+        for end, field in ((edge.source, "source"), (edge.target, "target")):
+            if end not in self.kinds:
+                found.append(self._dangling(edge, number, end, field))
+        for fault in fit.faults:
+            message = f"edge {edge.id!r} ({edge.source} to {edge.target}): {fault.message}"
+            pointer = f"/edges/{number}{fault.below}"
+            found.append(
+                Diagnostic(fault.code, "error", message, pointer, edge=edge.id, hint=fault.hint)
+            )
+        if fit.single and not fit.faults:
+            self.single.append((number, edge))
+        if edge.source_handle == ERROR_HANDLE and edge.source in self.kinds:
+            self._note_error_edge(edge, number, fit, found)
+
+    def _note_error_edge(self, edge: Edge, number: int, fit: Fit, found: list[Diagnostic]) -> None:
+        continues = self.graph.by_id[edge.source].policy.on_error == "continue"
+        self.error_edges.append((number, edge, continues or not fit.from_error))
+        if fit.from_error and not continues:
+            found.append(
+                Diagnostic(
+                    "unknown-handle",
+                    "warning",
+                    f"edge {edge.id!r} leaves handle {ERROR_HANDLE!r} of {edge.source!r}, "
+                    "which never sends anything there",
+                    f"/edges/{number}/sourceHandle",
+                    edge=edge.id,
+                    hint=f'give {edge.source!r} the policy "onError": "continue"',
+                )
+            )
+
+    def _nearest(self, name: str, known: Collection[str]) -> str | None:
+        self._guesses -= 1
+        return nearest(name, known) if self._guesses >= 0 else None
+
+    def _unknown_type(self, node: Node, number: int) -> Diagnostic:
+        known = list(self.catalogue.names())
+        near = self._nearest(node.type, known)
+        message = (
+            f"node {node.id!r} has the unknown type {shown(node.type)}; "
+            f"known types are {', '.join(known)}"
+        )
+        hint = f"did you mean {near!r}?" if near else "use one of the known types"
+        pointer = f"/nodes/{number}/type"
+        return Diagnostic("unknown-node-type", "error", message, pointer, node=node.id, hint=hint)
+
+    def _dangling(self, edge: Edge, number: int, end: str, field: str) -> Diagnostic:
+        near = self._nearest(end, self.kinds)
+        message = f"edge {edge.id!r}: {field} {shown(end)} does not exist"
+        hint = f"did you mean {near!r}?" if near else "name a node of this graph"
+        pointer = f"/edges/{number}/{field}"
+        return Diagnostic("dangling-edge", "error", message, pointer, edge=edge.id, hint=hint)
+
+
+def _second_entry(first: Node, node: Node, number: int) -> Diagnostic:
+    return Diagnostic(
+        "duplicate-start",
+        "warning",
+        f"{node.id!r} is a second {node.type} beside {first.id!r}: without inputs both start",
+        f"/nodes/{number}/type",
+        node=node.id,
+        hint="keep one, or name the one meant in the execution's inputs",
+    )
+
+
+def _error_unhandled(node: Node, number: int) -> Diagnostic:
+    return Diagnostic(
+        "error-unhandled",
+        "error",
+        f"node {node.id!r} continues on error, but no edge leaves its handle {ERROR_HANDLE!r}",
+        f"/nodes/{number}/policy/onError",
+        node=node.id,
+        hint=f'add an edge with "sourceHandle": "{ERROR_HANDLE}", or use "onError": "fail"',
+    )

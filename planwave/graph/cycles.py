@@ -1,0 +1,154 @@
+"""Finding cycles and showing one path around each: linear, without recursion.
+
+One cycle is shown for each strongly connected component: a shortest one through the component's
+first node, in graph order, so that the same graph always gets the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.model import FLOW, LINK
+from planwave.graph.topology import Topology
+
+_STEPS_SHOWN: Final = 8
+Adjacency = Sequence[Sequence[int]] | Mapping[int, Sequence[int]]
+
+
+def cycle_diagnostics(topology: Topology) -> list[Diagnostic]:
+    """Report every group of nodes that wait for each other (flow) or build on each other (links).
+
+    A flow cycle may pass through linked nodes: a flow edge into one is a prerequisite of those
+    that use it.
+    """
+    ids = topology.ids
+    found: list[Diagnostic] = []
+    for path in flow_cycles(topology):
+        message = f"nodes wait for each other: {_spelled(ids, path)}"
+        hint = "remove one of these edges; to repeat steps, use a node type that loops"
+        found.append(_diagnostic("flow-cycle", message, ids, path, hint))
+    for path in link_cycles(topology):
+        message = f"linked nodes depend on each other: {_spelled(ids, path)}"
+        found.append(_diagnostic("link-cycle", message, ids, path, "remove one of these links"))
+    return found
+
+
+def flow_cycles(topology: Topology) -> list[list[int]]:
+    """Give one cycle of effective edges a component, each with at least one flow edge in it."""
+    if len(topology.order) == len(topology):
+        return []
+    edges = topology.graph.edges
+    adjacency = [topology.successors(node) for node in range(len(topology))]
+    flows = [
+        [topology.targets[e] for e in outgoing if edges[e].channel == FLOW]
+        for outgoing in topology.outgoing
+    ]
+    settled = set(topology.order)
+    left = [node for node in range(len(topology)) if node not in settled]
+    return _cycles(adjacency, flows, left)
+
+
+def link_cycles(topology: Topology) -> list[list[int]]:
+    """Give one cycle of link edges a component, whether or not its nodes also run as stages."""
+    index = topology.index
+    adjacency: dict[int, list[int]] = {}
+    for edge in topology.graph.edges:
+        if edge.channel == LINK and edge.source in index and edge.target in index:
+            target = index[edge.target]
+            adjacency.setdefault(index[edge.source], []).append(target)
+            adjacency.setdefault(target, [])
+    return _cycles(adjacency, adjacency, sorted(adjacency))
+
+
+def components(adjacency: Adjacency, nodes: Iterable[int]) -> list[list[int]]:
+    """Give the strongly connected components reachable from ``nodes`` (Tarjan, iterative)."""
+    found: list[list[int]] = []
+    seen: dict[int, int] = {}
+    low: dict[int, int] = {}
+    open_nodes: list[int] = []
+    is_open: set[int] = set()
+    for root in nodes:
+        if root in seen:
+            continue
+        walk = [(root, iter(adjacency[root]))]
+        while walk:
+            node, following = walk[-1]
+            if node not in seen:
+                seen[node] = low[node] = len(seen)
+                open_nodes.append(node)
+                is_open.add(node)
+            for target in following:
+                if target not in seen:
+                    walk.append((target, iter(adjacency[target])))
+                    break
+                if target in is_open:
+                    low[node] = min(low[node], seen[target])
+            else:
+                walk.pop()
+                if walk:
+                    above = walk[-1][0]
+                    low[above] = min(low[above], low[node])
+                if low[node] == seen[node]:
+                    found.append(_closed(node, open_nodes, is_open))
+    return found
+
+
+def _closed(root: int, open_nodes: list[int], is_open: set[int]) -> list[int]:
+    component: list[int] = []
+    while True:
+        node = open_nodes.pop()
+        is_open.remove(node)
+        component.append(node)
+        if node == root:
+            return component
+
+
+def _cycles(adjacency: Adjacency, first_steps: Adjacency, nodes: Iterable[int]) -> list[list[int]]:
+    """Give a shortest cycle for each component that has one starting with a first step."""
+    found: list[list[int]] = []
+    for component in components(adjacency, nodes):
+        members = set(component)
+        for start in sorted(component):
+            steps = [step for step in first_steps[start] if step in members]
+            if steps:
+                found.append(_shortest_cycle(adjacency, start, steps, members))
+                break
+    return sorted(found)
+
+
+def _shortest_cycle(
+    adjacency: Adjacency, start: int, steps: Iterable[int], members: set[int]
+) -> list[int]:
+    """Go breadth-first from the steps back to the start; a component always leads back."""
+    came_from = dict.fromkeys(steps, start)
+    queue = list(came_from)
+    for node in queue:
+        if node == start:
+            break
+        for target in adjacency[node]:
+            if target in members and target not in came_from:
+                came_from[target] = node
+                queue.append(target)
+    path = [start]
+    while len(path) == 1 or path[-1] != start:
+        path.append(came_from[path[-1]])
+    return path[::-1]
+
+
+def _spelled(ids: Sequence[str], path: Sequence[int]) -> str:
+    names = [ids[node] for node in path]
+    if len(names) > _STEPS_SHOWN:
+        skipped = len(names) - _STEPS_SHOWN
+        names = [*names[: _STEPS_SHOWN - 2], f"({skipped} more)", *names[-2:]]
+    return " -> ".join(names)
+
+
+def _diagnostic(
+    code: str, message: str, ids: Sequence[str], path: Sequence[int], hint: str
+) -> Diagnostic:
+    named = tuple(ids[node] for node in path)
+    return Diagnostic(
+        code, "error", message, f"/nodes/{path[0]}", node=named[0], path=named, hint=hint
+    )

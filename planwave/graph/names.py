@@ -1,0 +1,31 @@
+"""Guessing which name was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+_LONGEST: Final = 64
+_MOST: Final = 1_000
+
+
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """Give the known name closest to a misspelt one, or None where none is close.
+
+    Nothing is guessed for very long names or among more than a thousand: comparing takes time.
+    """
+    if len(name) > _LONGEST or len(known) > _MOST:
+        return None
+    folded = _folded(name)
+    for candidate in known:
+        if _folded(candidate) == folded:
+            return candidate
+    from difflib import get_close_matches  # only needed for faulty graphs
+
+    close = get_close_matches(name, known, n=1)
+    return close[0] if close else None
+
+
+def _folded(name: str) -> str:
+    """Give a name without case and separators, so that "Research X" finds "research_x"."""
+    return "".join(c for c in name.casefold() if c.isalnum())

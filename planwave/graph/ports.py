@@ -1,0 +1,51 @@
+"""Which port of a node type a handle name means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from planwave.graph.model import Port
+
+NUMBER: Final = "i"
+"""``{i}`` in a port name stands for a whole number, any other ``{word}`` for any text."""
+
+_PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
+
+
+def find_port(ports: Iterable[Port], handle: str) -> Port | None:
+    """Give the port a handle means: a fixed name, else a numbered pattern, else an open one."""
+    best: tuple[int, Port] | None = None
+    for port in ports:
+        if port.name == handle:
+            return port
+        kind = _kind(port.name)
+        if kind and (best is None or kind < best[0]) and _pattern(port.name).fullmatch(handle):
+            best = kind, port
+    return best[1] if best else None
+
+
+def is_numbered(port: Port) -> bool:
+    """Say whether a port is a numbered family of handles, as ``case-{i}`` is."""
+    return _kind(port.name) == 1
+
+
+@lru_cache(maxsize=1024)
+def _kind(name: str) -> int:
+    """Give 0 for a fixed name, 1 for a numbered pattern, 2 for an open one."""
+    words = _PLACEHOLDER.findall(name)
+    if not words:
+        return 0
+    return 1 if all(word == NUMBER for word in words) else 2
+
+
+@lru_cache(maxsize=1024)
+def _pattern(name: str) -> re.Pattern[str]:
+    parts = _PLACEHOLDER.split(name)
+    spelled = [
+        re.escape(part) if n % 2 == 0 else r"(?:0|[1-9][0-9]{0,5})" if part == NUMBER else r".+"
+        for n, part in enumerate(parts)
+    ]
+    return re.compile("".join(spelled), re.DOTALL)

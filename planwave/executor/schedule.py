@@ -70,6 +70,11 @@ class Schedule:
         self._skips, self._blocks, self._drops = list[Unrun](), list[Unrun](), list[Unrun]()
         self._over: list[int] = []
 
+    @property
+    def not_reached(self) -> list[int]:
+        """The nodes no chosen entry leads to."""
+        return [n for n, status in enumerate(self.status) if status is Status.NOT_REACHED]
+
     def start(self) -> Decisions:
         """Settle what is given, ready the roots, and say what follows."""
         roots = [n for n, count in enumerate(self._tally.left) if not count and not self._linked[n]]

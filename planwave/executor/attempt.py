@@ -1,0 +1,177 @@
+"""One attempt of one node: resolve its data, run it, pass on what it says, vet what it gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from inspect import isawaitable
+from typing import Any, cast
+
+from planwave.errors import NodeError, ResultNotJson
+from planwave.executor.program import Program, Step
+from planwave.executor.runtime import Runtime
+from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent, Suspension
+from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
+from planwave.graph.values import DataValue, Inputs
+
+MAX_RESULT_DEPTH = 200
+"""Deeper results are refused: JSON readers elsewhere give up at about this depth."""
+
+
+class NodeScope:
+    """What expressions in one node's data may name; values are looked up only when asked for."""
+
+    __slots__ = ("_inputs", "_node", "_runtime", "_variables")
+
+    def __init__(
+        self, runtime: Runtime, node: int, inputs: Inputs, variables: Mapping[str, Json]
+    ) -> None:
+        self._runtime, self._node = runtime, node
+        self._inputs, self._variables = inputs, variables
+
+    def lookup(self, root: str) -> Json:
+        """Give the value of a root name; KeyError if there is none."""
+        if root == "inputs":
+            return {handle: self._inputs[handle].value for handle in self._inputs}
+        if root == "PREVIOUS_OUTPUT":
+            return self._inputs.text()
+        if root == "nodes":
+            return self._ancestors()
+        if root in self._variables:
+            return self._variables[root]
+        if root == DEFAULT_TARGET_HANDLE and root not in self._inputs and len(self._inputs) == 1:
+            return next(iter(self._inputs.values())).value
+        return self._inputs[root].value
+
+    def _ancestors(self) -> dict[str, dict[str, Json]]:
+        program, outputs = self._runtime.program, self._runtime.outputs
+        return {
+            program.topology.ids[n]: {handle: v.value for handle, v in given.items()}
+            for n in program.ancestors(self._node)
+            if (given := outputs[n]) is not None
+        }
+
+
+async def run_attempt(
+    step: Step,
+    data: Mapping[str, Json],
+    inputs: Inputs,
+    context: FlowContext,
+    say: Callable[[NodeEvent], None],
+) -> ExecutionResult | Suspension:
+    """Run one node once.
+
+    Raises:
+        NodeError: What the node raised, or ``result-not-json``; anything else a node raises is
+            passed on unchanged for the task boundary to turn into a fact.
+    """
+    if step.streams:
+        result: Any = None
+        async for item in step.implementation.execute(data, inputs, context):
+            if isinstance(item, NodeEvent):
+                say(item)
+            else:
+                result = item
+                break
+    else:
+        result = step.implementation.execute(data, inputs, context)
+        if isawaitable(result):
+            result = await result
+    return vetted(step, result, say)
+
+
+def vetted(
+    step: Step, result: Any, say: Callable[[NodeEvent], None]
+) -> ExecutionResult | Suspension:
+    """Check that a result is one, and that every value in it can be stored as JSON."""
+    if isinstance(result, ExecutionResult):
+        for handle, value in result.outputs.items():
+            _vet_output(step, handle, value)
+        for event in result.events:
+            say(event)
+        return result
+    if isinstance(result, Suspension):
+        for part in (result.request, result.state):
+            if (fault := json_fault(part)) is not None:
+                raise ResultNotJson(f"node {step.node.id!r} waits with a request that is {fault}")
+        return result
+    raise NodeError(
+        f"node {step.node.id!r} of type {step.node.type!r} gave {type(result).__name__}, "
+        "not an ExecutionResult or Suspension",
+        code="invalid-result",
+    )
+
+
+def _vet_output(step: Step, handle: str, value: Any) -> None:
+    if not isinstance(value, DataValue):
+        fault = f"{type(value).__name__} instead of a DataValue"
+    else:
+        content = value.value
+        if content is None or content is True or content is False or type(content) is int:
+            return
+        fault = json_fault(content)
+    if fault is not None:
+        raise ResultNotJson(
+            f"node {step.node.id!r} gave, on handle {handle!r}, a value that is {fault}",
+            hint="return text, numbers, booleans, null, lists and objects with text keys",
+        )
+
+
+def json_fault(value: Any) -> str | None:
+    """Say what of a value is not JSON, or None if all of it is; without recursion."""
+    stack: list[tuple[Any, int]] = [(value, 0)]
+    while stack:
+        item, depth = stack.pop()
+        if isinstance(item, str):
+            if not item.isascii() and _has_lone_surrogate(item):
+                return "text with a lone surrogate"
+        elif isinstance(item, float):
+            if not math.isfinite(item):
+                return f"the number {item}"
+        elif isinstance(item, (dict, list, tuple)):
+            if depth >= MAX_RESULT_DEPTH:
+                return f"nested deeper than {MAX_RESULT_DEPTH}"
+            fault = _push_children(cast("dict[Any, Any] | list[Any]", item), depth + 1, stack)
+            if fault is not None:
+                return fault
+        elif item is not None and not isinstance(item, (bool, int)):
+            return f"a {type(item).__name__}"
+    return None
+
+
+def _push_children(
+    item: dict[Any, Any] | list[Any], depth: int, stack: list[tuple[Any, int]]
+) -> str | None:
+    if isinstance(item, dict):
+        for key, child in item.items():
+            if not isinstance(key, str) or (not key.isascii() and _has_lone_surrogate(key)):
+                return f"an object with the key {key!r}"
+            stack.append((child, depth))
+    else:
+        stack.extend((child, depth) for child in item)
+    return None
+
+
+def _has_lone_surrogate(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+async def resolved_data(
+    program: Program,
+    node: int,
+    runtime: Runtime,
+    inputs: Inputs,
+    variables: Mapping[str, Json],
+    renderer: Any,
+) -> Mapping[str, Json]:
+    """Give a node's data with its expressions resolved; the node's own data where it has none."""
+    step = program.steps[node]
+    if step.template is None:
+        return step.node.data
+    scope = NodeScope(runtime, node, inputs, variables)
+    resolved: Mapping[str, Json] = await step.template.resolve(scope, renderer)
+    return resolved

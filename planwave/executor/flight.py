@@ -1,0 +1,126 @@
+"""The driver's bookkeeping: running graphs (scopes) and running attempts (flights)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import Any
+
+from planwave.executor.program import Program
+from planwave.executor.runtime import Outputs, Runtime
+from planwave.executor.schedule import Schedule
+
+
+class Phase(Enum):
+    """Where an attempt is; only ``FLYING`` holds a slot."""
+
+    QUEUED = "queued"
+    FLYING = "flying"
+    NESTED = "nested"
+    BACKOFF = "backoff"
+    OVER = "over"
+
+
+class Scope:
+    """One running graph: the execution's own (``prefix`` ""), or one nested inside a node.
+
+    ``failures`` maps the path of every unhandled failed node to its error, in order of failing.
+    """
+
+    __slots__ = (
+        "_by_wave", "asked", "failures", "flights", "handled", "parent", "path", "prefix",
+        "program", "runtime", "schedule", "started_waves",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        program: Program,
+        schedule: Schedule,
+        runtime: Runtime,
+        parent: Flight | None = None,
+        asked: asyncio.Future[Any] | None = None,
+    ) -> None:
+        self.program = program
+        self.schedule = schedule
+        self.runtime = runtime
+        self.prefix = runtime.prefix
+        self.path = runtime.prefix[:-1] or None
+        self.parent = parent
+        self.asked = asked
+        self.flights: dict[int, Flight] = {}
+        self.started_waves: set[int] = set()
+        self.failures: dict[str, dict[str, Any]] = {}
+        self.handled: list[str] = []
+        self._by_wave: dict[int, list[str]] | None = None
+
+    def results(self) -> dict[str, Outputs]:
+        """Give the outputs of every node that has any, by id."""
+        ids = self.program.topology.ids
+        return {ids[n]: given for n, given in enumerate(self.runtime.outputs) if given is not None}
+
+    def nodes_in_wave(self, wave: int) -> list[str]:
+        """Give the ids of a wave's nodes in graph order."""
+        if self._by_wave is None:
+            self._by_wave = {}
+            ids = self.program.topology.ids
+            for node, number in enumerate(self.schedule.waves.number):
+                self._by_wave.setdefault(number, []).append(ids[node])
+        return self._by_wave.get(wave, [])
+
+    def first_failure(self) -> dict[str, Any]:
+        """Give why this graph failed: its first unhandled failure, naming the node."""
+        for path, error in self.failures.items():
+            return {**error, "message": f"node {path!r} failed: {error['message']}", "node": path}
+        return {"code": "node-cancelled", "message": "a node was cancelled"}
+
+    def airborne(self) -> Iterator[Flight]:
+        """Give every unsettled flight of this graph and of those nested in it."""
+        for flight in self.flights.values():
+            yield flight
+            for child in flight.children or ():
+                yield from child.airborne()
+
+
+class Flight:
+    """One attempt of one node, from its start to its outcome.
+
+    Once its phase is ``OVER`` the driver has settled it; whatever its task still says is dropped.
+    ``nesting`` counts its open nested runs: its own time stands still while it has any.
+    """
+
+    __slots__ = (
+        "attempt", "children", "nested_s", "nested_since", "nesting", "node", "offsets", "path",
+        "phase", "resume", "scope", "started", "task",
+    )  # fmt: skip
+
+    def __init__(
+        self, scope: Scope, node: int, attempt: int = 1, resume: tuple[Any, Any] | None = None
+    ) -> None:
+        self.scope = scope
+        self.node = node
+        self.attempt = attempt
+        self.path = scope.prefix + scope.program.topology.ids[node]
+        self.resume = resume
+        self.phase = Phase.QUEUED
+        self.task: asyncio.Task[None] | None = None
+        self.started = 0.0
+        self.nesting = 0
+        self.nested_since = self.nested_s = 0.0
+        self.children: list[Scope] | None = None
+        self.offsets: dict[str, int] | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether the driver has settled this attempt."""
+        return self.phase is Phase.OVER
+
+    def own_time(self, now: float) -> float:
+        """Give the seconds this attempt spent on its own work, nested runs left out."""
+        nested = self.nested_s + (now - self.nested_since if self.nesting else 0.0)
+        return now - self.started - nested
+
+
+def outputs_document(outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Give outputs as events carry them: ``{handle: {"type", "value"}}``."""
+    return {handle: {"type": v.type, "value": v.value} for handle, v in outputs.items()}

@@ -1,0 +1,170 @@
+"""A graph made ready to run: integers for the kernel, one prepared step for each node."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from planwave.errors import InputError
+from planwave.executor.decisions import Rules
+from planwave.executor.options import RunOptions
+from planwave.expressions import Template, compile_template
+from planwave.graph.capabilities import Catalogue, NodeFacts
+from planwave.graph.model import FLOW, Edge, Graph, Json, Node
+from planwave.graph.topology import Topology, linked_ids
+
+
+class Step(NamedTuple):
+    """One node with what its type brings, looked up once."""
+
+    node: Node
+    facts: NodeFacts
+    implementation: Any
+    streams: bool
+    """``execute`` is an async generator: its items are events until the result comes."""
+    template: Template | None
+    """The expressions in ``node.data``, or None where it holds none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Which part of a program an execution's inputs choose; see DESIGN "entry"."""
+
+    given: Mapping[int, Mapping[str, Json]]
+    dropped: frozenset[int]
+    part: frozenset[int] | None
+
+
+class Program:
+    """A checked graph bound to a catalogue; immutable and shared by concurrent executions.
+
+    Args:
+        graph: A graph without error diagnostics.
+        catalogue: The node types.
+
+    Raises:
+        InputError: A node's type is unknown.
+        TemplateError: An expression cannot be parsed.
+    """
+
+    def __init__(self, graph: Graph, catalogue: Catalogue) -> None:
+        self.graph = graph
+        self.catalogue = catalogue
+        self.steps = self._prepare(graph, catalogue)
+        passive = {s.node.id for s in self.steps if not s.facts.executes}
+        self.topology = Topology(graph, linked_ids(graph, passive))
+        self.entries = frozenset(i for i, s in enumerate(self.steps) if s.facts.entry)
+        self.join_any = frozenset(
+            i for i, s in enumerate(self.steps) if s.node.policy.join == "any"
+        )
+        self.required = {
+            i: handles for i, s in enumerate(self.steps) if (handles := _required(s.facts))
+        }
+        self.feeds = self._feeds()
+        self._adjacent: tuple[list[list[Edge]], list[list[Edge]]] | None = None
+
+    def rules(self, options: RunOptions) -> Rules:
+        """Give the kernel's rules under some options."""
+        return Rules(
+            self.join_any,
+            self.required,
+            barrier=options.scheduling == "waves",
+            stop_on_failure=options.on_failure == "stop",
+        )
+
+    def entry(self, inputs: Mapping[str, Mapping[str, Json]] | None) -> Entry:
+        """Find the part that runs with some inputs.
+
+        Where inputs name entry nodes, the other entry nodes are dropped; what a chosen entry
+        reaches runs, with everything that is needed for it.
+
+        Raises:
+            InputError: An input names no node, or is not ``{handle: value}``.
+        """
+        if not inputs:
+            return Entry({}, frozenset(), None)
+        given: dict[int, Mapping[str, Json]] = {}
+        for node_id, values in inputs.items():
+            if node_id not in self.topology.index:
+                raise InputError(
+                    f"inputs name node {node_id!r}, which is not in the graph",
+                    code="unknown-input-node",
+                    hint=f"nodes are: {', '.join(self.topology.ids[:20])}",
+                )
+            given[self.topology.index[node_id]] = values
+        chosen = self.entries & given.keys()
+        if not chosen:
+            return Entry(given, frozenset(), None)
+        dropped = self.entries - chosen
+        reached = self._walk(chosen, forward=True)
+        part = self._walk(reached, forward=False) | reached
+        return Entry(given, dropped, frozenset(part | dropped))
+
+    def ancestors(self, node: int) -> frozenset[int]:
+        """Give the nodes that settle before a node, along effective edges."""
+        return frozenset(self._walk({node}, forward=False) - {node})
+
+    def edges_of(self, node: int) -> tuple[Sequence[Edge], Sequence[Edge]]:
+        """Give all edges into and out of a node, links included, in graph order."""
+        if self._adjacent is None:
+            into: list[list[Edge]] = [[] for _ in self.steps]
+            out: list[list[Edge]] = [[] for _ in self.steps]
+            for edge in self.graph.edges:
+                out[self.topology.index[edge.source]].append(edge)
+                into[self.topology.index[edge.target]].append(edge)
+            self._adjacent = into, out
+        return self._adjacent[0][node], self._adjacent[1][node]
+
+    def _walk(self, starts: Collection[int], *, forward: bool) -> set[int]:
+        topology = self.topology
+        ends = topology.targets if forward else topology.sources
+        edges = topology.outgoing if forward else topology.incoming
+        seen, stack = set(starts), list(starts)
+        while stack:
+            for edge in edges[stack.pop()]:
+                if ends[edge] not in seen:
+                    seen.add(ends[edge])
+                    stack.append(ends[edge])
+        return seen
+
+    def _feeds(self) -> list[list[int]]:
+        """Give the flow edges into each node, in edge order: where arrivals come from."""
+        incoming = self.topology.incoming
+        if True not in self.topology.linked:
+            return incoming
+        edges = self.graph.edges
+        return [[e for e in numbers if edges[e].channel == FLOW] for numbers in incoming]
+
+    @staticmethod
+    def _prepare(graph: Graph, catalogue: Catalogue) -> list[Step]:
+        known: dict[str, tuple[NodeFacts, Any, bool]] = {}
+        steps: list[Step] = []
+        for node in graph.nodes:
+            found = known.get(node.type)
+            if found is None:
+                found = known[node.type] = _look_up(node, catalogue)
+            facts, implementation, streams = found
+            template = None
+            if node.data:
+                template = compile_template(dict(node.data), fields=facts.template_fields)
+            steps.append(Step(node, facts, implementation, streams, template))
+        return steps
+
+
+def _look_up(node: Node, catalogue: Catalogue) -> tuple[NodeFacts, Any, bool]:
+    facts = catalogue.facts(node.type)
+    if facts is None:
+        raise InputError(
+            f"node {node.id!r} has unknown type {node.type!r}",
+            code="unknown-node-type",
+            hint=f"known types: {', '.join(catalogue.names())}",
+        )
+    implementation = catalogue.implementation(node.type)
+    streams = facts.executes and inspect.isasyncgenfunction(implementation.execute)
+    return facts, implementation, streams
+
+
+def _required(facts: NodeFacts) -> frozenset[str]:
+    return frozenset(p.name for p in facts.inputs if p.required and p.channel == FLOW)

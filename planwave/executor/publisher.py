@@ -1,0 +1,97 @@
+"""Numbers events, makes a batch durable, then tells everyone who listens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from planwave.events import Event
+from planwave.executor.flight import Flight
+from planwave.executor.ports import Journal
+from planwave.executor.subscription import Subscription
+
+
+class Publisher:
+    """The only place that assigns ``seq``; see ``run.py`` for the arguments."""
+
+    __slots__ = (
+        "_at", "_epoch", "_journal", "_now", "_on_events", "_subscribers",
+        "execution_id", "pending", "seq",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        execution_id: str,
+        last_seq: int,
+        journal: Journal | None,
+        epoch: int,
+        on_events: Callable[[list[Event]], None] | None,
+        now: Callable[[], str],
+    ) -> None:
+        self.execution_id = execution_id
+        self.seq = last_seq
+        self.pending: list[Event] = []
+        self._journal, self._epoch = journal, epoch
+        self._on_events = on_events
+        self._now = now
+        self._at = now()
+        self._subscribers: list[Subscription] = []
+
+    def subscribe(self) -> Subscription:
+        """Give a listener that gets every event published from now on."""
+        subscription = Subscription()
+        self._subscribers.append(subscription)
+        return subscription
+
+    def emit(
+        self,
+        event_type: str,
+        data: dict[str, Any],
+        path: str | None = None,
+        attempt: int | None = None,
+    ) -> None:
+        """Add an event to this turn's batch; all events of a batch share one time."""
+        if not self.pending:
+            self._at = self._now()
+        self.seq += 1
+        self.pending.append(
+            Event(self.execution_id, self.seq, self._at, event_type, path, attempt, data)
+        )
+
+    async def commit(self) -> None:
+        """Make the batch durable, then publish it."""
+        events, self.pending = self.pending, []
+        if self._journal is not None:
+            await self._journal.append(self.execution_id, self._epoch, events)
+        if self._on_events is not None:
+            self._on_events(events)
+        for subscription in self._subscribers:
+            subscription.extend(events)
+
+    def delta(self, flight: Flight, said: dict[str, Any]) -> None:
+        """Publish a piece of text at once: transient, unnumbered, never stored.
+
+        It carries the time of the last batch; reading the clock for each token would cost more
+        than passing it on.
+        """
+        if not self._subscribers and self._on_events is None:
+            return
+        text, kind = said["text"], said.get("kind", "text")
+        offsets = flight.offsets
+        if offsets is None:
+            offsets = flight.offsets = {}
+        offset = offsets.get(kind, 0)
+        offsets[kind] = offset + len(text)
+        data = {"kind": kind, "text": text, "offset": offset}
+        event = Event(
+            self.execution_id, 0, self._at, "node.delta", flight.path, flight.attempt, data
+        )
+        if self._on_events is not None:
+            self._on_events([event])
+        for subscription in self._subscribers:
+            subscription.put(event)
+
+    def close(self) -> None:
+        """End every listener's iteration once it has read all there is."""
+        for subscription in self._subscribers:
+            subscription.close()

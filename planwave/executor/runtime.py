@@ -1,0 +1,240 @@
+"""What running nodes may ask of their graph: neighbours, arrivals, links, nested runs.
+
+One :class:`Runtime` serves one running graph (the execution's, or a nested one). Which node is
+asking is known from a context variable that the driver sets in the node's task; tasks a node starts
+inherit it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from planwave.errors import InputError, NodeError
+from planwave.executor.program import Program
+from planwave.graph.capabilities import FlowContext
+from planwave.graph.model import LINK, Channel, Edge, Graph, Json, Node
+from planwave.graph.plan import canonical_json
+from planwave.graph.values import Arrival, DataValue, Inputs
+
+Outputs = Mapping[str, DataValue]
+current_node: ContextVar[int] = ContextVar("current_node")
+_asking: ContextVar[tuple[str, ...]] = ContextVar("asking", default=())
+"""The open ``resolve``/``materialize`` steps of this task, outermost first, for cycle messages."""
+
+
+class Host(Protocol):
+    """What a runtime needs of the driver that owns it."""
+
+    async def nested(
+        self, runtime: Runtime, node: int, key: str, graph: Graph, inputs: Mapping[str, Any]
+    ) -> Mapping[str, Outputs]: ...
+    async def data_of(self, runtime: Runtime, node: int, inputs: Inputs) -> Mapping[str, Json]: ...
+    def context(self, runtime: Runtime, node: int, attempt: int) -> FlowContext: ...
+
+
+class Runtime:
+    """Satisfies ``graph.capabilities.RuntimeApi``; lookups are indexed, caches live for one run."""
+
+    __slots__ = (
+        "_cache", "_host", "_links", "_once", "_waits_for", "outputs", "prefix", "program",
+        "winners",
+    )  # fmt: skip
+
+    def __init__(self, program: Program, host: Host, prefix: str = "") -> None:
+        self.program = program
+        self.prefix = prefix
+        self.outputs: list[Outputs | None] = [None] * len(program.steps)
+        self.winners: dict[int, int] = {}
+        self._host = host
+        self._cache: dict[tuple[str, str], Any] = {}
+        self._links: dict[tuple[int, str, str], asyncio.Future[Any]] = {}
+        self._waits_for: dict[str, str] = {}
+        self._once: dict[tuple[int, str], Any] = {}
+
+    # -- lookups -----------------------------------------------------------------------------------
+
+    def get_node(self, node_id: str) -> Node:
+        """Give a node; InputError ``unknown-node`` if there is none."""
+        return self.program.steps[self._number(node_id)].node
+
+    def incoming_edges(
+        self, node_id: str, *, channel: Channel | None = None, target_handle: str | None = None
+    ) -> Sequence[Edge]:
+        """Give the edges into a node in graph order, of one channel or handle if asked."""
+        into, _ = self.program.edges_of(self._number(node_id))
+        return [
+            e
+            for e in into
+            if channel in (None, e.channel) and target_handle in (None, e.target_handle)
+        ]
+
+    def outgoing_edges(
+        self, node_id: str, *, channel: Channel | None = None, source_handle: str | None = None
+    ) -> Sequence[Edge]:
+        """Give the edges out of a node in graph order, of one channel or handle if asked."""
+        _, out = self.program.edges_of(self._number(node_id))
+        return [
+            e
+            for e in out
+            if channel in (None, e.channel) and source_handle in (None, e.source_handle)
+        ]
+
+    def arrivals(self, node_id: str, target_handle: str | None = None) -> tuple[Arrival, ...]:
+        """Give what reached a node so far, in edge order; for linked nodes too."""
+        found = self.arrivals_at(self._number(node_id))
+        if target_handle is None:
+            return found
+        return tuple(a for a in found if a.target_handle == target_handle)
+
+    def arrivals_at(self, node: int) -> tuple[Arrival, ...]:
+        """Give arrivals by node number; of ``join: any``, the winner's alone."""
+        program, outputs = self.program, self.outputs
+        edges, sources, steps = program.graph.edges, program.topology.sources, program.steps
+        feeds = program.feeds[node]
+        if self.winners and node in self.winners:
+            feeds = [self.winners[node]]
+        found: list[Arrival] = []
+        for number in feeds:
+            given = outputs[sources[number]]
+            if given is None:
+                continue
+            edge = edges[number]
+            value = given.get(edge.source_handle)
+            if value is not None:
+                name = steps[sources[number]].node.name
+                found.append(
+                    Arrival(
+                        edge.id, edge.source, name, edge.source_handle, edge.target_handle, value
+                    )
+                )
+        return tuple(found)
+
+    def _number(self, node_id: str) -> int:
+        number = self.program.topology.index.get(node_id)
+        if number is None:
+            raise InputError(f"no node {node_id!r} in this graph", code="unknown-node")
+        return number
+
+    def cache_get(self, namespace: str, key: str) -> Any:
+        """Give what a node cached for this run, or None."""
+        return self._cache.get((namespace, key))
+
+    def cache_set(self, namespace: str, key: str, value: Any) -> None:
+        """Keep something for the rest of this run; never stored."""
+        self._cache[namespace, key] = value
+
+    # -- links -------------------------------------------------------------------------------------
+
+    async def resolve_links(self, node_id: str, target_handle: str) -> list[Any]:
+        """Materialise everything linked into a handle, in edge order.
+
+        Each artefact is made once for ``(node, handle, signature)`` and run; concurrent callers
+        share the call. The signature covers the linked node's resolved data and its arrivals.
+
+        Raises:
+            NodeError: ``link-cycle`` with the full path, or what ``materialize`` raised.
+        """
+        step = f"resolve({node_id}.{target_handle})"
+        token = _asking.set((*_asking.get(), step))
+        try:
+            edges = self.incoming_edges(node_id, channel=LINK, target_handle=target_handle)
+            return [await self._materialize(edge) for edge in edges]
+        finally:
+            _asking.reset(token)
+
+    async def _materialize(self, edge: Edge) -> Any:
+        node = self._number(edge.source)
+        step = f"materialize({edge.source}.{edge.source_handle})"
+        chain = _asking.get()
+        if step in chain:
+            raise _cycle((*chain[chain.index(step) :], step))
+        data = await self._host.data_of(self, node, Inputs(self.arrivals_at(node)))
+        arrived = [[a.edge_id, a.value.value] for a in self.arrivals_at(node)]
+        key = (node, edge.source_handle, canonical_json([data, arrived]))
+        while True:
+            shared = self._links.get(key)
+            if shared is None:
+                return await self._make(key, data, step)
+            self._refuse_deadlock(chain, step)
+            try:
+                return await asyncio.shield(shared)
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if not shared.cancelled() or (task is not None and task.cancelling()):
+                    raise
+            finally:
+                for asking in chain:
+                    self._waits_for.pop(asking, None)
+
+    async def _make(self, key: tuple[int, str, str], data: Mapping[str, Json], step: str) -> Any:
+        node, handle, _ = key
+        implementation = self.program.steps[node].implementation
+        if not self.program.steps[node].facts.materializes:
+            ident = self.program.topology.ids[node]
+            raise NodeError(
+                f"node {ident!r} is linked but its type cannot be materialised",
+                code="channel-mismatch",
+                hint="connect it with a flow edge",
+            )
+        shared = self._links[key] = asyncio.get_running_loop().create_future()
+        token = _asking.set((*_asking.get(), step))
+        try:
+            context = self._host.context(self, node, 1)
+            made = await implementation.materialize(data, handle, context)
+        except BaseException as error:
+            del self._links[key]  # a later caller tries again
+            if isinstance(error, asyncio.CancelledError):
+                shared.cancel()
+            else:
+                shared.set_exception(error)
+                shared.exception()  # may have no other listener
+            raise
+        finally:
+            _asking.reset(token)
+        shared.set_result(made)
+        return made
+
+    def _refuse_deadlock(self, chain: tuple[str, ...], step: str) -> None:
+        """Raise if waiting for another task's call would close a circle of waiting calls."""
+        for asking in chain:
+            self._waits_for[asking] = step
+        path, following = [step], self._waits_for.get(step)
+        while following is not None and following not in path:
+            path.append(following)
+            following = self._waits_for.get(following)
+        if following is not None:
+            raise _cycle((*path[path.index(following) :], following))
+
+    # -- nested runs and remembered values ---------------------------------------------------------
+
+    async def run_graph(
+        self, key: str, graph: Graph, inputs: Mapping[str, Mapping[str, Json]]
+    ) -> Mapping[str, Outputs]:
+        """Run a graph inside this node; ``key`` is unique within the node.
+
+        Returns:
+            The outputs of every node of it that completed, by node id. A key that already ran in
+            this process gives the stored result.
+
+        Raises:
+            NodeError: ``nested-run-failed``, naming the first node of it that failed.
+        """
+        return await self._host.nested(self, current_node.get(), key, graph, inputs)
+
+    async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
+        """Give ``fn``'s value, called at most once for this node and key in this run."""
+        place = (current_node.get(), key)
+        if place not in self._once:
+            self._once[place] = await fn()
+        return self._once[place]
+
+
+def _cycle(path: tuple[str, ...]) -> NodeError:
+    return NodeError(
+        f"Link dependency cycle detected: {' -> '.join(path)}",
+        code="link-cycle",
+        hint="remove one of these link edges",
+    )

@@ -1,0 +1,90 @@
+"""Who may do its own work now: a queue in front of a bounded number of slots."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from planwave.executor.flight import Flight, Phase
+
+
+class NestedAnswer(NamedTuple):
+    """A nested run has ended and its node may go on once it has a slot again."""
+
+    flight: Flight
+    asked: Any
+    result: Any
+
+
+class Slots:
+    """Slots of one execution, first come first served; nodes that come back go first.
+
+    A slot is held only while a node does its own work: not while queued, inside a nested run, or
+    waiting for a retry.
+    """
+
+    __slots__ = ("_backoff", "_busy", "_limit", "_queue", "_returning")
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit = limit
+        self._busy = self._backoff = 0
+        self._queue: deque[Flight] = deque()
+        self._returning: deque[NestedAnswer] = deque()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing works, is queued, or will come back by itself."""
+        return not (self._busy or self._queue or self._returning or self._backoff)
+
+    def enqueue(self, flight: Flight) -> None:
+        """Let an attempt start when a slot is free."""
+        if flight.phase is Phase.BACKOFF:
+            self._backoff -= 1
+            flight.phase = Phase.QUEUED
+        self._queue.append(flight)
+
+    def hold_back(self, flight: Flight) -> None:
+        """Keep an attempt out of the queue until its retry delay is over."""
+        flight.phase = Phase.BACKOFF
+        self._backoff += 1
+
+    def enter_nested(self, flight: Flight) -> None:
+        """Free the slot of a node that waits for a nested run."""
+        if flight.phase is Phase.FLYING:
+            self._busy -= 1
+            flight.phase = Phase.NESTED
+
+    def come_back(self, answer: NestedAnswer) -> None:
+        """Let a node go on with a nested run's result when it has a slot again."""
+        self._returning.append(answer)
+
+    def leave(self, flight: Flight) -> None:
+        """Take an attempt out, wherever it is."""
+        if flight.phase is Phase.FLYING:
+            self._busy -= 1
+        elif flight.phase is Phase.BACKOFF:
+            self._backoff -= 1
+        flight.phase = Phase.OVER
+
+    def returning(self) -> Iterator[NestedAnswer]:
+        """Give slots to nodes whose nested run has ended."""
+        while self._returning and self._free():
+            answer = self._returning.popleft()
+            if answer.flight.phase is Phase.NESTED and not answer.flight.nesting:
+                self._busy += 1
+                answer.flight.phase = Phase.FLYING
+            yield answer
+
+    def starting(self) -> Iterator[Flight]:
+        """Give slots to queued attempts."""
+        queue = self._queue
+        while queue and self._free():
+            flight = queue.popleft()
+            if flight.phase is Phase.QUEUED:
+                self._busy += 1
+                flight.phase = Phase.FLYING
+                yield flight
+
+    def _free(self) -> bool:
+        return self._limit is None or self._busy < self._limit

@@ -1,0 +1,152 @@
+"""A plan while a model writes it: told by the planner, shown step by step."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from rich.text import Text
+
+from planwave.cli.screen import Screen
+from planwave.cli.wording import counted, cut, duration, one_line, tail
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+_STRING: Final = r'"\s*:\s*"((?:[^"\\]|\\.)*)"'
+_TITLE: Final = re.compile(rf'"title{_STRING}')
+_NAME: Final = re.compile(rf'"name{_STRING}')
+_SCANNED_CHARS: Final = 64 * 1024
+"""Far more than a plan; a reply that never ends is not searched again and again."""
+_SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+class Told(Protocol):
+    """What the planner tells: ``PlanProgress`` fits."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def data(self) -> Mapping[str, Any]: ...
+
+
+class Draft:
+    """What is known of a plan that is not finished.
+
+    A capable model's plan is told node by node. A small model writes another form, of which only
+    the text is told; titles and names are then picked out of it for showing.
+    """
+
+    def __init__(self, author: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.author = author
+        self.title = ""
+        self.steps: list[str] = []
+        self.text = ""
+        self.thinking = ""
+        self._told_nodes = False
+        self._clock = clock
+        self._began = clock()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since planning began."""
+        return self._clock() - self._began
+
+    def apply(self, told: Told) -> list[str]:
+        """Take in one thing; give the plain lines it is worth."""
+        match told.kind:
+            case "delta":
+                return self._delta(str(told.data.get("text", "")), told.data.get("reasoning"))
+            case "title":
+                self.title = one_line(str(told.data.get("title", "")))
+                return [f"title: {self.title}"]
+            case "node":
+                if not self._told_nodes:
+                    self._told_nodes, self.steps = True, []
+                return [self._step(str(told.data.get("name") or told.data.get("id") or ""))]
+            case "repair":
+                faults = told.data.get("diagnostics") or ()
+                self.title, self.steps, self.text, self._told_nodes = "", [], "", False
+                return [f"the plan has {counted(len(faults), 'fault')}: asking for a better one"]
+            case "fix":
+                return [f"fixed: {one_line(str(told.data.get('fix', '')))}"]
+            case _:
+                return []
+
+    def _delta(self, text: str, reasoning: object) -> list[str]:
+        if reasoning:
+            self.thinking = (self.thinking + text)[-600:]
+            return []
+        self.thinking = ""
+        self.text += text
+        if self._told_nodes or '"' not in text or len(self.text) > _SCANNED_CHARS:
+            return []
+        lines: list[str] = []
+        found = None if self.title else _TITLE.search(self.text)
+        if found:
+            self.title = one_line(found[1])
+            lines.append(f"title: {self.title}")
+        names = _NAME.findall(self.text)
+        lines += [self._step(name) for name in names[len(self.steps) :]]
+        return lines
+
+    def _step(self, name: str) -> str:
+        self.steps.append(one_line(name))
+        return f"step {len(self.steps)}: {self.steps[-1]}"
+
+
+@contextmanager
+def showing(screen: Screen, draft: Draft) -> Generator[Callable[[Told], None]]:
+    """Show a plan as it is written; gives the function that takes in what the planner tells."""
+    if not screen.live:
+        screen.line(f"planning with {draft.author}")
+
+        def tell(told: Told) -> None:
+            screen.lines(f"[{draft.elapsed:7.1f}s] {line}" for line in draft.apply(told))
+
+        yield tell
+        return
+    from rich.live import Live
+
+    with Live(_Page(screen, draft), console=screen.out, refresh_per_second=10, transient=True):
+
+        def show(told: Told) -> None:
+            draft.apply(told)
+
+        yield show
+
+
+class _Page:
+    """The moving part: who plans, the steps so far, the end of what is being written."""
+
+    def __init__(self, screen: Screen, draft: Draft) -> None:
+        self._screen = screen
+        self._draft = draft
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for row in self.rows(options.max_width, console.size.height):
+            row.no_wrap, row.overflow = True, "ellipsis"
+            yield row
+
+    def rows(self, width: int, height: int) -> list[Text]:
+        """Give the lines, at most ``height`` of them."""
+        draft = self._draft
+        spin = _SPINNER[int(draft.elapsed * 10) % len(_SPINNER)] if self._screen.unicode else "*"
+        head = Text.assemble(
+            (f"{spin} ", "cyan"),
+            ("Planning", "bold"),
+            (f" with {one_line(draft.author)}  {duration(draft.elapsed)}", "dim"),
+        )
+        rows = [head]
+        if draft.title:
+            rows.append(Text(f"  {cut(draft.title, width - 3)}", style="bold"))
+        room = max(height - len(rows) - 2, 0)
+        hidden = max(len(draft.steps) - room, 0)
+        for number, step in enumerate(draft.steps[hidden:], start=hidden + 1):
+            rows.append(Text(f"  {number:>2}. {cut(step, width - 8)}"))
+        saying = draft.thinking or draft.text
+        rows.append(Text(f"  {tail(saying, width - 4)}", style="dim"))
+        return rows

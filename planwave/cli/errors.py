@@ -1,0 +1,85 @@
+"""Failures as people and machines read them, and the exit code each one gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Any
+
+from rich.text import Text
+
+from planwave.cli.screen import Screen
+from planwave.cli.wording import one_line
+from planwave.errors import (
+    GraphInvalid,
+    InputError,
+    PlanwaveError,
+    ProviderError,
+    UnavailableProvider,
+    UnknownModel,
+    UnknownProvider,
+)
+from planwave.graph.diagnostics import Diagnostic
+
+
+class ExitCode(IntEnum):
+    """What ``planwave`` tells the shell."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    INVALID_PLAN = 3
+    NO_PROVIDER = 4
+    INTERRUPTED = 130
+
+
+def exit_code_of(error: PlanwaveError) -> int:
+    """Give the exit code of a failure outside a running execution."""
+    match error:
+        case GraphInvalid():
+            return ExitCode.INVALID_PLAN
+        case UnknownProvider() | UnavailableProvider() | UnknownModel() | ProviderError():
+            return ExitCode.NO_PROVIDER
+        case InputError():
+            return ExitCode.USAGE
+        case _:
+            return ExitCode.FAILED
+
+
+def show_error(screen: Screen, error: PlanwaveError) -> None:
+    """Show a failure: one sentence, all diagnostics where there are any, the way out."""
+    diagnostics = error.diagnostics if isinstance(error, GraphInvalid) else ()
+    if screen.json:
+        shown: dict[str, Any] = {"error": error.as_json()}
+        if diagnostics:
+            shown["diagnostics"] = [each.as_json() for each in diagnostics]
+        screen.result(shown)
+    if len(diagnostics) > 1 or (diagnostics and error.hint != diagnostics[0].hint):
+        screen.error(error.message)
+        show_diagnostics(screen, diagnostics)
+        if error.hint and error.hint not in {each.hint for each in diagnostics}:
+            screen.hint(error.hint)
+        return
+    screen.error(error.message, error.hint)
+
+
+def show_diagnostics(screen: Screen, diagnostics: Iterable[Diagnostic]) -> None:
+    """List findings on stderr: where, what, and the way out of each."""
+    for each in diagnostics:
+        screen.err.print(diagnostic_line(each), soft_wrap=True)
+        if each.hint:
+            screen.err.print(Text(f"      {one_line(each.hint)}", style="dim"), soft_wrap=True)
+
+
+_STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
+
+
+def diagnostic_line(found: Diagnostic) -> Text:
+    """Give the line of one finding."""
+    return Text.assemble(
+        "  ",
+        (f"{found.severity:<7} ", _STYLES.get(found.severity, "")),
+        (f"{one_line(found.pointer) or '/'}  ", "bold"),
+        one_line(found.message),
+        (f"  [{found.code}]", "dim"),
+    )

@@ -1,0 +1,90 @@
+"""Ctrl-C: the first one stops durably, the second one leaves at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self, TypeVar
+
+from planwave.cli.screen import Screen
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_Given = TypeVar("_Given")
+
+
+class Interrupted(Exception):
+    """The person asked to stop; what was running has stopped."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__("interrupted")
+        self.exit_code = 128 + number
+
+
+class Interrupt:
+    """Watches for Ctrl-C and SIGTERM while an event loop runs.
+
+    Attributes:
+        received: The number of the first signal, or None.
+    """
+
+    def __init__(self, screen: Screen) -> None:
+        self.received: int | None = None
+        self._screen = screen
+        self._stop: Callable[[], object] | None = None
+
+    def __enter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self._arrived, number)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+
+    def _arrived(self, number: int) -> None:
+        if self.received is not None:
+            if self._screen.live:
+                self._screen.out.show_cursor(True)
+            os._exit(128 + number)
+        self.received = number
+        if self._stop is not None:
+            self._stop()
+
+    @contextmanager
+    def stopping(self, stop: Callable[[], object]) -> Generator[None]:
+        """Call ``stop`` on the first signal, also when it came before."""
+        self._stop = stop
+        try:
+            if self.received is not None:
+                stop()
+            yield
+        finally:
+            self._stop = None
+
+    async def cancelling(self, work: Awaitable[_Given]) -> _Given:
+        """Await ``work``; the first signal cancels it.
+
+        Raises:
+            Interrupted: It was cancelled that way.
+        """
+        task = asyncio.current_task()
+        if task is None:
+            return await work
+        with self.stopping(task.cancel):
+            try:
+                return await work
+            except asyncio.CancelledError:
+                if self.received is None or task.uncancel() > 0:
+                    raise
+                raise Interrupted(self.received) from None

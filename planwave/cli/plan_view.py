@@ -1,0 +1,122 @@
+"""A plan on the screen: its waves, what each step waits for, and what it will take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.text import Text
+
+from planwave.cli.screen import Screen
+from planwave.cli.wording import counted, cut, money, one_line, spread
+from planwave.graph.model import FLOW, LINK, Graph, Node
+from planwave.graph.plan import Plan
+from planwave.graph.shape import shape
+
+_ID_WIDTH = 28
+
+
+def show_plan(screen: Screen, plan: Plan) -> None:
+    """Write a plan: title, waves with their nodes, forecast, what was fixed."""
+    screen.line()
+    screen.line(Text(one_line(plan.title), style="bold"))
+    screen.lines(wave_lines(screen, plan.graph))
+    screen.line()
+    screen.lines(forecast_lines(screen, plan.forecast))
+    for fix in plan.fixes:
+        screen.line(Text(f"Fixed     {one_line(fix)}", style="yellow"))
+    for found in plan.diagnostics:
+        if found.get("severity") == "warning":
+            screen.line(Text(f"Warning   {one_line(str(found.get('message')))}", style="yellow"))
+
+
+def wave_lines(screen: Screen, graph: Graph) -> Iterable[Text]:
+    """Give the lines that show a graph wave by wave."""
+    form = shape(graph)
+    width = min(_ID_WIDTH, max((len(node.id) for node in graph.nodes), default=0))
+    sources = _sources(graph, FLOW)
+    seen: set[str] = set()
+    for number, wave in enumerate(form.waves, start=1):
+        seen.update(wave)
+        together = f", {len(wave)} at the same time" if len(wave) > 1 else ""
+        yield Text()
+        yield Text.assemble((f"Wave {number}", "bold cyan"), (together, "dim"))
+        for node_id in wave:
+            yield from _node_lines(screen, graph.by_id[node_id], sources.get(node_id, []), width)
+    links = _sources(graph, LINK)
+    on_demand = [node for node in graph.nodes if node.id not in seen]
+    if on_demand:
+        yield Text()
+        yield Text.assemble(("On demand", "bold cyan"), (", used by other steps", "dim"))
+        for node in on_demand:
+            yield from _node_lines(screen, node, links.get(node.id, []), width)
+
+
+def forecast_lines(screen: Screen, forecast: Mapping[str, Any]) -> Iterable[Text]:
+    """Give one line of what a plan will take, and its critical path."""
+    if not forecast:
+        return
+    nodes, waves = _number(forecast, "nodes"), _number(forecast, "waves")
+    parts = [f"{counted(nodes, 'step')} in {counted(waves, 'wave')}"]
+    parts.append(counted(_number(forecast, "calls"), "model call"))
+    tokens = forecast.get("tokens")
+    if isinstance(tokens, Mapping) and _number(forecast, "calls"):
+        parts.append(f"{_range_of(tokens)} tokens")  # pyright: ignore[reportUnknownArgumentType]
+    parts.append(_cost(forecast))
+    dot = f" {screen.sign('·', '-')} "
+    yield Text.assemble(("Forecast  ", "bold"), dot.join(part for part in parts if part))
+    path = [str(step) for step in forecast.get("critical_path") or ()]
+    if len(path) > 1:
+        arrow = f" {screen.sign('→', '->')} "
+        yield Text.assemble(("Longest   ", "bold"), (arrow.join(map(one_line, path)), "dim"))
+    effects = forecast.get("effects") or ()
+    if effects:
+        named = ", ".join(f"{e.get('node')} ({e.get('effect')})" for e in effects)
+        yield Text.assemble(("Changes   ", "bold yellow"), one_line(named))
+
+
+def _node_lines(screen: Screen, node: Node, sources: list[str], width: int) -> Iterable[Text]:
+    name = one_line(node.name)
+    line = Text.assemble("  ", (f"{cut(node.id, width):<{width}}", "cyan"))
+    if name and name != node.id:
+        line.append(f"  {name}")
+    line.append(f"  {node.type}{_model_of(node)}", style="dim")
+    if sources:
+        named = ", ".join(dict.fromkeys(sources))
+        line.append(f"  {screen.sign('←', '<-')} {one_line(named)}", style="dim")
+    yield line
+    if node.description:
+        yield Text(f"  {'':<{width}}  {one_line(node.description)}", style="dim italic")
+
+
+def _model_of(node: Node) -> str:
+    provider, model = node.data.get("provider"), node.data.get("model")
+    named = [str(part) for part in (provider, model) if part]
+    return f" ({one_line('/'.join(named))})" if named else ""
+
+
+def _sources(graph: Graph, channel: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for edge in graph.edges:
+        if edge.channel == channel:
+            found.setdefault(edge.target, []).append(edge.source)
+    return found
+
+
+def _number(values: Mapping[str, Any], name: str) -> int:
+    value = values.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _range_of(values: Mapping[str, Any]) -> str:
+    return spread(values.get("low") or 0, values.get("high") or 0)
+
+
+def _cost(forecast: Mapping[str, Any]) -> str:
+    cost = forecast.get("cost_usd")
+    if not isinstance(cost, Mapping):
+        return "price unknown" if _number(forecast, "calls") else ""
+    low, high = float(cost.get("low") or 0), float(cost.get("high") or 0)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    if high == 0:
+        return "free"
+    return money(high) if money(low) == money(high) else f"{money(low)}–{money(high)}"

@@ -1,0 +1,232 @@
+"""A running execution as the command line sees it: events go in, lines come out. No terminal here.
+
+The fold keeps only what a screen shows; the truth is the store's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from planwave.cli.wording import counted, duration, one_line
+from planwave.events import Event
+from planwave.graph.model import FLOW, Graph
+
+SETTLED = frozenset(
+    {"completed", "failed", "skipped", "blocked", "cancelled", "linked", "not_reached"}
+)
+_TAIL_CHARS = 600
+
+
+@dataclass(slots=True)
+class NodeLine:
+    """One node on the screen.
+
+    Attributes:
+        needs: Names of the nodes whose results it takes.
+        started: Clock reading of the current attempt's start, seconds; None before it.
+        seconds: Duration of a settled node; None before that, and where it never started.
+        tail: The end of the text streamed by the current attempt.
+        note: Why it did not run, or what went wrong; one line.
+    """
+
+    id: str
+    name: str
+    needs: tuple[str, ...] = ()
+    status: str = "pending"
+    started: float | None = None
+    seconds: float | None = None
+    attempt: int | None = None
+    tail: str = ""
+    note: str = ""
+
+
+@dataclass(slots=True)
+class WaveLines:
+    """One wave on the screen."""
+
+    number: int
+    nodes: list[NodeLine] = field(default_factory=list[NodeLine])
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing of the wave can change any more."""
+        return all(node.status in SETTLED for node in self.nodes)
+
+
+class RunProgress:
+    """What is known of a run so far.
+
+    Args:
+        graph: The graph that runs.
+        waves: Node ids wave by wave, as planned.
+        clock: Seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        waves: Sequence[Sequence[str]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        needs: dict[str, list[str]] = {}
+        for edge in graph.edges:
+            source = graph.by_id.get(edge.source)
+            if source is not None and edge.channel == FLOW:
+                needs.setdefault(edge.target, []).append(source.name or source.id)
+        self.nodes = {
+            node.id: NodeLine(node.id, node.name or node.id, tuple(needs.get(node.id, ())))
+            for node in graph.nodes
+        }
+        self.waves = [
+            WaveLines(number, [self.nodes[i] for i in ids if i in self.nodes])
+            for number, ids in enumerate(waves, start=1)
+        ]
+        self.status = "starting"
+        self.error = ""
+        self.input_tokens = 0
+        self.output_tokens = 0
+        self.cost_usd = 0.0
+        self._clock = clock
+        self._began = clock()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the screen began to watch."""
+        return self._clock() - self._began
+
+    @property
+    def counted_nodes(self) -> list[NodeLine]:
+        """The nodes that belong to a wave."""
+        return [node for wave in self.waves for node in wave.nodes]
+
+    def running_for(self, node: NodeLine) -> float | None:
+        """Give the seconds to show beside a node."""
+        if node.seconds is not None or node.started is None:
+            return node.seconds
+        return self._clock() - node.started
+
+    def apply(self, event: Event) -> None:
+        """Take in one event; events about nested nodes and unknown ones change nothing."""
+        if event.type == "usage":
+            self._use(event.data)
+        elif event.type.startswith("execution."):
+            self._execution(event)
+        elif event.path is not None and (node := self.nodes.get(event.path)) is not None:
+            if event.type == "node.delta":
+                self._delta(node, event)
+            elif event.type.startswith("node."):
+                self._node(node, event)
+
+    def _use(self, data: Mapping[str, Any]) -> None:
+        self.input_tokens += int(data.get("input_tokens") or 0)
+        self.output_tokens += int(data.get("output_tokens") or 0)
+        self.cost_usd += float(data.get("cost_usd") or 0.0)
+
+    def _execution(self, event: Event) -> None:
+        kind = event.type.removeprefix("execution.")
+        if kind == "started":
+            self.status = "executing"
+            for status in ("linked", "not_reached"):
+                for node_id in event.data.get(status) or ():
+                    if node_id in self.nodes:
+                        self.nodes[node_id].status = status
+        elif kind == "resumed":
+            self.status = "executing"
+        elif kind != "created":
+            self.status = kind
+            self.error = message_of(event.data.get("error")) or str(event.data.get("cause") or "")
+
+    def _delta(self, node: NodeLine, event: Event) -> None:
+        if event.attempt != node.attempt or event.data.get("kind", "text") != "text":
+            return
+        node.tail = (node.tail + str(event.data.get("text", "")))[-_TAIL_CHARS:]
+
+    def _node(self, node: NodeLine, event: Event) -> None:
+        kind = event.type.removeprefix("node.")
+        if kind == "started":
+            node.status, node.note, node.tail = "running", "", ""
+            node.started, node.attempt = self._clock(), event.attempt
+        elif kind == "answered":
+            node.status, node.note = "running", ""
+        elif kind in ("completed", "failed", "skipped", "blocked", "cancelled"):
+            node.status, node.tail = kind, ""
+            node.seconds = self._seconds(node, event)
+            node.note = why(event)
+        elif kind in ("retrying", "waiting"):
+            node.status, node.note = kind, why(event)
+
+    def _seconds(self, node: NodeLine, event: Event) -> float | None:
+        took = event.data.get("duration_s")
+        if took is not None:
+            return float(took)
+        return None if node.started is None else self._clock() - node.started
+
+
+def message_of(error: Any) -> str:
+    """Give the sentence of an error in event form."""
+    if isinstance(error, Mapping):
+        return str(error.get("message") or error.get("code") or "")  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    return "" if error is None else str(error)
+
+
+def why(event: Event) -> str:
+    """Say in one line why a node did not complete; empty for one that did."""
+    data = event.data
+    match event.type:
+        case "node.failed":
+            said = message_of(data.get("error"))
+            return f"{said} (handled)" if data.get("handled") else said
+        case "node.retrying":
+            wait = duration(float(data.get("delay_s") or 0))
+            return f"{message_of(data.get('error'))}; tries again in {wait}"
+        case "node.skipped":
+            return str(data.get("reason") or "")
+        case "node.blocked":
+            cause: Any = data.get("cause") or {}
+            named = cause.get("node") if isinstance(cause, Mapping) else cause  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            return f"because {named} failed"
+        case "node.cancelled":
+            return str(data.get("cause") or "")
+        case "node.waiting":
+            return "waits for an answer"
+        case _:
+            return ""
+
+
+def sentence(event: Event, progress: RunProgress) -> str | None:
+    """Give the plain line of an event for pipes and logs; None for events that need no line."""
+    kind = event.type
+    if kind == "execution.started":
+        nodes, waves = len(progress.counted_nodes), len(progress.waves)
+        return f"running {counted(nodes, 'node')} in {counted(waves, 'wave')}"
+    if kind == "wave.started":
+        names = ", ".join(str(n) for n in event.data.get("nodes") or ())
+        return f"wave {event.data.get('wave')} of {len(progress.waves)}: {names}"
+    if kind == "execution.paused":
+        return f"paused: {event.data.get('reason') or 'waits for an answer'}"
+    node = progress.nodes.get(event.path or "")
+    if node is None or kind not in _WORDS:
+        return None
+    seconds = f" ({duration(node.seconds)})" if node.seconds is not None else ""
+    note = f": {one_line(node.note)}" if node.note else ""
+    return f"{_WORDS[kind]:<10} {node.id}{_named(node)}{seconds}{note}"
+
+
+_WORDS = {
+    "node.started": "started",
+    "node.completed": "completed",
+    "node.failed": "failed",
+    "node.retrying": "retrying",
+    "node.skipped": "skipped",
+    "node.blocked": "blocked",
+    "node.waiting": "waiting",
+    "node.answered": "answered",
+    "node.cancelled": "cancelled",
+}
+
+
+def _named(node: NodeLine) -> str:
+    return f"  {one_line(node.name)}" if node.name != node.id else ""

@@ -1,0 +1,254 @@
+"""``planwave run``, ``plan`` and ``exec``: from a goal or a file to a watched, stored execution."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from planwave.cli.checking import FileArgument, read_source
+from planwave.cli.errors import ExitCode
+from planwave.cli.options import (
+    Invocation,
+    JsonFlag,
+    ModelOption,
+    ProviderOption,
+    StorageOption,
+    invocation,
+)
+from planwave.errors import Conflict, InputError
+
+if TYPE_CHECKING:
+    from planwave.cli.interrupt import Interrupt
+    from planwave.cli.screen import Screen
+    from planwave.executor.options import RunOptions
+    from planwave.graph.plan import Plan
+    from planwave.service.service import Service
+
+
+class Scheduling(StrEnum):
+    """When nodes start."""
+
+    EAGER = "eager"
+    WAVES = "waves"
+
+
+class OnFailure(StrEnum):
+    """What happens to the rest when a node fails."""
+
+    CONTINUE = "continue"
+    STOP = "stop"
+
+
+GoalArgument = Annotated[
+    str,
+    typer.Argument(metavar="GOAL", help="What you want, in your own words.", show_default=False),
+]
+SchedulingOption = Annotated[
+    Scheduling,
+    typer.Option(
+        "--scheduling",
+        help="eager: a step starts when what it needs is there. waves: one wave after the other.",
+    ),
+]
+OnFailureOption = Annotated[
+    OnFailure,
+    typer.Option(
+        "--on-failure",
+        help="continue: finish everything that does not depend on the failure. stop: end early.",
+    ),
+]
+MaxParallelOption = Annotated[
+    int | None,
+    typer.Option("--max-parallel", min=1, metavar="N", help="Steps at work at the same time."),
+]
+InputOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        metavar="INPUT",
+        help="What an entry step gives: TEXT, NODE=TEXT, NODE:HANDLE=TEXT, or a JSON object "
+        "{node: {handle: value}}. May be given several times.",
+    ),
+]
+
+
+def run(
+    ctx: typer.Context,
+    goal: GoalArgument,
+    scheduling: SchedulingOption = Scheduling.EAGER,
+    on_failure: OnFailureOption = OnFailure.CONTINUE,
+    max_parallel: MaxParallelOption = None,
+    inputs: InputOption = None,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    provider: ProviderOption = None,
+    model: ModelOption = None,
+) -> None:
+    """Plan a goal and run the plan, with live progress.
+
+    Every step's result is kept while it happens. Ctrl-C stops and keeps what is done; a second
+    Ctrl-C leaves at once.
+
+    Examples:
+      planwave run "Compare three ways to store time series data and recommend one"
+
+      planwave run "Write a haiku about tides" --provider anthropic --json > result.json
+    """
+    asked = invocation(ctx, json=json, storage=storage, provider=provider, model=model)
+    options = _options(scheduling, on_failure, max_parallel)
+    _finish(asked, _Work(goal=goal, options=options, inputs=inputs or []))
+
+
+def plan(
+    ctx: typer.Context,
+    goal: GoalArgument,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    provider: ProviderOption = None,
+    model: ModelOption = None,
+) -> None:
+    """Write a plan for a goal, show it and keep it; nothing runs.
+
+    Examples:
+      planwave plan "Organise a two-day conference for 80 people"
+
+      planwave plan --json "Explain tides" > plan.json   (edit it, then: planwave exec plan.json)
+    """
+    asked = invocation(ctx, json=json, storage=storage, provider=provider, model=model)
+    _finish(asked, _Work(goal=goal))
+
+
+def exec_(
+    ctx: typer.Context,
+    file: FileArgument,
+    scheduling: SchedulingOption = Scheduling.EAGER,
+    on_failure: OnFailureOption = OnFailure.CONTINUE,
+    max_parallel: MaxParallelOption = None,
+    inputs: InputOption = None,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    provider: ProviderOption = None,
+    model: ModelOption = None,
+) -> None:
+    """Run a plan or graph from a file: made by hand, or printed by `planwave plan --json`.
+
+    Examples:
+      planwave exec plan.json
+
+      planwave exec flow.json --input start="Hello" --scheduling waves
+    """
+    asked = invocation(ctx, json=json, storage=storage, provider=provider, model=model)
+    options = _options(scheduling, on_failure, max_parallel)
+    _finish(asked, _Work(source=read_source(file), options=options, inputs=inputs or []))
+
+
+class _Work:
+    """What one command is to do: plan a goal or read a file, then perhaps run it."""
+
+    def __init__(
+        self,
+        *,
+        goal: str = "",
+        source: bytes | None = None,
+        options: RunOptions | None = None,
+        inputs: list[str] | None = None,
+    ) -> None:
+        self.goal = goal
+        self.source = source
+        self.options = options
+        self.inputs = inputs or []
+
+
+def _options(scheduling: Scheduling, on_failure: OnFailure, max_parallel: int | None) -> RunOptions:
+    from planwave.executor.options import RunOptions
+
+    return RunOptions(scheduling.value, on_failure.value, max_parallel)
+
+
+def _finish(asked: Invocation, work: _Work) -> None:
+    """Do the work in an event loop and leave with its exit code."""
+    screen, settings = asked.screen(), asked.settings()
+    if work.source is None:
+        from planwave.cli.fetching import ready_model
+
+        if not work.goal.strip():
+            raise InputError("the goal is empty", hint='say what you want: planwave run "GOAL"')
+        providers, _ = asked.composition.providers(settings)
+        ready_model(screen, settings, *providers.resolve(settings.provider, settings.model))
+    code = asyncio.run(_in_loop(asked.composition.service(settings), screen, work))
+    if code:
+        raise typer.Exit(code)
+
+
+async def _in_loop(opened: Service, screen: Screen, work: _Work) -> int:
+    from planwave.cli.interrupt import Interrupt, Interrupted
+
+    async with opened as service:
+        with Interrupt(screen) as interrupt:
+            try:
+                made = await interrupt.cancelling(_plan(service, screen, work))
+            except Interrupted:
+                screen.error("stopped while planning; nothing was run, and no plan was kept")
+                raise
+            if work.options is None:
+                if screen.json:
+                    screen.result(made.as_json())
+                else:
+                    screen.line()
+                    screen.line(f"Kept as plan {made.plan_id}; look again: planwave show <id>")
+                return ExitCode.OK
+            return await _run(service, screen, interrupt, made, work)
+
+
+async def _plan(service: Service, screen: Screen, work: _Work) -> Plan:
+    from planwave.cli.plan_view import show_plan
+
+    if work.source is not None:
+        made = await service.plan_from_document(work.source)
+    else:
+        from planwave.cli.drafting import Draft, showing
+
+        provider, model = service.providers.resolve(None, None)
+        with showing(screen, Draft(f"{provider}/{model}")) as tell:
+            made = await service.create_plan(work.goal, on_progress=tell)
+    show_plan(screen, made)
+    return made
+
+
+async def _run(
+    service: Service, screen: Screen, interrupt: Interrupt, made: Plan, work: _Work
+) -> int:
+    from planwave.cli.inputs import inputs_of
+    from planwave.cli.progress import RunProgress
+    from planwave.cli.result_view import show_result
+    from planwave.cli.run_view import follow
+    from planwave.graph.shape import shape
+
+    inputs = inputs_of(work.inputs, made.graph, service.catalogue)
+    record = await service.execute(made.plan_id, inputs=inputs, options=work.options)
+    execution_id = record.execution_id
+
+    async def stop() -> None:
+        with suppress(Conflict):
+            await service.cancel(execution_id, "interrupted by the person at the terminal")
+
+    screen.line()
+    progress = RunProgress(made.graph, shape(made.graph).waves)
+    async with asyncio.TaskGroup() as tasks:
+        with interrupt.stopping(lambda: tasks.create_task(stop())):
+            await follow(screen, progress, service.watch(execution_id))
+            record = await service.wait(execution_id)
+    document = await service.document(execution_id)
+    path = service.document_path(execution_id)
+    show_result(screen, document, path)
+    if interrupt.received is not None and record.status == "cancelled":
+        screen.error(
+            "interrupted; everything that was done is kept",
+            f"see it with: planwave show {execution_id}",
+        )
+        return 128 + interrupt.received
+    return ExitCode.OK if record.status == "completed" else ExitCode.FAILED

@@ -1,0 +1,115 @@
+"""Where a command writes: results to stdout, progress beside them, errors to stderr.
+
+With ``--json`` stdout carries exactly one JSON object, written last; everything else, progress
+included, goes to stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import IO, Any
+
+from rich.console import Console
+from rich.text import Text
+
+from planwave.cli.wording import clean, one_line, state
+
+Line = Text | str
+
+
+class Screen:
+    """The terminal (or pipe, or file) of one command.
+
+    Attributes:
+        json: Whether stdout is for one JSON object.
+        out: Progress and results for people; stderr with ``--json``.
+        err: Errors and notes.
+        live: Whether lines may be redrawn in place: a real terminal that can move the cursor.
+        pretty: Whether colours, Markdown and cutting to the width make sense.
+    """
+
+    def __init__(
+        self, *, json: bool = False, out: Console | None = None, live: bool | None = None
+    ) -> None:
+        self.json = json
+        self.err = out if out is not None else Console(stderr=True, highlight=False)
+        self.out = out or (self.err if json else Console(highlight=False))
+        movable = _is_terminal(self.out.file) and os.environ.get("TERM", "") not in ("", "dumb")
+        self.live = movable if live is None else live
+        self.pretty = self.live or self.out.is_terminal
+
+    @property
+    def unicode(self) -> bool:
+        """Whether glyphs outside ASCII can be written."""
+        return self.out.encoding.lower().startswith("utf")
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal."""
+        return self.out.width
+
+    def glyph(self, status: str) -> str:
+        """Give the sign of a status that this terminal can show."""
+        look = state(status)
+        return look.glyph if self.unicode else look.ascii
+
+    def sign(self, fine: str, plain: str) -> str:
+        """Choose between a sign and its ASCII form."""
+        return fine if self.unicode else plain
+
+    def line(self, text: Line = "") -> None:
+        """Write one line: cut to the width on a terminal, whole everywhere else."""
+        shown = Text(clean(text)) if isinstance(text, str) else text
+        if self.pretty:
+            self.out.print(shown, no_wrap=True, overflow="ellipsis")
+        else:
+            self.out.print(shown, soft_wrap=True)
+
+    def lines(self, lines: Iterable[Line]) -> None:
+        """Write several lines."""
+        for each in lines:
+            self.line(each)
+
+    def text(self, text: str) -> None:
+        """Write a text of any length; a terminal wraps it at words."""
+        self.out.print(Text(clean(text)), soft_wrap=not self.pretty)
+
+    def markdown(self, text: str) -> None:
+        """Write a model's answer: rendered on a terminal, as it is everywhere else."""
+        if not self.pretty:
+            self.text(text)
+            return
+        from rich.markdown import Markdown
+
+        self.out.print(Markdown(clean(text), hyperlinks=False))
+
+    def result(self, value: Mapping[str, Any]) -> None:
+        """Write the one JSON object of ``--json``."""
+        sys.stdout.write(json.dumps(value, ensure_ascii=True, indent=2) + "\n")
+        sys.stdout.flush()
+
+    def error(self, message: str, hint: str | None = None) -> None:
+        """Write one red sentence, and the way out on a line of its own."""
+        self.err.print(
+            Text.assemble((f"{self.sign('✗', 'x')} ", "bold red"), (one_line(message), "red")),
+            soft_wrap=True,
+        )
+        if hint:
+            self.hint(hint)
+
+    def hint(self, text: str) -> None:
+        """Write the way out."""
+        self.err.print(
+            Text.assemble((f"  {self.sign('→', '->')} ", "dim"), one_line(text)), soft_wrap=True
+        )
+
+
+def _is_terminal(file: IO[str]) -> bool:
+    """Say whether a stream is a terminal; a closed or odd stream is none."""
+    try:
+        return file.isatty()
+    except (ValueError, AttributeError):
+        return False

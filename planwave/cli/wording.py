@@ -1,0 +1,117 @@
+"""How the command line words things: states, durations, amounts; and text made safe to print."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from rich.cells import cell_len
+
+_UNSAFE: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""Control characters (a model's reply must not move the cursor or rename the window), direction
+overrides (must not reorder what is read), lone surrogates (cannot be written)."""
+
+
+class State(NamedTuple):
+    """How a node status looks: a glyph, the same in ASCII, and a Rich style."""
+
+    glyph: str
+    ascii: str
+    style: str
+
+
+STATES: Final[dict[str, State]] = {
+    "pending": State("·", ".", "dim"),
+    "starting": State("·", ".", "dim"),
+    "draft": State("·", ".", "dim"),
+    "running": State("●", ">", "cyan"),
+    "executing": State("●", ">", "cyan"),
+    "retrying": State("↻", "~", "yellow"),
+    "waiting": State("◷", "?", "yellow"),
+    "paused": State("◷", "?", "yellow"),
+    "completed": State("✓", "+", "green"),
+    "failed": State("✗", "x", "red"),
+    "skipped": State("→", "-", "dim"),
+    "blocked": State("⊘", "!", "red"),
+    "cancelled": State("■", "#", "yellow"),
+    "linked": State("∞", "&", "dim"),
+    "not_reached": State("·", ".", "dim"),
+}
+_UNKNOWN: Final = State("?", "?", "dim")
+STATUS_WIDTH: Final = max(map(len, STATES))
+
+
+def state(status: str) -> State:
+    """Give the look of a status; unknown ones are shown plainly, never an error."""
+    return STATES.get(status, _UNKNOWN)
+
+
+def status_words(status: str) -> str:
+    """Give a status as people read it."""
+    return status.replace("_", " ")
+
+
+def clean(text: str) -> str:
+    """Give text that only prints: line breaks and tabs stay, everything that steers is dropped."""
+    return _UNSAFE.sub("", text)
+
+
+def one_line(text: str) -> str:
+    """Give text as one line that only prints."""
+    return " ".join(clean(text).split())
+
+
+def tail(text: str, width: int) -> str:
+    """Give the end of a text as one line of at most ``width`` terminal cells."""
+    line = one_line(text[-4 * max(width, 1) :])
+    if cell_len(line) <= width:
+        return line
+    if width < 2:
+        return ""
+    while cell_len(line) > width - 1:
+        line = line[max(1, (cell_len(line) - width + 1) // 2) :]
+    return "…" + line
+
+
+def cut(text: str, width: int) -> str:
+    """Give the start of a text as one line of at most ``width`` terminal cells."""
+    line = one_line(text[: 4 * max(width, 1)])
+    if cell_len(line) <= width:
+        return line
+    if width < 2:
+        return ""
+    while cell_len(line) > width - 1:
+        line = line[: -max(1, (cell_len(line) - width + 1) // 2)]
+    return line.rstrip() + "…"
+
+
+def duration(seconds: float) -> str:
+    """Give a duration: ``0.4 s``, ``12 s``, ``3 min 05 s``, ``2 h 10 min``."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def counted(number: int, noun: str) -> str:
+    """Give ``1 node``, ``2 nodes``, ``1,200 tokens``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def money(usd: float) -> str:
+    """Give dollars with as many decimals as the amount needs."""
+    if usd == 0:
+        return "$0"
+    return f"${usd:.2f}" if usd >= 0.1 else f"${usd:.4f}"
+
+
+def spread(low: float, high: float) -> str:
+    """Give a range of whole numbers, or the one number both ends share."""
+    low_text, high_text = f"{round(low):,}", f"{round(high):,}"
+    return low_text if low_text == high_text else f"{low_text}–{high_text}"

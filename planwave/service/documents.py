@@ -1,0 +1,174 @@
+"""Plans and graphs that come as JSON text, and plans as they are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from planwave.errors import (
+    GraphInvalid,
+    InputError,
+    UnavailableProvider,
+    UnknownModel,
+    UnknownProvider,
+)
+from planwave.graph.capabilities import Catalogue
+from planwave.graph.diagnostics import Diagnostic, errors_in
+from planwave.graph.model import Graph, Json
+from planwave.graph.plan import Plan, canonical_json, graph_hash
+from planwave.settings import Limits
+from planwave.storage.records import PlanRecord
+
+BY_HAND: Final = "Plan made by hand"
+
+_GRAPH_FIELDS: Final = frozenset({"nodes", "edges"})
+_PLAN_FIELDS: Final = frozenset(
+    {
+        "plan_id", "user_prompt", "title", "status", "revision", "hash", "created_at", "provider",
+        "model", "diagnostics", "fixes", "attempts", "forecast",
+    }
+)  # fmt: skip
+"""What ``Plan.as_json`` puts around a graph; anything else at the top is an unknown field."""
+
+_PROVIDER_FAULTS: Final[dict[str, type[InputError]]] = {
+    "unknown-provider": UnknownProvider,
+    "unavailable-provider": UnavailableProvider,
+    "unknown-model": UnknownModel,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What was found in a document.
+
+    Attributes:
+        graph: The graph, or None where it cannot even be read.
+        diagnostics: Every finding.
+        envelope: What a plan document says around its graph (title, user_prompt, …).
+    """
+
+    graph: Graph | None
+    diagnostics: tuple[Diagnostic, ...]
+    envelope: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+    @property
+    def can_run(self) -> bool:
+        """Whether nothing found stops it from running here."""
+        return self.graph is not None and not errors_in(self.diagnostics)
+
+
+def check_source(source: str | bytes, catalogue: Catalogue, limits: Limits) -> CheckReport:
+    """Read and check a graph document, or a plan as ``planwave plan --json`` prints it."""
+    from planwave.graph.check import check
+    from planwave.graph.read import read_graph, strict_json
+
+    envelope: dict[str, Json] = {}
+    try:
+        document: Json = strict_json(source, max_depth=limits.json_depth)
+        graph_source: str | bytes = source
+        if isinstance(document, dict):
+            fields = cast("dict[str, Json]", document)
+            envelope = {name: fields[name] for name in fields if name in _PLAN_FIELDS}
+            if envelope:
+                rest = {name: fields[name] for name in fields if name not in _PLAN_FIELDS}
+                graph_source = canonical_json(rest)
+        graph, findings = read_graph(graph_source, limits=limits)
+    except GraphInvalid as error:
+        return CheckReport(None, error.diagnostics, envelope)
+    return CheckReport(graph, (*findings, *check(graph, catalogue, limits)), envelope)
+
+
+def is_provider_fault(found: Diagnostic) -> bool:
+    """Say whether a finding is about this machine's providers, not about the graph."""
+    return found.code in _PROVIDER_FAULTS
+
+
+def raise_for_graph(diagnostics: Sequence[Diagnostic]) -> None:
+    """Refuse a graph that can run nowhere.
+
+    Raises:
+        GraphInvalid: With all diagnostics.
+    """
+    if any(not is_provider_fault(found) for found in errors_in(diagnostics)):
+        raise GraphInvalid(diagnostics)
+
+
+def raise_for_run(diagnostics: Sequence[Diagnostic]) -> None:
+    """Refuse a graph that cannot run here.
+
+    Raises:
+        GraphInvalid: It can run nowhere.
+        UnknownProvider, UnavailableProvider, UnknownModel: Only that stands in the way.
+    """
+    raise_for_graph(diagnostics)
+    for found in errors_in(diagnostics):
+        raise _PROVIDER_FAULTS[found.code](found.message, hint=found.hint)
+
+
+def plan_by_hand(
+    report: CheckReport,
+    *,
+    plan_id: str,
+    created_at: str,
+    forecast: Callable[[Graph], dict[str, Any]],
+) -> Plan:
+    """Make a plan of a checked document.
+
+    Raises:
+        GraphInvalid: It can run nowhere; all diagnostics are attached.
+    """
+    raise_for_graph(report.diagnostics)
+    graph = report.graph
+    if graph is None:
+        raise GraphInvalid(report.diagnostics)
+    said = report.envelope
+    return Plan(
+        plan_id=plan_id,
+        user_prompt=_text(said.get("user_prompt")),
+        title=_text(said.get("title")) or BY_HAND,
+        graph=graph,
+        hash=graph_hash(graph),
+        created_at=created_at,
+        diagnostics=tuple(found.as_json() for found in report.diagnostics),
+        fixes=tuple(found.fix for found in report.diagnostics if found.fix),
+        forecast=forecast(graph),
+    )
+
+
+def record_of(plan: Plan) -> PlanRecord:
+    """Give the row a plan is stored as."""
+    return PlanRecord(
+        plan.plan_id, plan.created_at, plan.user_prompt, plan.title, plan.hash, plan.as_json()
+    )
+
+
+def plan_of(record: PlanRecord, limits: Limits | None = None) -> Plan:
+    """Give the plan a row holds.
+
+    Raises:
+        GraphInvalid: The row was tampered with, or passes limits that were lowered since.
+    """
+    from planwave.graph.read import read_graph
+
+    document = record.document
+    graph, _ = read_graph({name: document.get(name) for name in _GRAPH_FIELDS}, limits=limits)
+    return Plan(
+        plan_id=record.plan_id,
+        user_prompt=record.user_prompt,
+        title=record.title,
+        graph=graph,
+        hash=record.hash,
+        created_at=record.created_at,
+        revision=document.get("revision", 1),
+        provider=document.get("provider"),
+        model=document.get("model"),
+        diagnostics=document.get("diagnostics", ()),
+        fixes=document.get("fixes", ()),
+        attempts=document.get("attempts", ()),
+        forecast=document.get("forecast", {}),
+    )
+
+
+def _text(value: Json) -> str:
+    return value.strip() if isinstance(value, str) else ""

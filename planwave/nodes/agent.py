@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
 from typing import Literal
 
 from pydantic import ConfigDict, Field
@@ -62,11 +63,12 @@ class Agent(NodeType):
         self, data: AgentData, inputs: Inputs, context: FlowContext
     ) -> AsyncGenerator[NodeEvent | DataValue]:
         request = agent_request(data, inputs, context, services_of(context))
-        async for item in model_call(request, self.node_type, context):
-            if isinstance(item, ModelReply):
-                yield DataValue("text", item.text)
-            else:
-                yield item
+        async with aclosing(model_call(request, self.node_type, context)) as items:
+            async for item in items:
+                if isinstance(item, ModelReply):
+                    yield DataValue("text", item.text)
+                else:
+                    yield item
 
     def find_faults(self, data: AgentData | None, wiring: Wiring) -> Iterable[Finding]:
         described = wiring.node.description.strip()

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ValidationError
 
 from planwave.errors import InputError, TemplateError
 from planwave.expressions import compile_template
-from planwave.graph.model import FLOW, Json, Node
+from planwave.graph.model import FLOW, Node
+from planwave.graph.strict import pointer_part
 from planwave.nodes.node_type import Finding
 from planwave.nodes.spec import TypeSpec
 from planwave.nodes.wiring import GraphView, Wiring
@@ -122,7 +123,7 @@ class DataChecks:
             try:
                 compiled = compile_template({name: value}, max_bytes=self._template_bytes)
             except TemplateError as error:
-                here = f"/data/{_escaped(name)}"
+                here = f"/data/{pointer_part(name)}"
                 findings.append(Finding(error.code, f"data{error.message}", here, error.hint))
                 continue
             guarded = any(word in str(value) for word in _GUARDS)
@@ -145,7 +146,7 @@ def _missing(name: str, spec: TypeSpec) -> Finding:
 def _data_fault(fault: Any, spec: TypeSpec) -> Finding:
     loc = tuple(str(part) for part in fault["loc"])
     where = ".".join(("data", *loc))
-    pointer = "/".join(("/data", *map(_escaped, loc)))
+    pointer = "/".join(("/data", *map(pointer_part, loc)))
     if fault["type"] != "extra_forbidden":
         return Finding("invalid-data", f"{where}: {fault['msg']}", pointer)
     known = [field.wire for field in spec.fields] if len(loc) == 1 else []
@@ -207,7 +208,3 @@ def model_fault(error: InputError) -> Finding:
     """Give the finding for a provider or model that is not there."""
     pointer = "/data/model" if error.code == "unknown-model" else "/data/provider"
     return Finding(error.code, error.message, pointer, error.hint)
-
-
-def _escaped(name: Json) -> str:
-    return str(name).replace("~", "~0").replace("/", "~1")

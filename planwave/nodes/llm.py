@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import AsyncGenerator, Iterable
-from typing import Any
+from contextlib import aclosing
 
 from pydantic import AliasChoices, Field
 
-from planwave.errors import ResultNotJson
+from planwave.errors import GraphInvalid, ResultNotJson
 from planwave.graph.capabilities import FlowContext, NodeEvent
-from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
+from planwave.graph.model import DEFAULT_TARGET_HANDLE
+from planwave.graph.strict import strict_json
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.agent import BRIEF
 from planwave.nodes.model_call import model_call
@@ -66,11 +66,14 @@ class Llm(NodeType):
             temperature=data.temperature,
             max_tokens=data.max_tokens or profile.max_output_tokens,
         )
-        async for item in model_call(request, self.node_type, context, deltas=data.stream):
-            if isinstance(item, ModelReply):
-                yield _value(item, data.json_output)
-            else:
-                yield item
+        async with aclosing(
+            model_call(request, self.node_type, context, deltas=data.stream)
+        ) as items:
+            async for item in items:
+                if isinstance(item, ModelReply):
+                    yield _value(item, data.json_output)
+                else:
+                    yield item
 
     def find_faults(self, data: LlmData | None, wiring: Wiring) -> Iterable[Finding]:
         if data is not None and not data.prompt and not wiring.incoming:
@@ -88,27 +91,11 @@ def _value(reply: ModelReply, as_json: bool) -> DataValue:
     cut = reply.finish_reason == "length"
     fenced = _FENCED.fullmatch(reply.text)
     try:
-        value = json.loads(
-            fenced[1] if fenced else reply.text,
-            parse_constant=_refuse_constant,
-            object_pairs_hook=_unique_keys,
-        )
-    except (ValueError, RecursionError) as error:
+        value = strict_json(fenced[1] if fenced else reply.text)
+    except GraphInvalid as error:
         raise ResultNotJson(
-            f"the model's reply is not JSON: {error}" + ("; it was cut off" if cut else ""),
+            f"the model's reply is not JSON: {error.message}" + ("; it was cut off" if cut else ""),
             hint="raise maxTokens" if cut else "say in the prompt which JSON is wanted",
             retryable=not cut,
         ) from error
     return DataValue("json", value)
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _unique_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"key {next(k for k in keys if keys.count(k) > 1)!r} appears twice")
-    return found

@@ -59,8 +59,7 @@ def socket_type(annotation: Any) -> str:
 
 def value_type(value: Json) -> str:
     """Give the socket type of a JSON value; null, lists and objects are ``json``."""
-    kind: type[Any] = type(value)
-    return _SCALARS.get(kind, "json")
+    return _SCALARS.get(cast("Any", type(value)), "json")
 
 
 def fields_of(model: type[BaseModel] | None) -> tuple[DataField, ...]:

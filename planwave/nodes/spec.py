@@ -97,7 +97,7 @@ def _template_fields(implementation: Any, fields: tuple[DataField, ...]) -> tupl
 
 
 def _finds_faults(implementation: Any) -> bool:
-    kind: Any = type(implementation)
+    kind = cast("Any", type(implementation))
     found = getattr(kind, "find_faults", None)
     return found is not None and found is not NodeType.find_faults
 

@@ -1,0 +1,193 @@
+"""A hand-made place for a node to run in: a runtime over one graph, models that are functions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from planwave.errors import UnavailableProvider, UnknownModel, UnknownProvider
+from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent
+from planwave.graph.model import Channel, Edge, Graph, Json, Node
+from planwave.graph.values import Arrival, DataValue, Inputs
+from planwave.nodes.services import NodeServices
+from planwave.providers.api import (
+    CallScope,
+    Delta,
+    ModelProfile,
+    ModelReply,
+    ModelRequest,
+    ProviderInfo,
+    Usage,
+)
+
+Reply = Callable[[ModelRequest], Iterable[str | Delta | ModelReply]]
+
+
+class FunctionModels:
+    """Models whose reply is a function of the request: the pieces of its text.
+
+    A plain str is a text delta; unless a ``ModelReply`` is among the pieces, one is added.
+    """
+
+    def __init__(self, reply: Reply) -> None:
+        self._reply = reply
+        self.requests: list[ModelRequest] = []
+        self.scopes: list[CallScope | None] = []
+
+    async def stream(
+        self, request: ModelRequest, scope: CallScope | None = None
+    ) -> AsyncIterator[Delta | ModelReply]:
+        self.requests.append(request)
+        self.scopes.append(scope)
+        said: list[str] = []
+        for piece in self._reply(request):
+            if isinstance(piece, ModelReply):
+                yield piece
+                return
+            delta = Delta(piece) if isinstance(piece, str) else piece
+            if delta.kind == "text":
+                said.append(delta.text)
+            yield delta
+        yield ModelReply(
+            "".join(said), request.provider, request.model, "stop", Usage(3, len(said), 0.5)
+        )
+
+
+class ListedProviders:
+    """Providers known by a table: ``{provider: models}``; those in ``off`` are not configured."""
+
+    def __init__(
+        self,
+        table: Mapping[str, Sequence[str]],
+        *,
+        off: Sequence[str] = (),
+        profiles: Mapping[str, ModelProfile] | None = None,
+    ) -> None:
+        self._table = table
+        self._off = off
+        self._profiles = profiles or {}
+
+    def list(self) -> list[ProviderInfo]:
+        return [
+            ProviderInfo(name, "fake", name not in self._off, "listed", models=tuple(models))
+            for name, models in self._table.items()
+        ]
+
+    def resolve(self, provider: str | None, model: str | None) -> tuple[str, str]:
+        name = provider or next(iter(self._table))
+        if name not in self._table:
+            raise UnknownProvider(f"no provider {name!r}", hint=f"there are {list(self._table)}")
+        if name in self._off:
+            raise UnavailableProvider(f"{name!r} is not configured", hint="set its key")
+        models = self._table[name]
+        if model is not None and model not in models:
+            raise UnknownModel(f"{name!r} has no model {model!r}", hint=f"it has {list(models)}")
+        return name, model or models[0]
+
+    def profile(self, provider: str, model: str) -> ModelProfile:
+        return self._profiles.get(model, ModelProfile())
+
+    def price(self, provider: str, model: str, usage: Usage) -> float | None:
+        return None
+
+
+@dataclass
+class GraphRuntime:
+    """What a node may ask about a graph; ``links`` holds what link sources would give."""
+
+    graph: Graph
+    links: Mapping[tuple[str, str], list[Any]] = field(default_factory=dict)
+
+    def get_node(self, node_id: str) -> Node:
+        return self.graph.by_id[node_id]
+
+    def incoming_edges(
+        self, node_id: str, *, channel: Channel | None = None, target_handle: str | None = None
+    ) -> list[Edge]:
+        return [
+            edge
+            for edge in self.graph.edges
+            if edge.target == node_id
+            and channel in (None, edge.channel)
+            and target_handle in (None, edge.target_handle)
+        ]
+
+    def outgoing_edges(
+        self, node_id: str, *, channel: Channel | None = None, source_handle: str | None = None
+    ) -> list[Edge]:
+        return [
+            edge
+            for edge in self.graph.edges
+            if edge.source == node_id
+            and channel in (None, edge.channel)
+            and source_handle in (None, edge.source_handle)
+        ]
+
+    def arrivals(self, node_id: str, target_handle: str | None = None) -> tuple[Arrival, ...]:
+        return ()
+
+    async def resolve_links(self, node_id: str, target_handle: str) -> list[Any]:
+        return self.links[(node_id, target_handle)]
+
+    def cache_get(self, namespace: str, key: str) -> Any:
+        return None
+
+    def cache_set(self, namespace: str, key: str, value: Any) -> None:
+        return None
+
+    async def run_graph(
+        self, key: str, graph: Graph, inputs: Mapping[str, Mapping[str, Json]]
+    ) -> Mapping[str, Mapping[str, DataValue]]:
+        return {}
+
+    async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
+        return await fn()
+
+
+def context_for(
+    node: Node,
+    *,
+    edges: Sequence[Edge] = (),
+    services: NodeServices | None = None,
+    links: Mapping[tuple[str, str], list[Any]] | None = None,
+) -> FlowContext:
+    """Give the context of one node, alone in a graph but for dangling edges."""
+    runtime = GraphRuntime(Graph((node,), tuple(edges)), links or {})
+    return FlowContext(node.id, "run-1", node.id, 1, None, None, runtime, services)
+
+
+def services_with(
+    reply: Reply, providers: ListedProviders | None = None, **options: Any
+) -> tuple[NodeServices, FunctionModels]:
+    """Give node services whose models answer with a function, and those models."""
+    models = FunctionModels(reply)
+    chosen = providers or ListedProviders({"openai": ["m", "n"]})
+    return NodeServices(models, chosen, **options), models
+
+
+def arrivals(*values: Any, handle: str = "input") -> Inputs:
+    """Give inputs with these values from nodes ``s0``, ``s1`` … in order.
+
+    A value may be a ``(handle, value)`` pair.
+    """
+    pairs = [value if isinstance(value, tuple) else (handle, value) for value in values]
+    return Inputs(
+        tuple(
+            Arrival(f"e{i}", f"s{i}", f"Source {i}", "output", to, DataValue("any", value))
+            for i, (to, value) in enumerate(pairs)
+        )
+    )
+
+
+async def outcome_of(execution: Any) -> tuple[ExecutionResult, list[NodeEvent]]:
+    """Run what ``execute`` gave to its end: the result, and every event on the way."""
+    if not hasattr(execution, "__aiter__"):
+        result = await execution
+        assert isinstance(result, ExecutionResult)
+        return result, list(result.events)
+    items = [item async for item in execution]
+    assert isinstance(items[-1], ExecutionResult)
+    events = [item for item in items[:-1] if isinstance(item, NodeEvent)]
+    assert len(events) == len(items) - 1
+    return items[-1], [*events, *items[-1].events]

@@ -1,0 +1,40 @@
+"""start, end, text and parser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planwave.graph.model import Node
+from planwave.graph.values import DataValue, Inputs
+from planwave.nodes.end import End
+from planwave.nodes.node_type import NodeType
+from planwave.nodes.parser import Parser
+from planwave.nodes.start import Start
+from planwave.nodes.text import Text
+from tests.fakes.node_context import arrivals, context_for, outcome_of
+
+
+@pytest.mark.parametrize(
+    ("node_type", "data", "inputs", "given"),
+    [
+        (Start(), {}, Inputs(), DataValue("text", "")),
+        (Start(), {"initialInput": None}, Inputs(), DataValue("text", "")),
+        (Start(), {"initialInput": "hello"}, Inputs(), DataValue("text", "hello")),
+        (Start(), {"initialInput": {"a": 1}}, Inputs(), DataValue("json", {"a": 1})),
+        (End(), {}, arrivals([1, 2]), DataValue("any", [1, 2])),
+        (End(), {}, Inputs(), DataValue("text", "")),
+        (Text(), {"text": "fixed"}, arrivals("ignored"), DataValue("text", "fixed")),
+        (Text(), {"text": {"a": 1}}, Inputs(), DataValue("text", '{"a":1}')),
+        (Text(), {}, arrivals(("text", 5)), DataValue("text", "5")),
+        (Parser(), {"template": [1, "a"]}, arrivals("x"), DataValue("json", [1, "a"])),
+        (Parser(), {"template": "a"}, arrivals(("topic", "x")), DataValue("text", "a")),
+    ],
+)
+async def test_what_a_type_gives(
+    node_type: NodeType, data: dict[str, Any], inputs: Inputs, given: DataValue
+) -> None:
+    context = context_for(Node("n", node_type.node_type, "N"))
+    result, _ = await outcome_of(node_type.execute(data, inputs, context))
+    assert result.outputs == {"output": given}

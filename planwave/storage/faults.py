@@ -48,11 +48,10 @@ def store_error(error: BaseException) -> StoreError | PlanwaveError:
         name, hint = _RECOVERABLE[code]
         return StoreError(f"the store cannot write now: {error}", code=name, hint=hint)
     if isinstance(error, sqlite3.IntegrityError):
-        is_event = "events.execution" in str(error)
-        return StoreError(
-            f"the store already holds this: {error}",
-            code="duplicate-seq" if is_event else "duplicate",
-        )
+        if "executions.execution_id" in str(error):
+            return StoreError("an execution of that id is stored", code="duplicate-execution")
+        code = "duplicate-seq" if "events.execution" in str(error) else "duplicate"
+        return StoreError(f"the store already holds this: {error}", code=code)
     if isinstance(error, ITEM_ERRORS):
         return StoreError(f"this cannot be stored: {error}", code="not-storable")
     return StoreError(f"the store cannot write: {error}", code="store-failed")

@@ -76,9 +76,7 @@ class MemoryStore:
         self._check_open()
         batch = event_rows(record.execution_id, events)
         if record.execution_id in self._executions:
-            raise StoreError(
-                f"execution {record.execution_id!r} is already stored", code="duplicate-execution"
-            )
+            raise StoreError("an execution of that id is stored", code="duplicate-execution")
         kept = _Kept(
             replace(
                 record,

@@ -19,10 +19,10 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.dialects.sqlite import Insert
+from sqlalchemy import Insert as StandardInsert
+from sqlalchemy.dialects.sqlite import Insert, dialect
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from planwave.errors import StoreError
 from planwave.providers.api import CallKey
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from planwave.storage.rows import SETTLED, encode_json, no_page, search_key, storable
@@ -32,6 +32,13 @@ _T = TypeVar("_T")
 
 Rows: TypeAlias = Select[*tuple[Any, ...]]
 
+_LAST_SEQ: Final[ColumnElement[int]] = func.coalesce(
+    select(func.max(events.c.seq))
+    .where(events.c.execution == executions.c.key)
+    .correlate(executions)
+    .scalar_subquery(),
+    0,
+)
 _PLAN_COLUMNS: Final = (
     plans.c.plan_id,
     plans.c.created_at,
@@ -49,7 +56,7 @@ _EXECUTION_COLUMNS: Final = (
     executions.c.created_at,
     executions.c.started_at,
     executions.c.completed_at,
-    executions.c.last_seq,
+    _LAST_SEQ,
     executions.c.document_seq,
     executions.c.epoch,
 )
@@ -64,6 +71,11 @@ _EVENT_COLUMNS: Final = (
 _WITH_TEXTS: Final[FromClause] = executions.join(
     execution_texts, execution_texts.c.execution == executions.c.key
 )
+
+
+def _text_of(statement: StandardInsert, columns: str) -> str:
+    """Give an insert of these columns as SQL, so that running it costs no compiling."""
+    return str(statement.compile(dialect=dialect(), column_keys=columns.split()))
 
 
 def keeping_plan(plan: PlanRecord) -> Insert:
@@ -154,39 +166,40 @@ def keeping_call(key: CallKey, reply: dict[str, Any]) -> Insert:
     return upsert(calls).values(row).on_conflict_do_nothing()
 
 
+_ADD_EXECUTION: Final = _text_of(
+    insert(executions),
+    "execution_id plan_id status created_at started_at completed_at document_seq epoch",
+)
+_ADD_TEXTS: Final = _text_of(insert(execution_texts), "execution title user_prompt search")
+
+
 def insert_execution(connection: Connection, record: ExecutionRecord) -> None:
     """Insert an execution that has no events yet.
 
     Raises:
-        StoreError: There is one of that id.
+        DBAPIError: There is one of that id.
     """
-    taken = select(executions.c.key).where(executions.c.execution_id == record.execution_id)
-    if connection.execute(taken).first() is not None:
-        raise StoreError(
-            f"execution {record.execution_id!r} is already stored", code="duplicate-execution"
-        )
-    key = connection.execute(
-        insert(executions)
-        .values(
-            execution_id=record.execution_id,
-            plan_id=record.plan_id,
-            status=record.status,
-            created_at=record.created_at,
-            started_at=record.started_at,
-            completed_at=record.completed_at,
-            last_seq=0,
-            document_seq=record.document_seq,
-            epoch=record.epoch,
-        )
-        .returning(executions.c.key)
-    ).scalar_one()
-    connection.execute(
-        insert(execution_texts).values(
-            execution=key,
-            title=storable(record.title),
-            user_prompt=storable(record.user_prompt),
-            search=search_key(record.title, record.user_prompt),
-        )
+    added = connection.exec_driver_sql(
+        _ADD_EXECUTION,
+        (
+            record.execution_id,
+            record.plan_id,
+            record.status,
+            record.created_at,
+            record.started_at,
+            record.completed_at,
+            record.document_seq,
+            record.epoch,
+        ),
+    )
+    connection.exec_driver_sql(
+        _ADD_TEXTS,
+        (
+            added.lastrowid,
+            storable(record.title),
+            storable(record.user_prompt),
+            search_key(record.title, record.user_prompt),
+        ),
     )
 
 

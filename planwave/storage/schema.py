@@ -51,12 +51,12 @@ executions = Table(
     Column("created_at", Text, nullable=False),
     Column("started_at", Text),
     Column("completed_at", Text),
-    Column("last_seq", Integer, nullable=False),
     Column("document_seq", Integer, nullable=False),
     Column("epoch", Integer, nullable=False),
     Index("executions_by_age", "created_at", "execution_id"),
     Index("executions_by_status", "status"),
 )
+"""``last_seq`` is not here: it is the greatest ``seq`` of ``events``."""
 
 execution_texts = Table(
     "execution_texts",
@@ -66,7 +66,7 @@ execution_texts = Table(
     Column("user_prompt", Text, nullable=False),
     Column("search", Text, nullable=False),
 )
-"""Apart from ``executions``, whose rows are rewritten with every batch of events."""
+"""Apart from ``executions``, whose rows are rewritten with every change of status."""
 
 events = Table(
     "events",

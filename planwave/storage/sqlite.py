@@ -145,13 +145,16 @@ class SqliteStore:
             await self._writing().submit(Job(Step(execution_id, epoch, batch), artifacts))
 
     async def claim(self, execution_id: str) -> int:
+        writer = self._writing()
+
         def change(connection: Connection) -> int:
+            writer.forget(execution_id)
             epoch = connection.execute(queries.claiming(execution_id)).scalar_one_or_none()
             if epoch is None:
                 raise no_execution(execution_id)
             return epoch
 
-        return await self._write(change)
+        return await writer.submit(Job(change))
 
     async def events(
         self, execution_id: str, *, after: int = 0, limit: int | None = None

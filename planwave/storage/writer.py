@@ -6,6 +6,10 @@ call into their event loop. Cancelling an awaiter touches its future only, never
 
 A batch is one transaction. If a job in it is at fault, the batch is rolled back and done again job
 by job under savepoints, so that the faulty one fails alone.
+
+The thread remembers where each running execution stands (owner's epoch, last ``seq``). It may: the
+directory lock makes it the only writer, all changes pass through it in order, and it forgets what
+it knows whenever a transaction is undone. So an append is one insert and touches no other row.
 """
 
 from __future__ import annotations
@@ -22,7 +26,6 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from planwave.errors import StoreError
 from planwave.storage.faults import ITEM_ERRORS, cause_of, is_recoverable, read_only, store_error
 from planwave.storage.files import Artifact, write_artifact
 from planwave.storage.rows import (
@@ -45,11 +48,13 @@ _INSERT: Final = tuple(
 """One statement for many rows: the driver gives up the interpreter lock once a statement, and with
 ``executemany`` a busy event loop would take it between any two rows."""
 
-_ADVANCE: Final = "UPDATE executions SET last_seq = ? WHERE key = ? AND epoch <= ? AND last_seq = ?"
-_ADVANCE_WITH_STATUS: Final = (
-    "UPDATE executions SET last_seq = ?, status = coalesce(?, status), "
-    "started_at = coalesce(started_at, ?), completed_at = coalesce(?, completed_at) "
-    "WHERE key = ? AND epoch <= ? AND last_seq = ?"
+_SET_STATUS: Final = (
+    "UPDATE executions SET status = coalesce(?, status), started_at = coalesce(started_at, ?), "
+    "completed_at = coalesce(?, completed_at) WHERE key = ?"
+)
+_LOOK_UP: Final = (
+    "SELECT key, epoch, (SELECT max(seq) FROM events WHERE execution = key) "
+    "FROM executions WHERE execution_id = ?"
 )
 
 
@@ -59,6 +64,17 @@ class Step(NamedTuple):
     execution_id: str
     epoch: int
     events: EventRows
+
+
+class _Place:
+    """Where an execution stands: its row's key, its owner's epoch, its last event."""
+
+    __slots__ = ("epoch", "key", "last")
+
+    def __init__(self, key: int, epoch: int, last: int) -> None:
+        self.key = key
+        self.epoch = epoch
+        self.last = last
 
 
 class Job:
@@ -92,7 +108,7 @@ class GroupCommit:
         self._raw = raw
         self._directory = directory
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
-        self._keys: dict[str, int] = {}
+        self._places: dict[str, _Place] = {}
         self._broken: BaseException | None = None
         self._closed = False
         self.commits = 0
@@ -161,7 +177,7 @@ class GroupCommit:
             job.error = store_error(cause)
 
     def _roll_back(self) -> None:
-        self._keys.clear()  # keys of executions that were not created after all
+        self._places.clear()  # they had run ahead of the database
         with suppress(sqlite3.Error):
             if self._raw.in_transaction:
                 self._raw.execute("ROLLBACK")
@@ -177,7 +193,7 @@ class GroupCommit:
                 except (*ITEM_ERRORS, DBAPIError) as error:
                     if not isinstance(cause_of(error), ITEM_ERRORS):
                         raise
-                    self._keys.clear()
+                    self._places.clear()
                     self._raw.execute("ROLLBACK TO job")
                     job.error = store_error(cause_of(error))
                 self._raw.execute("RELEASE job")
@@ -220,65 +236,38 @@ class GroupCommit:
             StoreError, LateWriter: A step does not fit its execution.
         """
         values: list[Any] = []
-        advances: dict[str, Step] = {}
-        for step in steps:
-            key = self._key_of(step.execution_id)
-            for row in step.events.rows:
+        for execution_id, epoch, events in steps:
+            rows, first, last, progress, _ = events
+            place = self._places.get(execution_id) or self._look_up(execution_id)
+            if epoch < place.epoch:
+                raise late_writer(execution_id, epoch, place.epoch)
+            if first != place.last + 1:
+                raise wrong_seq(execution_id, first, place.last)
+            place.last = last
+            key = place.key
+            for row in rows:
                 values.append(key)
                 values += row
-            before = advances.get(step.execution_id)
-            advances[step.execution_id] = step if before is None else _joined(before, step)
-        for step in advances.values():
-            self._advance(step)
+            if progress is not UNCHANGED:
+                self._raw.execute(_SET_STATUS, (*progress, key))
+                if progress.completed_at is not None:
+                    del self._places[execution_id]
         size = _COLUMNS * _ROWS_A_STATEMENT
         for start in range(0, len(values), size):
             chunk = values[start : start + size]
             self._raw.execute(_INSERT[len(chunk) // _COLUMNS], chunk)
 
-    def _advance(self, step: Step) -> None:
-        """Move an execution's row on, if the step's owner and numbers are right."""
-        key = self._keys[step.execution_id]
-        _, first, last, progress, _ = step.events
-        if progress is UNCHANGED:
-            done = self._raw.execute(_ADVANCE, (last, key, step.epoch, first - 1))
-        else:
-            done = self._raw.execute(
-                _ADVANCE_WITH_STATUS, (last, *progress, key, step.epoch, first - 1)
-            )
-        if done.rowcount != 1:
-            raise self._refusal(step, key)
-        if progress.completed_at is not None:
-            del self._keys[step.execution_id]
+    def forget(self, execution_id: str) -> None:
+        """Look an execution's row up again before its next append; only a job may call this."""
+        self._places.pop(execution_id, None)
 
-    def _refusal(self, step: Step, key: int) -> StoreError:
-        epoch, last_seq = self._raw.execute(
-            "SELECT epoch, last_seq FROM executions WHERE key = ?", (key,)
-        ).fetchone()
-        if step.epoch < epoch:
-            return late_writer(step.execution_id, step.epoch, epoch)
-        return wrong_seq(step.execution_id, step.events.first, last_seq)
-
-    def _key_of(self, execution_id: str) -> int:
-        key = self._keys.get(execution_id)
-        if key is None:
-            row = self._raw.execute(
-                "SELECT key FROM executions WHERE execution_id = ?", (execution_id,)
-            ).fetchone()
-            if row is None:
-                raise unknown_execution(execution_id)
-            key = self._keys[execution_id] = row[0]
-        return key
-
-
-def _joined(before: Step, step: Step) -> Step:
-    """Give two steps of one execution as one."""
-    a, b = before.events, step.events
-    if b.first != a.last + 1 or step.epoch != before.epoch:
-        raise wrong_seq(step.execution_id, b.first, a.last)
-    progress = a.progress
-    if b.progress is not UNCHANGED:
-        progress = b.progress._replace(started_at=progress.started_at or b.progress.started_at)
-    return Step(step.execution_id, step.epoch, EventRows([], a.first, b.last, progress, 0))
+    def _look_up(self, execution_id: str) -> _Place:
+        row = self._raw.execute(_LOOK_UP, (execution_id,)).fetchone()
+        if row is None:
+            raise unknown_execution(execution_id)
+        key, epoch, last = row
+        place = self._places[execution_id] = _Place(key, epoch, last or 0)
+        return place
 
 
 def _wake(jobs: Sequence[Job]) -> None:

@@ -15,10 +15,8 @@ _MODEL_FIELDS = frozenset({"provider", "model"})
 _SOCKET_SIDE = "bottom"
 """Sockets of data fields: the fields themselves are listed, so these would say it twice."""
 _MODELS_SHOWN = 12
-_OPTIONAL_FIELDS = 18
-"""Providers refuse schemas with more than 24 optional fields; nodes and edges use 6 besides."""
 _KEPT = frozenset({"type", "enum", "const", "anyOf", "items", "properties", "required"})
-"""Schema keywords that every provider with structured output takes."""
+"""Schema keywords that all providers take; the reader knows the rest."""
 
 
 def calls_model(catalogue: Catalogue, node_type: str) -> bool:
@@ -42,21 +40,17 @@ def provider_cards(providers: Providers) -> list[ProviderCard]:
     return cards
 
 
-def reply_schema(catalogue: Catalogue) -> dict[str, Json] | None:
-    """Give the JSON Schema of a plan, closed in every object, as strict providers demand.
-
-    None where the node types have more data fields than such a schema can hold: JSON in the text
-    is asked for then.
-    """
+def reply_schema(catalogue: Catalogue) -> dict[str, Json]:
+    """Give the JSON Schema of a plan; ``data`` may hold the fields of any node type."""
     types = [facts.node_type for facts in _steps(catalogue)]
     fields: dict[str, Json] = {}
     for name in types:
-        for field, schema in _closed_fields(catalogue, name):
+        for field, schema in _fields(catalogue, name):
+            if field in _MODEL_FIELDS:
+                continue
             known = fields.setdefault(field, schema)
             if known != schema:
                 fields[field] = {"anyOf": [*known.get("anyOf", [known]), schema]}
-    if len(fields) > _OPTIONAL_FIELDS:
-        return None
     text: Json = {"type": "string"}
     node = {
         "id": text,
@@ -75,20 +69,14 @@ def reply_schema(catalogue: Catalogue) -> dict[str, Json] | None:
         "source_handle": text,
         "target_handle": text,
     }
-    return _object(
-        {
-            "title": text,
-            "nodes": {
-                "type": "array",
-                "items": _object(node, required=("id", "name", "description", "type")),
-            },
-            "edges": {
-                "type": "array",
-                "items": _object(edge, required=("source", "target", "channel")),
-            },
-        },
-        required=("title", "nodes", "edges"),
-    )
+    nodes = _object(node, required=("id", "name", "description", "type"))
+    edges = _object(edge, required=("source", "target", "channel"))
+    plan = {
+        "title": text,
+        "nodes": {"type": "array", "items": nodes},
+        "edges": {"type": "array", "items": edges},
+    }
+    return _object(plan, required=tuple(plan))
 
 
 def _steps(catalogue: Catalogue) -> Iterator[NodeFacts]:
@@ -124,11 +112,7 @@ def _handles(ports: Iterable[Port]) -> list[str]:
 
 
 def _field_line(field: str, schema: Mapping[str, Json]) -> str:
-    """Give ``name (kind)`` and the field's own description, where it has one."""
-    told = schema.get("description")
-    plain = _closed(schema)
-    kind = "value" if plain is None else _kind(plain)
-    return f"{field} ({kind})" + (f": {told}" if told else "")
+    return f"{field} ({_kind(schema)})"
 
 
 def _kind(schema: Mapping[str, Json]) -> str:
@@ -151,20 +135,14 @@ def _implementation(catalogue: Catalogue, node_type: str) -> Any:
 
 
 def _fields(catalogue: Catalogue, node_type: str) -> Iterator[tuple[str, dict[str, Json]]]:
-    """Give the data fields of a type as JSON Schemas, references resolved where they can be."""
+    """Give the data fields of a type as plain JSON Schemas."""
     model = getattr(_implementation(catalogue, node_type), "Data", None)
     if model is None:
         return
     schema = model.model_json_schema(by_alias=True)
     definitions = schema.get("$defs", {})
     for field, found in schema.get("properties", {}).items():
-        yield field, _resolved(found, definitions, ())
-
-
-def _closed_fields(catalogue: Catalogue, node_type: str) -> Iterator[tuple[str, dict[str, Json]]]:
-    for field, schema in _fields(catalogue, node_type):
-        if field not in _MODEL_FIELDS and (closed := _closed(schema)) is not None:
-            yield field, closed
+        yield field, _plain(_resolved(found, definitions, ()))
 
 
 def _resolved(schema: Json, definitions: Mapping[str, Json], seen: tuple[str, ...]) -> Json:
@@ -181,34 +159,18 @@ def _resolved(schema: Json, definitions: Mapping[str, Json], seen: tuple[str, ..
     return {key: _resolved(value, definitions, seen) for key, value in table.items()}
 
 
-def _closed(schema: Mapping[str, Json]) -> dict[str, Json] | None:
-    """Give a schema in the keywords all providers take, or None where it admits open objects.
-
-    "Anything" narrows to text, which is what a model means by it.
-    """
+def _plain(schema: Mapping[str, Json]) -> dict[str, Json]:
+    """Give a schema in few keywords; "anything" becomes text, which is what models mean by it."""
     kept = {key: value for key, value in schema.items() if key in _KEPT} or {"type": "string"}
-    if choices := kept.get("anyOf"):
-        closed = [_closed(c) for c in choices if c.get("type") != "null"]
-        if None in closed:
-            return None
-        return closed[0] if len(closed) == 1 else {"anyOf": closed}
-    if kept.get("type") == "array":
-        items = _closed(kept.get("items") or {})
-        return None if items is None else {"type": "array", "items": items}
-    if kept.get("type") == "object" or "properties" in kept:
-        return _closed_object(kept)
+    if choices := kept.pop("anyOf", None):
+        plain = [_plain(choice) for choice in choices if choice.get("type") != "null"]
+        return plain[0] if len(plain) == 1 else {"anyOf": plain}
+    if "items" in kept:
+        kept["items"] = _plain(kept["items"])
+    if "properties" in kept:
+        properties = {name: _plain(found) for name, found in kept["properties"].items()}
+        return _object(properties, required=kept.get("required", ()))
     return kept
-
-
-def _closed_object(schema: Mapping[str, Json]) -> dict[str, Json] | None:
-    properties: dict[str, Json] = {}
-    for name, found in schema.get("properties", {}).items():
-        if (closed := _closed(found)) is None:
-            return None
-        properties[name] = closed
-    if not properties:
-        return None
-    return _object(properties, required=schema.get("required", ()))
 
 
 def _object(properties: Mapping[str, Json], required: Iterable[str]) -> dict[str, Json]:

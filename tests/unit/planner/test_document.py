@@ -1,0 +1,136 @@
+"""A plan becomes a graph document: what is filled in, and what is a contradiction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planwave.expressions import compile_template
+from planwave.graph.capabilities import NodeFacts
+from planwave.nodes.registry import Registry
+from planwave.planner.document import Defaults, Draft, draft_of
+from planwave.planner.wire import parse_reply
+from tests.fakes.planning import FakeProviders, flow, library, node
+
+
+class Echo:
+    """Every field of its data is a template."""
+
+    node_type = "echo"
+    template_fields = None
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> Any: ...
+
+
+def drafted(*nodes: Any, edges: Any = (), registry: Registry | None = None) -> Draft:
+    plan, faults = parse_reply({"nodes": list(nodes), "edges": list(edges)})
+    assert plan is not None, faults
+    providers = FakeProviders()
+    return draft_of(plan, registry or library(), providers, Defaults("openai", "gpt"))
+
+
+def data_of(*nodes: Any, registry: Registry | None = None) -> Any:
+    draft = drafted(*nodes, registry=registry)
+    assert draft.faults == []
+    return draft.document["nodes"][0]["data"]
+
+
+def test_a_node_left_open_is_an_agent_with_the_default_model() -> None:
+    draft = drafted(node("a"))
+    assert draft.document["nodes"] == [
+        {
+            "id": "a",
+            "type": "agent",
+            "name": "A",
+            "description": "Do a.",
+            "data": {"provider": "openai", "model": "gpt"},
+        }
+    ]
+    assert draft.fixes == []
+
+
+def test_a_node_may_name_provider_or_model_or_both() -> None:
+    assert data_of(node("a", provider="own")) == {"provider": "own", "model": "one"}
+    assert data_of(node("a", model="two")) == {"provider": "own", "model": "two"}
+    assert data_of(node("a", model="new")) == {"provider": "openai", "model": "new"}
+    assert data_of(node("a", provider="openai")) == {"provider": "openai", "model": "gpt"}
+    both = {"provider": "own", "model": "two"}
+    assert data_of(node("a", data=both)) == both
+    assert data_of(node("a", **both, data=both)) == both
+
+
+def test_an_unavailable_provider_is_left_for_the_checker() -> None:
+    assert data_of(node("a", provider="off")) == {"provider": "off"}
+
+
+def test_two_different_values_for_one_field_are_a_fault() -> None:
+    draft = drafted(
+        node("a", provider="own", data={"provider": "openai"}),
+        node("b"),
+        edges=[
+            flow("a", "b", data={"channel": "link"}),
+            flow("a", "b", source_handle="x", sourceHandle="y"),
+        ],
+    )
+    assert [(f.code, f.pointer) for f in draft.faults] == [
+        ("conflicting-field", "/nodes/0/data/provider"),
+        ("conflicting-field", "/edges/0/channel"),
+        ("conflicting-field", "/edges/1/sourceHandle"),
+    ]
+
+
+def test_a_model_for_a_type_that_asks_none_is_dropped_and_listed() -> None:
+    draft = drafted(node("t", type="text", provider="openai", model="gpt", data={"text": "x"}))
+    assert draft.document["nodes"][0]["data"] == {"text": "x"}
+    assert len(draft.fixes) == 1
+    assert "'t'" in draft.fixes[0]
+
+
+def test_nothing_is_filled_in_for_a_type_nobody_knows() -> None:
+    assert data_of(node("a", type="agnet", data={"x": 1})) == {"x": 1}
+    assert data_of(node("a", type="agnet", model="m")) == {"model": "m"}
+
+
+def test_channels_are_never_inferred_and_edge_data_survive() -> None:
+    draft = drafted(
+        node("a"),
+        node("b"),
+        edges=[
+            {"source": "a", "target": "b"},
+            {"id": "x", "source": "a", "target": "b", "data": {"channel": "flow", "k": [1]}},
+        ],
+    )
+    assert draft.document["edges"] == [
+        {"source": "a", "target": "b", "data": {}},
+        {"id": "x", "source": "a", "target": "b", "data": {"channel": "flow", "k": [1]}},
+    ]
+
+
+def test_policy_and_ui_survive() -> None:
+    policy, ui = {"join": "any"}, {"position": {"x": 1, "y": 2}}
+    (made,) = drafted(node("a", policy=policy, ui=ui)).document["nodes"]
+    assert (made["policy"], made["ui"]) == (policy, ui)
+
+
+def test_template_fields_a_type_declares_keep_their_expressions() -> None:
+    template = {"template": "{{ input }}"}
+    assert data_of(node("p", type="parser", data=template)) == template
+
+
+def test_planner_text_is_literal_where_a_type_resolves_everything() -> None:
+    registry = Registry([Echo])
+    facts = registry.facts("echo")
+    assert isinstance(facts, NodeFacts)
+    assert facts.template_fields is None
+    text = "say {{ goal }} {% raw %}x{% endraw %} {# no #}"
+    draft = drafted(node("a", type="echo", data={"t": [text, "plain"], "n": 1}), registry=registry)
+    data = draft.document["nodes"][0]["data"]
+    assert data["t"][1] == "plain"
+    assert data["n"] == 1
+    assert len(draft.fixes) == 1
+    compiled = compile_template({"t": data["t"][0]})
+    assert compiled is None or not compiled.references
+
+
+def test_a_plan_without_braces_is_not_reported_as_changed() -> None:
+    draft = drafted(node("a", type="echo", data={"t": "plain"}), registry=Registry([Echo]))
+    assert draft.fixes == []

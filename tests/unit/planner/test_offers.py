@@ -1,0 +1,101 @@
+"""What the planner's model is told that it may use."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import BaseModel
+
+from planwave.nodes.library import LIBRARY
+from planwave.nodes.registry import Registry
+from planwave.planner.offers import calls_model, provider_cards, reply_schema, type_cards
+from planwave.prompts.render import ProviderCard
+from tests.fakes.planning import FakeProviders, library
+
+
+class Tool:
+    """Only materializes: nothing that could be a step."""
+
+    node_type = "tool"
+
+    async def materialize(self, data: Any, output_handle: str, context: Any) -> Any: ...
+
+
+class Tree(BaseModel):
+    """A schema that holds itself."""
+
+    left: Tree | None = None
+
+
+class OddData(BaseModel):
+    free: dict[str, int] = {}
+    tree: Tree | None = None
+    either: int | str = 1
+    text: int = 0
+
+
+class Odd:
+    node_type = "odd"
+    purpose = "Has data that a takes some thought."
+
+    Data = OddData
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> Any: ...
+
+
+def test_the_cards_hold_every_type_that_runs_with_the_default_first() -> None:
+    cards = type_cards(Registry([*LIBRARY, Tool]))
+    assert [c.name for c in cards] == ["agent", "end", "if", "llm", "parser", "start", "text"]
+    agent = cards[0]
+    assert list(agent.inputs) == ["input (any)"], "data fields are not listed twice"
+    assert list(agent.outputs) == ["output (text)"]
+    assert "userPrompt (string)" in agent.fields
+    assert not any(f.startswith(("provider", "model ")) for f in agent.fields)
+    assert agent.templates == ("userPrompt",)
+    choose = cards[2]
+    assert choose.fields == ["conditions (list of {operator: equal | contains, value: string})"]
+
+
+def test_only_available_providers_are_offered_their_default_model_first() -> None:
+    assert provider_cards(FakeProviders()) == [
+        ProviderCard("openai", ("gpt",)),
+        ProviderCard("own", ("one", "two")),
+        ProviderCard("tiny", ("t1",)),
+    ]
+
+
+def test_types_that_ask_a_model_are_known_from_the_registry() -> None:
+    registry = library()
+    assert calls_model(registry, "agent")
+    assert calls_model(registry, "llm")
+    assert not calls_model(registry, "text")
+    assert not calls_model(registry, "nonsense")
+
+
+def test_the_schema_names_types_and_data_fields_in_plain_keywords() -> None:
+    schema = reply_schema(library())
+    text = json.dumps(schema)
+    for keyword in ("$ref", "$defs", "default", "minimum", "minItems", '"null"', "maxLength"):
+        assert keyword not in text
+    assert schema["required"] == ["title", "nodes", "edges"]
+    node = schema["properties"]["nodes"]["items"]
+    assert node["required"] == ["id", "name", "description", "type"]
+    assert node["properties"]["type"]["enum"][0] == "agent"
+    data = node["properties"]["data"]
+    assert data["additionalProperties"] is False
+    assert data["properties"]["template"] == {"type": "string"}
+    assert data["properties"]["conditions"]["items"]["required"] == ["operator", "value"]
+    assert not {"provider", "model"} & data["properties"].keys(), "they belong to the node"
+
+
+def test_the_schema_copes_with_open_recursive_and_clashing_fields() -> None:
+    registry = Registry([*(t for t in LIBRARY if t.node_type in ("agent", "text")), Odd])
+    schema = reply_schema(registry)
+    data = schema["properties"]["nodes"]["items"]["properties"]["data"]["properties"]
+    assert data["free"] == {"type": "object"}
+    assert data["tree"]["properties"]["left"] == {"type": "string"}
+    assert data["either"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+    assert data["text"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+    odd = next(card for card in type_cards(registry) if card.name == "odd")
+    assert odd.fields[0] == "free (object)"

@@ -15,15 +15,18 @@ NUMBER: Final = "i"
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 
 
-def find_port(ports: Iterable[Port], handle: str) -> Port | None:
-    """Give the port a handle means: a fixed name, else a numbered pattern, else an open one."""
-    best: tuple[int, Port] | None = None
+def find_port(ports: Iterable[Port], handle: str, channel: str | None = None) -> Port | None:
+    """Give the port a handle means: a fixed name, else a numbered pattern, else an open one.
+
+    Among ports of the same kind the one for ``channel`` comes first (a socket can be there once
+    for each channel), then the one that is declared first.
+    """
+    best: tuple[tuple[int, bool], Port] | None = None
     for port in ports:
-        if port.name == handle:
-            return port
-        kind = _kind(port.name)
-        if kind and (best is None or kind < best[0]) and _pattern(port.name).fullmatch(handle):
-            best = kind, port
+        rank = _kind(port.name), port.channel != channel
+        fits = port.name == handle or (rank[0] and _pattern(port.name).fullmatch(handle))
+        if fits and (best is None or rank < best[0]):
+            best = rank, port
     return best[1] if best else None
 
 

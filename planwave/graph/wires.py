@@ -81,7 +81,7 @@ def _output(wire: Wire, faults: list[Fault]) -> tuple[Port | None, bool]:
         hint = "connect it with a link to the node that uses it"
         faults.append(Fault("channel-mismatch", "/data/channel", message, hint))
         return None, False
-    port = find_port(facts.outputs, wire.source_handle)
+    port = find_port(facts.outputs, wire.source_handle, wire.channel)
     if port is None and wire.source_handle == ERROR_HANDLE and facts.executes:
         if wire.channel != FLOW:
             message = f"the handle {ERROR_HANDLE!r} carries data, not links"
@@ -97,7 +97,7 @@ def _input(wire: Wire, faults: list[Fault]) -> Port | None:
     facts = wire.target
     if facts is None:
         return None
-    port = find_port(facts.inputs, wire.target_handle)
+    port = find_port(facts.inputs, wire.target_handle, wire.channel)
     if port is None:
         known = handles_of(facts.inputs)
         faults.append(_unknown("targetHandle", "input", wire.target_handle, facts, known))
@@ -105,7 +105,7 @@ def _input(wire: Wire, faults: list[Fault]) -> Port | None:
 
 
 def _unknown(field: str, side: str, handle: str, facts: NodeFacts, known: Sequence[str]) -> Fault:
-    listed = f"its {side}s are {', '.join(known)}" if known else f"it has no {side}s"
+    listed = f"its {side}s are {', '.join(dict.fromkeys(known))}" if known else f"it has no {side}s"
     message = f"a {facts.node_type} has no {side} {handle!r}; {listed}"
     return Fault("unknown-handle", f"/{field}", message)
 

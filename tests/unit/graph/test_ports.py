@@ -1,0 +1,48 @@
+"""Which port a handle means."""
+
+from __future__ import annotations
+
+import pytest
+
+from planwave.graph.model import LINK, Port
+from planwave.graph.ports import find_port, is_numbered
+
+OPEN = Port("{name}")
+NUMBERED = Port("way-{i}")
+FIXED = Port("way-7")
+
+
+@pytest.mark.parametrize(
+    ("handle", "port"),
+    [
+        ("way-7", FIXED),
+        ("way-0", NUMBERED),
+        ("way-12", NUMBERED),
+        ("way-01", OPEN),
+        ("way-", OPEN),
+        ("anything else", OPEN),
+    ],
+)
+def test_fixed_names_come_before_patterns_before_open_names(handle: str, port: Port) -> None:
+    assert find_port([OPEN, NUMBERED, FIXED], handle) is port
+
+
+def test_a_handle_that_fits_nothing_has_no_port() -> None:
+    assert find_port([NUMBERED, FIXED], "way-x") is None
+    assert find_port([OPEN], "") is None
+
+
+def test_a_name_with_special_characters_means_itself() -> None:
+    assert find_port([Port("a.{i}")], "ab1") is None
+    assert find_port([Port("a.{i}")], "a.1") is not None
+
+
+def test_a_socket_for_each_channel_is_found_by_channel() -> None:
+    flow, link = Port("tool"), Port("tool", channel=LINK)
+    assert find_port([flow, link], "tool", LINK) is link
+    assert find_port([link, flow], "tool", "flow") is flow
+    assert find_port([flow], "tool", LINK) is flow
+
+
+def test_only_numbered_names_are_families() -> None:
+    assert [is_numbered(p) for p in (OPEN, NUMBERED, FIXED)] == [False, True, False]

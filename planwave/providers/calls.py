@@ -26,6 +26,22 @@ if TYPE_CHECKING:
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CHARS_PER_TOKEN = 4
 _MOST_TOKENS = 100_000_000
+_STRICT_WORDS = frozenset(
+    [
+        "type",
+        "properties",
+        "required",
+        "additionalProperties",
+        "items",
+        "anyOf",
+        "enum",
+        "const",
+        "title",
+        "description",
+        "$ref",
+        "$defs",
+    ]
+)
 _EFFORTS = frozenset({"minimal", "low", "medium", "high", "xhigh", "max"})
 
 
@@ -63,15 +79,17 @@ async def attempt(
         model_request_parameters=_parameters(model, request),
     )
     said: list[str] = []
+    in_tool: list[str] = []
     async with opened as stream, aclosing(_events(stream)) as events:
         async for event in events:
-            delta = _delta_of(event)
+            delta, is_tool = _delta_of(event)
             if delta is None:
                 continue
             if delta.kind == "text":
-                said.append(delta.text)
+                (in_tool if is_tool else said).append(delta.text)
             yield delta
-        yield _finish(wire, request, stream, "".join(said))
+        # A model may chat before it fills in the forced tool; only the tool is the reply then.
+        yield _finish(wire, request, stream, "".join(in_tool or said))
 
 
 async def _events(stream: StreamedResponse) -> AsyncGenerator[ModelResponseStreamEvent, None]:
@@ -130,11 +148,13 @@ def _parameters(model: Model, request: ModelRequest) -> ModelRequestParameters:
         return ModelRequestParameters()
     schema = dict(request.schema)
     native = bool(model.profile.get("supports_json_schema_output", False))
+    strict = _is_strict(schema)
     if model.system == "anthropic":
-        # Anthropic's native mode closes every object, which would empty the open ones.
-        native = native and _is_closed(schema)
+        # Anthropic's native mode is always strict, which would empty every open object.
+        native = native and strict
     if native:
-        wanted = OutputObjectDefinition(json_schema=schema, name=request.schema_name)
+        name = request.schema_name
+        wanted = OutputObjectDefinition(json_schema=schema, name=name, strict=strict)
         return ModelRequestParameters(output_mode="native", output_object=wanted)
     tool = ToolDefinition(
         name=request.schema_name,
@@ -145,38 +165,52 @@ def _parameters(model: Model, request: ModelRequest) -> ModelRequestParameters:
     return ModelRequestParameters(output_mode="tool", output_tools=[tool], allow_text_output=False)
 
 
-def _is_closed(schema: object) -> bool:
-    """Say whether every object in a schema forbids fields it does not name."""
-    if isinstance(schema, list):
-        return all(_is_closed(item) for item in cast("list[object]", schema))
+def _is_strict(schema: object) -> bool:
+    """Say whether a schema keeps to what the strict modes take; others are sent as guidance.
+
+    Every object names all its fields as required and forbids others; no length or pattern limits.
+    Source: OpenAI's and Anthropic's guides to structured outputs.
+    """
     if not isinstance(schema, dict):
-        return True
-    fields = cast("dict[str, object]", schema)
-    is_open = fields.get("type") == "object" and fields.get("additionalProperties") is not False
-    return not is_open and all(_is_closed(value) for value in fields.values())
+        return False
+    fields = cast("dict[str, Any]", schema)
+    if not fields.keys() <= _STRICT_WORDS:
+        return False
+    properties = cast("dict[str, Any]", fields.get("properties", {}))
+    if fields.get("type") == "object":
+        closed = fields.get("additionalProperties") is False
+        if not closed or set(fields.get("required", ())) != properties.keys():
+            return False
+    inner = [*properties.values(), *fields.get("anyOf", ()), *fields.get("$defs", {}).values()]
+    if "items" in fields:
+        inner.append(fields["items"])
+    return all(_is_strict(part) for part in inner)
 
 
-def _delta_of(event: ModelResponseStreamEvent) -> Delta | None:
+def _delta_of(event: ModelResponseStreamEvent) -> tuple[Delta | None, bool]:
+    """Give what an event adds, and whether it adds to a tool call."""
     from pydantic_ai import messages as m
 
     text: object = None
     kind: Literal["text", "reasoning"] = "text"
+    is_tool = False
     match event:
         case m.PartStartEvent(part=m.TextPart(content=text)):
             pass
         case m.PartStartEvent(part=m.ToolCallPart(args=text)):
-            pass
+            is_tool = True
         case m.PartDeltaEvent(delta=m.TextPartDelta(content_delta=text)):
             pass
         case m.PartDeltaEvent(delta=m.ToolCallPartDelta(args_delta=text)):
-            pass
+            is_tool = True
         case m.PartStartEvent(part=m.ThinkingPart(content=text)):
             kind = "reasoning"
         case m.PartDeltaEvent(delta=m.ThinkingPartDelta(content_delta=text)):
             kind = "reasoning"
         case _:
-            return None
-    return Delta(clean(text), kind) if isinstance(text, str) and text else None
+            pass
+    given = Delta(clean(text), kind) if isinstance(text, str) and text else None
+    return given, is_tool
 
 
 def _finish(wire: Wire, request: ModelRequest, stream: StreamedResponse, text: str) -> Finished:

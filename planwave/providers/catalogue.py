@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from importlib.util import find_spec
 from typing import Literal
 from urllib.parse import urlsplit
@@ -86,8 +87,8 @@ class ProviderCatalogue:
 
     def list(self) -> list[ProviderInfo]:
         """Give all known providers, available ones first, else in the order of preference."""
-        names = ["openai", "anthropic", *self._own_names(), "local"]
-        return sorted((self._describe(name) for name in names), key=lambda info: not info.available)
+        infos = [self._describe(name) for name in self._names()]
+        return sorted(infos, key=lambda info: not info.available)
 
     def resolve(self, provider: str | None, model: str | None) -> tuple[str, str]:
         """Give the provider and model a request means; None means the default.
@@ -162,8 +163,9 @@ class ProviderCatalogue:
 
     # -- one provider -------------------------------------------------------------------------
 
-    def _own_names(self) -> builtins.list[str]:
-        return [name for name in self._settings.providers if name not in (*_HOSTED_KEYS, "local")]
+    def _names(self) -> builtins.list[str]:
+        own = [name for name in self._settings.providers if name not in (*_HOSTED_KEYS, "local")]
+        return [*_HOSTED_KEYS, *own, "local"]
 
     def _kind(self, name: str) -> Kind:
         match name:
@@ -242,7 +244,7 @@ class ProviderCatalogue:
         """Say why a provider cannot be used and how it could, or None."""
         kind = self._kind(name)
         package = "anthropic" if kind == "anthropic" else "openai"
-        if find_spec(package) is None:
+        if not _is_installed(package):
             return f"the package {package!r} is not installed", f"pip install {package}"
         url, table = self._base_url(name), f"[providers.{name}]"
         if kind == "openai-compatible" and url is None:
@@ -267,11 +269,11 @@ class ProviderCatalogue:
     # -- choosing -----------------------------------------------------------------------------
 
     def _known(self, provider: str) -> ProviderInfo:
-        infos = {info.name: info for info in self.list()}
-        if provider in infos:
-            return infos[provider]
+        if provider in self._names():
+            return self._describe(provider)
+        known = dict.fromkeys(self._names())
         raise UnknownProvider(
-            f"unknown provider {provider!r}; {self._overview()}{_guess(provider, infos)}",
+            f"unknown provider {provider[:80]!r}; {self._overview()}{_guess(provider, known)}",
             hint=self._ways_out(""),
         )
 
@@ -332,6 +334,11 @@ class ProviderCatalogue:
             ways.append(f"or use {' or '.join(here)}, which {_is_are(here)} available")
         ways.append("or add [providers.NAME] with a base_url to planwave.toml")
         return "; ".join(ways)
+
+
+@cache
+def _is_installed(package: str) -> bool:
+    return find_spec(package) is not None
 
 
 def _is_are(names: builtins.list[str]) -> str:

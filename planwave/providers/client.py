@@ -76,6 +76,7 @@ class ModelClient:
         self._timeout = timeout
         self._now = now
         self._gates: dict[str, ProviderGate] = {}
+        self._loaded: set[str] = set()
         self._wires: dict[tuple[str, str | None, str], Wire] = {}
 
     async def stream(
@@ -127,6 +128,7 @@ class ModelClient:
         connection = self._catalogue.connection(request.provider)
         gate = self._gate(connection)
         headers = {"Idempotency-Key": idempotency_key(key)} if key is not None else {}
+        await self._load(connection.kind)
         started = self._clock()
         number = 0
         while True:
@@ -193,6 +195,12 @@ class ModelClient:
             )
         return gate
 
+    async def _load(self, kind: str) -> None:
+        """Import the SDKs at the first call, off the loop: they take long enough to be felt."""
+        if kind not in self._loaded:
+            await asyncio.to_thread(_load_sdk, kind)
+            self._loaded.add(kind)
+
     async def _wire(self, connection: Connection, model: str) -> Wire:
         from planwave.providers.wire import Deadlines, Wire
 
@@ -211,6 +219,12 @@ class ModelClient:
                 connection, url, secret, deadlines, clock=self._clock, timeout=self._timeout
             )
         return found
+
+
+def _load_sdk(kind: str) -> None:
+    from planwave.providers.wire import load
+
+    load(kind)
 
 
 def idempotency_key(key: CallKey) -> str:

@@ -9,10 +9,11 @@ errors; one place, the same for every SDK.
 
 from __future__ import annotations
 
-import asyncio
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx2
@@ -272,21 +273,24 @@ class Wire:
 
             return AnthropicModel(name, provider=self._provider)
         from pydantic_ai.models.openai import OpenAIChatModel
-
-        if self._connection.kind == "openai":
-            return OpenAIChatModel(name, provider=self._provider)
         from pydantic_ai.profiles.openai import OpenAIModelProfile
 
-        # Other servers get the schema as it is written and the older name of the token limit.
-        plain = OpenAIModelProfile(
-            json_schema_transformer=None,
-            supports_json_schema_output=True,
-            openai_supports_strict_tool_definition=False,
-            openai_chat_supports_max_completion_tokens=False,
-        )
-        return OpenAIChatModel(name, provider=self._provider, profile=plain)
+        # Schemas go out as they are written: the default rewriting empties open objects.
+        profile = OpenAIModelProfile(json_schema_transformer=None)
+        if self._connection.kind != "openai":
+            # Other servers know neither strict schemas nor the newer name of the token limit.
+            profile["supports_json_schema_output"] = True
+            profile["openai_supports_strict_tool_definition"] = False
+            profile["openai_chat_supports_max_completion_tokens"] = False
+        return OpenAIChatModel(name, provider=self._provider, profile=profile)
 
 
-def system_timeout(seconds: float) -> AbstractAsyncContextManager[Any]:
-    """Give the real deadline, on the event loop's clock."""
-    return asyncio.timeout(seconds)
+def load(kind: str) -> None:
+    """Import what calls of this kind need. Takes seconds on a busy machine: call it in a thread."""
+    import_module("pydantic_ai.direct")
+    import_module(f"pydantic_ai.models.{'anthropic' if kind == 'anthropic' else 'openai'}")
+    import_module("pydantic_ai.providers.openai_compatible")
+    from pydantic_ai import UsageExtractionFailedWarning
+
+    # An impossible token count is estimated instead (``calls.py``); nobody needs to read about it.
+    warnings.simplefilter("ignore", UsageExtractionFailedWarning)

@@ -1,0 +1,152 @@
+"""A model client on a fake provider, in virtual time. Used by the provider tests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from planwave.providers.api import CallScope, Delta, ModelReply, ModelRequest, Recorder
+from planwave.providers.catalogue import ProviderCatalogue
+from planwave.providers.client import ModelClient
+from planwave.settings import Limits, ProviderSettings, Settings
+from tests.fakes.llm_server import FakeLLM, ReplyTo, Step
+
+MODELS = {"openai": "gpt-4o-mini", "anthropic": "claude-haiku-5-5", "box": "box-1"}
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class VirtualTime:
+    """Time that moves only by sleeping or by hand; deadlines that pass only when told to."""
+
+    now: float = 1_000.0
+    slept: list[float] = field(default_factory=list)
+    deadlines: list[Deadline] = field(default_factory=list)
+
+    def clock(self) -> float:
+        return self.now
+
+    def date(self) -> datetime:
+        return START + timedelta(seconds=self.now - 1_000.0)
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
+
+    def timeout(self, seconds: float) -> Deadline:
+        self.deadlines.append(Deadline(seconds))
+        return self.deadlines[-1]
+
+    async def pass_deadline(self) -> float:
+        """Wait until all is silent, let the running deadline pass, give the seconds it was set to."""
+        for _ in range(10_000):
+            seen = len(self.deadlines)
+            for _ in range(100):
+                await asyncio.sleep(0)
+            if self.deadlines and len(self.deadlines) == seen and self.deadlines[-1].running:
+                break
+        last = self.deadlines[-1]
+        self.now += last.seconds
+        last.expire()
+        return last.seconds
+
+
+class Deadline:
+    """A deadline that passes by hand; one that is already over passes at once."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.running = False
+        self._inner = asyncio.timeout(0 if seconds <= 0 else None)
+
+    async def __aenter__(self) -> None:
+        self.running = True
+        await self._inner.__aenter__()
+
+    async def __aexit__(self, *raised: Any) -> None:
+        self.running = False
+        await self._inner.__aexit__(*raised)
+
+    def expire(self) -> None:
+        self._inner.reschedule(asyncio.get_running_loop().time())
+
+
+@dataclass
+class Rig:
+    """One fake server, one client, three ways to call it: openai, anthropic, box."""
+
+    llm: FakeLLM
+    client: ModelClient
+    time: VirtualTime
+    deltas: list[Delta] = field(default_factory=list)
+
+    async def ask(
+        self,
+        provider: str = "openai",
+        prompt: str = "hi",
+        scope: CallScope | None = None,
+        **more: Any,
+    ) -> ModelReply:
+        """Make one call; the deltas are kept in ``deltas``."""
+        model = more.pop("model", MODELS[provider])
+        request = ModelRequest(provider=provider, model=model, prompt=prompt, **more)
+        self.deltas.clear()
+        async with aclosing(self.client.stream(request, scope)) as items:
+            async for item in items:
+                if isinstance(item, ModelReply):
+                    return item
+                self.deltas.append(item)
+        raise AssertionError("the stream ended without a reply")
+
+    @property
+    def text(self) -> str:
+        return "".join(delta.text for delta in self.deltas if delta.kind == "text")
+
+
+@asynccontextmanager
+async def model_rig(
+    *steps: Step,
+    reply_to: ReplyTo | None = None,
+    recorder: Recorder | None = None,
+    limits: Limits | None = None,
+    box: ProviderSettings | None = None,
+    jitter: float = 0.5,
+) -> AsyncIterator[Rig]:
+    """Run a fake provider and a client for it."""
+    async with FakeLLM(*steps, reply_to=reply_to) as llm:
+        table = (box or ProviderSettings()).model_copy(update={"base_url": llm.openai_url})
+        settings = Settings(
+            openai_api_key="sk-canary-openai-0123456789",
+            openai_base_url=llm.openai_url,
+            anthropic_api_key="sk-ant-canary-0123456789",
+            anthropic_base_url=llm.anthropic_url,
+            providers={"box": table},
+            limits=limits or Limits(),
+        )
+        time = VirtualTime()
+        client = ModelClient(
+            settings,
+            ProviderCatalogue(settings, environ={}),
+            recorder,
+            clock=time.clock,
+            sleep=time.sleep,
+            rng=lambda: jitter,
+            timeout=time.timeout,
+            now=time.date,
+        )
+        try:
+            yield Rig(llm, client, time)
+        finally:
+            await client.close()
+
+
+async def until(holds: Callable[[], object]) -> None:
+    """Let other tasks and the network run until something holds."""
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110 - what is waited for happens inside other code
+            await asyncio.sleep(0)

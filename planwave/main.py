@@ -5,19 +5,26 @@ Rooms are imported where they are put together, so that commands load only what 
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from functools import cache
 from io import TextIOWrapper
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from planwave.providers.local import LocalModels
-
+    from planwave.executor.options import RunOptions
+    from planwave.graph.model import Json
     from planwave.nodes.registry import Registry
+    from planwave.nodes.services import NodeServices
     from planwave.providers.catalogue import ProviderCatalogue
+    from planwave.providers.local import LocalModels
     from planwave.service.history import History
+    from planwave.service.library import BuiltGraph, Run, RunResult
     from planwave.service.service import Service
     from planwave.settings import Settings
+    from planwave.storage.records import Store
 
 
 def open_service(settings: Settings) -> Service:
@@ -79,9 +86,8 @@ def open_history(settings: Settings) -> History:
 
 def open_providers(settings: Settings) -> tuple[ProviderCatalogue, LocalModels]:
     """Give the provider catalogue and the embedded model behind it; nothing is loaded or called."""
-    from planwave.providers.local import LocalModels
-
     from planwave.providers.catalogue import ProviderCatalogue
+    from planwave.providers.local import LocalModels
 
     local = LocalModels(settings)
     return ProviderCatalogue(settings, local), local
@@ -100,6 +106,94 @@ def _installed_types() -> Registry:
     from planwave.nodes.registry import default_registry
 
     return default_registry().with_entry_points()
+
+
+def build(spec: Any, message: Json = None, *, registry: Registry | None = None) -> BuiltGraph:
+    """Read and check a graph, and bind it to its node types.
+
+    Args:
+        spec: ``{"nodes": [...], "edges": [...]}`` as JSON text or objects, or a ``Graph``.
+        message: Given to the graph's one entry node in place of its own value.
+        registry: The node types; the library and ``@planwave.node`` functions by default.
+
+    Raises:
+        GraphInvalid: The graph has errors; ``diagnostics`` holds all of them.
+        InputError: There is a message but not exactly one entry node.
+    """
+    from planwave.service.library import build_graph
+
+    return build_graph(spec, registry or _installed_types(), message)
+
+
+def run(
+    graph: BuiltGraph | Any,
+    *,
+    inputs: Mapping[str, Mapping[str, Json]] | None = None,
+    options: RunOptions | None = None,
+    services: Any = None,
+    store: Store | None = None,
+    goal: str = "",
+    registry: Registry | None = None,
+) -> Run:
+    """Run a graph: iterate the result for events, await it for how it ended.
+
+    Args:
+        graph: What :func:`build` gave, or anything it takes.
+        inputs: ``{node_id: {handle: value}}``: nodes settled with these values, not executed.
+        options: Scheduling, failure policy and bounds; eager and unbounded by default.
+        services: What nodes find as ``context.services``; by default, where a node calls a model,
+            the providers configured by environment and ``planwave.toml``.
+        store: Where events become durable before dependants start; None keeps nothing.
+        goal: Shown to planned agents and to expressions as ``goal``.
+        registry: As in :func:`build`, where ``graph`` is not built yet.
+
+    Raises:
+        GraphInvalid: ``graph`` was not built yet and has errors.
+    """
+    from planwave.executor.options import RunOptions
+    from planwave.service.library import BuiltGraph, Run
+
+    built = graph if isinstance(graph, BuiltGraph) else build(graph, registry=registry)
+    return Run(
+        built,
+        _model_services,
+        inputs=inputs,
+        options=options or RunOptions(),
+        services=services,
+        store=store,
+        goal=goal,
+    )
+
+
+def run_sync(graph: BuiltGraph | Any, **options: Any) -> RunResult:
+    """Run a graph to its end from code without an event loop; arguments as in :func:`run`.
+
+    Raises:
+        GraphInvalid: ``graph`` was not built yet and has errors.
+        RuntimeError: Called inside a running event loop; ``await planwave.run(…)`` there.
+    """
+
+    async def finish() -> RunResult:
+        return await run(graph, **options)
+
+    return asyncio.run(finish())
+
+
+@asynccontextmanager
+async def _model_services(goal: str) -> AsyncGenerator[NodeServices]:
+    """Open the configured providers for one run."""
+    from planwave.nodes.services import NodeServices
+    from planwave.providers.client import ModelClient
+    from planwave.settings import load_settings
+
+    settings = load_settings()
+    providers, local = open_providers(settings)
+    models = ModelClient(settings, providers)
+    try:
+        yield NodeServices(models, providers, goal)
+    finally:
+        await models.close()
+        await local.close()
 
 
 def main() -> None:

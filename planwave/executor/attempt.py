@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from inspect import isawaitable
+from types import CoroutineType
 from typing import Any, cast
 
 from planwave.errors import NodeError, ResultNotJson
@@ -65,19 +66,24 @@ async def run_attempt(
         NodeError: What the node raised, or ``result-not-json``; anything else a node raises is
             passed on unchanged for the task boundary to turn into a fact.
     """
-    if step.streams:
-        result: Any = None
-        async for item in step.implementation.execute(data, inputs, context):
-            if isinstance(item, NodeEvent):
-                say(item)
-            else:
-                result = item
-                break
-    else:
-        result = step.implementation.execute(data, inputs, context)
-        if isawaitable(result):
-            result = await result
+    result = step.implementation.execute(data, inputs, context)
+    if type(result) is CoroutineType or isawaitable(result):
+        result = await result
+    elif hasattr(result, "__aiter__"):
+        result = await _listened(result, say)
     return vetted(step, result, say)
+
+
+async def _listened(items: AsyncIterator[Any], say: Callable[[NodeEvent], None]) -> Any:
+    """Pass on what a generator says until its result comes; give the result."""
+    async for item in items:
+        if type(item) is NodeEvent:
+            say(item)
+            continue
+        if isinstance(items, AsyncGenerator):
+            await items.aclose()
+        return item
+    return None
 
 
 def vetted(

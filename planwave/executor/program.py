@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -22,8 +21,6 @@ class Step(NamedTuple):
     node: Node
     facts: NodeFacts
     implementation: Any
-    streams: bool
-    """``execute`` is an async generator: its items are events until the result comes."""
     template: Template | None
     """The expressions in ``node.data``, or None where it holds none."""
 
@@ -139,21 +136,21 @@ class Program:
 
     @staticmethod
     def _prepare(graph: Graph, catalogue: Catalogue) -> list[Step]:
-        known: dict[str, tuple[NodeFacts, Any, bool]] = {}
+        known: dict[str, tuple[NodeFacts, Any]] = {}
         steps: list[Step] = []
         for node in graph.nodes:
             found = known.get(node.type)
             if found is None:
                 found = known[node.type] = _look_up(node, catalogue)
-            facts, implementation, streams = found
+            facts, implementation = found
             template = None
             if node.data:
                 template = compile_template(dict(node.data), fields=facts.template_fields)
-            steps.append(Step(node, facts, implementation, streams, template))
+            steps.append(Step(node, facts, implementation, template))
         return steps
 
 
-def _look_up(node: Node, catalogue: Catalogue) -> tuple[NodeFacts, Any, bool]:
+def _look_up(node: Node, catalogue: Catalogue) -> tuple[NodeFacts, Any]:
     facts = catalogue.facts(node.type)
     if facts is None:
         raise InputError(
@@ -161,9 +158,7 @@ def _look_up(node: Node, catalogue: Catalogue) -> tuple[NodeFacts, Any, bool]:
             code="unknown-node-type",
             hint=f"known types: {', '.join(catalogue.names())}",
         )
-    implementation = catalogue.implementation(node.type)
-    streams = facts.executes and inspect.isasyncgenfunction(implementation.execute)
-    return facts, implementation, streams
+    return facts, catalogue.implementation(node.type)
 
 
 def _required(facts: NodeFacts) -> frozenset[str]:

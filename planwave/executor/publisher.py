@@ -37,6 +37,10 @@ class Publisher:
         self._at = now()
         self._subscribers: list[Subscription] = []
 
+    def time(self) -> str:
+        """Give the UTC time now, as events carry it."""
+        return self._now()
+
     def subscribe(self) -> Subscription:
         """Give a listener that gets every event published from now on."""
         subscription = Subscription()

@@ -96,6 +96,10 @@ class Execution:
         """Give an async iterable of every event from now on, ended by the terminal one."""
         return self.publisher.subscribe()
 
+    def use(self, services: Any) -> None:
+        """Set what nodes find as ``context.services``; before :meth:`run`."""
+        self._services = services
+
     @property
     def outputs(self) -> dict[str, Outputs]:
         """The outputs of every node that has any so far, by id."""

@@ -1,0 +1,87 @@
+"""planwave: from a goal to a watched, controllable, reproducible result.
+
+Names below load on first use, so that ``import planwave`` costs next to nothing (PEP 562).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from planwave.errors import GraphInvalid, NodeError, PlanInvalid, PlanwaveError
+    from planwave.events import Event
+    from planwave.executor.options import RunOptions
+    from planwave.graph.capabilities import (
+        ExecutionResult,
+        FlowContext,
+        NodeEvent,
+        Suspension,
+    )
+    from planwave.graph.model import Edge, Graph, Node, Port
+    from planwave.graph.values import DataValue, Inputs
+    from planwave.main import build, run, run_sync
+    from planwave.nodes.function import Result, node
+    from planwave.nodes.node_type import NodeData, NodeType
+    from planwave.nodes.registry import Registry
+    from planwave.service.library import BuiltGraph, Run, RunResult
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "planwave.errors": ("GraphInvalid", "NodeError", "PlanInvalid", "PlanwaveError"),
+    "planwave.events": ("Event",),
+    "planwave.executor.options": ("RunOptions",),
+    "planwave.graph.capabilities": ("ExecutionResult", "FlowContext", "NodeEvent", "Suspension"),
+    "planwave.graph.model": ("Edge", "Graph", "Node", "Port"),
+    "planwave.graph.values": ("DataValue", "Inputs"),
+    "planwave.main": ("build", "run", "run_sync"),
+    "planwave.nodes.function": ("Result", "node"),
+    "planwave.nodes.node_type": ("NodeData", "NodeType"),
+    "planwave.nodes.registry": ("Registry",),
+    "planwave.service.library": ("BuiltGraph", "Run", "RunResult"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "BuiltGraph",
+    "DataValue",
+    "Edge",
+    "Event",
+    "ExecutionResult",
+    "FlowContext",
+    "Graph",
+    "GraphInvalid",
+    "Inputs",
+    "Node",
+    "NodeData",
+    "NodeError",
+    "NodeEvent",
+    "NodeType",
+    "PlanInvalid",
+    "PlanwaveError",
+    "Port",
+    "Registry",
+    "Result",
+    "Run",
+    "RunOptions",
+    "RunResult",
+    "Suspension",
+    "build",
+    "node",
+    "run",
+    "run_sync",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'planwave' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME_OF])

@@ -1,0 +1,215 @@
+"""Graphs run from Python, without a service: no store, no limits, nothing left behind.
+
+::
+
+    graph = planwave.build({"nodes": [...], "edges": [...]}, message="Hello")
+    async for event in planwave.run(graph):
+        print(event.type, event.path)
+    print(planwave.run_sync(graph).text)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+from planwave.errors import GraphInvalid, InputError
+from planwave.events import Event
+from planwave.executor.options import RunOptions
+from planwave.executor.program import Program
+from planwave.executor.run import Execution
+from planwave.expressions import Renderer
+from planwave.graph.capabilities import Catalogue
+from planwave.graph.check import check
+from planwave.graph.diagnostics import Diagnostic, errors_in
+from planwave.graph.model import Graph, Json
+from planwave.graph.plan import graph_hash
+from planwave.graph.read import read_graph
+from planwave.graph.values import DataValue, result_text
+from planwave.storage.ids import new_id
+from planwave.storage.records import ExecutionRecord, Store
+
+OpenServices = Callable[[str], AbstractAsyncContextManager[Any]]
+"""Opens what nodes that call models need, for a goal; closed when the run has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltGraph:
+    """A checked graph, ready to be run any number of times.
+
+    Attributes:
+        graph: The graph as read.
+        program: The graph bound to its node types.
+        inputs: ``{node_id: {handle: value}}``, from ``message``.
+        diagnostics: Warnings and fixes; a graph with errors is never built.
+    """
+
+    graph: Graph
+    program: Program
+    inputs: Mapping[str, Mapping[str, Json]] = field(default_factory=dict[str, Any])
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def calls_model(self) -> bool:
+        """Whether a node of it calls a language model."""
+        steps = self.program.steps
+        return any(getattr(step.implementation, "calls_model", False) for step in steps)
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a run ended.
+
+    Attributes:
+        execution_id: Its id.
+        status: ``completed``, ``failed`` or ``cancelled``.
+        outputs: What each node gave: ``{node_id: {handle: DataValue}}``.
+        text: The results of the last nodes (those nothing reads) as text, blank line between.
+        error: ``{"code", "message", "hint"?}`` where it failed.
+    """
+
+    execution_id: str
+    status: str
+    outputs: Mapping[str, Mapping[str, DataValue]]
+    text: str
+    error: Mapping[str, Any] | None = None
+
+
+def build_graph(spec: Any, catalogue: Catalogue, message: Json = None) -> BuiltGraph:
+    """Read and check a graph; see ``planwave.build``."""
+    if isinstance(spec, Graph):
+        graph, findings = spec, list[Diagnostic]()
+    else:
+        graph, findings = read_graph(spec)
+    findings += check(graph, catalogue)
+    if errors_in(findings):
+        raise GraphInvalid(findings)
+    program = Program(graph, catalogue)
+    inputs = _message_inputs(program, message) if message is not None else {}
+    return BuiltGraph(graph, program, inputs, tuple(findings))
+
+
+def _message_inputs(program: Program, message: Json) -> dict[str, dict[str, Json]]:
+    """Give a message to the one entry node, on its first output."""
+    entries = [program.steps[n] for n in sorted(program.entries)]
+    if len(entries) != 1:
+        found = f"{len(entries)} entry nodes" if entries else "no entry node"
+        raise InputError(
+            f"the graph has {found}, so the message has no place to go",
+            code="no-entry" if not entries else "several-entries",
+            hint="give the graph one 'start' node, or pass inputs={node_id: {handle: value}}",
+        )
+    entry = entries[0]
+    return {entry.node.id: {entry.facts.outputs[0].name: message}}
+
+
+class Run:
+    """One run: iterate it for its events, await it for its result, or both, once each.
+
+    The run goes on while events are being read and does not wait for a slow reader. Leaving the
+    iteration early cancels it.
+    """
+
+    def __init__(
+        self,
+        built: BuiltGraph,
+        open_services: OpenServices,
+        *,
+        inputs: Mapping[str, Mapping[str, Json]] | None = None,
+        options: RunOptions = RunOptions(),  # noqa: B008 - immutable
+        services: Any = None,
+        store: Store | None = None,
+        goal: str = "",
+        execution_id: str | None = None,
+    ) -> None:
+        self._built, self._open_services = built, open_services
+        self._services, self._store, self._goal = services, store, goal
+        templates = any(step.template is not None for step in built.program.steps)
+        self._renderer = Renderer() if templates else None
+        self.execution = Execution(
+            built.program,
+            execution_id=execution_id or new_id(),
+            inputs=inputs if inputs is not None else built.inputs,
+            options=options,
+            journal=store,
+            last_seq=1 if store is not None else 0,
+            variables={"goal": goal, "trigger": None},
+            services=services,
+            renderer=self._renderer,
+        )
+
+    def cancel(self, cause: str = "cancelled by the caller") -> None:
+        """Cancel the run; it ends with status ``cancelled``."""
+        self.execution.cancel(cause)
+
+    def answer(self, request_id: str, answer: Json) -> None:
+        """Answer a waiting node (event ``node.waiting``)."""
+        self.execution.answer(request_id, answer)
+
+    def __await__(self) -> Generator[Any, None, RunResult]:
+        return self._finish().__await__()
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        """Give every event as it happens, ended by the terminal one."""
+        events = self.execution.events()
+        # Not a TaskGroup: leaving the loop early raises GeneratorExit here, which a group would
+        # report as an error of its own.
+        driver = asyncio.get_running_loop().create_task(self._drive())
+        driver.add_done_callback(lambda _: events.close())
+        try:
+            async for event in events:
+                yield event
+            await driver
+        finally:
+            if not driver.done():
+                self.cancel("the caller stopped listening")
+                await asyncio.wait([driver])
+
+    async def _finish(self) -> RunResult:
+        await self._drive()
+        return self.result()
+
+    def result(self) -> RunResult:
+        """Give what there is; the whole result once the run has ended."""
+        execution, graph = self.execution, self._built.graph
+        outputs = execution.outputs
+        read = {edge.source for edge in graph.edges}
+        last = [outputs[n.id] for n in graph.nodes if n.id not in read and n.id in outputs]
+        texts = [text for given in last if (text := result_text(given))]
+        return RunResult(
+            execution.execution_id, execution.status, outputs, "\n\n".join(texts), execution.error
+        )
+
+    async def _drive(self) -> None:
+        if self._store is not None:
+            await self._create(self._store)
+        try:
+            if self._services is None and self._built.calls_model:
+                async with self._open_services(self._goal) as services:
+                    self.execution.use(services)
+                    await self.execution.run()
+            else:
+                await self.execution.run()
+        finally:
+            if self._renderer is not None:
+                await self._renderer.close()
+
+    async def _create(self, store: Store) -> None:
+        """Keep the execution with its first event, ``execution.created``."""
+        execution, graph = self.execution, self._built.graph
+        at = execution.publisher.time()
+        data = {
+            "goal": self._goal,
+            "title": self._goal,
+            "plan_hash": graph_hash(graph),
+            "graph": graph.to_document(),
+            "options": execution.options.as_json(),
+        }
+        created = Event(execution.execution_id, 1, at, "execution.created", None, None, data)
+        record = ExecutionRecord(
+            execution.execution_id, None, self._goal, self._goal, "starting", at
+        )
+        await store.create_execution(record, [created])

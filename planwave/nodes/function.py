@@ -26,8 +26,9 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import update_wrapper
+from types import SimpleNamespace
 from typing import Any, Final, Generic, Literal, NamedTuple, ParamSpec, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -39,7 +40,7 @@ from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Effect, Json, Port
 from planwave.graph.values import Arrival, Inputs, arrivals_text, text_of
 from planwave.nodes.node_type import as_result, validated
 from planwave.nodes.registry import Registry, default_registry
-from planwave.nodes.sockets import side_values, socket_type
+from planwave.nodes.sockets import linked_values, socket_type
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -122,13 +123,13 @@ class FunctionNode(Generic[P, R]):
     async def _once(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> ExecutionResult | Suspension:
-        links = await self._links(inputs, context) if self._data_names else None
+        links = await linked_values(self._data_names, context) if self._data_names else None
         return as_result(await self._function(**self._arguments(data, inputs, context, links)))
 
     async def _stream(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> AsyncGenerator[NodeEvent | ExecutionResult | Suspension]:
-        links = await self._links(inputs, context) if self._data_names else None
+        links = await linked_values(self._data_names, context) if self._data_names else None
         said: list[str] = []
         items = self._function(**self._arguments(data, inputs, context, links))
         async with aclosing(items):
@@ -145,12 +146,6 @@ class FunctionNode(Generic[P, R]):
                     yield as_result(item.value if isinstance(item, Result) else item)
                     return
         yield as_result("".join(said))
-
-    async def _links(self, inputs: Inputs, context: FlowContext) -> Mapping[str, Json]:
-        """Give what links brought to data fields; flow wires are read with the other arrivals."""
-        arrived = {arrival.target_handle for arrival in inputs.arrivals}
-        free = {name: kind for name, kind in self._data_names.items() if name not in arrived}
-        return await side_values(free, inputs, context) if free else {}
 
     def _arguments(
         self,
@@ -335,12 +330,15 @@ def node(
 
 
 def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:
-    """Give resolved annotations; those that name something out of reach count as absent."""
-    try:
-        return typing.get_type_hints(function)
-    except (NameError, TypeError):
-        raw = inspect.get_annotations(function)
-        return {name: hint for name, hint in raw.items() if not isinstance(hint, str)}
+    """Give resolved annotations, one by one; one that names something out of reach is left out."""
+    # The two types a node asks for by annotation are often imported for type checkers alone.
+    reach = {"Inputs": Inputs, "FlowContext": FlowContext, **function.__globals__}
+    found: dict[str, Any] = {}
+    for name, hint in inspect.get_annotations(function).items():
+        alone = SimpleNamespace(__annotations__={name: hint})
+        with suppress(NameError, AttributeError, TypeError, SyntaxError):
+            found.update(typing.get_type_hints(alone, reach))
+    return found
 
 
 def _shape(annotation: Any) -> Shape:

@@ -59,7 +59,7 @@ def socket_type(annotation: Any) -> str:
 
 def value_type(value: Json) -> str:
     """Give the socket type of a JSON value; null, lists and objects are ``json``."""
-    return _SCALARS.get(cast("Any", type(value)), "json")
+    return _SCALARS.get(value.__class__, "json")
 
 
 def fields_of(model: type[BaseModel] | None) -> tuple[DataField, ...]:
@@ -133,16 +133,24 @@ async def side_values(
         socket = sockets.get(arrival.target_handle)
         if socket is not None:
             found[arrival.target_handle] = _fitted(socket, arrival.value.value)
-    edges = context.runtime.incoming_edges(context.node_id, channel=LINK)
-    for handle in dict.fromkeys(edge.target_handle for edge in edges):
-        if handle in sockets:
-            artefacts = await context.runtime.resolve_links(context.node_id, handle)
-            if len(artefacts) != 1:
-                raise NodeError(
-                    f"data field {handle!r} takes one link, {len(artefacts)} lead into it",
-                    code="too-many-inputs",
-                )
-            found[handle] = _fitted(sockets[handle], getattr(artefacts[0], "value", artefacts[0]))
+    found.update(await linked_values(sockets, context))
+    return found
+
+
+async def linked_values(sockets: Mapping[str, str], context: FlowContext) -> dict[str, Json]:
+    """Give what link edges brought to data fields; see :func:`side_values`."""
+    found: dict[str, Json] = {}
+    for edge in context.runtime.incoming_edges(context.node_id, channel=LINK):
+        handle = edge.target_handle
+        if handle not in sockets or handle in found:
+            continue
+        artefacts = await context.runtime.resolve_links(context.node_id, handle)
+        if len(artefacts) != 1:
+            raise NodeError(
+                f"data field {handle!r} takes one link, {len(artefacts)} lead into it",
+                code="too-many-inputs",
+            )
+        found[handle] = _fitted(sockets[handle], getattr(artefacts[0], "value", artefacts[0]))
     return found
 
 

@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from planwave.errors import NodeError
+from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent
+from planwave.graph.model import FLOW, LINK, Graph, Node, Port, make_edge
+from planwave.graph.values import DataValue, Inputs
+from planwave.nodes.function import FunctionNode, Result, node
+from planwave.nodes.registry import Registry, default_registry
+from planwave.nodes.sockets import FIELD_SIDE
+from tests.fakes.node_context import arrivals, context_for, outcome_of
+
+NODE = Node("n", "f", "N")
+
+
+async def shout(input: str, times: int = 1) -> str:
+    """Say the input loudly.
+
+    More about it.
+    """
+    return input.upper() * times
+
+
+async def output(function: Any, inputs: Inputs, data: Any = None, **options: Any) -> DataValue:
+    made = function if isinstance(function, FunctionNode) else FunctionNode(function, "f")
+    result, _ = await outcome_of(made.execute(data or {}, inputs, context_for(NODE, **options)))
+    return result.outputs["output"]
+
+
+def test_a_function_becomes_a_type_with_ports_from_its_signature() -> None:
+    registry = Registry()
+    node("shout", registry=registry)(shout)
+    facts = registry.facts("shout")
+    assert facts is not None
+    assert facts.purpose == "Say the input loudly."
+    assert facts.inputs == (
+        Port("input", "text", multiple=True, required=True),
+        Port("times", "integer", channel=FLOW, side=FIELD_SIDE),
+        Port("times", "integer", channel=LINK, side=FIELD_SIDE),
+    )
+    assert facts.outputs == (Port("output", "text"),)
+    assert (facts.entry, facts.effect, facts.template_fields) == (False, "none", ())
+
+
+async def test_a_registered_function_can_still_be_called() -> None:
+    made = node("shout", registry=Registry())(shout)
+    assert await made("hi", times=2) == "HIHI"
+    assert made.__name__ == "shout"
+    assert repr(made) == "<node type 'shout': shout>"
+
+
+async def test_parameters_are_filled_from_inputs_data_and_defaults() -> None:
+    assert await output(shout, arrivals("hi")) == DataValue("text", "HI")
+    assert await output(shout, arrivals("hi"), {"times": 2}) == DataValue("text", "HIHI")
+
+
+async def test_a_wire_beats_data() -> None:
+    assert (await output(shout, arrivals("a", ("times", 3)), {"times": 2})).value == "AAA"
+    edge = make_edge("s", "n", channel=LINK, target_handle="times")
+    options: dict[str, Any] = {"edges": [edge], "links": {("n", "times"): [4]}}
+    assert (await output(shout, arrivals("a"), {"times": 2}, **options)).value == "AAAA"
+
+
+async def test_a_linked_value_reads_as_text_where_text_is_wanted() -> None:
+    async def f(name: str = "") -> str:
+        return name
+
+    edge = make_edge("s", "n", channel=LINK, target_handle="name")
+    links = {("n", "name"): [{"a": 1}]}
+    assert (await output(f, Inputs(), edges=[edge], links=links)).value == '{"a":1}'
+
+
+async def test_shapes_follow_annotations() -> None:
+    async def text(input: str) -> Any:
+        return input
+
+    async def many(input: list[int]) -> Any:
+        return input
+
+    async def value(input: Any) -> Any:
+        return input
+
+    async def bare(input) -> Any:  # type: ignore[no-untyped-def]
+        return input
+
+    both = "From Source 0 (s0):\n1\n\nFrom Source 1 (s1):\n2"
+    for function, one, two in [
+        (text, "1", both),
+        (many, [1], [1, 2]),
+        (value, 1, [1, 2]),
+        (bare, 1, [1, 2]),
+    ]:
+        assert (await output(function, arrivals(1))).value == one
+        assert (await output(function, arrivals(1, 2))).value == two
+
+
+async def test_context_and_all_inputs_can_be_asked_for() -> None:
+    async def f(context: FlowContext, everything: Inputs) -> Any:
+        return [context.node_id, [a.value.value for a in everything.arrivals]]
+
+    made = FunctionNode(f, "f")
+    assert made.inputs == (Port("{name}", multiple=True),)
+    assert (await output(made, arrivals(("x", 1), ("y", 2)))).value == ["n", [1, 2]]
+
+    async def g(context, input="-") -> Any:  # type: ignore[no-untyped-def]
+        return [context.node_id, input]
+
+    assert (await output(g, Inputs())).value == ["n", "-"]
+
+
+async def test_a_missing_input_fails_the_node_and_names_it() -> None:
+    with pytest.raises(NodeError, match="'f' got nothing for 'input'") as caught:
+        await output(shout, Inputs(), {"times": 2})
+    assert caught.value.code == "missing-required-input"
+
+
+async def test_data_are_validated() -> None:
+    for data in ({"times": "2"}, {"time": 2}):
+        with pytest.raises(NodeError) as caught:
+            await output(shout, arrivals("x"), data)
+        assert caught.value.code == "invalid-data"
+
+
+def test_the_checker_sees_the_data_of_a_function_node() -> None:
+    registry = Registry([FunctionNode(shout, "f")])
+    for data, pointer in [({"times": "2"}, "/data/times"), ({"tims": 2}, "/data/tims")]:
+        faulty = Node("n", "f", "N", data=data)
+        (diagnostic,) = registry.check(faulty, Graph((faulty,), ()))
+        assert (diagnostic.code, diagnostic.pointer) == ("invalid-data", pointer)
+    assert list(registry.check(NODE, Graph((NODE,), ()))) == []
+    assert registry.schema("f")["properties"] == {
+        "times": {"default": 1, "title": "times", "type": "integer"}
+    }
+
+
+async def test_named_inputs_make_all_other_parameters_data_fields() -> None:
+    async def f(a: int, b: int, c: int = 3) -> int:
+        return a * 100 + b * 10 + c
+
+    made = FunctionNode(f, "f", inputs=("a", Port("c", "number")))
+    assert made.inputs == (Port("a", "integer", required=True), Port("c", "number"))
+    assert (await output(made, arrivals(("a", 1)), {"b": 2})).value == 123
+    (diagnostic,) = Registry([made]).check(NODE, Graph((NODE,), ()))
+    assert (diagnostic.code, diagnostic.pointer) == ("missing-required-input", "/data/b")
+
+
+def test_template_fields_are_declared() -> None:
+    async def f(input: str, prompt: str = "") -> str:
+        return prompt
+
+    facts = Registry([FunctionNode(f, "f", templates=["prompt"])]).facts("f")
+    assert facts is not None
+    assert facts.template_fields == ("prompt",)
+
+
+async def test_names_that_pydantic_uses_itself_are_fine() -> None:
+    async def f(schema: str = "s", copy: int = 1, model_name: str = "m") -> Any:
+        return [schema, copy, model_name]
+
+    assert (await output(f, Inputs(), {"schema": "x", "copy": 2})).value == ["x", 2, "m"]
+
+
+async def test_other_handles_are_named_by_a_result() -> None:
+    async def f(input: Any) -> ExecutionResult:
+        return ExecutionResult({"yes": DataValue("any", input)})
+
+    made = FunctionNode(f, "f", outputs=("yes", Port("no", "text")))
+    assert made.outputs == (Port("yes"), Port("no", "text"))
+    result, _ = await outcome_of(made.execute({}, arrivals(1), context_for(NODE)))
+    assert result.outputs == {"yes": DataValue("any", 1)}
+
+
+async def streamed(function: Any) -> tuple[Any, list[Any]]:
+    made = FunctionNode(function, "f")
+    result, events = await outcome_of(made.execute({}, arrivals("x"), context_for(NODE)))
+    return result.outputs["output"], [(e.event_type, e.data) for e in events]
+
+
+async def test_a_generator_streams_text_and_its_text_is_the_result() -> None:
+    async def f(input: str) -> AsyncIterator[str]:
+        yield input
+        yield "y"
+
+    deltas = [("delta", {"text": t, "kind": "text"}) for t in "xy"]
+    assert await streamed(f) == (DataValue("text", "xy"), deltas)
+
+
+@pytest.mark.parametrize(
+    ("last", "given"),
+    [
+        ({"n": 1}, DataValue("json", {"n": 1})),
+        (Result("other"), DataValue("text", "other")),
+        (ExecutionResult({"output": DataValue("x", 1)}), DataValue("x", 1)),
+    ],
+)
+async def test_the_first_other_value_is_the_result_and_ends_the_stream(
+    last: Any, given: DataValue
+) -> None:
+    closed: list[bool] = []
+
+    async def f() -> AsyncIterator[Any]:
+        try:
+            yield "a"
+            yield NodeEvent("n", "f", "log", "run-1", {"message": "m"})
+            yield last
+            yield "never"
+        finally:
+            closed.append(True)
+
+    value, events = await streamed(f)
+    assert value == given
+    assert [kind for kind, _ in events] == ["delta", "log"]
+    assert closed == [True]
+
+
+def test_the_name_defaults_to_the_functions_and_the_process_has_one_registry() -> None:
+    async def planwave_test_default_name() -> None: ...
+
+    made = node()(planwave_test_default_name)
+    assert default_registry().implementation("planwave_test_default_name") is made
+    with pytest.raises(ValueError, match="registered already"):
+        node()(planwave_test_default_name)
+    assert node(replace=True)(planwave_test_default_name) is not made
+
+
+def _plain(input: str) -> str:
+    return input
+
+
+async def _starred(*values: str) -> None: ...
+
+
+async def _odd(input: str, thing: NodeType = 3) -> None: ...  # noqa: F821
+
+
+class Opaque: ...
+
+
+async def _opaque(thing: Opaque = Opaque()) -> None: ...  # noqa: B008
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "message"),
+    [
+        (_plain, {}, "is not an async function.*asyncio.to_thread"),
+        (_starred, {}, "parameter 'values' cannot be filled by name"),
+        (_opaque, {}, "must have a JSON type"),
+        (shout, {"inputs": ["text"]}, "called 'text'"),
+        (shout, {"templates": ["input"]}, "called 'input'"),
+    ],
+)
+def test_a_function_that_cannot_be_a_node_says_why(
+    function: Any, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(TypeError, match=message):
+        node("f", registry=Registry(), **options)(function)
+
+
+def test_annotations_out_of_reach_count_as_absent() -> None:
+    assert FunctionNode(_odd, "f").inputs == (Port("input", "text", multiple=True, required=True),)
+    registry = Registry([FunctionNode(_odd, "f")])
+    assert registry.schema("f")["properties"]["thing"] == {"default": 3, "title": "thing"}

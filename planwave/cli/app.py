@@ -67,12 +67,12 @@ app = typer.Typer(
     cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=(
-        'Start with: [bold]planwave run "Compare three ways to store time series data"[/bold]'
-        " · Exit codes: 0 ok, 1 failed, 2 usage, 3 invalid plan, 4 no provider, 130 interrupted"
+        'Start with: `planwave run "Compare three ways to store time series data"`. '
+        "Exit codes: 0 ok, 1 failed, 2 usage, 3 invalid plan, 4 no provider, 130 interrupted"
     ),
 )
 

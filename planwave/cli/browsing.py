@@ -5,12 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
 from planwave.cli.options import Invocation, JsonFlag, StorageOption, invocation
-from planwave.cli.wording import STATUS_WIDTH, counted, cut, duration, one_line, status_words
+from planwave.cli.wording import (
+    STATUS_WIDTH,
+    counted,
+    cut,
+    duration,
+    error_text,
+    one_line,
+    status_words,
+    table,
+)
 from planwave.errors import NotFound
 
 if TYPE_CHECKING:
@@ -37,10 +47,10 @@ def ls(
 ) -> None:
     """List executions and plans, newest first.
 
-    Examples:
-      planwave ls
+    For example:
 
-      planwave ls --status failed --json
+    * `planwave ls`
+    * `planwave ls --status failed --json`
     """
     asked = invocation(ctx, json=json, storage=storage)
     screen = asked.screen()
@@ -91,31 +101,38 @@ def show(
 ) -> None:
     """Show an execution (steps, results, usage) or a plan.
 
-    Examples:
-      planwave show last
+    For example:
 
-      planwave show 0199c3a1 --node compare
+    * `planwave show last`
+    * `planwave show 0199c3a1 --node compare`
     """
     asked = invocation(ctx, json=json, storage=storage)
     screen = asked.screen()
 
-    async def read(history: History) -> tuple[History, str, Any]:
+    async def read(history: History) -> _Kept:
         found = await history.find(name)
-        if found.kind == "execution":
-            return history, found.id, await history.document(found.id)
-        return (
-            history,
-            found.id,
-            (await history.plan(found.id), await history.plan_status(found.id)),
-        )
+        if found.kind == "plan":
+            status = await history.plan_status(found.id)
+            return _Kept(None, None, await history.plan(found.id), status)
+        path = history.document_path(found.id)
+        return _Kept(await history.document(found.id), path, None, "")
 
-    history, found_id, value = _reading(asked, read)
-    if isinstance(value, tuple):
-        _show_plan(screen, *value)
+    kept = _reading(asked, read)
+    if kept.plan is not None:
+        _show_plan(screen, kept.plan, kept.plan_status)
     elif node is not None:
-        _show_node(screen, value, node)
+        _show_node(screen, kept.document or {}, node)
     else:
-        _show_execution(screen, value, history, found_id)
+        _show_execution(screen, kept.document or {}, kept.path)
+
+
+class _Kept(NamedTuple):
+    """What an id stands for: the document of an execution and its file, or a plan."""
+
+    document: dict[str, Any] | None
+    path: Path | None
+    plan: PlanRecord | None
+    plan_status: str
 
 
 def _reading(asked: Invocation, read: Callable[[History], Awaitable[_Given]]) -> _Given:
@@ -141,14 +158,14 @@ def _show_plan(screen: Screen, record: PlanRecord, status: str) -> None:
 
 
 def _show_node(screen: Screen, document: dict[str, Any], node: str) -> None:
-    from planwave.cli.result_view import error_text, nodes_of
+    from planwave.cli.result_view import nodes_of
 
     for each in nodes_of(document):
         if node in (each["id"], each.get("name"), each.get("path")):
             if screen.json:
                 screen.result(each)
                 return
-            text = (document.get("node_results") or {}).get(each["id"])
+            text = table(document.get("node_results")).get(each["id"])
             if text:
                 screen.markdown(str(text))
             else:
@@ -159,9 +176,7 @@ def _show_node(screen: Screen, document: dict[str, Any], node: str) -> None:
     raise NotFound(f"this execution has no step {node!r}", hint=f"its steps are {names}")
 
 
-def _show_execution(
-    screen: Screen, document: dict[str, Any], history: History, execution_id: str
-) -> None:
+def _show_execution(screen: Screen, document: dict[str, Any], path: Path | None) -> None:
     from rich.text import Text
 
     from planwave.cli.result_view import node_lines, show_result
@@ -170,11 +185,11 @@ def _show_execution(
         screen.line(Text(one_line(str(document.get("title") or "")), style="bold"))
         if document.get("user_prompt"):
             screen.text(f"Goal      {one_line(str(document['user_prompt']))}")
-        screen.text(f"Execution {execution_id}")
+        screen.text(f"Execution {document['execution_id']}")
         screen.line(f"Started   {_local_time(document.get('started_at'))}")
         screen.line()
         screen.lines(node_lines(screen, document))
-    show_result(screen, document, history.document_path(execution_id))
+    show_result(screen, document, path)
 
 
 def _execution_line(screen: Screen, record: ExecutionRecord) -> Line:

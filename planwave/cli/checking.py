@@ -61,10 +61,10 @@ def check(
     Exit code 0: it can run. 3: it cannot; every fault is listed with its place and the way out.
     4: it could, but a provider it names cannot be used here.
 
-    Examples:
-      planwave check plan.json
+    For example:
 
-      planwave plan --json "Explain tides" | planwave check -
+    * `planwave check plan.json`
+    * `planwave plan --json "Explain tides" | planwave check -`
     """
     from planwave.service.documents import check_source, is_provider_fault
 

@@ -49,10 +49,10 @@ def pull(
     It is fetched as data and only used when its checksum is right. What was fetched before an
     interruption is not fetched again.
 
-    Examples:
-      planwave model pull
+    For example:
 
-      planwave model pull qwen2.5-coder-0.5b   (half the memory, weaker plans)
+    * `planwave model pull`
+    * `planwave model pull qwen2.5-coder-0.5b` (half the memory, weaker plans)
     """
     from planwave.cli.fetching import fetch_showing
 
@@ -68,10 +68,10 @@ def pull(
 def doctor(ctx: typer.Context, json: JsonFlag = False, storage: StorageOption = None) -> None:
     """Show what works on this machine, what does not, and how to enable it.
 
-    Examples:
-      planwave doctor
+    For example:
 
-      planwave doctor --json
+    * `planwave doctor`
+    * `planwave doctor --json`
     """
     asked = invocation(ctx, json=json, storage=storage)
     screen, settings = asked.screen(), asked.settings()
@@ -171,6 +171,21 @@ def _storage(asked: Invocation, settings: Settings) -> dict[str, Any]:
     if ok and not os.access(_existing(directory), os.W_OK):
         state, ok = f"{state}, but not writable", False
     return {"directory": str(directory), "ok": ok, "state": state}
+
+
+def _models(settings: Settings) -> list[dict[str, Any]]:
+    from planwave.providers.local_catalogue import MODEL_FILES
+    from planwave.providers.local_files import is_present, model_path
+
+    return [
+        {
+            "name": file.name,
+            "bytes": file.size,
+            "cached": is_present(file, settings.model_dir),
+            "path": str(model_path(file, settings.model_dir)),
+        }
+        for file in MODEL_FILES.values()
+    ]
 
 
 def _existing(path: Path) -> Path:

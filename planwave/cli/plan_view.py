@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from planwave.cli.screen import Screen
-from planwave.cli.wording import counted, cut, money, one_line, spread
+from planwave.cli.wording import counted, cut, money, one_line, spread, table
 from planwave.graph.model import FLOW, LINK, Graph, Node
 from planwave.graph.plan import Plan
 from planwave.graph.shape import shape
@@ -59,9 +59,9 @@ def forecast_lines(screen: Screen, forecast: Mapping[str, Any]) -> Iterable[Text
     nodes, waves = _number(forecast, "nodes"), _number(forecast, "waves")
     parts = [f"{counted(nodes, 'step')} in {counted(waves, 'wave')}"]
     parts.append(counted(_number(forecast, "calls"), "model call"))
-    tokens = forecast.get("tokens")
-    if isinstance(tokens, Mapping) and _number(forecast, "calls"):
-        parts.append(f"{_range_of(tokens)} tokens")  # pyright: ignore[reportUnknownArgumentType]
+    tokens = table(forecast.get("tokens"))
+    if tokens and _number(forecast, "calls"):
+        parts.append(f"{_range_of(tokens)} tokens")
     parts.append(_cost(forecast))
     dot = f" {screen.sign('·', '-')} "
     yield Text.assemble(("Forecast  ", "bold"), dot.join(part for part in parts if part))
@@ -113,10 +113,10 @@ def _range_of(values: Mapping[str, Any]) -> str:
 
 
 def _cost(forecast: Mapping[str, Any]) -> str:
-    cost = forecast.get("cost_usd")
-    if not isinstance(cost, Mapping):
+    cost = table(forecast.get("cost_usd"))
+    if not cost:
         return "price unknown" if _number(forecast, "calls") else ""
-    low, high = float(cost.get("low") or 0), float(cost.get("high") or 0)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    low, high = float(cost.get("low") or 0), float(cost.get("high") or 0)
     if high == 0:
         return "free"
-    return money(high) if money(low) == money(high) else f"{money(low)}–{money(high)}"
+    return money(high) if money(low) == money(high) else f"{money(low)} to {money(high)}"

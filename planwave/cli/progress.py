@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from planwave.cli.wording import counted, duration, one_line
+from planwave.cli.wording import counted, duration, error_text, one_line, table
 from planwave.events import Event
 from planwave.graph.model import FLOW, Graph
 
@@ -137,7 +137,7 @@ class RunProgress:
             self.status = "executing"
         elif kind != "created":
             self.status = kind
-            self.error = message_of(event.data.get("error")) or str(event.data.get("cause") or "")
+            self.error = error_text(event.data.get("error")) or str(event.data.get("cause") or "")
 
     def _delta(self, node: NodeLine, event: Event) -> None:
         if event.attempt != node.attempt or event.data.get("kind", "text") != "text":
@@ -165,29 +165,20 @@ class RunProgress:
         return None if node.started is None else self._clock() - node.started
 
 
-def message_of(error: Any) -> str:
-    """Give the sentence of an error in event form."""
-    if isinstance(error, Mapping):
-        return str(error.get("message") or error.get("code") or "")  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-    return "" if error is None else str(error)
-
-
 def why(event: Event) -> str:
     """Say in one line why a node did not complete; empty for one that did."""
     data = event.data
     match event.type:
         case "node.failed":
-            said = message_of(data.get("error"))
+            said = error_text(data.get("error"))
             return f"{said} (handled)" if data.get("handled") else said
         case "node.retrying":
             wait = duration(float(data.get("delay_s") or 0))
-            return f"{message_of(data.get('error'))}; tries again in {wait}"
+            return f"{error_text(data.get('error'))}; tries again in {wait}"
         case "node.skipped":
             return str(data.get("reason") or "")
         case "node.blocked":
-            cause: Any = data.get("cause") or {}
-            named = cause.get("node") if isinstance(cause, Mapping) else cause  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-            return f"because {named} failed"
+            return f"because {table(data.get('cause')).get('node')} failed"
         case "node.cancelled":
             return str(data.get("cause") or "")
         case "node.waiting":

@@ -13,10 +13,12 @@ from planwave.cli.wording import (
     STATUS_WIDTH,
     counted,
     duration,
+    error_text,
     money,
     one_line,
     state,
     status_words,
+    table,
 )
 
 Document = Mapping[str, Any]
@@ -42,19 +44,22 @@ def show_result(screen: Screen, document: Document, path: Path | None) -> None:
 def final_results(document: Document) -> list[tuple[str, str]]:
     """Give name and text of each completed node whose result no other node took."""
     taken = {edge.get("source") for edge in _edges(document) if _is_flow(edge)}
-    results: Mapping[str, Any] = document.get("node_results") or {}
+    results = table(document.get("node_results"))
     return [
         (str(node.get("name") or node["id"]), str(results.get(node["id"]) or ""))
         for node in nodes_of(document)
-        if node.get("status") == "completed" and node["id"] not in taken
+        if node.get("status") == "completed" and node["id"] not in taken and not _is_nested(node)
     ]
 
 
 def show_failures(screen: Screen, document: Document) -> None:
-    """Name every node that failed, and why."""
+    """Name every node that failed, and why; or why the whole execution did."""
     failed = [node for node in nodes_of(document) if node.get("status") == "failed"]
-    if failed:
+    said = error_text(document.get("error"))
+    if failed or said:
         screen.line()
+    if said and not failed:
+        screen.line(Text(f"{screen.glyph('failed')} {one_line(said)}", style="red"))
     for node in failed:
         screen.line(
             Text.assemble(
@@ -65,9 +70,9 @@ def show_failures(screen: Screen, document: Document) -> None:
                 one_line(error_text(node.get("error"))),
             )
         )
-        hint = hint_text(node.get("error"))
+        hint = table(node.get("error")).get("hint")
         if hint:
-            screen.line(Text(f"  {screen.sign('→', '->')} {one_line(hint)}", style="dim"))
+            screen.line(Text(f"  {screen.sign('→', '->')} {one_line(str(hint))}", style="dim"))
 
 
 def node_lines(screen: Screen, document: Document) -> list[Text]:
@@ -101,7 +106,7 @@ def summary(screen: Screen, document: Document) -> Text:
     seconds = document.get("execution_time") or _seconds(document)
     if isinstance(seconds, int | float):
         parts.append(duration(float(seconds)))
-    parts += _usage(document.get("usage") or {})
+    parts += _usage(table(document.get("usage")))
     dot = f" {screen.sign('·', '-')} "
     return Text.assemble(
         (f"{screen.glyph(status)} {status_words(status)}", f"bold {state(status).style}"),
@@ -111,19 +116,7 @@ def summary(screen: Screen, document: Document) -> Text:
 
 def nodes_of(document: Document) -> list[Mapping[str, Any]]:
     """Give the nodes of a document."""
-    return [node for node in document.get("nodes") or () if isinstance(node, Mapping)]
-
-
-def error_text(error: Any) -> str:
-    """Give an error's sentence, whatever form it is stored in."""
-    if isinstance(error, Mapping):
-        return str(error.get("message") or error.get("code") or "failed")  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-    return str(error or "failed")
-
-
-def hint_text(error: Any) -> str:
-    """Give an error's hint, or nothing."""
-    return str(error.get("hint") or "") if isinstance(error, Mapping) else ""  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    return [node for node in map(table, document.get("nodes") or ()) if node.get("id")]
 
 
 def _usage(usage: Mapping[str, Any]) -> list[str]:
@@ -148,11 +141,14 @@ def _seconds(document: Document) -> float | None:
         return None
 
 
+def _is_nested(node: Mapping[str, Any]) -> bool:
+    return "/" in str(node.get("path") or "")
+
+
 def _edges(document: Document) -> list[Mapping[str, Any]]:
-    graph: Mapping[str, Any] = document.get("graph") or {}
-    return [edge for edge in graph.get("edges") or () if isinstance(edge, Mapping)]
+    graph = table(document.get("graph"))
+    return [table(edge) for edge in graph.get("edges") or ()]
 
 
 def _is_flow(edge: Mapping[str, Any]) -> bool:
-    data: Mapping[str, Any] = edge.get("data") or {}
-    return data.get("channel") == "flow"
+    return table(edge.get("data")).get("channel") == "flow"

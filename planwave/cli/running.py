@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from planwave.executor.options import RunOptions
     from planwave.graph.plan import Plan
     from planwave.service.service import Service
+    from planwave.settings import Settings
 
 
 class Scheduling(StrEnum):
@@ -93,10 +94,10 @@ def run(
     Every step's result is kept while it happens. Ctrl-C stops and keeps what is done; a second
     Ctrl-C leaves at once.
 
-    Examples:
-      planwave run "Compare three ways to store time series data and recommend one"
+    For example:
 
-      planwave run "Write a haiku about tides" --provider anthropic --json > result.json
+    * `planwave run "Compare three ways to store time series data and recommend one"`
+    * `planwave run "Write a haiku about tides" --provider anthropic --json > result.json`
     """
     asked = invocation(ctx, json=json, storage=storage, provider=provider, model=model)
     options = _options(scheduling, on_failure, max_parallel)
@@ -113,10 +114,10 @@ def plan(
 ) -> None:
     """Write a plan for a goal, show it and keep it; nothing runs.
 
-    Examples:
-      planwave plan "Organise a two-day conference for 80 people"
+    For example:
 
-      planwave plan --json "Explain tides" > plan.json   (edit it, then: planwave exec plan.json)
+    * `planwave plan "Organise a two-day conference for 80 people"`
+    * `planwave plan --json "Explain tides" > plan.json` (edit it, then: planwave exec plan.json)
     """
     asked = invocation(ctx, json=json, storage=storage, provider=provider, model=model)
     _finish(asked, _Work(goal=goal))
@@ -136,10 +137,10 @@ def exec_(
 ) -> None:
     """Run a plan or graph from a file: made by hand, or printed by `planwave plan --json`.
 
-    Examples:
-      planwave exec plan.json
+    For example:
 
-      planwave exec flow.json --input start="Hello" --scheduling waves
+    * `planwave exec plan.json`
+    * `planwave exec flow.json --input start="Hello" --scheduling waves`
     """
     asked = invocation(ctx, json=json, storage=storage, provider=provider, model=model)
     options = _options(scheduling, on_failure, max_parallel)
@@ -171,17 +172,31 @@ def _options(scheduling: Scheduling, on_failure: OnFailure, max_parallel: int | 
 
 def _finish(asked: Invocation, work: _Work) -> None:
     """Do the work in an event loop and leave with its exit code."""
-    screen, settings = asked.screen(), asked.settings()
-    if work.source is None:
-        from planwave.cli.fetching import ready_model
+    from planwave.cli.fetching import ready_models
 
-        if not work.goal.strip():
-            raise InputError("the goal is empty", hint='say what you want: planwave run "GOAL"')
-        providers, _ = asked.composition.providers(settings)
-        ready_model(screen, settings, *providers.resolve(settings.provider, settings.model))
+    screen, settings = asked.screen(), asked.settings()
+    if work.source is None and not work.goal.strip():
+        raise InputError(
+            "the goal is empty", code="empty-goal", hint='say what you want: planwave run "GOAL"'
+        )
+    ready_models(screen, settings, _models_for(asked, settings, work))
     code = asyncio.run(_in_loop(asked.composition.service(settings), screen, work))
     if code:
         raise typer.Exit(code)
+
+
+def _models_for(asked: Invocation, settings: Settings, work: _Work) -> list[tuple[str, str]]:
+    """Give the models the work needs, as far as that can be told; faults are reported later."""
+    from planwave.service.documents import check_source
+
+    providers, _ = asked.composition.providers(settings)
+    if work.source is None:
+        return [providers.resolve(None, None)]
+    report = check_source(work.source, asked.composition.catalogue(settings), settings.limits)
+    if report.graph is None or not report.can_run:
+        return []
+    named = [(n.data.get("provider"), n.data.get("model")) for n in report.graph.nodes]
+    return [providers.resolve(*each) for each in named if any(each)]
 
 
 async def _in_loop(opened: Service, screen: Screen, work: _Work) -> int:

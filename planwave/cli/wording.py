@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, cast
 
 from rich.cells import cell_len
 
@@ -51,6 +52,19 @@ def state(status: str) -> State:
 def status_words(status: str) -> str:
     """Give a status as people read it."""
     return status.replace("_", " ")
+
+
+def table(value: Any) -> Mapping[str, Any]:
+    """Give a JSON object as one, and anything else as an empty one."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def error_text(error: Any) -> str:
+    """Give the sentence of a stored error, whatever form it has; nothing for no error."""
+    fields = table(error)
+    if fields:
+        return str(fields.get("message") or fields.get("code") or "")
+    return "" if error is None else str(error)
 
 
 def clean(text: str) -> str:
@@ -114,4 +128,4 @@ def money(usd: float) -> str:
 def spread(low: float, high: float) -> str:
     """Give a range of whole numbers, or the one number both ends share."""
     low_text, high_text = f"{round(low):,}", f"{round(high):,}"
-    return low_text if low_text == high_text else f"{low_text}–{high_text}"
+    return low_text if low_text == high_text else f"{low_text} to {high_text}"

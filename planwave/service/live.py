@@ -17,8 +17,10 @@ FEED_EVENTS = 10_000
 
 
 class Feed:
-    """One watcher's queue. When it overflows it is emptied and ``lagging`` tells the watcher to
-    read the store from its cursor: stored events are never lost, streamed text is.
+    """One watcher's queue.
+
+    When it overflows it is emptied, and ``lagging`` tells the watcher to read the store from its
+    cursor: stored events are never lost, streamed text is.
     """
 
     def __init__(self, size: int = FEED_EVENTS) -> None:

@@ -32,7 +32,7 @@ class ExecutionState:
     """One execution as far as the events tell; ``nodes`` by path, in graph order, nested ones last.
 
     ``requests`` holds the open ones, oldest first. ``created_at``, ``started_at`` and
-    ``completed_at`` are UTC. ``title_of`` names a node for people.
+    ``completed_at`` are UTC.
     """
 
     execution_id: str = ""
@@ -83,13 +83,6 @@ class ExecutionState:
         """The node of the oldest open request."""
         first = next(iter(self.requests.values()), None)
         return None if first is None else first.path
-
-    def title_of(self, path: str) -> str:
-        """Give a node's name; a nested node's is the last part of its path."""
-        for node in (self.graph or {}).get("nodes", ()):
-            if node.get("id") == path:
-                return node.get("name") or path
-        return path.rpartition("/")[2]
 
     def apply(self, event: Event) -> None:
         """Take in the next fact.

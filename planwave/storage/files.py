@@ -51,6 +51,13 @@ def sync_directory(directory: Path) -> None:
         os.close(handle)
 
 
+def remove_unfinished(directory: Path) -> None:
+    """Remove what writers that were killed half-way left; only the lock's holder may."""
+    for folder in (directory, directory / ARTIFACT_DIR):
+        for unfinished in folder.glob(".*.tmp"):
+            unfinished.unlink(missing_ok=True)
+
+
 def put_aside(event: Event, limit: int) -> tuple[Event, list[Artifact]]:
     """Replace an event's output values of more than ``limit`` bytes of JSON by their hashes."""
     outputs: Any = event.data.get("outputs")

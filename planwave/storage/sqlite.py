@@ -18,7 +18,7 @@ from planwave.events import Event
 from planwave.providers.api import CallKey
 from planwave.storage import queries, schema
 from planwave.storage.faults import cause_of
-from planwave.storage.files import Artifact, bring_back, put_aside
+from planwave.storage.files import Artifact, bring_back, put_aside, remove_unfinished
 from planwave.storage.lock import DirectoryLock
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from planwave.storage.rows import EventRows, event_of, event_rows, no_execution
@@ -90,6 +90,7 @@ class SqliteStore:
 
     @classmethod
     def _open_for_writing(cls, directory: Path, lock: DirectoryLock, artifact_bytes: int) -> Self:
+        remove_unfinished(directory)
         path = directory / schema.DATABASE_NAME
         raw = schema.writing_connection(path)
         connection = schema.engine_of(raw).connect()

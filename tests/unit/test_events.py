@@ -1,0 +1,343 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planwave.errors import KernelMisuse
+from planwave.events import Event, ExecutionState, SentenceLog, execution_logs, fold
+
+GRAPH = {
+    "nodes": [
+        {"id": "a", "type": "x", "name": "First", "data": {}},
+        {"id": "b", "type": "x", "name": "Second", "data": {}},
+        {"id": "c", "type": "x", "name": "Third", "data": {}},
+    ],
+    "edges": [],
+}
+
+
+class Story:
+    """Numbers events as they are told."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.seq = 0
+
+    def tell(
+        self, kind: str, path: str | None = None, attempt: int | None = None, /, **data: Any
+    ) -> Story:
+        seq = 0
+        if kind != "node.delta":
+            self.seq += 1
+            seq = self.seq
+        at = f"2026-01-01T00:00:{len(self.events) % 60:02}.000000Z"
+        self.events.append(Event("x1", seq, at, kind, path, attempt, data))
+        return self
+
+    @property
+    def state(self) -> ExecutionState:
+        return fold(self.events)
+
+
+def begun(**started: Any) -> Story:
+    story = Story().tell("execution.created", goal="why", title="T", graph=GRAPH, plan_hash="h")
+    return story.tell("execution.started", **{"waves": 2, **started})
+
+
+def test_created_makes_every_node_pending_in_graph_order() -> None:
+    state = Story().tell("execution.created", goal="why", title="T", graph=GRAPH, plan_id="p").state
+    assert [(n.path, n.status) for n in state.nodes.values()] == [
+        ("a", "pending"),
+        ("b", "pending"),
+        ("c", "pending"),
+    ]
+    assert (state.status, state.goal, state.title, state.plan_id) == ("starting", "why", "T", "p")
+
+
+def test_started_marks_nodes_that_will_never_run() -> None:
+    state = begun(linked=["b"], not_reached=["c"]).state
+    assert [n.status for n in state.nodes.values()] == ["pending", "linked", "not_reached"]
+    assert state.status == "executing"
+    assert state.started_at == "2026-01-01T00:00:01.000000Z"
+
+
+def test_a_completed_node_has_its_outputs_and_times() -> None:
+    story = begun().tell("node.started", "a", 1, wave=1, via="e1")
+    outputs = {"output": {"type": "text", "value": "hi"}}
+    node = story.tell("node.completed", "a", 1, outputs=outputs, duration_s=1.5).state.nodes["a"]
+    assert (node.status, node.outputs, node.duration_s) == ("completed", outputs, 1.5)
+    assert (node.wave, node.via, node.attempts) == (1, "e1", 1)
+    assert node.started_at is not None
+    assert node.completed_at is not None
+    assert node.started_at < node.completed_at
+
+
+def test_a_handled_failure_keeps_error_and_outputs() -> None:
+    error = {"code": "boom", "message": "it broke"}
+    story = begun().tell("node.started", "a", 1, wave=1)
+    story.tell(
+        "node.failed", "a", 1, error=error, handled=True, outputs={"error": {}}, duration_s=1
+    )
+    node = story.tell("execution.completed", handled_failures=["a"]).state.nodes["a"]
+    assert (node.status, node.error, node.handled, node.outputs) == (
+        "failed",
+        error,
+        True,
+        {"error": {}},
+    )
+    assert story.state.handled_failures == ["a"]
+
+
+def test_a_retried_node_counts_its_attempts_and_forgets_the_old_error() -> None:
+    story = begun().tell("node.started", "a", 1, wave=1)
+    story.tell("node.retrying", "a", 1, error={"code": "x"}, delay_s=1, next_attempt=2)
+    assert (story.state.nodes["a"].status, story.state.nodes["a"].error) == (
+        "retrying",
+        {"code": "x"},
+    )
+    node = story.tell("node.started", "a", 2, wave=1).state.nodes["a"]
+    assert (node.status, node.attempts, node.error) == ("running", 2, None)
+    assert node.started_at == "2026-01-01T00:00:02.000000Z"
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "shown"),
+    [
+        ("node.skipped", {"reason": "no branch", "handle": "h"}, ("skipped", "no branch", None)),
+        ("node.blocked", {"cause": {"node": "a"}}, ("blocked", None, {"node": "a"})),
+        ("node.cancelled", {"cause": "stop"}, ("cancelled", None, "stop")),
+    ],
+)
+def test_a_node_that_did_not_run_says_why(kind: str, data: dict[str, Any], shown: Any) -> None:
+    node = begun().tell(kind, "b", **data).state.nodes["b"]
+    assert (node.status, node.reason, node.cause) == shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "status"),
+    [
+        ("execution.completed", {}, "completed"),
+        ("execution.failed", {"error": {"code": "c"}, "failures": ["a"]}, "failed"),
+        ("execution.cancelled", {"cause": "user"}, "cancelled"),
+    ],
+)
+def test_an_ended_execution_waits_for_nobody(kind: str, data: dict[str, Any], status: str) -> None:
+    story = begun().tell("node.waiting", "a", 1, request_id="r", request={})
+    state = story.tell(kind, **data).state
+    assert (state.status, state.is_over, state.waiting_for_input) == (status, True, False)
+    assert state.completed_at is not None
+
+
+def test_pause_and_resume_come_back_to_executing() -> None:
+    story = begun().tell("execution.paused", reason="waiting")
+    assert (story.state.status, story.state.reason) == ("paused", "waiting")
+    assert story.tell("execution.resumed").state.status == "executing"
+
+
+def test_the_current_node_is_that_of_the_oldest_open_request() -> None:
+    story = begun().tell("node.waiting", "b", 1, request_id="r1", request={"q": 1})
+    story.tell("node.waiting", "a", 1, request_id="r2", request={"q": 2})
+    assert (story.state.waiting_for_input, story.state.current_node_id) == (True, "b")
+    story.tell("node.answered", "b", 1, request_id="r1", answer="yes")
+    assert (story.state.current_node_id, story.state.nodes["b"].status) == ("a", "running")
+    story.tell("node.cancelled", "a", cause="stop")
+    assert (story.state.waiting_for_input, story.state.current_node_id) == (False, None)
+
+
+def test_the_current_wave_is_the_lowest_unfinished_one() -> None:
+    story = begun(waves=3)
+    assert story.state.waves == {"current": 1, "total": 3}
+    story.tell("wave.completed", wave=2)
+    assert story.state.waves == {"current": 1, "total": 3}
+    story.tell("wave.completed", wave=1)
+    assert story.state.waves == {"current": 3, "total": 3}
+    assert story.tell("wave.completed", wave=3).state.waves == {"current": 3, "total": 3}
+
+
+def test_the_last_prompt_is_kept_whole() -> None:
+    story = begun().tell("node.event", "a", 1, event_type="prompt", data={"prompt": "old"})
+    story.tell("node.event", "a", 1, event_type="prompt", data={"prompt": "new", "system": "s"})
+    story.tell("node.event", "a", 1, event_type="reasoning", data={"text": "hm"})
+    assert story.state.nodes["a"].prompt == {"prompt": "new", "system": "s"}
+
+
+def test_usage_is_summed_by_node_and_in_total() -> None:
+    call = {"provider": "p", "model": "m", "input_tokens": 2, "output_tokens": 3}
+    story = begun().tell("usage", "a", 1, **call, cost_usd=0.5).tell("usage", "a", 2, **call)
+    state = story.tell("usage", None, **call, estimated=True).state
+    node = state.nodes["a"]
+    assert (node.provider, node.model) == ("p", "m")
+    assert node.usage.as_json() == {
+        "calls": 2,
+        "input_tokens": 4,
+        "output_tokens": 6,
+        "cost_usd": 0.5,
+        "estimated": False,
+    }
+    assert (state.usage.calls, state.usage.input_tokens, state.usage.estimated) == (3, 6, True)
+
+
+def test_streamed_text_grows_at_its_offset_and_starts_anew_with_an_attempt() -> None:
+    story = begun().tell("node.started", "a", 1, wave=1)
+    story.tell("node.delta", "a", 1, kind="text", text="Hel", offset=0)
+    story.tell("node.delta", "a", 1, kind="text", text="lo", offset=3)
+    story.tell("node.delta", "a", 1, kind="reasoning", text="hm", offset=0)
+    assert (story.state.nodes["a"].text, story.state.nodes["a"].reasoning) == ("Hello", "hm")
+    story.tell("node.delta", "a", 1, kind="text", text="p!", offset=3)
+    assert story.state.nodes["a"].text == "Help!"
+    story.tell("node.started", "a", 2, wave=1)
+    assert story.state.nodes["a"].text == ""
+    story.tell("node.delta", "a", 1, kind="text", text="late", offset=5)
+    story.tell("node.delta", "a", 2, kind="text", text="again", offset=0)
+    assert story.state.nodes["a"].text == "again"
+
+
+def test_a_delta_of_a_new_attempt_drops_the_old_text_by_itself() -> None:
+    story = begun().tell("node.started", "a", 1, wave=1)
+    story.tell("node.delta", "a", 1, kind="text", text="old", offset=0)
+    story.tell("node.delta", "a", 2, kind="text", text="new", offset=0)
+    assert story.state.nodes["a"].text == "new"
+
+
+def test_a_piece_beyond_the_end_leaves_no_hole() -> None:
+    story = begun().tell("node.started", "a", 1, wave=1)
+    story.tell("node.delta", "a", 1, kind="text", text="far", offset=7)
+    assert story.state.nodes["a"].text == ""
+
+
+def test_a_nested_node_gets_its_own_state_under_its_path() -> None:
+    state = begun().tell("node.started", "a[2]/sub", 1, wave=1).state
+    assert list(state.nodes) == ["a", "b", "c", "a[2]/sub"]
+
+
+def test_unknown_types_are_counted_and_change_nothing() -> None:
+    assert begun().tell("plan.revised", revision=2).state.last_seq == 3
+
+
+@pytest.mark.parametrize("seq", [0, 1, 2, 4])
+def test_a_seq_that_does_not_follow_is_refused(seq: int) -> None:
+    state = begun().state
+    with pytest.raises(KernelMisuse, match="3 must follow"):
+        state.apply(Event("x1", seq, "t", "execution.completed", None, None, {}))
+
+
+def test_a_transient_event_with_a_seq_is_refused() -> None:
+    with pytest.raises(KernelMisuse, match="never stored"):
+        begun().state.apply(Event("x1", 3, "t", "node.delta", "a", 1, {}))
+
+
+def test_an_event_of_another_execution_is_refused() -> None:
+    with pytest.raises(KernelMisuse, match="x2"):
+        begun().state.apply(Event("x2", 3, "t", "execution.completed", None, None, {}))
+
+
+def test_a_node_event_without_a_path_is_refused() -> None:
+    with pytest.raises(KernelMisuse, match="no path"):
+        begun().state.apply(Event("x1", 3, "t", "node.started", None, 1, {}))
+
+
+def test_the_log_tells_the_run_in_its_fixed_sentences() -> None:
+    story = begun().tell("wave.started", wave=1, nodes=["a", "b"])
+    story.tell("node.started", "a", 1, wave=1).tell("node.started", "b", 1, wave=1)
+    story.tell("node.delta", "a", 1, kind="text", text="x", offset=0)
+    story.tell("node.completed", "a", 1, outputs={}, duration_s=1.234)
+    story.tell("node.failed", "b", 1, error={"code": "c", "message": "boom"}, handled=False)
+    blocked = {"node": "b", "error": {"code": "c", "message": "boom"}}
+    story.tell("node.blocked", "c", cause=blocked).tell("node.blocked", "c/d", cause=blocked)
+    story.tell("execution.failed", error={"code": "node-failed"}, failures=["b"])
+    assert execution_logs(story.events) == [
+        "Starting execution...",
+        "Executing 2 nodes in parallel: ['a', 'b']",
+        "Starting node a: First",
+        "Starting node b: Second",
+        "Completed node a (took 1.23s)",
+        "Failed node b: Second - boom",
+        "Cannot proceed - dependencies failed: ['b']",
+        "Execution completed. Status: failed",
+    ]
+
+
+def test_a_nested_node_is_told_by_the_end_of_its_path() -> None:
+    event = Event("x1", 1, "t", "node.started", "a[2]/sub", 1, {"wave": 1})
+    assert SentenceLog().told(event) == "Starting node a[2]/sub: sub"
+
+
+def test_the_event_vocabulary_is_cheap_to_import() -> None:
+    code = (
+        "import sys, planwave.events; print([m for m in sys.modules if m.startswith('pydantic')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "node.started": {"wave": 1},
+    "node.completed": {"outputs": {"output": {"type": "text", "value": "v"}}, "duration_s": 0.5},
+    "node.failed": {"error": {"code": "c", "message": "m"}, "handled": False},
+    "node.retrying": {"error": {"code": "c"}, "next_attempt": 2},
+    "node.skipped": {"reason": "r"},
+    "node.blocked": {"cause": {"node": "a"}},
+    "node.cancelled": {"cause": "c"},
+    "node.waiting": {"request_id": "r", "request": 1},
+    "node.answered": {"request_id": "r", "answer": 2},
+    "node.delta": {"kind": "text", "text": "ab", "offset": 0},
+    "usage": {"provider": "p", "model": "m", "input_tokens": 1, "output_tokens": 1},
+    "node.log": {"message": "x"},
+    "wave.completed": {"wave": 1},
+    "execution.paused": {"reason": "r"},
+    "execution.resumed": {},
+    "execution.completed": {},
+}
+
+told = st.lists(
+    st.tuples(
+        st.sampled_from(sorted(KINDS)), st.sampled_from(["a", "b", "a/x"]), st.integers(1, 3)
+    ),
+    max_size=40,
+)
+
+
+def story_of(steps: list[tuple[str, str, int]]) -> Story:
+    story = begun()
+    for kind, path, attempt in steps:
+        about_node = kind.startswith("node.") or kind == "usage"
+        story.tell(
+            kind, path if about_node else None, attempt if about_node else None, **KINDS[kind]
+        )
+    return story
+
+
+@given(told)
+def test_folding_equals_applying_one_by_one(steps: list[tuple[str, str, int]]) -> None:
+    story = story_of(steps)
+    live = ExecutionState()
+    for event in story.events:
+        live.apply(event)
+        live.as_json()  # looking must not change what is seen
+    assert live.as_json() == story.state.as_json()
+    assert json.loads(json.dumps(live.as_json())) == live.as_json()
+
+
+@given(told)
+def test_state_does_not_depend_on_transient_events_but_for_text(
+    steps: list[tuple[str, str, int]],
+) -> None:
+    stored = [e for e in story_of(steps).events if e.seq]
+    state = fold(stored)
+    assert state.last_seq == len(stored)
+    assert all(node.text == "" for node in state.nodes.values())
+
+
+@given(told)
+def test_the_log_grows_only_at_its_end(steps: list[tuple[str, str, int]]) -> None:
+    events = story_of(steps).events
+    half = len(events) // 2
+    assert execution_logs(events)[: len(execution_logs(events[:half]))] == execution_logs(
+        events[:half]
+    )

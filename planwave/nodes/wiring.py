@@ -39,16 +39,21 @@ class GraphView:
         return found
 
     def is_ancestor(self, candidate: str, node_id: str) -> bool:
-        """Say whether flow edges lead from one node to another, nearest nodes first."""
+        """Say whether a node settles before another one, along edges; nearest nodes first.
+
+        A linked node (never executed) is no ancestor itself, but what flows into it settles before
+        its consumers do.
+        """
         incoming = self.incoming
         seen = {node_id}
         queue = [node_id]
         for current in queue:
             for edge in incoming.get(current, ()):
-                if edge.channel != FLOW:
+                if edge.channel == FLOW:
+                    if edge.source == candidate:
+                        return True
+                elif not self._is_linked(edge.source):
                     continue
-                if edge.source == candidate:
-                    return True
                 if edge.source not in seen:
                     seen.add(edge.source)
                     queue.append(edge.source)
@@ -56,6 +61,9 @@ class GraphView:
             if self._steps_left < 0:
                 return True
         return False
+
+    def _is_linked(self, node_id: str) -> bool:
+        return all(edge.channel != FLOW for edge in self.outgoing.get(node_id, ()))
 
 
 class Wiring:

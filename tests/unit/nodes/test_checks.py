@@ -205,6 +205,10 @@ def test_input_handles_are_variables() -> None:
     ]
 
 
+def test_a_node_whose_name_is_computed_is_left_to_the_run() -> None:
+    assert check("parser", {"template": "{{ nodes[input].output }}"}) == []
+
+
 def test_a_name_that_may_be_absent_is_no_fault() -> None:
     assert check("parser", {"template": "{{ topic | default('x') }}"}) == []
 
@@ -252,6 +256,17 @@ def test_a_link_does_not_make_an_ancestor() -> None:
     assert found("text", data, edges=edges, others=[Node("x", "text", "X")]) == [
         ("not-an-ancestor", "/data/text")
     ]
+
+
+def test_what_flows_into_a_linked_node_is_an_ancestor_of_its_consumers() -> None:
+    edges = [make_edge("x", "tool"), make_edge("tool", "a", channel=LINK)]
+    others = [Node(i, "text", i) for i in ("x", "tool", "y")]
+    for name, codes in [("x", []), ("tool", ["not-an-ancestor"])]:
+        data = {"text": f"{{{{ nodes.{name}.output }}}}"}
+        assert [c for c, _ in found("text", data, edges=edges, others=others)] == codes
+    edges.append(make_edge("tool", "y"))
+    data = {"text": "{{ nodes.x.output }}"}
+    assert found("text", data, edges=edges, others=others) == [("not-an-ancestor", "/data/text")]
 
 
 def test_ancestor_walks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,8 @@ _CLOSERS = {
 _MIDDLES = {"else": ("if", "for"), "elif": ("if",)}
 _IN_LOOPS = ("break", "continue")
 _REFUSED = frozenset(("include", "import", "from", "extends", "block"))
-_ASSIGNMENT = re.compile(r"set\s*\(?[\w\s.,]*\)?\s*=(?!=)")
+# Possessive: a long run of spaces must not be tried in every split.
+_ASSIGNMENT = re.compile(r"set\b[\w\s.,(]*+\)?\s*+=(?!=)")
 _TAG = re.compile(r"\w+")
 
 

@@ -16,6 +16,15 @@ UNAVAILABLE = "template-unavailable"
 
 LITERAL_HINT = 'to write literal braces use {{ "{{" }} or {% raw %}…{% endraw %}'
 
+HINTS = {
+    SYNTAX: LITERAL_HINT,
+    UNDEFINED: 'correct the path, or add | default("…")',
+    FORBIDDEN: "templates read values and write text, with the filters and functions of MiniJinja",
+    TIMEOUT: "loop over less, or prepare the value in a step of its own",
+    TOO_LARGE: "write less, or raise PLANWAVE_LIMIT_TEMPLATE_OUTPUT_BYTES",
+}
+"""The way out, by code, of errors the worker reports."""
+
 
 def syntax_fault(message: str, hint: str | None = LITERAL_HINT) -> TemplateError:
     """Give the error of a template that cannot be parsed."""

@@ -163,7 +163,7 @@ def _number(
     name: str, value: Json, default: Json, convert: Callable[[int | float], int | float]
 ) -> Json:
     try:
-        if value is None:
+        if value is None and default is UNDEFINED_VALUE:
             return convert(0)
         if isinstance(value, (bool, int, float)):
             return convert(value)
@@ -192,12 +192,7 @@ def _round(value: Json, digits: int = 0) -> Json:
         raise _misfit("round", value, "a number")
     if isinstance(value, int) or not math.isfinite(value) or abs(digits) > 15:
         return value
-    # Half away from zero, as MiniJinja and people do; round() would go to even.
-    scale = 10.0**digits
-    scaled = abs(value) * scale
-    if not math.isfinite(scaled):
-        return value
-    rounded = math.copysign(math.floor(scaled + 0.5) / scale, value)
+    rounded = round(value, digits)
     return int(rounded) if digits <= 0 else rounded
 
 

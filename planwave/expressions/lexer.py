@@ -39,8 +39,9 @@ _INSIDE = re.compile(rf"(?s:{_STRING})|['\"]|[-+]?%\}}|-?\}}\}}|[()\[\]{{}}]")
 _RAW_END = re.compile(r"\{%[-+]?\s*endraw\s*[-+]?%\}")
 _TOKEN = re.compile(
     rf"\s+|(?P<name>[^\W\d]\w*)|(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
-    rf"|(?P<string>(?s:{_STRING}))|(?P<op>==|!=|<=|>=|//|\*\*|[^\s\w])"
+    rf"|(?P<string>(?s:{_STRING}))|(?P<op>==|!=|<=|>=|//|\*\*|['\"](?s:.*)|[^\s\w])"
 )
+# A quote that starts no string takes the rest, else each further quote would scan to the end.
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 

@@ -159,7 +159,8 @@ class Renderer:
                 self._discard()
                 raise
         if "error" in reply:
-            raise TemplateError(reply["error"]["message"], code=reply["error"]["code"])
+            code = reply["error"]["code"]
+            raise TemplateError(reply["error"]["message"], code=code, hint=faults.HINTS.get(code))
         return reply["value"]
 
     def _lock(self) -> asyncio.Lock:
@@ -193,11 +194,11 @@ class Renderer:
             return self._worker
         self._discard()
         limits = (self.memory_bytes, self.wall_s / 2, self.max_output_bytes, FUEL)
-        self._worker = _Worker([str(limit) for limit in limits])
         try:
+            self._worker = _Worker([str(limit) for limit in limits])
             async with asyncio.timeout(START_S):
                 await self._worker.receive()
-        except (TimeoutError, EOFError, ConnectionError) as error:
+        except (EOFError, OSError) as error:  # TimeoutError is an OSError
             raise TemplateError(
                 "the render worker does not start",
                 code=faults.UNAVAILABLE,

@@ -180,6 +180,8 @@ def respond(answer: Callable[[dict[str, Any]], Json], payload: bytes) -> bytes:
     except EngineError as error:
         code = _CODES.get(error.kind, faults.FAILED)
         message = error.detail or error.message
+        if code == faults.TIMEOUT:
+            message = "the template does too much work"
         line = f" (line {error.line})" if error.line and error.line > 1 else ""
         message = f"{message[:500]}{line}"
     except AttributeError as error:

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from planwave.expressions import compile_template
+
+
+def roots(text: str) -> set[tuple[str, str | None]]:
+    template = compile_template([text])
+    assert template is not None
+    return {(reference.root, reference.node_id) for reference in template.references}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{{ a + b.c }}", {("a", None), ("b", None)}),
+        ("{{ nodes['x-1'].output + nodes.y.output }}", {("nodes", "x-1"), ("nodes", "y")}),
+        ("{{ nodes[input] }}!", {("nodes", None), ("input", None)}),
+        ("{{ nodes.get('a') + 1 }}", {("nodes", None)}),
+        ("{{ nodes | length + 1 }}", {("nodes", None)}),
+        ("{{ (nodes)['a'] }}", {("nodes", None)}),
+        ("{{ nodes['a\\n'] + 1 }}", {("nodes", None)}),
+        ("{% for x, y in zs %}{{ x + y + loop.index }}{% endfor %}", {("zs", None)}),
+        ("{% for input in inputs %}{{ input }}{% endfor %}", {("input", None), ("inputs", None)}),
+        ("{% set a = b %}{{ a }}", {("b", None)}),
+        ("{% macro m(p) %}{{ p }}{{ q }}{% endmacro %}{{ m(1) }}", {("q", None)}),
+        ("{% with a = b %}{{ a }}{% endwith %}", {("b", None)}),
+        ("{% if a is not none and 'x' in b %}{% endif %}", {("a", None), ("b", None)}),
+        ("{{ a | map(attribute='x') | replace(b, 'c') }}", {("a", None), ("b", None)}),
+        ("{% filter upper %}{{ a }}{% endfilter %}", {("a", None)}),
+        ("{{ range(3) }}{{ namespace(a=b) }}", {("b", None)}),
+        ("{{ 'a b' ~ \"c\" }}{# d #}{% raw %}{{ e }}{% endraw %}", set()),
+        ("{% if x %}{{ {'k': v} }}{% endif %}", {("x", None), ("v", None)}),
+        ("{{ nodes }}", {("nodes", None)}),
+        ("{{ nodes.a }}", {("nodes", "a")}),
+        ("{{ 'literal' | upper }}", set()),
+    ],
+)
+def test_references_are_the_names_from_outside(
+    text: str, expected: set[tuple[str, str | None]]
+) -> None:
+    assert roots(text) == expected

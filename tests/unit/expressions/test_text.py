@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planwave.expressions import text_of
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("é {{", "é {{"),
+        (None, ""),
+        (True, "true"),
+        (1.5, "1.5"),
+        ({"a": [1, None]}, '{"a":[1,null]}'),
+        (["é"], '["é"]'),
+    ],
+)
+def test_a_value_reads_as_itself_nothing_or_compact_json(value: Any, text: str) -> None:
+    assert text_of(value) == text

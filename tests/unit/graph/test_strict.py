@@ -56,7 +56,7 @@ def test_no_text_raises_anything_but_graph_invalid(text: str) -> None:
     try:
         value = strict_json(text)
     except GraphInvalid as error:
-        assert error.diagnostics
+        assert error.diagnostics  # noqa: PT017
     else:
         assert value == json.loads(text)
 

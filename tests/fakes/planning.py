@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from planwave.errors import UnavailableProvider, UnknownModel, UnknownProvider
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
+from planwave.planner.small import positional_schema
 from planwave.providers.api import (
     CallScope,
     Delta,
@@ -138,3 +139,25 @@ DIAMOND = reply(
     node("d"),
     edges=[flow("a", "b"), flow("a", "c"), flow("b", "d"), flow("c", "d")],
 )
+
+
+def sample(schema: Any, word: str = "Word") -> Any:
+    """Give the smallest value that fits a JSON Schema."""
+    if "const" in schema:
+        return schema["const"]
+    if "enum" in schema:
+        return schema["enum"][0]
+    match schema["type"]:
+        case "object":
+            return {name: sample(schema["properties"][name], name) for name in schema["required"]}
+        case "array":
+            return [sample(schema["items"])] * schema.get("minItems", 0)
+        case "string":
+            return word
+        case kind:
+            raise AssertionError(f"no sample of {kind}")
+
+
+def small_reply() -> str:
+    """Give a reply that fits the positional schema, whatever that asks for now."""
+    return json.dumps(sample(positional_schema()))

@@ -1,0 +1,90 @@
+"""What a plan will take, before it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planwave.graph.model import Graph
+from planwave.nodes.library import LIBRARY
+from planwave.nodes.registry import Registry
+from planwave.planner.document import Defaults
+from planwave.planner.forecast import forecast
+from planwave.planner.reply import Reader, read_reply
+from tests.fakes.planning import DIAMOND, FakeProviders, flow, library, node, reply
+
+
+def graph_of(text: str, registry: Registry | None = None) -> Graph:
+    reader = Reader(registry or library(), FakeProviders(), Defaults("openai", "gpt"))
+    reading = read_reply(text, reader)
+    assert reading.graph is not None, reading.diagnostics
+    return reading.graph
+
+
+def forecast_of(text: str, goal: str = "") -> dict[str, Any]:
+    return forecast(graph_of(text), library(), FakeProviders(), goal=goal)
+
+
+class Mail:
+    """Writes to the world."""
+
+    node_type = "mail"
+    effect = "once"
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> Any: ...
+
+
+def test_the_shape_of_a_diamond() -> None:
+    found = forecast_of(DIAMOND)
+    assert {k: found[k] for k in ("waves", "nodes", "width", "depth", "calls")} == {
+        "waves": 3,
+        "nodes": 4,
+        "width": 2,
+        "depth": 3,
+        "calls": 4,
+    }
+    path = found["critical_path"]
+    assert (path[0], path[-1], len(path)) == ("a", "d", 3)
+    assert found["effects"] == []
+
+
+def test_cost_is_the_price_of_the_tokens_of_both_ends_of_the_range() -> None:
+    found = forecast_of(reply(node("a", data={"maxTokens": 100})))
+    read, told = found["tokens"]["low"] - 60, 60
+    assert found["cost_usd"]["low"] == round(0.001 * read + 0.002 * told, 6)
+    assert found["tokens"]["high"] - found["tokens"]["low"] == 40
+    assert found["cost_usd"]["high"] == round(0.001 * read + 0.002 * 100, 6)
+
+
+def test_longer_goals_and_results_that_are_read_again_cost_more() -> None:
+    assert forecast_of(DIAMOND, goal="g" * 400)["tokens"]["low"] == (
+        forecast_of(DIAMOND)["tokens"]["low"] + 4 * 100
+    )
+    parallel = reply(node("a"), node("b"))
+    chain = reply(node("a"), node("b"), edges=[flow("a", "b")])
+    more = forecast_of(chain)["tokens"]["high"] - forecast_of(parallel)["tokens"]["high"]
+    assert more == 1_200
+
+
+def test_steps_that_ask_no_model_pass_on_what_they_read() -> None:
+    text = node("t", type="text", data={"text": "x"})
+    through = reply(node("a"), text, node("b"), edges=[flow("a", "t"), flow("t", "b")])
+    direct = reply(node("a"), node("b"), edges=[flow("a", "b")])
+    assert forecast_of(through)["tokens"] == forecast_of(direct)["tokens"]
+    assert forecast_of(through)["calls"] == 2
+
+
+def test_an_unknown_price_makes_the_cost_unknown_not_zero() -> None:
+    assert forecast_of(reply(node("a"), node("b", provider="own")))["cost_usd"] is None
+
+
+def test_the_profile_caps_what_a_model_answers() -> None:
+    found = forecast_of(reply(node("a", provider="tiny")))
+    assert found["tokens"]["high"] - found["tokens"]["low"] == 220 - 60
+
+
+def test_side_effects_name_the_steps_that_have_them() -> None:
+    registry = Registry([*LIBRARY, Mail])
+    graph = graph_of(reply(node("a"), node("m", type="mail"), edges=[flow("a", "m")]), registry)
+    assert forecast(graph, registry, FakeProviders())["effects"] == [
+        {"node": "m", "type": "mail", "effect": "once"}
+    ]

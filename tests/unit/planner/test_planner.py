@@ -1,0 +1,314 @@
+"""The planning loop: ask, read, hand faults back, give up honestly."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from planwave.errors import (
+    GraphInvalid,
+    InputError,
+    LimitExceeded,
+    PlanInvalid,
+    ProviderError,
+    UnavailableProvider,
+    UnknownProvider,
+)
+from planwave.graph.plan import Plan, graph_hash
+from planwave.planner.planner import Planner, new_plan_id
+from planwave.planner.progress import PlanProgress
+from planwave.planner.small import MAX_TOKENS
+from planwave.settings import Limits
+from tests.fakes.planning import (
+    DIAMOND,
+    FakeProviders,
+    Says,
+    ScriptedModels,
+    flow,
+    library,
+    node,
+    reply,
+    small_reply,
+)
+
+CYCLE = reply(node("a"), node("b"), edges=[flow("a", "b"), flow("b", "a")])
+GHOST = reply(node("a"), edges=[flow("a", "ghost")])
+
+
+def planner_of(models: ScriptedModels, limits: Limits | None = None) -> Planner:
+    providers = FakeProviders()
+    return Planner(
+        models,
+        providers,
+        library(providers),
+        limits or Limits(),
+        new_id=lambda: "plan-1",
+        now=lambda: "2030-01-01T00:00:00+00:00",
+    )
+
+
+async def planned(*script: Says | str | Exception, **options: Any) -> tuple[Plan, ScriptedModels]:
+    models = ScriptedModels(script)
+    return await planner_of(models).create_plan("Do it all", **options), models
+
+
+async def failed(*script: Says | str | Exception, **options: Any) -> PlanInvalid:
+    with pytest.raises(PlanInvalid) as caught:
+        await planned(*script, **options)
+    return caught.value
+
+
+async def test_a_goal_becomes_a_plan_with_everything_a_person_needs() -> None:
+    plan, models = await planned(DIAMOND)
+    assert (plan.plan_id, plan.created_at) == ("plan-1", "2030-01-01T00:00:00+00:00")
+    assert (plan.title, plan.user_prompt, plan.revision) == ("A plan", "Do it all", 1)
+    assert (plan.provider, plan.model) == ("openai", "gpt")
+    assert plan.hash == graph_hash(plan.graph)
+    assert [n.id for n in plan.graph.nodes] == ["a", "b", "c", "d"]
+    assert all(n.data == {"provider": "openai", "model": "gpt"} for n in plan.graph.nodes)
+    assert (list(plan.diagnostics), list(plan.fixes)) == ([], [])
+    assert plan.forecast["waves"] == 3
+    (attempt,) = plan.attempts
+    assert (attempt["reply"], attempt["finish_reason"]) == (DIAMOND, "stop")
+    assert attempt["usage"]["cost_usd"] == 0.01
+    assert (len(models.requests), models.closed) == (1, 1)
+
+
+async def test_the_request_holds_goal_catalogue_and_schema() -> None:
+    _, models = await planned(DIAMOND)
+    (request,) = models.requests
+    assert request.prompt.endswith("Do it all")
+    assert request.system is not None
+    assert "- parser:" in request.system
+    assert "never more than 50" in request.system
+    assert request.schema is not None
+    assert request.schema_name == "plan"
+
+
+async def test_a_model_without_structured_output_is_asked_for_json_in_text() -> None:
+    plan, models = await planned(DIAMOND, provider="own", model="two")
+    assert models.requests[0].schema is None
+    assert (plan.provider, plan.model) == ("own", "two")
+    assert plan.graph.nodes[0].data == {"provider": "own", "model": "two"}
+
+
+@pytest.mark.parametrize("goal", ["", "  \n\t "])
+async def test_an_empty_goal_is_refused_before_anything_is_asked(goal: str) -> None:
+    models = ScriptedModels([])
+    with pytest.raises(InputError) as caught:
+        await planner_of(models).create_plan(goal)
+    assert caught.value.code == "empty-goal"
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("goal", ["a\0b", "half \ud800"])
+async def test_a_goal_that_no_store_keeps_is_refused(goal: str) -> None:
+    with pytest.raises(InputError) as caught:
+        await planner_of(ScriptedModels([])).create_plan(goal)
+    assert caught.value.code == "invalid-text"
+
+
+async def test_the_limit_of_the_goal_is_kept_to_the_character() -> None:
+    planner = planner_of(ScriptedModels([DIAMOND]), Limits(goal_chars=10))
+    assert (await planner.create_plan("x" * 10)).title == "A plan"
+    with pytest.raises(LimitExceeded) as caught:
+        await planner.create_plan("x" * 11)
+    assert (caught.value.limit, caught.value.value, caught.value.met) == ("goal_chars", 10, 11)
+
+
+async def test_an_unknown_or_unavailable_provider_is_refused_before_anything_is_asked() -> None:
+    for provider, kind in (("nobody", UnknownProvider), ("off", UnavailableProvider)):
+        with pytest.raises(kind) as caught:
+            await planner_of(ScriptedModels([])).create_plan("goal", provider=provider)
+        assert isinstance(caught.value, ValueError)
+        assert caught.value.hint
+
+
+async def test_a_faulty_plan_goes_back_with_its_exact_faults() -> None:
+    heard: list[PlanProgress] = []
+    plan, models = await planned(CYCLE, GHOST, DIAMOND, on_progress=heard.append)
+    assert len(plan.graph.nodes) == 4
+    assert [[d["code"] for d in a["diagnostics"]] for a in plan.attempts] == [
+        ["flow-cycle"],
+        ["dangling-edge"],
+        [],
+    ]
+    first, second, third = models.requests
+    assert second.system == third.system == first.system
+    assert first.prompt in second.prompt
+    assert CYCLE in second.prompt
+    assert "[flow-cycle]" in second.prompt
+    assert GHOST in third.prompt
+    assert "[dangling-edge]" in third.prompt
+    assert "ghost" in third.prompt
+    assert CYCLE not in third.prompt
+    repairs = [p.data for p in heard if p.kind == "repair"]
+    assert [r["attempt"] for r in repairs] == [2, 3]
+    assert repairs[0]["diagnostics"][0]["code"] == "flow-cycle"
+
+
+async def test_after_two_repairs_the_whole_story_is_told() -> None:
+    error = await failed(CYCLE, "no", GHOST)
+    assert [d.code for d in error.diagnostics] == ["dangling-edge"]
+    assert [a["reply"] for a in error.attempts] == [CYCLE, "no", GHOST]
+    assert [a["diagnostics"][0]["code"] for a in error.attempts] == [
+        "flow-cycle",
+        "invalid-json",
+        "dangling-edge",
+    ]
+    assert (error.code, error.status_hint) == ("plan-invalid", 422)
+    assert isinstance(error, (GraphInvalid, ValueError))
+    assert error.hint
+
+
+async def test_a_provider_error_passes_through() -> None:
+    down = ProviderError("down", provider="openai")
+    for script in ([down], [CYCLE, down]):
+        with pytest.raises(ProviderError) as caught:
+            await planned(*script)
+        assert caught.value is down
+
+
+async def test_a_stream_without_a_reply_is_a_provider_error() -> None:
+    class Silent(ScriptedModels):
+        async def stream(self, request: Any, scope: Any = None) -> Any:
+            return
+            yield
+
+    with pytest.raises(ProviderError) as caught:
+        await planner_of(Silent([])).create_plan("goal")
+    assert caught.value.retryable
+
+
+async def test_a_reply_over_the_limit_is_stopped_while_it_streams() -> None:
+    flood = Says("x" * 10_000, pieces=["x" * 100] * 100)
+    models = ScriptedModels([flood, DIAMOND])
+    plan = await planner_of(models, Limits(plan_bytes=1_000)).create_plan("goal")
+    assert models.streamed == 1_100 + len(DIAMOND)
+    assert models.closed == 2
+    assert plan.attempts[0]["finish_reason"] == "plan_bytes"
+    assert plan.attempts[0]["diagnostics"][0]["code"] == "limit-exceeded"
+    assert "more compactly" in models.requests[1].prompt
+
+
+async def test_a_reply_cut_off_by_the_model_is_asked_for_again_with_more_room() -> None:
+    plan, models = await planned(Says(DIAMOND[:50], "length", output_tokens=4_096), DIAMOND)
+    assert plan.attempts[0]["diagnostics"][0]["code"] == "truncated-reply"
+    assert "finish_reason length" in models.requests[1].prompt
+    assert "more compactly" in models.requests[1].prompt
+    assert [r.max_tokens for r in models.requests] == [None, 8_192]
+
+
+async def test_a_failing_proxy_is_asked_again_without_being_shown_its_answer() -> None:
+    plan, models = await planned("<html>502</html>", '{"error": {"message": "busy"}}', DIAMOND)
+    assert models.requests[0] == models.requests[1] == models.requests[2]
+    assert len(plan.attempts) == 3
+
+
+async def test_fixes_are_listed_on_the_plan_and_told() -> None:
+    heard: list[PlanProgress] = []
+    fenced = "Here:\n```json\n" + reply(node("a"), title=None) + "\n```"
+    plan, _ = await planned(fenced, on_progress=heard.append)
+    assert len(plan.fixes) == 2
+    assert plan.title == "Do it all"
+    assert [p.data["fix"] for p in heard if p.kind == "fix"] == list(plan.fixes)
+
+
+async def test_a_long_goal_makes_a_short_title() -> None:
+    models = ScriptedModels([reply(node("a"), title=" ")])
+    plan = await planner_of(models).create_plan("word " * 100)
+    assert len(plan.title) <= 80
+    assert plan.title.endswith("…")
+
+
+async def test_the_plan_is_told_while_it_is_written() -> None:
+    heard: list[PlanProgress] = []
+    pieces = [DIAMOND[i : i + 9] for i in range(0, len(DIAMOND), 9)]
+    await planned(Says(DIAMOND, pieces=pieces, reasoning="hm"), on_progress=heard.append)
+    assert heard[0] == PlanProgress("delta", {"text": "hm", "reasoning": True})
+    text = "".join(p.data["text"] for p in heard if p.kind == "delta" and not p.data["reasoning"])
+    assert text == DIAMOND
+    kinds = [p.kind for p in heard if p.kind != "delta"]
+    assert kinds == ["title", *["node"] * 4, *["edge"] * 4]
+    first_node = next(i for i, p in enumerate(heard) if p.kind == "node")
+    assert first_node < len(heard) / 2, "a node is told long before the reply ends"
+
+
+async def test_warnings_stay_on_the_plan() -> None:
+    tools = {"tools": {"web_search": True}}
+    plan, _ = await planned(reply(node("a", data=tools)))
+    assert [(d["severity"], d["node"]) for d in plan.diagnostics] == [("warning", "a")]
+
+
+async def test_a_forbidden_value_reaches_neither_records_nor_the_next_question() -> None:
+    leak = reply(node("a", data={"api_key": "sk-live-123"}))
+    plan, models = await planned(leak, DIAMOND)
+    assert "sk-live-123" not in json.dumps(plan.as_json())
+    assert "sk-live-123" not in models.requests[1].prompt
+    assert "api_key" in models.requests[1].prompt
+    error = await failed(leak, leak, leak)
+    assert "sk-live-123" not in json.dumps(error.attempts) + str(error)
+
+
+async def test_a_small_model_gets_the_positional_question_and_its_repair() -> None:
+    heard: list[PlanProgress] = []
+    text = small_reply()
+    cut = Says(text[:40], "length")
+    plan, models = await planned(cut, text, provider="tiny", on_progress=heard.append)
+    first, second = models.requests
+    assert first.schema is not None
+    assert "n1" in first.schema["properties"]
+    assert (second.schema, second.max_tokens) == (first.schema, MAX_TOKENS)
+    assert first.prompt in second.prompt
+    assert "more compactly" in second.prompt
+    steps, edges = len(plan.graph.nodes), len(plan.graph.edges)
+    assert steps >= 3
+    assert plan.title == "title"
+    assert all(n.data == {"provider": "tiny", "model": "t1"} for n in plan.graph.nodes)
+    kinds = [p.kind for p in heard if p.kind not in ("delta", "repair")]
+    assert kinds == ["title", "title", *["node"] * steps, *["edge"] * edges]
+
+
+async def test_a_thousand_faults_are_handed_back_in_forty_lines() -> None:
+    flood = reply(node("a"), edges=[flow("a", f"ghost{i}") for i in range(200)])
+    _, models = await planned(flood, DIAMOND)
+    assert models.requests[1].prompt.count("[dangling-edge]") == 40
+    assert "and 160 more" in models.requests[1].prompt
+
+
+async def test_a_long_faulty_reply_is_shown_shortened() -> None:
+    _, models = await planned("x" * 100_000, DIAMOND)
+    assert len(models.requests[1].prompt) < 30_000
+    assert "76000 more characters" in models.requests[1].prompt
+
+
+async def test_without_limits_a_plan_may_be_of_any_size() -> None:
+    providers = FakeProviders()
+    models = ScriptedModels([reply(*(node(f"n{i}") for i in range(400)))])
+    plan = await Planner(models, providers, library(providers)).create_plan("x" * 300_000)
+    assert len(plan.graph.nodes) == 400
+    assert plan.plan_id != "plan-1"
+    assert plan.created_at.endswith("+00:00")
+
+
+def test_plan_ids_are_uuids_of_version_7_in_order_of_time() -> None:
+    from uuid import UUID
+
+    ids = [UUID(new_plan_id()) for _ in range(50)]
+    assert {(i.version, i.variant) for i in ids} == {(7, "specified in RFC 4122")}
+    assert [i.int >> 80 for i in ids] == sorted(i.int >> 80 for i in ids)
+    assert len(set(ids)) == 50
+
+
+def test_importing_the_planner_loads_no_sdk_and_no_template_engine() -> None:
+    code = (
+        "import sys, planwave.planner.planner;"
+        "print([m for m in ('openai','anthropic','pydantic_ai','jinja2','minijinja',"
+        "'sqlalchemy','fastapi','httpx2') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -83,6 +83,19 @@ def repair_prompt(
     )
 
 
+def small_planner_prompt(goal: str, example_goal: str, example_plan: str) -> tuple[str, str]:
+    """Give the system and the user prompt that ask a small model for a plan.
+
+    Args:
+        goal: The user's words.
+        example_goal: A goal of the same kind.
+        example_plan: Its plan as JSON text, in the form asked for.
+    """
+    return _render("planner_small_system.j2"), _render(
+        "planner_small.j2", goal=goal, example_goal=example_goal, example_plan=example_plan
+    )
+
+
 def agent_prompt(goal: str, task: str, inputs: str) -> str:
     """Give the prompt of a planned step.
 

@@ -1,0 +1,210 @@
+"""Ask a small local model for a plan, in a form in which it cannot write an illegal one.
+
+Two things make models of one or two billion parameters plan: a *positional* schema, where step k
+can only name steps before it, so that cycles and unknown ids cannot be written at all; and one
+example plan of the same kind of goal, chosen by the words they share. Every string and list in the
+schema is bounded, because without bounds small models loop. Examples are abstract on purpose: their
+words leak into plans.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+from planwave import prompts
+from planwave.prompts.render import small_planner_prompt
+from planwave.providers.api import ModelRequest
+
+STEPS = ("n1", "n2", "n3", "n4", "n5", "final")
+REQUIRED = ("n1", "n2", "n3", "final")
+MAX_TOKENS = 1_200
+"""Above what a reply can hold that uses every bound of the schema to the full in English."""
+
+_TITLE_CHARS = 60
+_NAME_CHARS = 40
+_TASK_CHARS = 240
+_GOAL_CHARS = 3_000
+"""About 750 tokens: half a minute of reading for the model, and far inside its context."""
+_ID_CHARS = 48
+_WORD = re.compile(r"[a-z]{2,}")
+_SEPARATORS = re.compile(r"[^a-z0-9]+")
+
+
+class Example(NamedTuple):
+    """One kind of goal: words that mark it, a goal of that kind, and its plan."""
+
+    kind: str
+    words: frozenset[str]
+    goal: str
+    plan: Mapping[str, Any]
+
+
+def small_request(
+    goal: str, *, provider: str, model: str, catalogue_types: Sequence[str] = ("agent",)
+) -> ModelRequest:
+    """Give the request that asks a small model for a plan.
+
+    Args:
+        goal: The user's words; a long goal is shown with its middle left out.
+        provider: Who is asked.
+        model: See ``provider``.
+        catalogue_types: Node types a step may have, the default first; one type is not asked for.
+    """
+    example = nearest_example(goal)
+    system, prompt = small_planner_prompt(
+        _shown(goal), example.goal, json.dumps(example.plan, ensure_ascii=False)
+    )
+    return ModelRequest(
+        provider=provider,
+        model=model,
+        prompt=prompt,
+        system=system,
+        temperature=0.0,
+        max_tokens=MAX_TOKENS,
+        schema=positional_schema(catalogue_types),
+        schema_name="plan",
+    )
+
+
+def nearest_example(goal: str) -> Example:
+    """Give the example whose words the goal shares most; earlier words of a goal weigh more."""
+    words = _WORD.findall(goal.lower())
+    weights = {word: 1.0 / (2 + place) for place, word in reversed(list(enumerate(words)))}
+
+    def overlap(example: Example) -> float:
+        return sum(weight for word, weight in weights.items() if word in example.words)
+
+    return max(_examples(), key=overlap)
+
+
+def positional_schema(catalogue_types: Sequence[str] = ("agent",)) -> dict[str, Any]:
+    """Give the JSON Schema of a reply: ``{title, n1: {name, task}, n2: {…, depends_on}, …}``.
+
+    ``depends_on`` of a step is an enum of the steps before it.
+    """
+    properties: dict[str, Any] = {"title": _text(_TITLE_CHARS)}
+    for place, step in enumerate(STEPS):
+        properties[step] = _step_schema(STEPS[:place], catalogue_types)
+    return _object(properties, required=("title", *REQUIRED))
+
+
+def read_small_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the plan a positional reply stands for, in the general reply shape.
+
+    Args:
+        reply: Fits :func:`positional_schema`.
+
+    Returns:
+        ``{"title", "nodes": [{"id", "name", "description", "type"}], "edges": [{"source",
+        "target", "channel": "flow"}]}``; ids are made from names. A step the model left out is
+        stood for by nothing: whoever named it does not wait for it.
+    """
+    steps = {step: reply[step] for step in STEPS if step in reply}
+    ids = _ids(steps)
+    nodes = [
+        {
+            "id": ids[step],
+            "name": _name(step, written),
+            "description": _whole_words(written["task"], _TASK_CHARS) or _name(step, written),
+            "type": written.get("type", "agent"),
+        }
+        for step, written in steps.items()
+    ]
+    edges = [
+        {"source": ids[source], "target": ids[step], "channel": "flow"}
+        for step, sources in _sources(steps).items()
+        for source in sources
+    ]
+    title = _whole_words(reply["title"], _TITLE_CHARS) or nodes[-1]["name"]
+    return {"title": title, "nodes": nodes, "edges": edges}
+
+
+def _step_schema(before: Sequence[str], catalogue_types: Sequence[str]) -> dict[str, Any]:
+    depends_on: dict[str, Any] = {"const": []}
+    if before:
+        item = {"type": "string", "enum": list(before)}
+        depends_on = {"type": "array", "items": item, "maxItems": len(before)}
+    properties: dict[str, Any] = {"name": _text(_NAME_CHARS), "depends_on": depends_on}
+    if len(catalogue_types) > 1:
+        properties["type"] = {"type": "string", "enum": list(catalogue_types)}
+    properties["task"] = _text(_TASK_CHARS)
+    return _object(properties, required=tuple(properties))
+
+
+def _object(properties: dict[str, Any], required: Sequence[str]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def _text(chars: int) -> dict[str, Any]:
+    return {"type": "string", "minLength": 1, "maxLength": chars}
+
+
+def _sources(steps: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Give what each step reads; the final one also reads every result that nobody else reads."""
+    sources = {
+        step: [s for s in dict.fromkeys(written["depends_on"]) if s in steps]
+        for step, written in steps.items()
+    }
+    read = {source for named in sources.values() for source in named}
+    sources["final"] += [step for step in steps if step not in read and step != "final"]
+    return sources
+
+
+def _ids(steps: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Give each step an id made from its name, unique within the plan."""
+    given: dict[str, str] = {}
+    for step, written in steps.items():
+        stem = _SEPARATORS.sub("_", written["name"].lower())[:_ID_CHARS].strip("_")
+        free = (name for name in _candidates(stem or _spare_name(step)))
+        given[step] = next(name for name in free if name not in given.values())
+    return given
+
+
+def _candidates(stem: str) -> Iterator[str]:
+    yield stem
+    for number in range(2, len(STEPS) + 2):
+        yield f"{stem}_{number}"
+
+
+def _spare_name(step: str) -> str:
+    return "final" if step == "final" else f"step_{step[1:]}"
+
+
+def _name(step: str, written: Mapping[str, Any]) -> str:
+    return _whole_words(written["name"], _NAME_CHARS) or _spare_name(step)
+
+
+def _whole_words(text: str, limit: int) -> str:
+    """Give the text on one line; one that filled its bound loses its last, broken word."""
+    line = " ".join(text.split())
+    if len(text) >= limit and " " in line and not line.endswith((".", "!", "?")):
+        line = line.rsplit(" ", 1)[0].rstrip(" ,;:-") + " …"
+    return line
+
+
+def _shown(goal: str) -> str:
+    """Give the goal as the prompt shows it: bounded, and free of the model's control tokens."""
+    plain = goal.replace("<|", "< |").strip()
+    if len(plain) <= _GOAL_CHARS:
+        return plain
+    half = _GOAL_CHARS // 2
+    return f"{plain[:half]}\n[…]\n{plain[-half:]}"
+
+
+@cache
+def _examples() -> tuple[Example, ...]:
+    text = resources.files(prompts).joinpath("planner_small.json").read_text("utf-8")
+    return tuple(
+        Example(kind, frozenset(entry["words"].split()), entry["goal"], entry["plan"])
+        for kind, entry in json.loads(text).items()
+    )

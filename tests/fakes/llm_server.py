@@ -116,6 +116,8 @@ class FakeLLM:
         self.connections = 0
         self.open_now = 0
         self.most_open = 0
+        self.left_early = 0
+        """Clients that hung up while an answer was held back or under way."""
         self._steps: deque[Step] = deque(steps)
         self._reply_to = reply_to
         self._server: asyncio.Server | None = None
@@ -187,7 +189,10 @@ class FakeLLM:
         self.most_open = max(self.most_open, self.open_now)
         try:
             step = await self._next_step(body)
-            return await _perform(step, shape, body, writer)
+            return await _perform(step, shape, body, reader, writer)
+        except ConnectionError:
+            self.left_early += 1
+            raise
         finally:
             self.open_now -= 1
 
@@ -202,7 +207,11 @@ class FakeLLM:
 
 
 async def _perform(
-    step: Step, shape: Shape, body: dict[str, Any], writer: asyncio.StreamWriter
+    step: Step,
+    shape: Shape,
+    body: dict[str, Any],
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
 ) -> bool:
     match step:
         case Fails():
@@ -211,7 +220,7 @@ async def _perform(
             await writer.drain()
             return True
         case Hangs():
-            await asyncio.Event().wait()
+            await _hold(asyncio.Event(), reader)
         case Drops():
             _reset(writer)
         case Sends():
@@ -219,23 +228,42 @@ async def _perform(
             await writer.drain()
         case Says():
             if step.before is not None:
-                await step.before.wait()
+                await _hold(step.before, reader)
             if body.get("stream"):
-                return await _stream(step, shape, body, writer)
+                return await _stream(step, shape, body, reader, writer)
             writer.write(_answer(200, whole(shape, step, body)))
             await writer.drain()
             return True
     return False
 
 
+async def _hold(gate: asyncio.Event, reader: asyncio.StreamReader) -> None:
+    """Wait for the gate, or fail because the client hung up meanwhile."""
+    opened = asyncio.ensure_future(gate.wait())  # noqa: TID251 - a race of two waits, both ended here
+    gone = asyncio.ensure_future(reader.read(1))  # noqa: TID251
+    try:
+        await asyncio.wait((opened, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not gate.is_set():
+            raise ConnectionResetError("the client hung up")
+    finally:
+        for wait in (opened, gone):
+            wait.cancel()
+            with suppress(asyncio.CancelledError, ConnectionError):
+                await wait
+
+
 async def _stream(
-    step: Says, shape: Shape, body: dict[str, Any], writer: asyncio.StreamWriter
+    step: Says,
+    shape: Shape,
+    body: dict[str, Any],
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
 ) -> bool:
     writer.write(_head(200, step.content_type, "transfer-encoding: chunked"))
     for number, piece in enumerate(pieces(shape, step, body)):
         if number in step.gates:
             await writer.drain()
-            await step.gates[number].wait()
+            await _hold(step.gates[number], reader)
         if number == step.cut_after:
             await writer.drain()
             if step.cut_by == "rst":

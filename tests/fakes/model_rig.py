@@ -93,7 +93,7 @@ class Rig:
         **more: Any,
     ) -> ModelReply:
         """Make one call; the deltas are kept in ``deltas``."""
-        model = more.pop("model", MODELS[provider])
+        model = more.pop("model", None) or MODELS[provider]
         request = ModelRequest(provider=provider, model=model, prompt=prompt, **more)
         self.deltas.clear()
         async with aclosing(self.client.stream(request, scope)) as items:

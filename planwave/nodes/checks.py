@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple, cast
 
@@ -11,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from planwave.errors import InputError, TemplateError
 from planwave.expressions import compile_template
 from planwave.graph.model import FLOW, Node
+from planwave.graph.names import nearest
 from planwave.graph.strict import pointer_part
 from planwave.nodes.node_type import Finding
 from planwave.nodes.spec import TypeSpec
@@ -150,12 +150,9 @@ def _data_fault(fault: Any, spec: TypeSpec) -> Finding:
     if fault["type"] != "extra_forbidden":
         return Finding("invalid-data", f"{where}: {fault['msg']}", pointer)
     known = [field.wire for field in spec.fields] if len(loc) == 1 else []
-    # snake_case against camelCase is the usual slip; compare without case and underscores.
-    plain = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(loc[-1].replace("_", "").lower(), plain, 1)
     hint = None
-    if near:
-        hint = f"did you mean {plain[near[0]]!r}?"
+    if near := nearest(loc[-1], known):
+        hint = f"did you mean {near!r}?"
     elif known:
         hint = f"fields of {spec.facts.node_type!r}: {', '.join(known)}"
     return Finding("invalid-data", f"{where} is not a field of this type", pointer, hint)
@@ -195,9 +192,9 @@ def _ancestor_fault(found: _Use, node_id: str, wiring: Wiring) -> Iterator[Findi
     if node_id in known and wiring.view.is_ancestor(node_id, wiring.node.id):
         return
     if node_id not in known:
-        near = difflib.get_close_matches(node_id, list(known), 1)
+        near = wiring.view.nearest_id(node_id)
         message = f"the template reads node {node_id!r}, which does not exist"
-        hint = f"did you mean {near[0]!r}?" if near else "name a node that leads here"
+        hint = f"did you mean {near!r}?" if near else "name a node that leads here"
     else:
         message = f"the template reads node {node_id!r}, which no flow edge leads here from"
         hint = f"connect {node_id!r} (directly or through others) to {wiring.node.id!r}"

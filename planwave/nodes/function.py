@@ -38,7 +38,7 @@ from planwave.errors import NodeError
 from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent, Suspension
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Effect, Json, Port
 from planwave.graph.values import Arrival, Inputs, arrivals_text, text_of
-from planwave.nodes.node_type import as_result, validated
+from planwave.nodes.node_type import as_result, validated, with_texts
 from planwave.nodes.registry import Registry, default_registry
 from planwave.nodes.sockets import linked_values, socket_type
 
@@ -106,6 +106,9 @@ class FunctionNode(Generic[P, R]):
         self.Data = reading.data_model()
         self.field_sockets = True
         self._parameters = tuple(reading.parameters)
+        self._text_templates = tuple(
+            p.name for p in self._parameters if p.name in reading.templates and p.shape == "text"
+        )
         self._data_names = {p.name: "any" for p in self._parameters if p.field is not None}
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -161,7 +164,8 @@ class FunctionNode(Generic[P, R]):
         if data and self.Data is not None:
             # Fields fed by a wire may be missing in data, so only what is written is judged.
             wired = arrivals.keys() | (links or {}).keys()
-            fields = validated(self.Data, {k: v for k, v in data.items() if k not in wired})
+            written = {k: v for k, v in data.items() if k not in wired}
+            fields = validated(self.Data, with_texts(written, self._text_templates))
         found: dict[str, Any] = {}
         for parameter in self._parameters:
             name = parameter.name
@@ -205,7 +209,7 @@ class _Signature:
     ) -> None:
         self._node_type = node_type
         self._hints = hints
-        self._templates = templates
+        self.templates = templates
         self._given = None if inputs is None else {_port_name(port): port for port in inputs}
         self._input_names: list[str] = []
         self._fields: dict[str, Any] = {}
@@ -267,7 +271,7 @@ class _Signature:
         """Give the model of ``data``; every function node refuses unknown fields."""
         fields: dict[str, Any] = {}
         for i, (name, (annotation, default)) in enumerate(self._fields.items()):
-            extra: Any = {"template": True} if name in self._templates else None
+            extra: Any = {"template": True} if name in self.templates else None
             value = ... if default is _NOTHING else default
             fields[f"p{i}"] = (
                 annotation,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
@@ -21,8 +20,6 @@ from planwave.nodes.wiring import Wiring
 from planwave.providers.api import ModelReply, ModelRequest
 
 JSON_ONLY = "Answer with one JSON value and nothing else."
-
-_FENCED = re.compile(r"\s*```(?:json)?[ \t]*\n(.*?)\n?[ \t]*```\s*", re.DOTALL | re.IGNORECASE)
 
 
 class LlmData(NodeData):
@@ -89,9 +86,8 @@ def _value(reply: ModelReply, as_json: bool) -> DataValue:
     if not as_json:
         return DataValue("text", reply.text)
     cut = reply.finish_reason == "length"
-    fenced = _FENCED.fullmatch(reply.text)
     try:
-        value = strict_json(fenced[1] if fenced else reply.text)
+        value = strict_json(_unfenced(reply.text))
     except GraphInvalid as error:
         raise ResultNotJson(
             f"the model's reply is not JSON: {error.message}" + ("; it was cut off" if cut else ""),
@@ -99,3 +95,13 @@ def _value(reply: ModelReply, as_json: bool) -> DataValue:
             retryable=not cut,
         ) from error
     return DataValue("json", value)
+
+
+def _unfenced(text: str) -> str:
+    """Take away the code fence where it is around the whole reply; many models add one."""
+    inner = text.strip()
+    opening, newline, rest = inner.partition("\n")
+    is_fence = opening.rstrip().lower() in ("```", "```json")
+    if is_fence and newline and rest.endswith("```"):
+        return rest.removesuffix("```")
+    return text

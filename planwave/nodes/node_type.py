@@ -177,12 +177,19 @@ class NodeType(ABC):
         if sockets and (wired := await side_values(sockets, inputs, context)):
             data = {**data, **wired}
             inputs = Inputs(tuple(a for a in inputs.arrivals if a.target_handle not in sockets))
-        for name in self._text_templates:
-            value = data.get(name)
-            if value is not None and not isinstance(value, str):
-                # A template that is one expression keeps its value's type; the field wants text.
-                data = {**data, name: text_of(value)}
-        return validated(model, data), inputs
+        return validated(model, with_texts(data, self._text_templates)), inputs
+
+
+def with_texts(data: Mapping[str, Json], names: Iterable[str]) -> Mapping[str, Json]:
+    """Give data in which these fields hold text.
+
+    A template that is one expression keeps its value's type; a field that wants text reads it so.
+    """
+    for name in names:
+        value = data.get(name)
+        if value is not None and not isinstance(value, str):
+            data = {**data, name: text_of(value)}
+    return data
 
 
 def validated(model: type[BaseModel], data: Mapping[str, Json]) -> BaseModel:

@@ -59,6 +59,7 @@ class Registry:
             template_bytes: Longest template :meth:`check` accepts; None for no limit.
         """
         self._specs: dict[str, TypeSpec] = {}
+        self._points: set[EntryPoint] = set()
         self._providers = providers
         self._defaults = (default_provider, default_model)
         self._checks = DataChecks(template_bytes)
@@ -94,9 +95,13 @@ class Registry:
         """Add the types of installed packages (entry point group ``planwave.nodes``).
 
         An entry point names what :meth:`register` takes, or a list of it. One that is broken or
-        whose name is taken becomes a warning.
+        whose name is taken becomes a warning. Each entry point is read once, however often this
+        is called.
         """
         for point in entry_points(group=ENTRY_POINTS) if points is None else points:
+            if point in self._points:
+                continue
+            self._points.add(point)
             try:
                 loaded: Any = point.load()
                 many = isinstance(loaded, (list, tuple))
@@ -134,6 +139,7 @@ class Registry:
             template_bytes=template_bytes,
         )
         other._specs = self._specs
+        other._points = self._points
         other.warnings = self.warnings
         return other
 

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from planwave.graph.model import FLOW, Edge, Graph, Node
+from planwave.graph.names import nearest
 from planwave.providers.api import ModelProfile
 
 _WALK_STEPS = 2_000_000
 """How many edges all ancestor walks of one graph may follow together (about a second). Past that a
 reference counts as good; the run itself still refuses one that is not an ancestor."""
+_GUESSES = 20
+"""How many misspelt ids of one graph get a guess; each costs a comparison with every id."""
 
 
 class GraphView:
@@ -21,6 +24,7 @@ class GraphView:
         self._edges = graph.edges
         self.by_id = graph.by_id
         self._steps_left = _WALK_STEPS
+        self._guesses_left = _GUESSES
 
     @cached_property
     def incoming(self) -> dict[str, list[Edge]]:
@@ -61,6 +65,11 @@ class GraphView:
             if self._steps_left < 0:
                 return True
         return False
+
+    def nearest_id(self, node_id: str) -> str | None:
+        """Guess which node was meant; None without a close one, or after too many guesses."""
+        self._guesses_left -= 1
+        return nearest(node_id, self.by_id) if self._guesses_left >= 0 else None
 
     def _is_linked(self, node_id: str) -> bool:
         return all(edge.channel != FLOW for edge in self.outgoing.get(node_id, ()))

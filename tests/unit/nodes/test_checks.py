@@ -126,6 +126,17 @@ def test_a_condition_that_never_holds_is_a_warning() -> None:
     assert diagnostic.pointer == "/data/conditions/0/value"
 
 
+def test_misspelt_ids_of_a_large_graph_get_a_bounded_number_of_guesses() -> None:
+    nodes = [
+        Node(f"n{i}", "text", "N", data={"text": f"{{{{ nodes.n{i}x.output }}}}"})
+        for i in range(100)
+    ]
+    graph = Graph(tuple(nodes), ())
+    hints = [d.hint for node in nodes for d in CATALOGUE.check(node, graph)]
+    assert len(hints) == 100
+    assert sum("did you mean" in (hint or "") for hint in hints) == 20
+
+
 @pytest.mark.parametrize("channel", ["flow", "link"])
 def test_a_required_field_may_be_fed_by_a_wire(channel: Any) -> None:
     assert found("text", {}) == [("missing-required-input", "/data/text")]

@@ -148,11 +148,13 @@ async def test_named_inputs_make_all_other_parameters_data_fields() -> None:
     assert (diagnostic.code, diagnostic.pointer) == ("missing-required-input", "/data/b")
 
 
-def test_template_fields_are_declared() -> None:
+async def test_template_fields_are_declared_and_read_as_text() -> None:
     async def f(input: str, prompt: str = "") -> str:
         return prompt
 
-    facts = Registry([FunctionNode(f, "f", templates=["prompt"])]).facts("f")
+    made = FunctionNode(f, "f", templates=["prompt"])
+    assert (await output(made, arrivals("x"), {"prompt": {"a": 1}})).value == '{"a":1}'
+    facts = Registry([made]).facts("f")
     assert facts is not None
     assert facts.template_fields == ("prompt",)
 

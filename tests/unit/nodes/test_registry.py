@@ -142,7 +142,8 @@ def _points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **points: str) -> l
 
 
 def test_installed_packages_add_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    registry = Registry().with_entry_points(_points(tmp_path, monkeypatch, both="{}:both"))
+    points = _points(tmp_path, monkeypatch, both="{}:both")
+    registry = Registry().with_entry_points(points).with_entry_points(points)
     assert registry.names() == ["better", "good"]
     assert registry.warnings == []
 

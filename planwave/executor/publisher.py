@@ -16,7 +16,7 @@ class Publisher:
 
     __slots__ = (
         "_at", "_epoch", "_journal", "_now", "_on_events", "_subscribers",
-        "execution_id", "pending", "seq",
+        "durable", "execution_id", "pending", "seq",
     )  # fmt: skip
 
     def __init__(
@@ -32,6 +32,7 @@ class Publisher:
         self.seq = last_seq
         self.pending: list[Event] = []
         self._journal, self._epoch = journal, epoch
+        self.durable = journal is not None
         self._on_events = on_events
         self._now = now
         self._at = now()
@@ -62,11 +63,18 @@ class Publisher:
             Event(self.execution_id, self.seq, self._at, event_type, path, attempt, data)
         )
 
-    async def commit(self) -> None:
-        """Make the batch durable, then publish it."""
+    def take(self) -> list[Event]:
+        """Give this turn's batch and begin a new one."""
         events, self.pending = self.pending, []
+        return events
+
+    async def append(self, events: list[Event]) -> None:
+        """Make a batch durable."""
         if self._journal is not None:
             await self._journal.append(self.execution_id, self._epoch, events)
+
+    def publish(self, events: list[Event]) -> None:
+        """Tell everyone who listens; the batch is durable by now, or has nowhere to be."""
         if self._on_events is not None:
             self._on_events(events)
         for subscription in self._subscribers:
@@ -93,7 +101,7 @@ class Publisher:
         if self._on_events is not None:
             self._on_events([event])
         for subscription in self._subscribers:
-            subscription.put(event)
+            subscription.put_soon(event)
 
     def close(self) -> None:
         """End every listener's iteration once it has read all there is."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from planwave.errors import Conflict, NodeError, PlanwaveError
@@ -18,7 +19,7 @@ from planwave.events import Event
 from planwave.executor.attempt import resolved_data, run_attempt, vetted
 from planwave.executor.clock import utc_now
 from planwave.executor.deadlines import Deadlines
-from planwave.executor.flight import Flight, Scope
+from planwave.executor.flight import Flight, Phase, Scope
 from planwave.executor.options import RunOptions
 from planwave.executor.outcomes import Outcomes
 from planwave.executor.ports import Journal
@@ -145,12 +146,12 @@ class Execution:
         try:
             while True:
                 await self._turn()
+                if self._outcomes.final is None and not self._inbox:
+                    self._wake = wake = self._loop.create_future()
+                    await wake
                 if self._outcomes.final is not None:
                     self.status = self._outcomes.final
                     return self.status
-                if not self._inbox:
-                    self._wake = self._loop.create_future()
-                    await self._wake
         finally:
             self.deadlines.close()
             await self._land()
@@ -161,22 +162,28 @@ class Execution:
     def post(self, take: Callable[[Any, Any], None], about: Any, what: Any) -> None:
         """Put a message into the mailbox: ``take(about, what)`` is called in its turn."""
         self._inbox.append((take, about, what))
-        wake = self._wake
-        if wake is not None:
-            self._wake = None
-            if not wake.done():
-                wake.set_result(None)
+        if self._wake is not None:
+            self._rouse()
 
     async def _turn(self) -> None:
         """Take all that is queued: settle, number, commit, publish, start, answer."""
+        events = self._settle()
+        if self.publisher.durable and events:
+            await self.publisher.append(events)
+        self._release(events)
+
+    def _settle(self) -> list[Event]:
         inbox, self._inbox = self._inbox, []
         for take, about, what in inbox:
             take(about, what)
         self._outcomes.decide()
         self._fill_slots()
         self._outcomes.conclude()
-        if self.publisher.pending:
-            await self.publisher.commit()
+        return self.publisher.take()
+
+    def _release(self, events: list[Event]) -> None:
+        if events:
+            self.publisher.publish(events)
         if self._launching:
             launching, self._launching = self._launching, []
             for flight in launching:
@@ -185,6 +192,27 @@ class Execution:
             answers, self._answers = self._answers, []
             for answer in answers:
                 answer()
+
+    def _report(self, take: Callable[[Any, Any], None], flight: Flight, what: Any) -> None:
+        """Post an outcome; take the turn at once where nothing else could join it.
+
+        Without a journal a turn never suspends, so the last node in the air may take it from its
+        own task. In a chain that saves waking the driver for every node.
+        """
+        self._inbox.append((take, flight, what))
+        if self._wake is None:
+            return  # the driver is in the middle of a turn and will look again
+        if self.publisher.durable or len(self._inbox) > 1 or not self.slots.alone:
+            self._rouse()
+            return
+        self._release(self._settle())
+        if self._outcomes.final is not None or self._inbox:
+            self._rouse()
+
+    def _rouse(self) -> None:
+        wake, self._wake = self._wake, None
+        if wake is not None and not wake.done():
+            wake.set_result(None)
 
     def after_commit(self, call: Callable[[], None]) -> None:
         """Call something once this turn's events are durable and published."""
@@ -228,9 +256,7 @@ class Execution:
                 data = await self.data_of(scope.runtime, node, inputs)
             context = self.context(scope.runtime, node, flight.attempt)
 
-            def say(event: NodeEvent) -> None:
-                self._say(flight, event)
-
+            say = partial(self._say, flight)
             if flight.resume is None:
                 result = await run_attempt(step, data, inputs, context, say)
             else:
@@ -239,14 +265,14 @@ class Execution:
         except asyncio.CancelledError:
             if flight.over:
                 raise
-            self.post(self._outcomes.failed, flight, NodeError("the node cancelled itself"))
+            self._report(self._outcomes.failed, flight, NodeError("the node cancelled itself"))
         except Exception as error:  # noqa: BLE001 - whatever a node raises is its failure
-            self.post(self._outcomes.failed, flight, error)
+            self._report(self._outcomes.failed, flight, error)
         else:
-            self.post(self._outcomes.gave, flight, result)
+            self._report(self._outcomes.gave, flight, result)
 
     def _say(self, flight: Flight, event: NodeEvent) -> None:
-        if flight.over:
+        if flight.phase is Phase.OVER:
             return
         if event.event_type == "delta":
             self.publisher.delta(flight, event.data)

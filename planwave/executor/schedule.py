@@ -52,7 +52,7 @@ class Schedule:
         if len(topology.order) < len(topology):
             raise KernelMisuse("a graph with a cycle cannot be scheduled")
         self._topology, self._linked = topology, topology.linked
-        self._stop_on_failure = rules.stop_on_failure
+        self._stop_on_failure, self._barrier = rules.stop_on_failure, rules.barrier
         self._plain = not (rules.join_any or rules.required or True in topology.linked)
         self._handles = [edge.source_handle for edge in topology.graph.edges]
         self._given, self._dropped = dict(given or {}), frozenset(dropped)
@@ -141,7 +141,7 @@ class Schedule:
 
     def decide(self) -> Decisions:
         """Say what follows from the facts since the last call."""
-        while opened := self.waves.advance():
+        while self._barrier and (opened := self.waves.advance()):
             self._ready.extend(self._held.pop(opened, ()))
         starts: list[Start] = []
         if self._ready:
@@ -155,15 +155,14 @@ class Schedule:
         if not self._running and not self._waiting:
             finished = "failed" if self._failed else "completed"
             finished = "cancelled" if self._cancelled else finished
-        skips, blocks, drops, over = self._skips, self._blocks, self._drops, self._over
-        if skips or blocks or drops:
+        skipped, blocked, cancelled = self._skips, self._blocks, self._drops
+        if skipped or blocked or cancelled:
+            for unrun in (skipped, blocked, cancelled):
+                unrun.sort()
             self._skips, self._blocks, self._drops = [], [], []
-        if over:
-            self._over = []
+        over, self._over = self._over, []
         paused = not self._running and len(self._waiting) > 0
-        return Decisions(
-            starts, sorted(skips), sorted(blocks), sorted(drops), over, finished, paused
-        )
+        return Decisions(starts, skipped, blocked, cancelled, over, finished, paused)
 
     # -- edges -------------------------------------------------------------------------------------
 

@@ -37,6 +37,11 @@ class Slots:
         """Whether nothing works, is queued, or will come back by itself."""
         return not (self._busy or self._queue or self._returning or self._backoff)
 
+    @property
+    def alone(self) -> bool:
+        """Whether one node works and nothing else could settle before it."""
+        return self._busy == 1
+
     def enqueue(self, flight: Flight) -> None:
         """Let an attempt start when a slot is free."""
         if flight.phase is Phase.BACKOFF:

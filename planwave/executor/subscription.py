@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from planwave.events import TERMINAL, Event
+
+WINDOW_S = 0.001
+"""How long tokens may gather before their reader is woken."""
 
 
 class Subscription:
@@ -16,22 +18,26 @@ class Subscription:
     drops a slow one together with its cursor.
     """
 
-    __slots__ = ("_closed", "_events", "_wake")
+    __slots__ = ("_closed", "_events", "_soon", "_wake")
 
     def __init__(self) -> None:
-        self._events: deque[Event] = deque()
+        self._events: list[Event] = []
         self._wake: asyncio.Future[None] | None = None
+        self._soon: asyncio.TimerHandle | None = None
         self._closed = False
 
-    def put(self, event: Event) -> None:
-        """Add one event and wake the reader."""
+    def put_soon(self, event: Event) -> None:
+        """Add a transient event; the reader is woken within a millisecond.
+
+        Waking it for every token would cost more than the token.
+        """
         self._events.append(event)
-        if self._wake is not None:
-            self._rouse()
+        if self._wake is not None and self._soon is None:
+            self._soon = self._wake.get_loop().call_later(WINDOW_S, self._rouse)
 
     def extend(self, events: Sequence[Event]) -> None:
         """Add events in order and wake the reader."""
-        self._events.extend(events)
+        self._events += events
         if self._wake is not None:
             self._rouse()
 
@@ -41,20 +47,31 @@ class Subscription:
         self._rouse()
 
     def _rouse(self) -> None:
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
         wake, self._wake = self._wake, None
         if wake is not None and not wake.done():
             wake.set_result(None)
 
-    async def __aiter__(self) -> AsyncIterator[Event]:
-        """Give events until the terminal one, or until closed."""
-        events = self._events
+    async def batches(self) -> AsyncGenerator[list[Event]]:
+        """Give all there is to read, again and again, until the terminal event or ``close``."""
+        loop = asyncio.get_running_loop()
         while True:
-            while events:
-                event = events.popleft()
-                yield event
-                if event.type in TERMINAL:
+            events = self._events
+            if events:
+                self._events = []
+                yield events
+                if events[-1].type in TERMINAL:
                     return
-            if self._closed:
+            elif self._closed:
                 return
-            self._wake = asyncio.get_running_loop().create_future()
-            await self._wake
+            else:
+                self._wake = wake = loop.create_future()
+                await wake
+
+    async def __aiter__(self) -> AsyncGenerator[Event]:
+        """Give events one by one until the terminal one, or until closed."""
+        async for batch in self.batches():
+            for event in batch:
+                yield event

@@ -160,8 +160,9 @@ class Run:
         driver = asyncio.get_running_loop().create_task(self._drive())
         driver.add_done_callback(lambda _: events.close())
         try:
-            async for event in events:
-                yield event
+            async for batch in events.batches():
+                for event in batch:
+                    yield event
             await driver
         finally:
             if not driver.done():

@@ -105,9 +105,13 @@ class Service(History):
         return self._rooms.providers
 
     async def __aenter__(self) -> Self:
+        try:
+            for execution_id in await self._store.lagging_documents():
+                await self._keep_document(execution_id)
+        except BaseException:
+            await self.close()
+            raise
         await self._tasks.__aenter__()
-        for execution_id in await self._store.lagging_documents():
-            await self._write_document(execution_id)
         return self
 
     async def __aexit__(
@@ -337,11 +341,10 @@ class Service(History):
         except Exception as error:  # noqa: BLE001 - a task boundary: one broken run must not stop the others
             _log.warning("execution %s broke: %s", live.execution_id, error)
             live.error = error
-        else:
+        await self._keep_document(live.execution_id)
+        if live.error is None:
             del self._live[live.execution_id]
-        finally:
-            await self._keep_document(live.execution_id)
-            live.finish()
+        live.finish()
 
     async def _keep_document(self, execution_id: str) -> None:
         """Write the document of a paused or ended execution; the next start repeats what fails."""

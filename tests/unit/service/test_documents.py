@@ -1,0 +1,96 @@
+import json
+from typing import Any
+
+import pytest
+
+from planwave.errors import GraphInvalid, UnavailableProvider, UnknownModel, UnknownProvider
+from planwave.graph.diagnostics import Diagnostic
+from planwave.service.documents import (
+    check_source,
+    plan_by_hand,
+    plan_of,
+    raise_for_graph,
+    raise_for_run,
+    record_of,
+)
+from planwave.settings import Limits
+from tests.fakes.planning import library
+from tests.fakes.service import graph_of, plan_with, text_node
+
+GRAPH = graph_of(text_node("a"), text_node("b"), edges=[("a", "b")])
+
+
+def checked(document: Any, limits: Limits | None = None) -> Any:
+    source = document if isinstance(document, (str, bytes)) else json.dumps(document)
+    return check_source(source, library(), limits or Limits())
+
+
+def test_a_bare_graph_and_a_plan_around_it_read_the_same() -> None:
+    bare, plan = checked(GRAPH.to_document()), checked(plan_with(GRAPH).as_json())
+    assert bare.graph == plan.graph == GRAPH
+    assert bare.can_run
+    assert plan.envelope["title"] == "A title"
+
+
+@pytest.mark.parametrize(
+    "source", ["", "{", "[]", "null", '{"nodes": NaN}', '{"nodes": [], "nodes": []}', b"\xff"]
+)
+def test_what_is_no_graph_is_a_finding_not_a_crash(source: str | bytes) -> None:
+    report = checked(source)
+    assert report.graph is None
+    assert not report.can_run
+    assert report.diagnostics
+
+
+def test_a_field_no_plan_has_is_refused_in_graphs_and_plans() -> None:
+    for document in (GRAPH.to_document(), plan_with(GRAPH).as_json()):
+        report = checked({**document, "surprise": 1})
+        assert [found.code for found in report.diagnostics] == ["unknown-field"]
+
+
+def test_limits_hold_for_the_graph_inside_a_plan_too() -> None:
+    report = checked(plan_with(GRAPH).as_json(), Limits(nodes=1))
+    assert "limit-exceeded" in {found.code for found in report.diagnostics}
+
+
+def test_a_plan_comes_back_from_its_row_as_it_was() -> None:
+    plan = plan_with(GRAPH)
+    assert plan_of(record_of(plan)).as_json() == plan.as_json()
+
+
+def test_a_plan_by_hand_has_a_title_even_without_one() -> None:
+    plan = plan_by_hand(
+        checked(GRAPH.to_document()), plan_id="p", created_at="now", forecast=lambda _: {"waves": 2}
+    )
+    assert (plan.title, plan.user_prompt, plan.forecast) == (
+        "Plan made by hand",
+        "",
+        {"waves": 2},
+    )
+
+
+def found(code: str, severity: Any = "error") -> Diagnostic:
+    return Diagnostic(code, severity, f"about {code}", hint="do this")
+
+
+def test_provider_faults_stop_a_run_but_not_a_plan() -> None:
+    raise_for_graph([found("unavailable-provider"), found("odd", "warning")])
+    for code, error in (
+        ("unavailable-provider", UnavailableProvider),
+        ("unknown-provider", UnknownProvider),
+        ("unknown-model", UnknownModel),
+    ):
+        with pytest.raises(error) as caught:
+            raise_for_run([found(code)])
+        assert caught.value.hint == "do this"
+
+
+def test_other_faults_come_first_and_bring_all_findings() -> None:
+    findings = [found("unknown-provider"), found("flow-cycle")]
+    with pytest.raises(GraphInvalid) as caught:
+        raise_for_run(findings)
+    assert caught.value.diagnostics == tuple(findings)
+
+
+def test_warnings_stop_nothing() -> None:
+    raise_for_run([found("odd", "warning"), found("fixed", "info")])

@@ -1,0 +1,270 @@
+import asyncio
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from planwave.errors import (
+    Conflict,
+    GraphInvalid,
+    NotFound,
+    StoreError,
+    UnavailableProvider,
+    UnknownProvider,
+)
+from planwave.events import Event
+from planwave.executor.options import RunOptions
+from planwave.graph.model import Node
+from planwave.service.service import Service
+from planwave.settings import Limits
+from planwave.storage.memory import MemoryStore
+from tests.fakes.service import Broken, Held, PlanOf, graph_of, plan_with, rooms, text_node
+
+CHAIN = graph_of(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")])
+
+
+async def run_to_end(service: Service, plan_id: str, **more: Any) -> tuple[str, list[Event]]:
+    record = await service.execute(plan_id, **more)
+    return record.execution_id, [event async for event in service.watch(record.execution_id)]
+
+
+async def test_a_plan_is_stored_before_it_is_given() -> None:
+    async with Service(rooms(CHAIN)) as service:
+        plan = await service.create_plan("do it")
+        stored = await service.plan(plan.plan_id)
+        assert (stored.user_prompt, stored.hash) == ("do it", plan.hash)
+        assert stored.document["nodes"][0]["id"] == "a"
+
+
+async def test_an_executed_plan_is_watched_from_creation_to_its_end(tmp_path) -> None:
+    async with Service(rooms(CHAIN, directory=tmp_path)) as service:
+        plan = await service.create_plan("do it")
+        execution_id, events = await run_to_end(service, plan.plan_id)
+        record = await service.wait(execution_id)
+        assert [e.seq for e in events if e.seq] == list(range(1, record.last_seq + 1))
+        assert (events[0].type, events[-1].type) == ("execution.created", "execution.completed")
+        assert events[0].data["goal"] == "do it"
+        assert events[0].data["plan_hash"] == plan.hash
+        assert record.status == "completed"
+        document = json.loads((tmp_path / f"{execution_id}.json").read_text())
+        assert document["node_results"] == {"a": "one", "b": "two"}
+        assert (await service.execution(execution_id)).document_seq == record.last_seq
+
+
+async def test_options_are_held_below_the_limits_and_stored_with_the_execution() -> None:
+    limits = Limits(parallel_nodes=3, node_timeout_s=5)
+    async with Service(rooms(CHAIN, limits=limits)) as service:
+        plan = await service.create_plan("do it")
+        options = RunOptions(scheduling="waves", max_parallel=50, node_timeout_s=2)
+        _, events = await run_to_end(service, plan.plan_id, options=options)
+        stored = events[0].data["options"]
+        assert (stored["scheduling"], stored["max_parallel"]) == ("waves", 3)
+        assert stored["node_timeout_s"] == 2
+
+
+async def test_inputs_settle_nodes_without_running_them() -> None:
+    async with Service(rooms(CHAIN)) as service:
+        plan = await service.create_plan("do it")
+        execution_id, events = await run_to_end(
+            service, plan.plan_id, inputs={"a": {"output": "given"}}
+        )
+        assert events[0].data["inputs"] == {"a": {"output": "given"}}
+        assert "a" not in [e.path for e in events if e.type == "node.started"]
+        assert (await service.document(execution_id))["status"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("provider", "error"), [("off", UnavailableProvider), ("nobody", UnknownProvider)]
+)
+async def test_nothing_is_created_where_a_provider_cannot_be_used(provider, error) -> None:
+    graph = graph_of(Node("a", "agent", "A", data={"provider": provider, "userPrompt": "x"}))
+    async with Service(rooms(graph)) as service:
+        plan = await service.create_plan("do it")
+        with pytest.raises(error) as caught:
+            await service.execute(plan.plan_id)
+        assert caught.value.hint
+        assert await service.executions() == []
+
+
+async def test_an_unknown_plan_is_not_found() -> None:
+    async with Service(rooms()) as service:
+        with pytest.raises(NotFound, match="no plan"):
+            await service.execute("nope")
+
+
+async def test_a_running_execution_is_cancelled_durably(tmp_path) -> None:
+    held = Held()
+    graph = graph_of(Node("h", "held", "H"), text_node("after"), edges=[("h", "after")])
+    async with Service(rooms(graph, directory=tmp_path, types=[held])) as service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        await held.started.wait()
+        await service.cancel(record.execution_id, "enough")
+        events = await service.events(record.execution_id)
+        assert events[-1].type == "execution.cancelled"
+        assert events[-1].data["cause"] == "enough"
+        assert json.loads((tmp_path / f"{record.execution_id}.json").read_text())["status"] == (
+            "cancelled"
+        )
+        with pytest.raises(Conflict, match="already cancelled"):
+            await service.cancel(record.execution_id)
+
+
+async def test_leaving_the_service_cancels_what_runs_and_keeps_it() -> None:
+    held, store = Held(), MemoryStore()
+    async with Service(rooms(graph_of(Node("h", "held", "H")), types=[held], store=store)) as service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        await held.started.wait()
+    kept = await store.execution(record.execution_id)
+    assert kept is not None
+    assert kept.status == "cancelled"
+
+
+async def test_an_execution_left_by_a_crash_can_be_cancelled(tmp_path) -> None:
+    store = MemoryStore()
+    async with Service(rooms(CHAIN, store=store)) as service:
+        plan = await service.create_plan("do it")
+        execution_id, _ = await run_to_end(service, plan.plan_id)
+        done = await store.events(execution_id)
+        orphan_id = "01900000-0000-7000-8000-00000000000f"
+        record = replace(
+            await service.execution(execution_id), execution_id=orphan_id, status="starting"
+        )
+        await store.create_execution(record, [e._replace(execution_id=orphan_id) for e in done[:3]])
+        await service.cancel(orphan_id, "left behind")
+        assert (await service.execution(orphan_id)).status == "cancelled"
+
+
+async def test_several_watchers_see_the_same_and_late_ones_the_whole() -> None:
+    held = Held()
+    graph = graph_of(Node("h", "held", "H"), text_node("after"), edges=[("h", "after")])
+    async with Service(rooms(graph, types=[held])) as service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+
+        async def seqs(after: int = 0) -> list[int]:
+            return [e.seq async for e in service.watch(record.execution_id, after=after) if e.seq]
+
+        async with asyncio.TaskGroup() as tasks:
+            first = tasks.create_task(seqs())
+            await held.started.wait()
+            second = tasks.create_task(seqs())
+            cursor = tasks.create_task(seqs(after=3))
+            held.let_go.set()
+        last = (await service.execution(record.execution_id)).last_seq
+        assert first.result() == second.result() == list(range(1, last + 1))
+        assert cursor.result() == list(range(4, last + 1))
+        assert await seqs() == first.result()
+
+
+async def test_a_failed_node_fails_the_execution_and_nothing_else() -> None:
+    graph = graph_of(Node("x", "broken", "X"), text_node("y"))
+    async with Service(rooms(graph, types=[Broken()])) as service:
+        plan = await service.create_plan("do it")
+        execution_id, events = await run_to_end(service, plan.plan_id)
+        assert events[-1].type == "execution.failed"
+        statuses = {n["id"]: n["status"] for n in (await service.document(execution_id))["nodes"]}
+        assert statuses == {"x": "failed", "y": "completed"}
+        assert await service.plan_status(plan.plan_id) == "failed"
+
+
+class RefusingStore(MemoryStore):
+    """Refuses the append after the execution was created."""
+
+    async def append(self, execution_id: str, epoch: int, events: Any) -> None:
+        raise StoreError("the disk is full")
+
+
+async def test_a_broken_store_is_told_to_who_waits_and_ends_the_watchers() -> None:
+    async with Service(rooms(CHAIN, store=RefusingStore())) as service:
+        plan = await service.create_plan("do it")
+        execution_id, events = await run_to_end(service, plan.plan_id)
+        assert [e.type for e in events] == ["execution.created"]
+        with pytest.raises(StoreError, match="disk is full"):
+            await service.wait(execution_id)
+
+
+async def test_documents_that_lag_are_written_at_the_next_start(tmp_path) -> None:
+    store = MemoryStore()
+    async with Service(rooms(CHAIN, store=store)) as service:
+        plan = await service.create_plan("do it")
+        execution_id, _ = await run_to_end(service, plan.plan_id)
+        assert await store.lagging_documents() == [execution_id]
+        async with Service(rooms(CHAIN, store=store, directory=tmp_path)):
+            assert (tmp_path / f"{execution_id}.json").is_file()
+            assert await store.lagging_documents() == []
+
+
+async def test_a_document_that_cannot_be_written_loses_no_execution(tmp_path) -> None:
+    missing = tmp_path / "gone"
+    async with Service(rooms(CHAIN, directory=missing)) as service:
+        plan = await service.create_plan("do it")
+        execution_id, _ = await run_to_end(service, plan.plan_id)
+        assert (await service.wait(execution_id)).status == "completed"
+        assert not missing.exists()
+
+
+async def test_a_graph_made_by_hand_becomes_a_stored_plan() -> None:
+    source = json.dumps({"title": "Mine", **CHAIN.to_document()})
+    async with Service(rooms()) as service:
+        plan = await service.plan_from_document(source)
+        assert (plan.title, plan.forecast["waves"]) == ("Mine", 2)
+        execution_id, _ = await run_to_end(service, plan.plan_id)
+        assert (await service.execution(execution_id)).status == "completed"
+
+
+async def test_a_stored_plan_keeps_its_id_until_it_is_edited() -> None:
+    async with Service(rooms(CHAIN)) as service:
+        plan = await service.create_plan("do it")
+        document = plan.as_json()
+        again = await service.plan_from_document(json.dumps(document))
+        assert again.plan_id == plan.plan_id
+        document["nodes"][0]["data"]["text"] = "changed"
+        edited = await service.plan_from_document(json.dumps(document).encode())
+        assert edited.plan_id != plan.plan_id
+        assert edited.user_prompt == "do it"
+        assert len(await service.plans()) == 2
+
+
+async def test_a_faulty_document_is_refused_with_everything_found_and_not_stored() -> None:
+    source = json.dumps(
+        {
+            "nodes": [{"id": "a", "type": "text"}, {"id": "b", "type": "nothing-like-it"}],
+            "edges": [{"source": "a", "target": "zz", "data": {"channel": "flow"}}],
+        }
+    )
+    async with Service(rooms()) as service:
+        report = service.check_document(source)
+        with pytest.raises(GraphInvalid) as caught:
+            await service.plan_from_document(source)
+        codes = {found.code for found in caught.value.diagnostics}
+        assert {"unknown-node-type", "dangling-edge"} <= codes
+        assert codes == {found.code for found in report.diagnostics}
+        assert await service.plans() == []
+
+
+async def test_the_planner_is_told_the_goal_and_its_progress_is_passed_on() -> None:
+    from planwave.planner.progress import PlanProgress
+
+    told: list[Any] = []
+    said = PlanProgress("title", {"title": "T"})
+    planner = PlanOf(plan_with(CHAIN), [said])
+    async with Service(rooms(planner=planner)) as service:
+        await service.create_plan("my goal", on_progress=told.append)
+    assert (planner.goals, told) == (["my goal"], [said])
+
+
+async def test_closing_closes_the_rooms_before_the_store() -> None:
+    store, closed = MemoryStore(), []
+
+    async def close() -> None:
+        await store.executions()
+        closed.append(True)
+
+    async with Service(rooms(store=store, close=close)):
+        pass
+    assert closed == [True]
+    with pytest.raises(StoreError):
+        await store.save_plan(None)  # type: ignore[arg-type]

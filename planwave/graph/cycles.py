@@ -6,6 +6,7 @@ first node, in graph order, so that the same graph always gets the same answer.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -123,10 +124,9 @@ def _shortest_cycle(
 ) -> list[int]:
     """Go breadth-first from the steps back to the start; a component always leads back."""
     came_from = dict.fromkeys(steps, start)
-    queue = list(came_from)
-    for node in queue:
-        if node == start:
-            break
+    queue = deque(came_from)
+    while start not in came_from:
+        node = queue.popleft()
         for target in adjacency[node]:
             if target in members and target not in came_from:
                 came_from[target] = node

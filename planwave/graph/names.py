@@ -6,13 +6,13 @@ from collections.abc import Collection
 from typing import Final
 
 _LONGEST: Final = 64
-_MOST: Final = 1_000
+_MOST: Final = 300
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
     """Give the known name closest to a misspelt one, or None where none is close.
 
-    Nothing is guessed for very long names or among more than a thousand: comparing takes time.
+    Nothing is guessed for very long names or among more than 300: comparing takes time.
     """
     if len(name) > _LONGEST or len(known) > _MOST:
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -227,15 +226,11 @@ def test_one_past_a_limit_names_limit_value_and_what_was_met(
     assert [(d.code, d.pointer) for d in caught.value.diagnostics] == [("limit-exceeded", pointer)]
 
 
-def test_a_complete_graph_is_refused_before_its_edges_are_read() -> None:
-    pairs = [edge(f"n{i}", f"n{j}") for i in range(300) for j in range(i + 1, 300)]
-    source = doc([node(f"n{i}") for i in range(300)], pairs)
-    started = time.perf_counter()
-    assert faults_of(source, Limits()) == [
+def test_a_graph_over_its_limits_is_refused_before_its_parts_are_looked_at() -> None:
+    assert faults_of({"nodes": [None] * 300, "edges": [None] * 44_850}, Limits()) == [
         ("limit-exceeded", "/nodes"),
         ("limit-exceeded", "/edges"),
     ]
-    assert time.perf_counter() - started < 0.1
 
 
 ids = st.text("abcXYZ019_.-", min_size=1, max_size=6)

@@ -1,0 +1,32 @@
+"""Plans as JSON, and the hash they are bound to."""
+
+from __future__ import annotations
+
+from planwave.graph.model import Graph, Node
+from planwave.graph.plan import Plan, canonical_json, graph_hash
+from tests.fakes.catalogue import graph_of
+
+
+def test_equal_json_has_one_text() -> None:
+    assert canonical_json({"b": [1, {"d": 1, "c": "ü"}], "a": None}) == (
+        '{"a":null,"b":[1,{"c":"ü","d":1}]}'
+    )
+
+
+def test_moving_a_node_on_the_canvas_keeps_the_hash_and_changing_its_data_does_not() -> None:
+    plain = Node("a", "step", "a")
+    placed = plain._replace(ui={"x": 1})
+    changed = plain._replace(data={"x": 1})
+    hashes = [graph_hash(Graph((node,), ())) for node in (plain, placed, changed)]
+    assert hashes[0] == hashes[1] != hashes[2]
+    assert len(hashes[0]) == 64
+
+
+def test_a_plan_shows_its_graph_and_its_status() -> None:
+    graph = graph_of("a b", "a>b")
+    plan = Plan("p1", "do it", "Doing", graph, graph_hash(graph), "2026-01-01T00:00:00Z")
+    shown = plan.as_json("executing")
+    assert shown["status"] == "executing"
+    assert plan.as_json()["status"] == "draft"
+    assert {"nodes": shown["nodes"], "edges": shown["edges"]} == graph.to_document()
+    assert (shown["plan_id"], shown["hash"], shown["revision"]) == ("p1", plan.hash, 1)

@@ -26,10 +26,19 @@ Codes are kebab-case and stable; clients branch on ``code``, never on message te
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from planwave.graph.diagnostics import Diagnostic
+
+class Finding(Protocol):
+    """What an error needs of a diagnostic; ``graph.diagnostics.Diagnostic`` satisfies it."""
+
+    @property
+    def severity(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def hint(self) -> str | None: ...
+    def as_json(self) -> dict[str, Any]: ...
 
 
 class PlanwaveError(Exception):
@@ -89,12 +98,12 @@ class GraphInvalid(InputError, ValueError):
 
     code = "graph-invalid"
 
-    def __init__(self, diagnostics: Sequence[Diagnostic], message: str | None = None) -> None:
+    def __init__(self, diagnostics: Sequence[Finding], message: str | None = None) -> None:
         errors = [d for d in diagnostics if d.severity == "error"]
         first = errors[0].message if errors else "the graph cannot be used"
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         super().__init__(message or f"{first}{more}", hint=errors[0].hint if errors else None)
-        self.diagnostics = tuple(diagnostics)
+        self.diagnostics: tuple[Any, ...] = tuple(diagnostics)
 
 
 class PlanInvalid(GraphInvalid):
@@ -107,9 +116,7 @@ class PlanInvalid(GraphInvalid):
 
     code = "plan-invalid"
 
-    def __init__(
-        self, diagnostics: Sequence[Diagnostic], attempts: Sequence[dict[str, Any]]
-    ) -> None:
+    def __init__(self, diagnostics: Sequence[Finding], attempts: Sequence[dict[str, Any]]) -> None:
         errors = [d for d in diagnostics if d.severity == "error"]
         first = errors[0].message if errors else "no usable reply"
         super().__init__(

@@ -68,7 +68,7 @@ class Schedule:
         self._running, self._waiting = 0, set[int]()
         self._failed = self._cancelled = False
         self._skips, self._blocks, self._drops = list[Unrun](), list[Unrun](), list[Unrun]()
-        self._over: list[int] = []
+        self._over = list[int]()
 
     @property
     def not_reached(self) -> list[int]:
@@ -85,9 +85,8 @@ class Schedule:
             if self.status[node] is _PENDING:
                 self._settle(node, Status.SKIPPED, self._skips, _NOT_CHOSEN)
                 self._spread(node, "skipped")
-        for node, status in enumerate(self.status):
-            if status is Status.NOT_REACHED:
-                self._spread(node, "skipped")
+        for node in self.not_reached:
+            self._spread(node, "skipped")
         for node in roots:
             if self.status[node] is _PENDING:
                 self._make_ready(node)
@@ -137,8 +136,6 @@ class Schedule:
         self._cancelled = True
         self._drop_the_rest(Cause(None, reason))
 
-    # -- decisions ---------------------------------------------------------------------------------
-
     def decide(self) -> Decisions:
         """Say what follows from the facts since the last call."""
         while self._barrier and (opened := self.waves.advance()):
@@ -153,15 +150,14 @@ class Schedule:
             self._ready = []
         finished: Final | None = None
         if not self._running and not self._waiting:
-            finished = "failed" if self._failed else "completed"
-            finished = "cancelled" if self._cancelled else finished
+            ended: Final = "failed" if self._failed else "completed"
+            finished = "cancelled" if self._cancelled else ended
         skipped, blocked, cancelled = self._skips, self._blocks, self._drops
-        if skipped or blocked or cancelled:
-            for unrun in (skipped, blocked, cancelled):
-                unrun.sort()
-            self._skips, self._blocks, self._drops = [], [], []
+        for unrun in (skipped, blocked, cancelled) if skipped or blocked or cancelled else ():
+            unrun.sort()
+        self._skips, self._blocks, self._drops = [], [], []
         over, self._over = self._over, []
-        paused = not self._running and len(self._waiting) > 0
+        paused = not self._running and bool(self._waiting)
         return Decisions(starts, skipped, blocked, cancelled, over, finished, paused)
 
     # -- edges -------------------------------------------------------------------------------------

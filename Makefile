@@ -1,0 +1,59 @@
+# planwave: `make help` lists what there is. Everything lives in .venv; nothing is installed outside.
+GOAL ?= Compare three ways to store time series data and recommend one
+PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-slow check cover bench clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(VENV)/.run ## Plan GOAL="…", show the plan, run it, print the result
+	@$(BIN)/planwave run "$(GOAL)" $(ARGS)
+
+test: $(VENV)/.dev ## Run the tests: parallel, random order, no key, no network but loopback (< 5 minutes)
+	@$(PYTEST) -n 2 -m "not slow" $(ARGS)
+
+test-slow: $(VENV)/.dev ## Run the slow tests: the real embedded model, long loops
+	@$(PYTEST) -m slow --timeout 900 $(ARGS)
+
+check: $(VENV)/.dev ## Lint, format, types, import layers, ceilings
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/pyright
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python tools/check_ceilings.py
+
+cover: $(VENV)/.dev ## Fail unless every branch of the graph room and the kernel is tested
+	@$(PYTEST) -n 2 -q -m "not slow" tests/unit/graph tests/unit/executor tests/contract \
+	  --cov planwave --cov-branch --cov-report= --cov-config pyproject.toml
+	@$(BIN)/coverage report --show-missing --fail-under 100 --include \
+	  'planwave/graph/*,planwave/executor/schedule.py,planwave/executor/tally.py,planwave/executor/waves.py'
+
+bench: $(VENV)/.dev ## Measure beside raw asyncio and peers; ratios of one run, JSON under bench/results
+	@$(BIN)/python bench/run.py $(ARGS)
+
+clean: ## Remove the environment and everything made by tools; keeps ./storage
+	@rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "planwave needs Python 3.11 or newer, with venv"; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "planwave needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 2; }
+	@echo "Creating $(VENV) with $(PYTHON) …"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing planwave (once, a minute or so) …"
+	@$(PIP) -e '.[local]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing planwave and its test tools (once) …"
+	@$(PIP) -e '.[local,dev]'
+	@touch $@ $(VENV)/.run

@@ -8,16 +8,12 @@ from sqlalchemy.exc import DBAPIError
 
 from planwave.errors import PlanwaveError, StoreError
 
-ITEM_ERRORS = (
-    PlanwaveError,
+_FAULTS_OF_A_ROW = (
     sqlite3.IntegrityError,
     sqlite3.DataError,
     sqlite3.InterfaceError,
     sqlite3.ProgrammingError,
-    UnicodeError,
-    OverflowError,
 )
-"""What one write's own content can cause; the writes it was batched with are not to blame."""
 
 _RECOVERABLE = {
     sqlite3.SQLITE_FULL: ("disk-full", "the disk is full; free some space, then try again"),
@@ -29,6 +25,14 @@ _RECOVERABLE = {
 def cause_of(error: BaseException) -> BaseException:
     """Give the driver's own error behind one of SQLAlchemy's."""
     return error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+
+
+def blames_store(error: BaseException) -> bool:
+    """Say whether database or disk failed, not the content of one write among others."""
+    cause = cause_of(error)
+    if isinstance(cause, _FAULTS_OF_A_ROW):
+        return False
+    return isinstance(cause, sqlite3.Error | OSError | MemoryError)
 
 
 def is_recoverable(error: BaseException) -> bool:
@@ -52,9 +56,9 @@ def store_error(error: BaseException) -> StoreError | PlanwaveError:
             return StoreError("an execution of that id is stored", code="duplicate-execution")
         code = "duplicate-seq" if "events.execution" in str(error) else "duplicate"
         return StoreError(f"the store already holds this: {error}", code=code)
-    if isinstance(error, ITEM_ERRORS):
-        return StoreError(f"this cannot be stored: {error}", code="not-storable")
-    return StoreError(f"the store cannot write: {error}", code="store-failed")
+    if blames_store(error):
+        return StoreError(f"the store cannot write: {error}", code="store-failed")
+    return StoreError(f"this cannot be stored: {error}", code="not-storable")
 
 
 def read_only(cause: BaseException) -> StoreError:

@@ -149,7 +149,7 @@ def behind_their_events() -> Rows:
     """Select ids of settled executions whose document is old, oldest first."""
     return (
         select(executions.c.execution_id)
-        .where(executions.c.status.in_(SETTLED), executions.c.document_seq < executions.c.last_seq)
+        .where(executions.c.status.in_(SETTLED), executions.c.document_seq < _LAST_SEQ)
         .order_by(executions.c.created_at, executions.c.execution_id)
     )
 

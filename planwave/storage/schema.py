@@ -148,7 +148,9 @@ def reading_engine(path: Path) -> Engine:
 
 def empty_engine() -> Engine:
     """Give an engine over tables without rows, for a directory in which nothing is stored yet."""
-    engine = create_engine("sqlite://", poolclass=StaticPool)
+    engine = create_engine(
+        "sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False}
+    )
     metadata.create_all(engine)
     return engine
 

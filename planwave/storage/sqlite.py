@@ -57,7 +57,7 @@ class SqliteStore:
         self._threads: ThreadPoolExecutor | None = ThreadPoolExecutor(
             _READERS, thread_name_prefix="planwave-reader"
         )
-        self._raw: sqlite3.Connection | None = None
+        self._connection: Connection | None = None
 
     @classmethod
     def open(
@@ -98,12 +98,12 @@ class SqliteStore:
             schema.migrate(connection)
         except BaseException:
             connection.close()
-            raw.close()
+            connection.engine.dispose()
             raise
         writer = GroupCommit(connection, raw, directory)
         readers = schema.reading_engine(path)
         store = cls(directory, readers, writer, lock=lock, artifact_bytes=artifact_bytes)
-        store._raw = raw
+        store._connection = connection
         return store
 
     @property
@@ -223,8 +223,9 @@ class SqliteStore:
         if self._writer is not None:
             self._writer.stop()
         self._readers.dispose()
-        if self._raw is not None:
-            self._raw.close()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection.engine.dispose()
         if self._lock is not None:
             self._lock.release()
 

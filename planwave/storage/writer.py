@@ -24,9 +24,14 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
 
-from planwave.storage.faults import ITEM_ERRORS, cause_of, is_recoverable, read_only, store_error
+from planwave.storage.faults import (
+    blames_store,
+    cause_of,
+    is_recoverable,
+    read_only,
+    store_error,
+)
 from planwave.storage.files import Artifact, write_artifact
 from planwave.storage.rows import (
     UNCHANGED,
@@ -160,17 +165,15 @@ class GroupCommit:
             self._raw.execute("BEGIN IMMEDIATE")
             self._apply(jobs)
             self._commit()
-        except (*ITEM_ERRORS, DBAPIError) as error:
-            self._give_up(jobs, error, again=isinstance(cause_of(error), ITEM_ERRORS))
         except Exception as error:  # noqa: BLE001 - the thread's boundary: every job gets an answer
-            self._give_up(jobs, error, again=False)
+            self._roll_back()
+            if blames_store(error):
+                self._fail(jobs, error)
+            else:
+                self._keep_each(jobs)
 
-    def _give_up(self, jobs: list[Job], error: BaseException, *, again: bool) -> None:
+    def _fail(self, jobs: Sequence[Job], error: Exception) -> None:
         cause = cause_of(error)
-        self._roll_back()
-        if again:
-            self._keep_each(jobs)
-            return
         if not is_recoverable(cause):
             self._broken = cause
         for job in jobs:
@@ -190,8 +193,8 @@ class GroupCommit:
                 self._raw.execute("SAVEPOINT job")
                 try:
                     self._apply([job])
-                except (*ITEM_ERRORS, DBAPIError) as error:
-                    if not isinstance(cause_of(error), ITEM_ERRORS):
+                except Exception as error:
+                    if blames_store(error):
                         raise
                     self._places.clear()
                     self._raw.execute("ROLLBACK TO job")
@@ -199,7 +202,8 @@ class GroupCommit:
                 self._raw.execute("RELEASE job")
             self._commit()
         except Exception as error:  # noqa: BLE001 - the thread's boundary: every job gets an answer
-            self._give_up([job for job in jobs if job.error is None], error, again=False)
+            self._roll_back()
+            self._fail([job for job in jobs if job.error is None], error)
 
     def _commit(self) -> None:
         self._raw.execute("COMMIT")

@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planwave.errors import InputError
+from planwave.events import Event
+from planwave.storage import document as room
+from planwave.storage.document import project, write_document
+from planwave.storage.ids import new_id
+from planwave.storage.records import ExecutionRecord
+
+FIXED_ID = "01a20072-575e-7000-adb6-ac842cc54314"
+AT = "2026-01-01T00:00:00.000000Z"
+RECORD = ExecutionRecord("x1", "p1", "T", "why", "completed", AT)
+
+
+def node(name: str, **data: Any) -> dict[str, Any]:
+    return {"id": name, "type": "agent", "name": name.upper(), "description": "d", "data": data}
+
+
+def edge(source: str, target: str, channel: str = "flow", handle: str = "output") -> dict[str, Any]:
+    return {
+        "id": f"{source}-{target}",
+        "source": source,
+        "sourceHandle": handle,
+        "target": target,
+        "targetHandle": "input",
+        "data": {"channel": channel},
+    }
+
+
+GRAPH = {
+    "nodes": [
+        node("c"),
+        node("a", provider="p", model="m"),
+        node("b"),
+        node("tool"),
+        node("never"),
+    ],
+    "edges": [
+        edge("a", "c"),
+        edge("b", "c"),
+        edge("tool", "c", "link"),
+        edge("a", "never", handle="no"),
+    ],
+}
+
+
+def text(value: Any, handle: str = "output") -> dict[str, Any]:
+    return {handle: {"type": "text", "value": value}}
+
+
+def story() -> list[Event]:
+    steps: list[tuple[str, str | None, dict[str, Any]]] = [
+        (
+            "execution.created",
+            None,
+            {"goal": "why", "title": "T", "graph": GRAPH, "plan_hash": "h"},
+        ),
+        ("execution.started", None, {"linked": ["tool"], "waves": 2}),
+        ("node.started", "a", {"wave": 1}),
+        ("node.started", "b", {"wave": 1}),
+        ("node.event", "b", {"event_type": "prompt", "data": {"prompt": "say"}}),
+        ("usage", "b", {"provider": "p2", "model": "m2", "input_tokens": 1, "output_tokens": 2}),
+        ("node.completed", "a", {"outputs": text("one"), "duration_s": 0.5}),
+        ("node.completed", "b", {"outputs": text({"k": "ü"}, "data"), "duration_s": 0.25}),
+        ("node.skipped", "never", {"reason": "no branch led here"}),
+        ("node.started", "c", {"wave": 2}),
+        ("node.failed", "c", {"error": {"code": "x", "message": "boom"}, "handled": False}),
+        ("execution.failed", None, {"error": {"code": "node-failed"}, "failures": ["c"]}),
+    ]
+    return [
+        Event("x1", seq, AT, kind, path, 1 if path else None, data)
+        for seq, (kind, path, data) in enumerate(steps, 1)
+    ]
+
+
+def test_the_document_says_what_was_asked_and_how_it_ended() -> None:
+    made = project(story(), RECORD)
+    assert {
+        key: made[key]
+        for key in ("execution_id", "plan_id", "user_prompt", "title", "timestamp", "status")
+    } == {
+        "execution_id": "x1",
+        "plan_id": "p1",
+        "user_prompt": "why",
+        "title": "T",
+        "timestamp": AT,
+        "status": "failed",
+    }
+    assert (made["schema_version"], made["last_seq"], made["plan_hash"]) == (1, 12, "h")
+    assert made["graph"] == GRAPH
+    assert made["waves"] == {"current": 1, "total": 2}
+    assert made["usage"]["input_tokens"] == 1
+    assert (made["error"], made["failures"]) == ({"code": "node-failed"}, ["c"])
+    assert (made["waitingForInput"], made["currentNodeId"]) == (False, None)
+    assert made["execution_logs"][-1] == "Execution completed. Status: failed"
+
+
+def test_nodes_come_in_graph_order_with_flow_sources_as_dependencies() -> None:
+    nodes = project(story(), RECORD)["nodes"]
+    assert [(n["id"], n["status"], n["dependencies"]) for n in nodes] == [
+        ("c", "failed", ["a", "b"]),
+        ("a", "completed", []),
+        ("b", "completed", []),
+        ("tool", "linked", []),
+        ("never", "skipped", ["a"]),
+    ]
+    assert nodes[4]["reason"] == "no branch led here"
+
+
+def test_results_are_texts_and_only_those_that_exist() -> None:
+    made = project(story(), RECORD)
+    assert made["node_results"] == {"a": "one", "b": '{"k":"ü"}'}
+    assert [n["result"] for n in made["nodes"]] == [None, "one", '{"k":"ü"}', None, None]
+
+
+def test_a_node_shows_what_it_got_and_who_answered() -> None:
+    c, a, b, *_ = project(story(), RECORD)["nodes"]
+    assert (a["provider"], a["model"], b["provider"], b["model"]) == ("p", "m", "p2", "m2")
+    assert (b["prompt"], b["attempts"], b["wave"], b["execution_time"]) == (
+        {"prompt": "say"},
+        1,
+        1,
+        0.25,
+    )
+    assert c["inputs"] == {"input": {"type": "text", "value": "one"}}
+    assert c["error"] == {"code": "x", "message": "boom"}
+    assert (a["inputs"], a["started_at"], a["path"]) == ({}, AT, "a")
+
+
+def test_several_arrivals_at_a_handle_are_a_list_and_a_winner_stands_alone() -> None:
+    events = story()
+    events[7] = events[7]._replace(data={"outputs": text("two"), "duration_s": 1})
+    assert project(events, RECORD)["nodes"][0]["inputs"] == {
+        "input": {"type": "list", "value": ["one", "two"]}
+    }
+    events[9] = events[9]._replace(data={"wave": 2, "via": "b-c"})
+    assert project(events, RECORD)["nodes"][0]["inputs"] == {
+        "input": {"type": "text", "value": "two"}
+    }
+
+
+def test_an_open_request_shows_in_the_document() -> None:
+    waiting = Event("x1", 5, AT, "node.waiting", "b", 1, {"request_id": "r", "request": {}})
+    made = project([*story()[:4], waiting], RECORD)
+    assert (made["waitingForInput"], made["currentNodeId"]) == (True, "b")
+
+
+def test_a_nested_node_follows_the_graph_s_own() -> None:
+    nested = Event("x1", 3, AT, "node.started", "a[0]/sub", 1, {"wave": 1})
+    last = project([*story()[:2], nested], RECORD)["nodes"][-1]
+    assert (last["id"], last["path"], last["name"]) == ("sub", "a[0]/sub", "sub")
+
+
+@given(st.integers(1, 12))
+def test_projecting_is_deterministic_and_gives_json(length: int) -> None:
+    events = story()[:length]
+    once = json.dumps(project(events, RECORD))
+    assert once == json.dumps(project([Event(*e) for e in events], RECORD))
+    assert json.loads(once)["last_seq"] == length
+
+
+async def test_the_document_is_readable_json_under_the_execution_s_id(tmp_path: Path) -> None:
+    name = new_id()
+    path = await write_document(tmp_path, name, {"title": "Übersicht", "odd": "\ud800"})
+    assert path == tmp_path / f"{name}.json"
+    content = path.read_bytes().decode("utf-8")
+    assert '\n  "title": "Übersicht",\n' in content
+    assert json.loads(content) == {"title": "Übersicht", "odd": "\ud800"}
+    assert os.listdir(tmp_path) == [f"{name}.json"]
+
+
+@pytest.mark.parametrize("name", ["../etc", "x1", "", f"{FIXED_ID}/x", f"{FIXED_ID}\n"])
+async def test_only_a_uuid_becomes_a_file_name(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="not an execution id"):
+        await write_document(tmp_path, name, {})
+    assert os.listdir(tmp_path) == []
+
+
+async def test_a_failed_write_leaves_the_old_document_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = new_id()
+    path = await write_document(tmp_path, name, {"n": 1})
+
+    def fail(_handle: int) -> None:
+        raise OSError(5, "disk I/O error")
+
+    monkeypatch.setattr(room.os, "fsync", fail)
+    with pytest.raises(OSError, match="disk I/O"):
+        await write_document(tmp_path, name, {"n": 2})
+    assert os.listdir(tmp_path) == [path.name]
+    assert json.loads(path.read_text()) == {"n": 1}
+
+
+async def test_a_document_that_is_not_json_writes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        await write_document(tmp_path, new_id(), {"n": float("nan")})
+    assert os.listdir(tmp_path) == []
+
+
+async def test_documents_of_many_executions_are_written_at_once(tmp_path: Path) -> None:
+    names = [new_id() for _ in range(20)]
+    async with asyncio.TaskGroup() as group:
+        for name in names:
+            group.create_task(write_document(tmp_path, name, {"id": name}))
+    assert sorted(os.listdir(tmp_path)) == sorted(f"{name}.json" for name in names)

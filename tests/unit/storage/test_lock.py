@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from planwave.errors import StoreError
+from planwave.storage.lock import LOCK_NAME, DirectoryLock, holder_of
+
+HOLD = """
+import os, pathlib, sys
+from planwave.storage.lock import DirectoryLock
+lock = DirectoryLock(pathlib.Path(sys.argv[1]))
+{more}
+print("held", flush=True)
+input()
+"""
+FORK = """
+if os.fork() == 0:
+    input()
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("more", ["", FORK], ids=["alone", "with a forked child"])
+def test_a_killed_holder_leaves_no_lock(tmp_path: Path, more: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD.format(more=more), str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(StoreError, match=f"pid {holder.pid}") as refused:
+            DirectoryLock(tmp_path)
+        assert refused.value.code == "storage-locked"
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        DirectoryLock(tmp_path).release()  # a forked child is alive until its input ends
+
+
+def test_the_holder_tells_how_to_reach_it(tmp_path: Path) -> None:
+    lock = DirectoryLock(tmp_path)
+    lock.tell({"pid": 1, "url": "http://127.0.0.1:1"})
+    assert holder_of(tmp_path) == {"pid": 1, "url": "http://127.0.0.1:1"}
+    assert (tmp_path / LOCK_NAME).stat().st_mode & 0o777 == 0o600
+    lock.release()
+    lock.release()
+    lock.tell({"pid": os.getpid()})
+    assert holder_of(tmp_path) is None
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "half {", "\xff"])
+def test_a_holder_that_wrote_nonsense_is_unknown(tmp_path: Path, content: str) -> None:
+    held = DirectoryLock(tmp_path)
+    (tmp_path / LOCK_NAME).write_text(content, "latin-1")
+    assert holder_of(tmp_path) is None
+    with pytest.raises(StoreError, match="pid unknown"):
+        DirectoryLock(tmp_path)
+    held.release()

@@ -1,0 +1,343 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planwave.errors import SchemaTooNew, StoreError
+from planwave.events import Event
+from planwave.storage.lock import DirectoryLock, holder_of
+from planwave.storage.records import ExecutionRecord
+from planwave.storage.schema import SCHEMA_VERSION
+from planwave.storage.sqlite import SqliteStore
+
+AT = "2026-01-01T00:00:00.000000Z"
+
+
+def log(seq: int, of: str = "x1", **data: Any) -> Event:
+    return Event(of, seq, AT, "node.log", "a", 1, data)
+
+
+def result(seq: int, value: Any, of: str = "x1") -> Event:
+    outputs = {"output": {"type": "text", "value": value}, "other": {"type": "json", "value": 1}}
+    return Event(of, seq, AT, "node.completed", "a", 1, {"outputs": outputs, "duration_s": 1})
+
+
+def record(name: str = "x1") -> ExecutionRecord:
+    return ExecutionRecord(name, None, "t", "g", "starting", AT)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    made = SqliteStore.open(tmp_path, artifact_bytes=1_000)
+    yield made
+    await made.close()
+
+
+async def test_what_was_written_is_there_after_reopening(tmp_path: Path) -> None:
+    first = SqliteStore.open(tmp_path)
+    await first.create_execution(record(), [log(1), log(2)])
+    assert await first.claim("x1") == 2
+    await first.close()
+    again = SqliteStore.open(tmp_path)
+    assert [e.seq for e in await again.events("x1")] == [1, 2]
+    await again.append("x1", 2, [log(3)])
+    with pytest.raises(StoreError):
+        await again.append("x1", 1, [log(4)])
+    await again.close()
+
+
+async def test_many_appends_share_few_commits(store: SqliteStore) -> None:
+    for n in range(50):
+        await store.create_execution(record(f"x{n}"), [])
+    before = store.commits
+    async with asyncio.TaskGroup() as group:
+        for n in range(50):
+            for seq in (1, 2, 3, 4):
+                group.create_task(store.append(f"x{n}", 1, [log(seq, f"x{n}")]))
+    assert 1 <= store.commits - before <= 20
+    assert [e.seq for e in await store.events("x49")] == [1, 2, 3, 4]
+
+
+async def test_a_commit_is_counted_when_sqlite_commits(store: SqliteStore) -> None:
+    raw = store._writer._raw  # type: ignore[union-attr]
+    statements: list[str] = []
+    raw.set_trace_callback(statements.append)
+    before = store.commits
+    await store.create_execution(record(), [log(1)])
+    await store.append("x1", 1, [log(seq) for seq in range(2, 202)])
+    raw.set_trace_callback(None)
+    assert statements.count("COMMIT") == store.commits - before == 2
+    assert raw.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert raw.execute("PRAGMA foreign_keys").fetchone() == (1,)
+    assert len(await store.events("x1")) == 201
+
+
+async def test_the_event_loop_is_free_while_the_disk_is_slow(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.create_execution(record(), [])
+    writer = store._writer
+    assert writer is not None
+    gate = threading.Event()
+    commit = writer._commit
+
+    def slow() -> None:
+        gate.wait(10)
+        commit()
+
+    monkeypatch.setattr(writer, "_commit", slow)
+    async with asyncio.TaskGroup() as group:
+        append = group.create_task(store.append("x1", 1, [log(1)]))
+        assert await store.events("x1") == []  # reads do not queue behind the writer
+        assert not append.done()
+        gate.set()
+    assert len(await store.events("x1")) == 1
+
+
+class FailingDisk(sqlite3.OperationalError):
+    sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+
+
+async def test_after_a_failed_commit_only_reading_goes_on(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.create_execution(record(), [log(1)])
+    writer = store._writer
+    assert writer is not None
+
+    def fail() -> None:
+        raise FailingDisk("disk I/O error")
+
+    monkeypatch.setattr(writer, "_commit", fail)
+    with pytest.raises(StoreError, match="disk I/O error"):
+        await store.append("x1", 1, [log(2)])
+    monkeypatch.undo()
+    for _ in range(2):
+        with pytest.raises(StoreError) as refused:
+            await store.append("x1", 1, [log(2)])
+        assert refused.value.code == "store-read-only"
+    assert [e.seq for e in await store.events("x1")] == [1]
+
+
+async def test_a_full_disk_refuses_and_recovers_without_restart(store: SqliteStore) -> None:
+    await store.create_execution(record(), [log(1)])
+    raw = store._writer._raw  # type: ignore[union-attr]
+    pages = raw.execute("PRAGMA page_count").fetchone()[0]
+    raw.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StoreError) as refused:
+        await store.append("x1", 1, [log(2, message="x" * 100_000)])
+    assert refused.value.code == "disk-full"
+    raw.execute("PRAGMA max_page_count = 1000000")
+    await store.append("x1", 1, [log(2, message="x" * 100_000)])
+    assert [e.seq for e in await store.events("x1")] == [1, 2]
+
+
+async def test_text_the_database_cannot_hold_hurts_its_own_write_only(store: SqliteStore) -> None:
+    await store.create_execution(record("x1"), [])
+    await store.create_execution(record("x2"), [])
+    odd = log(1, "x2")._replace(path="\ud800")
+    async with asyncio.TaskGroup() as group:
+        good = group.create_task(store.append("x1", 1, [log(1)]))
+        bad = group.create_task(swallowed(store.append("x2", 1, [odd])))
+        also_good = group.create_task(store.append("x1", 1, [log(2)]))
+    assert (good.result(), bad.result(), also_good.result()) == (None, "not-storable", None)
+    assert [e.seq for e in await store.events("x1")] == [1, 2]
+    assert await store.events("x2") == []
+
+
+async def test_a_record_that_is_no_record_hurts_only_itself(store: SqliteStore) -> None:
+    odd = ExecutionRecord("x2", None, 7, "g", "starting", AT)  # type: ignore[arg-type]
+    assert await swallowed(store.create_execution(odd, [])) == "not-storable"
+    await store.create_execution(record("x2"), [log(1, "x2")])
+    assert len(await store.events("x2")) == 1
+
+
+async def swallowed(append: Any) -> str | None:
+    try:
+        await append
+    except StoreError as error:
+        return error.code
+    return None
+
+
+async def test_the_database_itself_refuses_a_repeated_seq(store: SqliteStore) -> None:
+    await store.create_execution(record(), [log(1), log(2)])
+    raw = store._writer._raw  # type: ignore[union-attr]
+    with pytest.raises(sqlite3.IntegrityError):
+        raw.execute(
+            "INSERT INTO events (execution, seq, at, type, data) VALUES (1, 2, 'a', 't', '{}')"
+        )
+
+
+async def test_large_results_live_in_files_and_come_back(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    large = "ü" * 1_000
+    sent = [result(1, large), result(2, "small"), result(3, large)]
+    await store.create_execution(record(), sent[:1])
+    await store.append("x1", 1, sent[1:])
+    assert await store.events("x1") == sent
+    (kept,) = (tmp_path / "artifacts").iterdir()
+    assert json.loads(kept.read_text()) == large
+    rows = sqlite3.connect(tmp_path / "planwave.db")
+    data = json.loads(rows.execute("SELECT data FROM events WHERE seq = 1").fetchone()[0])
+    rows.close()
+    assert data["outputs"] == {
+        "output": {"type": "text", "artifact": kept.stem, "bytes": 6_002},
+        "other": {"type": "json", "value": 1},
+    }
+
+
+@pytest.mark.parametrize(
+    ("damage", "code"), [("gone", "artifact-missing"), ("other", "artifact-invalid")]
+)
+async def test_a_damaged_large_result_is_noticed(
+    store: SqliteStore, tmp_path: Path, damage: str, code: str
+) -> None:
+    await store.create_execution(record(), [result(1, "x" * 2_000)])
+    (kept,) = (tmp_path / "artifacts").iterdir()
+    if damage == "gone":
+        kept.unlink()
+    else:
+        kept.write_text('"forged"')
+    with pytest.raises(StoreError) as refused:
+        await store.events("x1")
+    assert refused.value.code == code
+
+
+async def test_a_result_that_looks_like_an_artifact_stays_what_it_is(store: SqliteStore) -> None:
+    sent = result(1, {"artifact": "../../etc/passwd", "type": "x"})
+    await store.create_execution(record(), [sent])
+    assert await store.events("x1") == [sent]
+
+
+async def test_an_artifact_that_cannot_be_written_fails_its_append_alone(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    await store.create_execution(record("x1"), [])
+    await store.create_execution(record("x2"), [])
+    (tmp_path / "artifacts").write_text("a file where the folder should be")
+    async with asyncio.TaskGroup() as group:
+        good = group.create_task(store.append("x1", 1, [log(1)]))
+        bad = group.create_task(swallowed(store.append("x2", 1, [result(1, "x" * 2_000, "x2")])))
+    assert (good.result(), bad.result()) == (None, "store-failed")
+    assert [len(await store.events(name)) for name in ("x1", "x2")] == [1, 0]
+
+
+async def test_a_reader_sees_what_another_store_writes(store: SqliteStore, tmp_path: Path) -> None:
+    await store.create_execution(record(), [log(1)])
+    reader = SqliteStore.open(tmp_path, read_only=True)
+    assert len(await reader.events("x1")) == 1
+    await store.append("x1", 1, [log(2)])
+    assert len(await reader.events("x1")) == 2
+    with pytest.raises(StoreError) as refused:
+        await reader.append("x1", 1, [log(3)])
+    assert refused.value.code == "store-read-only"
+    await reader.close()
+
+
+async def test_a_reader_opens_what_a_closed_store_left(tmp_path: Path) -> None:
+    writer = SqliteStore.open(tmp_path)
+    await writer.create_execution(record(), [log(1)])
+    await writer.close()
+    reader = SqliteStore.open(tmp_path, read_only=True)
+    assert len(await reader.events("x1")) == 1
+    await reader.close()
+
+
+async def test_a_fresh_directory_reads_as_empty_and_stays_untouched(tmp_path: Path) -> None:
+    reader = SqliteStore.open(tmp_path / "nothing", read_only=True)
+    assert await reader.executions() == []
+    assert await reader.plans() == []
+    assert await reader.execution("x1") is None
+    await reader.close()
+    assert os.listdir(tmp_path) == []
+
+
+async def test_a_second_writer_is_told_who_holds_the_directory(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    with pytest.raises(StoreError, match=f"pid {os.getpid()}") as refused:
+        SqliteStore.open(tmp_path)
+    assert refused.value.code == "storage-locked"
+    assert (tmp_path / "planwave.lock").stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_closed_store_lets_the_directory_go(tmp_path: Path) -> None:
+    for _ in range(2):
+        store = SqliteStore.open(tmp_path)
+        assert holder_of(tmp_path) == {"pid": os.getpid()}
+        await store.close()
+    assert holder_of(tmp_path) is None
+
+
+async def test_a_newer_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    await SqliteStore.open(tmp_path).close()
+    raw = sqlite3.connect(tmp_path / "planwave.db")
+    raw.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    raw.close()
+    for read_only in (False, True):
+        with pytest.raises(SchemaTooNew, match=f"schema {SCHEMA_VERSION + 1}"):
+            SqliteStore.open(tmp_path, read_only)
+    DirectoryLock(tmp_path).release()  # the refusal let the lock go
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_what_is_no_database_is_refused(tmp_path: Path, read_only: bool) -> None:
+    (tmp_path / "planwave.db").write_text("no database at all, but long enough to look at" * 50)
+    with pytest.raises(StoreError, match=r"planwave\.db") as refused:
+        SqliteStore.open(tmp_path, read_only)
+    assert refused.value.code == "store-unusable"
+
+
+async def test_files_of_killed_writers_are_swept_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / ".x.json.1.tmp").write_text("half")
+    await SqliteStore.open(tmp_path).close()
+    assert not [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]
+
+
+async def test_a_closed_store_leaves_no_thread(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    store = SqliteStore.open(tmp_path)
+    await store.create_execution(record(), [log(1)])
+    await store.events("x1")
+    await store.close()
+    assert set(threading.enumerate()) <= before
+    with pytest.raises(StoreError):
+        await store.events("x1")
+
+
+def test_appends_of_a_loop_that_is_gone_are_kept(tmp_path: Path) -> None:
+    store = SqliteStore.open(tmp_path)
+
+    async def leave() -> None:
+        await store.create_execution(record(), [])
+        task = asyncio.ensure_future(store.append("x1", 1, [log(1)]))  # noqa: TID251 - left behind
+        await asyncio.sleep(0)
+        task.cancel()
+
+    async def look() -> int:
+        found = len(await store.events("x1"))
+        await store.append("x1", 1, [log(2)])
+        await store.close()
+        return found
+
+    asyncio.run(leave())
+    assert asyncio.run(look()) in (0, 1)
+    reader = SqliteStore.open(tmp_path, read_only=True)
+
+    async def count() -> list[int]:
+        seqs = [e.seq for e in await reader.events("x1")]
+        await reader.close()
+        return seqs
+
+    assert asyncio.run(count()) == [1, 2]

@@ -276,6 +276,18 @@ def test_the_event_vocabulary_is_cheap_to_import() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_an_event_as_json_leaves_out_what_does_not_apply() -> None:
+    assert Event("x1", 1, "t", "execution.resumed", None, None, {}).as_json() == {
+        "execution_id": "x1",
+        "seq": 1,
+        "at": "t",
+        "type": "execution.resumed",
+        "data": {},
+    }
+    shown = Event("x1", 2, "t", "node.started", "a", 1, {"wave": 1}).as_json()
+    assert (shown["path"], shown["attempt"], shown["data"]) == ("a", 1, {"wave": 1})
+
+
 KINDS: dict[str, dict[str, Any]] = {
     "node.started": {"wave": 1},
     "node.completed": {"outputs": {"output": {"type": "text", "value": "v"}}, "duration_s": 0.5},

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sqlite3
+import sys
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -126,6 +127,101 @@ async def test_after_a_failed_commit_only_reading_goes_on(
             await store.append("x1", 1, [log(2)])
         assert refused.value.code == "store-read-only"
     assert [e.seq for e in await store.events("x1")] == [1]
+
+
+async def test_what_queued_behind_a_failed_commit_is_refused_too(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.create_execution(record("x1"), [])
+    await store.create_execution(record("x2"), [])
+    writer = store._writer
+    assert writer is not None
+    entered, gate = threading.Event(), threading.Event()
+
+    def fail() -> None:
+        entered.set()
+        gate.wait(10)
+        raise FailingDisk("disk I/O error")
+
+    monkeypatch.setattr(writer, "_commit", fail)
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(swallowed(store.append("x1", 1, [log(1)])))
+        await asyncio.to_thread(entered.wait, 10)
+        second = group.create_task(swallowed(store.append("x2", 1, [log(1, "x2")])))
+        await asyncio.sleep(0)
+        gate.set()
+    assert (first.result(), second.result()) == ("store-failed", "store-read-only")
+
+
+async def test_a_disk_that_fails_while_faults_are_sorted_out_is_noticed(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.create_execution(record("x1"), [])
+    writer = store._writer
+    assert writer is not None
+
+    def fail() -> None:
+        raise FailingDisk("disk I/O error")
+
+    monkeypatch.setattr(writer, "_commit", fail)
+    results = [
+        await swallowed(store.append("x1", 1, [log(7)])),
+        await swallowed(store.append("x1", 1, [log(1)])),
+    ]
+    assert results == ["seq-gap", "store-read-only"]
+
+
+async def test_another_program_s_lock_is_waited_for_and_then_named(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    await store.create_execution(record("x1"), [])
+    store._writer._raw.execute("PRAGMA busy_timeout = 1")  # type: ignore[union-attr]
+    other = sqlite3.connect(tmp_path / "planwave.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert await swallowed(store.append("x1", 1, [log(1)])) == "store-busy"
+    other.execute("ROLLBACK")
+    other.close()
+    await store.append("x1", 1, [log(1)])
+
+
+WRITE_ON = """
+import asyncio, pathlib, sys
+from planwave.events import Event
+from planwave.storage.records import ExecutionRecord
+from planwave.storage.sqlite import SqliteStore
+
+async def main():
+    store = SqliteStore.open(pathlib.Path(sys.argv[1]))
+    await store.create_execution(ExecutionRecord("x1", None, "t", "g", "starting", "t"), [])
+    seq = 0
+    while True:
+        batch = [Event("x1", seq + n, "t", "node.log", "a", 1, {"n": n}) for n in (1, 2, 3)]
+        await store.append("x1", 1, batch)
+        seq += 3
+        print(seq, flush=True)
+
+asyncio.run(main())
+"""
+
+
+async def test_what_was_acknowledged_survives_a_kill_whole(tmp_path: Path) -> None:
+    writer = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", WRITE_ON, str(tmp_path), stdout=asyncio.subprocess.PIPE
+    )
+    assert writer.stdout is not None
+    told = 0
+    while told < 30:
+        told = int(await writer.stdout.readline())
+    writer.kill()
+    told = max([told, *(int(line) for line in (await writer.stdout.read()).splitlines())])
+    await writer.wait()
+    store = SqliteStore.open(tmp_path)
+    seqs = [e.seq for e in await store.events("x1")]
+    assert seqs == list(range(1, len(seqs) + 1))
+    assert len(seqs) >= told
+    assert len(seqs) % 3 == 0  # a batch is whole or absent
+    await store.append("x1", 1, [log(len(seqs) + 1)])
+    await store.close()
 
 
 async def test_a_full_disk_refuses_and_recovers_without_restart(store: SqliteStore) -> None:

@@ -242,11 +242,13 @@ class _Questions:
         return replace(asked, prompt=prompt, max_tokens=self._room(asked, answer))
 
     def _room(self, asked: ModelRequest, answer: _Answer) -> int | None:
-        """Give twice the room to a reply that was cut off; small models loop in more room."""
-        if answer.finish_reason != "length" or self.small:
+        """Give twice the room to a reply that was cut off; small models loop in more room.
+
+        Where planwave set no limit, the model's own was reached: only a shorter plan helps.
+        """
+        if answer.finish_reason != "length" or self.small or asked.max_tokens is None:
             return asked.max_tokens
-        used = max(asked.max_tokens or 0, answer.usage.output_tokens)
-        return used * 2 or None
+        return asked.max_tokens * 2
 
 
 def _attempt(answer: _Answer, reading: Reading) -> dict[str, Any]:

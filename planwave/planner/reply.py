@@ -17,6 +17,7 @@ from planwave.graph.check import check
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.model import Graph, Json
 from planwave.graph.read import read_graph, strict_json
+from planwave.graph.strict import is_sound_text
 from planwave.planner.document import Defaults, draft_of
 from planwave.planner.extract import extract
 from planwave.planner.wire import ReplyPlan, parse_reply
@@ -43,7 +44,8 @@ class Reading:
     """What became of one reply.
 
     Attributes:
-        reply: The reply as it may be kept and shown: forbidden values are withheld.
+        reply: The reply as it may be kept and shown: forbidden values are withheld, and
+            characters that no store takes are replaced.
         graph: The checked graph; None where there are errors.
         title: The plan's own title, "" where it has none.
         diagnostics: Every finding; errors where ``graph`` is None.
@@ -65,24 +67,32 @@ def read_reply(reply: str, reader: Reader, finish_reason: str = "stop") -> Readi
         reader: What it may name, and the limits.
         finish_reason: ``length`` where the model was cut off: never a plan, however it looks.
     """
+    shown = _storable(reply)
     if fault := _too_long(reply, reader.limits):
-        return Reading(reply, diagnostics=[fault])
+        return Reading(shown, diagnostics=[fault])
     found = extract(reply, finish_reason)
     if found.fault is not None:
-        return Reading(reply, diagnostics=[found.fault], fixes=found.fixes)
+        return Reading(shown, diagnostics=[found.fault], fixes=found.fixes)
     depth = None if reader.limits is None else reader.limits.json_depth
     try:
         value = strict_json(found.text, max_depth=depth)
     except GraphInvalid as invalid:
-        return Reading(reply, diagnostics=invalid.diagnostics, fixes=found.fixes)
+        return Reading(shown, diagnostics=invalid.diagnostics, fixes=found.fixes)
     value, kept, forbidden = withhold(value)
     if forbidden:
-        reply = json.dumps(kept, ensure_ascii=False)
+        shown = json.dumps(kept, ensure_ascii=False)
     plan, faults = _shaped(value, reader.translate)
     if plan is None:
-        return Reading(reply, diagnostics=[*forbidden, *faults], fixes=found.fixes)
+        return Reading(shown, diagnostics=[*forbidden, *faults], fixes=found.fixes)
     reading = _checked(plan, reader, forbidden)
-    return replace(reading, reply=reply, fixes=(*found.fixes, *reading.fixes))
+    return replace(reading, reply=shown, fixes=(*found.fixes, *reading.fixes))
+
+
+def _storable(reply: str) -> str:
+    """Give a reply in characters that can be kept and sent back: no NUL, no half surrogates."""
+    if is_sound_text(reply):
+        return reply
+    return reply.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 
 def _too_long(reply: str, limits: Limits | None) -> Diagnostic | None:

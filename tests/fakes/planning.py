@@ -70,7 +70,7 @@ class ScriptedModels:
 class FakeProviders:
     """``openai`` takes any model at a price, ``own`` two models of unknown price, ``off`` is off.
 
-    ``tiny`` has one model with the ``small`` profile.
+    ``tiny`` has one model with the ``small`` profile; a model called ``capped`` has a token limit.
     """
 
     infos = (
@@ -101,6 +101,8 @@ class FakeProviders:
     def profile(self, provider: str, model: str) -> ModelProfile:
         if provider == "tiny":
             return ModelProfile(small=True, max_output_tokens=220)
+        if model == "capped":
+            return ModelProfile(max_output_tokens=1_000)
         return ModelProfile(structured_output=provider == "openai")
 
     def price(self, provider: str, model: str, usage: Usage) -> float | None:

@@ -195,12 +195,17 @@ async def test_a_reply_over_the_limit_is_stopped_while_it_streams() -> None:
     assert "more compactly" in models.requests[1].prompt
 
 
-async def test_a_reply_cut_off_by_the_model_is_asked_for_again_with_more_room() -> None:
-    plan, models = await planned(Says(DIAMOND[:50], "length", output_tokens=4_096), DIAMOND)
+@pytest.mark.parametrize(
+    ("model", "room"), [("capped", [1_000, 2_000, 2_000]), ("gpt", [None] * 3)]
+)
+async def test_a_reply_cut_off_by_its_length_is_asked_for_again_with_more_room_if_there_is_any(
+    model: str, room: list[int | None]
+) -> None:
+    plan, models = await planned(Says(DIAMOND[:50], "length"), CYCLE, DIAMOND, model=model)
     assert plan.attempts[0]["diagnostics"][0]["code"] == "truncated-reply"
     assert "finish_reason length" in models.requests[1].prompt
     assert "more compactly" in models.requests[1].prompt
-    assert [r.max_tokens for r in models.requests] == [None, 8_192]
+    assert [r.max_tokens for r in models.requests] == room
 
 
 async def test_a_failing_proxy_is_asked_again_without_being_shown_its_answer() -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from planwave.planner.document import Defaults
 from planwave.planner.reply import Reader, Reading, read_reply
@@ -185,6 +187,16 @@ def test_a_forbidden_value_is_kept_nowhere() -> None:
     assert "sk-live-123" not in json.dumps([d.as_json() for d in reading.diagnostics])
 
 
+@pytest.mark.parametrize("text", ["\ud800", "a\0b", DIAMOND.replace("Do a", "Do \udfff")])
+def test_what_is_kept_of_a_reply_can_be_stored_and_sent_back(text: str) -> None:
+    reading = read(text)
+    assert reading.graph is None
+    assert "\0" not in reading.reply
+    shown = json.dumps([reading.reply, [d.as_json() for d in reading.diagnostics]])
+    json.loads(shown)
+    reading.reply.encode("utf-8")
+
+
 def test_a_reply_that_was_cut_off_is_never_a_plan() -> None:
     reading = read_reply(DIAMOND, reader(), "length")
     assert reading.graph is None
@@ -215,3 +227,32 @@ def test_a_positional_reply_of_the_wrong_shape_is_a_fault_not_a_crash(reply_of_s
 
 def test_a_small_model_may_answer_in_the_general_shape() -> None:
     assert read(DIAMOND, small=True).graph is not None
+
+
+KEYS = st.sampled_from(
+    ["id", "name", "type", "data", "channel", "source", "target", "policy", "nodes", "edges", "ui"]
+) | st.text(max_size=4)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6) | st.just("a"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+PARTS = st.lists(st.dictionaries(KEYS, VALUES, max_size=6) | VALUES, max_size=4)
+
+
+@given(PARTS, PARTS, st.booleans())
+def test_any_reply_is_either_a_graph_or_faults(nodes: Any, edges: Any, small: bool) -> None:
+    text = json.dumps({"title": "t", "nodes": nodes, "edges": edges})
+    reading = read(text, small=small)
+    assert (reading.graph is None) == bool(codes(text, small=small))
+
+
+@given(st.data())
+def test_a_plan_with_a_piece_cut_out_or_put_in_never_crashes(data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(DIAMOND)))
+    cut = data.draw(st.integers(0, 40))
+    put = data.draw(
+        st.sampled_from(["", "{", "}", '"', "\\", ",", "```", "\n", "//", "\ud800", "\0"])
+    )
+    found = read(DIAMOND[:at] + put + DIAMOND[at + cut :])
+    assert found.graph is not None or found.diagnostics

@@ -78,11 +78,13 @@ class LocalModels:
         machine: Callable[[], Machine] = this_machine,
         busy: Callable[[], Machine] = busy_machine,
         installed: Callable[[], bool] | None = None,
+        program: Path | None = None,
     ) -> None:
         self._settings = settings
         self._machine = machine
         self._busy = busy
         self._installed = installed or _is_installed
+        self._program = program or Path(__file__).with_name("local_server.py")
         self._starting = threading.Lock()
         self._servers: dict[str, ModelServer] = {}
         self._processes: list[subprocess.Popen[str]] = []
@@ -197,7 +199,7 @@ class LocalModels:
         key = secrets.token_urlsafe(24)
         wanted = {"path": str(path), "name": model, "slots": SLOTS, "context": CONTEXT_TOKENS}
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
-            process = _start_process(said)
+            process = _start_process(self._program, said)
             self._processes.append(process)
             answer = _ask(process, {**wanted, "threads": threads, "key": key})
             if "address" not in answer:
@@ -238,8 +240,7 @@ class LocalModels:
         return path, size + size // 4 + 500_000_000
 
 
-def _start_process(said: IO[str]) -> subprocess.Popen[str]:
-    program = Path(__file__).with_name("local_server.py")
+def _start_process(program: Path, said: IO[str]) -> subprocess.Popen[str]:
     # -P: the program's own folder holds modules with everyday names. A session of its own: Ctrl-C
     # in the terminal is planwave's to answer, and its calls end in order.
     return subprocess.Popen(  # noqa: S603  # our own program, no shell

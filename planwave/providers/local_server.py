@@ -58,7 +58,6 @@ def _serve(wanted: dict[str, Any]) -> Any:
     params.cors_origins = "http://127.0.0.1"
     params.cors_credentials = False
     params.ui = False
-    params.endpoint_slots = False
     params.offline = True
     params.cache_prompt = True
     params.cache_ram_mib = 256

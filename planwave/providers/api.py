@@ -191,7 +191,7 @@ class LocalProvider(Protocol):
     def default_model(self) -> str: ...
 
     @property
-    def max_concurrency(self) -> int:
+    def slots(self) -> int:
         """Calls the server works on at once (its slots); more would only wait inside it."""
         ...
 

@@ -151,7 +151,7 @@ class ProviderCatalogue:
         table = self._settings.providers.get(provider) or ProviderSettings()
         slots = table.max_concurrency
         if provider == "local" and self.local is not None:
-            slots = self.local.max_concurrency
+            slots = self.local.slots
         return Connection(
             name=provider,
             kind=self._kind(provider),

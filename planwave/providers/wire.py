@@ -91,7 +91,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         for name in self._drop_headers:
             request.headers.pop(name, None)
         watch = _Watch(self._deadlines, self._clock, self._timeout)
-        response = await watch.over(self._inner.handle_async_request(request))
+        response = await watch.over(lambda: self._inner.handle_async_request(request))
         is_stream = response.status_code == 200
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if is_stream and kind in ("application/json", "text/html"):
@@ -118,25 +118,29 @@ class _Watch:
         self._limits = deadlines
         self._clock = clock
         self._timeout = timeout
-        now = clock()
-        self._call_ends = now + deadlines.call_s
-        self._next_ends = now + deadlines.first_byte_s
-        self._next_code = "first-byte-timeout"
+        self._call_ends = clock() + deadlines.call_s
+        self._first_ends: float | None = clock() + deadlines.first_byte_s
 
-    async def over(self, wait: Awaitable[_T]) -> _T:
-        ends, code = self._next_ends, self._next_code
+    async def over(self, wait: Callable[[], Awaitable[_T]]) -> _T:
+        """Wait for the next sign of life; a consumer's own slowness is not the provider's silence."""
+        if self._first_ends is not None:
+            ends, code = self._first_ends, "first-byte-timeout"
+        else:
+            ends, code = self._clock() + self._limits.chunk_gap_s, "chunk-timeout"
         if self._call_ends <= ends:
             ends, code = self._call_ends, "call-timeout"
-        guard = self._timeout(max(0.0, ends - self._clock()))
+        left = ends - self._clock()
+        if left <= 0:
+            raise Silence(code)  # a timeout alone never fires on a read that is always ready
         try:
-            async with guard:
-                return await wait
+            async with self._timeout(left):
+                return await wait()
         except TimeoutError as error:
             raise Silence(code) from error
 
     def heard(self) -> None:
-        self._next_ends = self._clock() + self._limits.chunk_gap_s
-        self._next_code = "chunk-timeout"
+        """Note the first byte of the body."""
+        self._first_ends = None
 
 
 class _GuardedBody(httpx2.AsyncByteStream):
@@ -155,7 +159,7 @@ class _GuardedBody(httpx2.AsyncByteStream):
         source = aiter(self._inner)
         while True:
             try:
-                chunk = await self._watch.over(anext(source, None))
+                chunk = await self._watch.over(lambda: anext(source, None))
             except httpx2.TransportError as error:
                 if isinstance(error, WireFault):
                     raise

@@ -372,17 +372,20 @@ async def test_F43_a_split_character_is_put_together_again(provider: str) -> Non
         (Says("   "), "empty-reply"),
         (Says("", finish="length"), "empty-reply"),
         (Says(None, refusal="I will not", finish="stop"), "refused"),
-        (Says("abc", finish="content_filter"), "content-filtered"),
     ],
 )
 async def test_F44_a_reply_without_a_usable_text_has_its_own_code(
     provider: str, step: Says, code: str
 ) -> None:
-    if provider == "anthropic" and code == "content-filtered":
-        pytest.skip("Anthropic has no content filter apart from refusals")
     async with model_rig(step) as rig:
         assert (await fails(rig, provider)).code == code
         assert len(rig.llm.requests) == 1
+
+
+@pytest.mark.parametrize("provider", ["openai", "box"])
+async def test_F44_a_filtered_reply_is_not_a_reply_even_with_text(provider: str) -> None:
+    async with model_rig(Says("abc", finish="content_filter")) as rig:
+        assert (await fails(rig, provider)).code == "content-filtered"
 
 
 @EVERY

@@ -12,6 +12,7 @@ from typing import Any
 from planwave.providers.api import CallScope, Delta, ModelReply, ModelRequest, Recorder
 from planwave.providers.catalogue import ProviderCatalogue
 from planwave.providers.client import ModelClient
+from planwave.providers.wire import load
 from planwave.settings import Limits, ProviderSettings, Settings
 from tests.fakes.llm_server import FakeLLM, ReplyTo, Step
 
@@ -118,6 +119,8 @@ async def model_rig(
     jitter: float = 0.5,
 ) -> AsyncIterator[Rig]:
     """Run a fake provider and a client for it."""
+    for kind in ("openai", "anthropic"):
+        load(kind)  # seconds on a busy machine, which no deadline of a test should have to cover
     async with FakeLLM(*steps, reply_to=reply_to) as llm:
         table = (box or ProviderSettings()).model_copy(update={"base_url": llm.openai_url})
         settings = Settings(

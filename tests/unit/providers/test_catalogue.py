@@ -20,7 +20,7 @@ class Embedded:
     state: tuple[bool, str, str] = (True, "ready", "")
     models: tuple[str, ...] = ("tiny", "small")
     default_model: str = "tiny"
-    max_concurrency: int = 2
+    slots: int = 2
 
     def availability(self) -> tuple[bool, str, str]:
         return self.state

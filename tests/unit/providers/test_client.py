@@ -185,7 +185,7 @@ class Embedded:
 
     models = ("tiny",)
     default_model = "tiny"
-    max_concurrency = 1
+    slots = 1
 
     def __init__(self, llm: FakeLLM) -> None:
         self.llm = llm

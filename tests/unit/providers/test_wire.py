@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import httpx2
+import pytest
+
+from planwave.providers.catalogue import Connection
+from planwave.providers.wire import (
+    Deadlines,
+    GuardedTransport,
+    Silence,
+    StreamCut,
+    StreamGarbage,
+    Wire,
+)
+
+LINE = 4 * 1024 * 1024
+
+
+class Canned(httpx2.AsyncBaseTransport):
+    """Answers with these chunks, whatever is asked."""
+
+    def __init__(
+        self, *chunks: bytes, status: int = 200, kind: str = "text/event-stream", **hooks: object
+    ) -> None:
+        self.chunks = chunks
+        self.status = status
+        self.kind = kind
+        self.before: Callable[[int], None] = hooks.get("before", lambda _: None)  # type: ignore[assignment]
+        self.seen: list[httpx2.Request] = []
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        self.seen.append(request)
+        canned = self
+
+        class Body(httpx2.AsyncByteStream):
+            async def __aiter__(self) -> AsyncIterator[bytes]:
+                for number, chunk in enumerate(canned.chunks):
+                    canned.before(number)
+                    yield chunk
+
+        return httpx2.Response(self.status, headers={"content-type": self.kind}, stream=Body())
+
+
+async def read(inner: Canned, *, marker: bytes | None = b"[DONE]", clock: float = 0.0) -> bytes:
+    guarded = GuardedTransport(
+        inner,
+        Deadlines(60, 30, 300),
+        end_marker=marker,
+        drop_headers=("openai-project",),
+        clock=lambda: clock,
+        timeout=lambda _: asyncio.timeout(None),
+    )
+    async with httpx2.AsyncClient(transport=guarded) as client:
+        answer = await client.post("http://x.test/", headers={"openai-project": "p", "kept": "k"})
+        return answer.content
+
+
+async def test_a_whole_stream_passes_unchanged_even_with_its_end_split_over_chunks() -> None:
+    assert await read(Canned(b"data: 1\n\ndata: [DO", b"NE]\n\n")) == b"data: 1\n\ndata: [DONE]\n\n"
+
+
+async def test_a_stream_without_its_end_is_cut_and_without_a_promise_of_one_it_is_whole() -> None:
+    with pytest.raises(StreamCut):
+        await read(Canned(b"data: 1\n\n"))
+    assert await read(Canned(b"data: 1\n\n"), marker=None) == b"data: 1\n\n"
+
+
+async def test_an_error_answer_needs_no_end() -> None:
+    assert await read(Canned(b"{}", status=500, kind="application/json")) == b"{}"
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/html; charset=utf-8"])
+async def test_an_answer_that_is_no_event_stream_is_garbage(kind: str) -> None:
+    with pytest.raises(StreamGarbage):
+        await read(Canned(b"{}", kind=kind))
+
+
+async def test_a_line_may_be_as_long_as_the_limit_and_no_longer() -> None:
+    fits = [b"x" * (LINE // 2), b"x" * (LINE // 2), b"\n[DONE]"]
+    assert len(await read(Canned(*fits))) == LINE + 7
+    with pytest.raises(StreamGarbage):
+        await read(Canned(b"x" * (LINE // 2), b"x" * (LINE // 2), b"x\n[DONE]"))
+    with pytest.raises(StreamGarbage):
+        await read(Canned(b"x" * (LINE + 1)))
+
+
+async def test_many_short_lines_may_be_longer_together() -> None:
+    many = [b"x" * (LINE // 2) + b"\n" + b"x" * 10] * 4
+    assert await read(Canned(*many, b"[DONE]"))
+
+
+async def test_a_connection_that_breaks_off_is_a_cut() -> None:
+    def reset(number: int) -> None:
+        if number == 1:
+            raise httpx2.ReadError("reset")
+
+    with pytest.raises(StreamCut):
+        await read(Canned(b"a", b"b", before=reset))
+
+
+async def test_headers_of_another_service_are_not_sent() -> None:
+    inner = Canned(b"[DONE]")
+    await read(inner)
+    assert "openai-project" not in inner.seen[0].headers
+    assert inner.seen[0].headers["kept"] == "k"
+
+
+async def test_each_deadline_is_named_by_its_code_and_the_whole_call_wins_when_it_is_nearer() -> (
+    None
+):
+    now = 0.0
+    allowed: list[float] = []
+
+    def timeout(seconds: float) -> asyncio.Timeout:
+        allowed.append(seconds)
+        return asyncio.timeout(0 if seconds <= 0 else None)
+
+    def late(number: int) -> None:
+        nonlocal now
+        now = [10.0, 290.0, 301.0][number]
+
+    guarded = GuardedTransport(
+        Canned(b"a", b"b", b"c", b"d", before=lambda n: late(min(n, 2))),
+        Deadlines(60, 30, 300),
+        end_marker=None,
+        drop_headers=(),
+        clock=lambda: now,
+        timeout=timeout,
+    )
+    async with httpx2.AsyncClient(transport=guarded) as client:
+        with pytest.raises(Silence) as caught:
+            await client.post("http://x.test/")
+    assert caught.value.code == "call-timeout"
+    assert allowed == [60, 60, 30, 10]
+
+
+async def test_models_are_made_once_and_not_kept_without_bound() -> None:
+    connection = Connection("box", "openai-compatible", "http://x.test/v1", None, 1, None)
+    wire = Wire(
+        connection,
+        "http://x.test/v1",
+        "k",
+        Deadlines(1, 1, 1),
+        clock=lambda: 0.0,
+        timeout=asyncio.timeout,
+    )
+    first = wire.model("m")
+    assert wire.model("m") is first
+    for number in range(70):
+        wire.model(f"m{number}")
+    assert len(wire._models) <= 64
+    await wire.close()

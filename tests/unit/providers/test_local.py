@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import gc
+import json
 import os
+import select
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,6 +29,7 @@ with here.with_name("starts").open("a") as starts:
     starts.write(json.dumps(wanted | {"pid": os.getpid()}) + "\\n")
 print(json.dumps({"address": "http://127.0.0.1:1"}), flush=True)
 sys.stdin.read()
+here.with_name("ended").write_text("ended")
 """
 MUTE = "import os, pathlib, sys; pathlib.Path(__file__).with_name('starts').touch(); os.read(0, 1); sys.stdin.read()"
 
@@ -61,8 +65,6 @@ def is_alive(pid: int) -> bool:
 
 
 def pid_of(start: str) -> int:
-    import json
-
     return int(json.loads(start)["pid"])
 
 
@@ -118,12 +120,33 @@ async def test_a_server_that_died_is_started_again(tmp_path: Path) -> None:
     assert len(starts(tmp_path)) == 2
 
 
-async def test_a_forgotten_server_ends_with_its_owner(tmp_path: Path) -> None:
-    local = served(tmp_path)
-    await local.endpoint("own")
-    del local
-    gc.collect()
-    assert not is_alive(pid_of(starts(tmp_path)[0]))
+@pytest.mark.parametrize("end", ["", "import os; os._exit(3)"])
+def test_a_server_that_was_never_closed_ends_with_the_process(tmp_path: Path, end: str) -> None:
+    served(tmp_path)
+    # The stand-in writes here when its stdin ends, which is how it hears that it is alone.
+    os.mkfifo(tmp_path / "ended")
+    heard = os.open(tmp_path / "ended", os.O_RDONLY | os.O_NONBLOCK)
+    script = f"""
+import asyncio, pathlib
+from planwave.providers.local import LocalModels
+from planwave.providers.local_fit import Machine
+from planwave.settings import Settings
+folder = pathlib.Path({str(tmp_path)!r})
+machine = lambda: Machine(cores=2)
+local = LocalModels(
+    Settings(local_model=str(folder / "own.gguf")),
+    machine=machine, busy=machine, installed=lambda: True, program=folder / "program.py",
+)
+asyncio.run(local.endpoint("own"))
+{end}
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=50, check=False
+    )
+    assert (done.returncode, done.stderr) == (3 if end else 0, "")
+    with open(heard, "rb") as told:
+        assert select.select([told], [], [], 50)[0]
+        assert told.read() == b"ended"
 
 
 async def test_close_gives_up_a_start_that_hangs(tmp_path: Path) -> None:
@@ -163,8 +186,6 @@ async def test_a_server_that_does_not_start_says_why(
 
 
 async def test_the_server_is_told_threads_slots_and_context(tmp_path: Path) -> None:
-    import json
-
     local = served(tmp_path, machine=Machine(cores=2, idle_cores=0.4))
     await local.endpoint("own")
     wanted = json.loads(starts(tmp_path)[0])

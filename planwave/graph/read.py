@@ -163,9 +163,11 @@ def _plain_node(get: _Get, room: Room | None) -> Node | None:
         return None
     if room is not None:
         most = room.string_bytes
-        if not is_sound_text(node_type, most) or not is_sound_text(description, most):
+        if not is_sound_text(node_type, most) or not is_sound_text(name, most):
             return None
-        if not is_sound_text(name, most) or (data and (data := copied(data, room)) is None):
+        if description and not is_sound_text(description, most):
+            return None
+        if data and (data := copied(data, room)) is None:
             return None
     values = (node_id, node_type, name, description, data, DEFAULT_POLICY, None, None)
     return _make(Node, values) if node_type and name else None
@@ -176,7 +178,7 @@ def _read_edges(
 ) -> list[Edge]:
     edges: list[Edge] = []
     fresh = _FreshIds(raw_edges)
-    seen: dict[tuple[str, str, str, str, str], int] = {}
+    seen: dict[str, int] = {}
     handles: set[str] = {DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE}
     for number, raw in enumerate(raw_edges):
         edge = None
@@ -187,7 +189,7 @@ def _read_edges(
             if edge is None:
                 continue
             handles.update((edge.source_handle, edge.target_handle))
-        ends = edge[1:6]
+        ends = "\0".join(edge[1:6])  # text, because the garbage collector walks tuples
         if ends in seen:
             fields.dropped_edge(edge, number, seen[ends])
         else:

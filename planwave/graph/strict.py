@@ -195,12 +195,10 @@ def _not_json(error: json.JSONDecodeError) -> GraphInvalid:
 
 def is_sound_text(text: str, most: int = UNBOUNDED) -> bool:
     """Say whether a string can be stored: no NUL, no lone surrogate, at most ``most`` bytes."""
-    if "\0" in text:
-        return False
     if text.isascii():
-        return len(text) <= most
+        return len(text) <= most and "\0" not in text
     try:
-        return len(text.encode("utf-8")) <= most
+        return len(text.encode("utf-8")) <= most and "\0" not in text
     except UnicodeEncodeError:
         return False
 
@@ -228,7 +226,13 @@ def copied(value: dict[str, Any], room: Room) -> dict[str, Any] | None:
 
 
 def _are_sound_names(box: dict[Any, Any], most: int) -> bool:
-    return all(type(name) is str and is_sound_text(name, most) for name in box)
+    try:
+        together = "".join(box)
+    except TypeError:
+        return False
+    if len(together) <= most and is_sound_text(together):
+        return True
+    return all(is_sound_text(name, most) for name in box)
 
 
 def _is_sound_scalar(item: object) -> bool:

@@ -21,6 +21,7 @@ _TITLE: Final = re.compile(rf'"title{_STRING}')
 _NAME: Final = re.compile(rf'"name{_STRING}')
 _SCANNED_CHARS: Final = 64 * 1024
 """Far more than a plan; a reply that never ends is not searched again and again."""
+_TAIL_CHARS: Final = 600
 _SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -37,7 +38,7 @@ class Draft:
     """What is known of a plan that is not finished.
 
     A capable model's plan is told node by node. A small model writes another form, of which only
-    the text is told; titles and names are then picked out of it for showing.
+    the text is told at first; title and names are then picked out of it for showing.
     """
 
     def __init__(self, author: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -59,14 +60,16 @@ class Draft:
         """Take in one thing; give the plain lines it is worth."""
         match told.kind:
             case "delta":
-                return self._delta(str(told.data.get("text", "")), told.data.get("reasoning"))
+                self._delta(str(told.data.get("text", "")), told.data.get("reasoning"))
+                return []
             case "title":
                 self.title = one_line(str(told.data.get("title", "")))
                 return [f"title: {self.title}"]
             case "node":
                 if not self._told_nodes:
                     self._told_nodes, self.steps = True, []
-                return [self._step(str(told.data.get("name") or told.data.get("id") or ""))]
+                self.steps.append(one_line(str(told.data.get("name") or told.data.get("id"))))
+                return [f"step {len(self.steps)}: {self.steps[-1]}"]
             case "repair":
                 faults = told.data.get("diagnostics") or ()
                 self.title, self.steps, self.text, self._told_nodes = "", [], "", False
@@ -76,26 +79,18 @@ class Draft:
             case _:
                 return []
 
-    def _delta(self, text: str, reasoning: object) -> list[str]:
+    def _delta(self, text: str, reasoning: object) -> None:
         if reasoning:
-            self.thinking = (self.thinking + text)[-600:]
-            return []
+            self.thinking = (self.thinking + text)[-_TAIL_CHARS:]
+            return
         self.thinking = ""
         self.text += text
         if self._told_nodes or '"' not in text or len(self.text) > _SCANNED_CHARS:
-            return []
-        lines: list[str] = []
-        found = None if self.title else _TITLE.search(self.text)
-        if found:
-            self.title = one_line(found[1])
-            lines.append(f"title: {self.title}")
-        names = _NAME.findall(self.text)
-        lines += [self._step(name) for name in names[len(self.steps) :]]
-        return lines
-
-    def _step(self, name: str) -> str:
-        self.steps.append(one_line(name))
-        return f"step {len(self.steps)}: {self.steps[-1]}"
+            return
+        title = _TITLE.search(self.text)
+        if title:
+            self.title = one_line(title[1])
+        self.steps = [one_line(name) for name in _NAME.findall(self.text)]
 
 
 @contextmanager

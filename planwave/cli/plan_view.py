@@ -19,8 +19,13 @@ _ID_WIDTH = 28
 def show_plan(screen: Screen, plan: Plan) -> None:
     """Write a plan: title, waves with their nodes, forecast, what was fixed."""
     screen.line()
-    screen.line(Text(one_line(plan.title), style="bold"))
-    screen.lines(wave_lines(screen, plan.graph))
+    author = _author(plan.provider, plan.model)
+    screen.line(
+        Text.assemble(
+            (one_line(plan.title), "bold"), (f"  planned by {author}" if author else "", "dim")
+        )
+    )
+    screen.lines(wave_lines(screen, plan.graph, author))
     screen.line()
     screen.lines(forecast_lines(screen, plan.forecast))
     for fix in plan.fixes:
@@ -30,8 +35,8 @@ def show_plan(screen: Screen, plan: Plan) -> None:
             screen.line(Text(f"Warning   {one_line(str(found.get('message')))}", style="yellow"))
 
 
-def wave_lines(screen: Screen, graph: Graph) -> Iterable[Text]:
-    """Give the lines that show a graph wave by wave."""
+def wave_lines(screen: Screen, graph: Graph, author: str = "") -> Iterable[Text]:
+    """Give the lines that show a graph wave by wave; only other models than the author's are named."""
     form = shape(graph)
     width = min(_ID_WIDTH, max((len(node.id) for node in graph.nodes), default=0))
     sources = _sources(graph, FLOW)
@@ -42,14 +47,16 @@ def wave_lines(screen: Screen, graph: Graph) -> Iterable[Text]:
         yield Text()
         yield Text.assemble((f"Wave {number}", "bold cyan"), (together, "dim"))
         for node_id in wave:
-            yield from _node_lines(screen, graph.by_id[node_id], sources.get(node_id, []), width)
+            yield from _node_lines(
+                screen, graph.by_id[node_id], sources.get(node_id, []), width, author
+            )
     links = _sources(graph, LINK)
     on_demand = [node for node in graph.nodes if node.id not in seen]
     if on_demand:
         yield Text()
         yield Text.assemble(("On demand", "bold cyan"), (", used by other steps", "dim"))
         for node in on_demand:
-            yield from _node_lines(screen, node, links.get(node.id, []), width)
+            yield from _node_lines(screen, node, links.get(node.id, []), width, author)
 
 
 def forecast_lines(screen: Screen, forecast: Mapping[str, Any]) -> Iterable[Text]:
@@ -75,12 +82,17 @@ def forecast_lines(screen: Screen, forecast: Mapping[str, Any]) -> Iterable[Text
         yield Text.assemble(("Changes   ", "bold yellow"), one_line(named))
 
 
-def _node_lines(screen: Screen, node: Node, sources: list[str], width: int) -> Iterable[Text]:
+def _node_lines(
+    screen: Screen, node: Node, sources: list[str], width: int, author: str
+) -> Iterable[Text]:
     name = one_line(node.name)
     line = Text.assemble("  ", (f"{cut(node.id, width):<{width}}", "cyan"))
     if name and name != node.id:
         line.append(f"  {name}")
-    line.append(f"  {node.type}{_model_of(node)}", style="dim")
+    model = _author(node.data.get("provider"), node.data.get("model"))
+    line.append(f"  {node.type}", style="dim")
+    if model and model != author:
+        line.append(f" ({model})", style="dim")
     if sources:
         named = ", ".join(dict.fromkeys(sources))
         line.append(f"  {screen.sign('←', '<-')} {one_line(named)}", style="dim")
@@ -89,10 +101,8 @@ def _node_lines(screen: Screen, node: Node, sources: list[str], width: int) -> I
         yield Text(f"  {'':<{width}}  {one_line(node.description)}", style="dim italic")
 
 
-def _model_of(node: Node) -> str:
-    provider, model = node.data.get("provider"), node.data.get("model")
-    named = [str(part) for part in (provider, model) if part]
-    return f" ({one_line('/'.join(named))})" if named else ""
+def _author(provider: Any, model: Any) -> str:
+    return one_line("/".join(str(part) for part in (provider, model) if part))
 
 
 def _sources(graph: Graph, channel: str) -> dict[str, list[str]]:

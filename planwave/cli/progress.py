@@ -192,7 +192,7 @@ def sentence(event: Event, progress: RunProgress) -> str | None:
     kind = event.type
     if kind == "execution.started":
         nodes, waves = len(progress.counted_nodes), len(progress.waves)
-        return f"running {counted(nodes, 'node')} in {counted(waves, 'wave')}"
+        return f"running {counted(nodes, 'step')} in {counted(waves, 'wave')}"
     if kind == "wave.started":
         names = ", ".join(str(n) for n in event.data.get("nodes") or ())
         return f"wave {event.data.get('wave')} of {len(progress.waves)}: {names}"

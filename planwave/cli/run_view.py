@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from planwave.cli.progress import SETTLED, NodeLine, RunProgress, WaveLines, sentence
@@ -17,6 +18,7 @@ from planwave.cli.wording import (
     cut,
     duration,
     money,
+    one_line,
     state,
     status_words,
     tail,
@@ -73,6 +75,8 @@ class Frame:
         self._screen = screen
         self._progress = progress
         self._printed = 0
+        names = (cell_len(one_line(node.name)) for node in progress.counted_nodes)
+        self._name_width = min(_NAME_WIDTH, max(names, default=0))
 
     def print_settled(self, *, all_left: bool = False) -> None:
         """Write the waves that will not change any more above the moving part."""
@@ -106,10 +110,9 @@ class Frame:
             if not nodes:
                 return []
         title = f"Wave {wave.number} of {len(self._progress.waves)}"
-        name_width = min(_NAME_WIDTH, max((len(n.name) for n in wave.nodes), default=0))
-        return [Text(title, style="bold"), *(self._node(n, name_width, width) for n in nodes)]
+        return [Text(title, style="bold"), *(self._node(node, width) for node in nodes)]
 
-    def _node(self, node: NodeLine, name_width: int, width: int) -> Text:
+    def _node(self, node: NodeLine, width: int) -> Text:
         look = state(node.status)
         seconds = self._progress.running_for(node)
         took = "" if seconds is None else duration(seconds)
@@ -119,7 +122,7 @@ class Frame:
                 f"{self._glyph(node.status)} {status_words(node.status):<{STATUS_WIDTH}} ",
                 look.style,
             ),
-            f"{cut(node.name, name_width):<{name_width}} ",
+            f"{_padded(cut(node.name, self._name_width), self._name_width)} ",
             (f"{took:>{_TIME_WIDTH}}  ", "dim"),
         )
         room = width - row.cell_len - 1
@@ -140,7 +143,7 @@ class Frame:
         progress = self._progress
         nodes = progress.counted_nodes
         done = sum(node.status in SETTLED for node in nodes)
-        parts = [f"{done} of {counted(len(nodes), 'node')} done", duration(progress.elapsed)]
+        parts = [f"{done} of {counted(len(nodes), 'step')} done", duration(progress.elapsed)]
         tokens = progress.input_tokens + progress.output_tokens
         if tokens:
             parts.append(counted(tokens, "token"))
@@ -148,3 +151,8 @@ class Frame:
             parts.append(money(progress.cost_usd))
         parts.append("Ctrl-C stops and keeps what is done")
         return Text(f" {self._screen.sign('·', '-')} ".join(parts), style="dim")
+
+
+def _padded(text: str, width: int) -> str:
+    """Pad by terminal cells: a wide character takes two."""
+    return text + " " * max(width - cell_len(text), 0)

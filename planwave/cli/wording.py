@@ -120,8 +120,8 @@ def counted(number: int, noun: str) -> str:
 
 def money(usd: float) -> str:
     """Give dollars with as many decimals as the amount needs."""
-    if usd == 0:
-        return "$0"
+    if usd < 0.0001:
+        return "under $0.0001" if usd > 0 else "$0"
     return f"${usd:.2f}" if usd >= 0.1 else f"${usd:.4f}"
 
 

@@ -113,7 +113,9 @@ async def test_a_running_execution_is_cancelled_durably(tmp_path) -> None:
 
 async def test_leaving_the_service_cancels_what_runs_and_keeps_it() -> None:
     held, store = Held(), MemoryStore()
-    async with Service(rooms(graph_of(Node("h", "held", "H")), types=[held], store=store)) as service:
+    async with Service(
+        rooms(graph_of(Node("h", "held", "H")), types=[held], store=store)
+    ) as service:
         plan = await service.create_plan("do it")
         record = await service.execute(plan.plan_id)
         await held.started.wait()

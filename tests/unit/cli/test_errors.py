@@ -1,0 +1,82 @@
+import json
+
+import pytest
+
+from planwave.cli.errors import ExitCode, exit_code_of, show_error
+from planwave.cli.screen import Screen
+from planwave.errors import (
+    GraphInvalid,
+    InputError,
+    KernelMisuse,
+    LimitExceeded,
+    NotFound,
+    PlanInvalid,
+    PlanwaveError,
+    ProviderError,
+    StoreError,
+    UnavailableProvider,
+    UnknownModel,
+    UnknownProvider,
+)
+from planwave.graph.diagnostics import Diagnostic
+from tests.fakes.terminal import plain_screen, written
+
+TWO = (
+    Diagnostic("flow-cycle", "error", "a waits for itself", "/edges/1", hint="remove an edge"),
+    Diagnostic("dangling-edge", "error", "goes nowhere", "/edges/2/target"),
+    Diagnostic("odd", "warning", "strange", "/nodes/0"),
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InputError("x"), ExitCode.USAGE),
+        (NotFound("x"), ExitCode.USAGE),
+        (LimitExceeded("goal_chars", 1, 2), ExitCode.USAGE),
+        (GraphInvalid(TWO), ExitCode.INVALID_PLAN),
+        (PlanInvalid(TWO, [{}]), ExitCode.INVALID_PLAN),
+        (UnknownProvider("x"), ExitCode.NO_PROVIDER),
+        (UnavailableProvider("x"), ExitCode.NO_PROVIDER),
+        (UnknownModel("x"), ExitCode.NO_PROVIDER),
+        (ProviderError("down", provider="openai"), ExitCode.NO_PROVIDER),
+        (StoreError("x"), ExitCode.FAILED),
+        (KernelMisuse("x"), ExitCode.FAILED),
+    ],
+)
+def test_every_kind_of_failure_has_its_exit_code(error: PlanwaveError, code: int) -> None:
+    assert exit_code_of(error) == code
+
+
+def test_a_failure_is_one_sentence_and_a_way_out() -> None:
+    screen = plain_screen()
+    show_error(screen, UnavailableProvider("anthropic\nhas no key", hint="set ANTHROPIC_API_KEY"))
+    assert written(screen) == "✗ anthropic has no key\n  → set ANTHROPIC_API_KEY\n"
+
+
+def test_an_invalid_plan_lists_everything_with_place_and_way_out() -> None:
+    screen = plain_screen(width=40)
+    show_error(screen, GraphInvalid(TWO))
+    assert written(screen).splitlines() == [
+        "✗ a waits for itself (and 1 more)",
+        "  error   /edges/1  a waits for itself  [flow-cycle]",
+        "      remove an edge",
+        "  error   /edges/2/target  goes nowhere  [dangling-edge]",
+        "  warning /nodes/0  strange  [odd]",
+    ]
+
+
+def test_a_plan_no_model_could_repair_keeps_its_own_way_out() -> None:
+    screen = plain_screen()
+    show_error(screen, PlanInvalid(TWO[:1], [{}, {}, {}]))
+    assert "after 3 attempt(s)" in written(screen)
+    assert "--provider" in written(screen).splitlines()[-1]
+
+
+def test_with_json_the_failure_is_an_object_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    show_error(Screen(json=True), GraphInvalid(TWO))
+    out, err = capsys.readouterr()
+    shown = json.loads(out)
+    assert shown["error"]["code"] == "graph-invalid"
+    assert [each["pointer"] for each in shown["diagnostics"]] == [d.pointer for d in TWO]
+    assert "flow-cycle" in err

@@ -1,0 +1,115 @@
+from typing import Any
+
+from planwave.cli.progress import RunProgress, sentence
+from planwave.events import Event
+from planwave.graph.model import make_edge
+from tests.fakes.service import graph_of, text_node
+
+GRAPH = graph_of(
+    text_node("a", name="First"), text_node("b"), text_node("c"),
+    edges=[("a", "b"), make_edge("c", "b", channel="link", target_handle="tools")],
+)  # fmt: skip
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def event(
+    event_type: str, path: str | None = None, attempt: int | None = None, **data: Any
+) -> Event:
+    return Event("x", 1, "2026-01-01T00:00:00+00:00", event_type, path, attempt, data)
+
+
+def progress(*events: Event, clock: Clock | None = None) -> RunProgress:
+    made = RunProgress(GRAPH, [["a"], ["b"]], clock or Clock())
+    for each in events:
+        made.apply(each)
+    return made
+
+
+def test_a_node_is_pending_then_running_then_settled_with_its_time() -> None:
+    clock = Clock()
+    seen = progress(clock=clock)
+    node = seen.nodes["a"]
+    assert (node.status, seen.running_for(node)) == ("pending", None)
+    seen.apply(event("node.started", "a", 1, wave=1))
+    clock.now = 102.5
+    assert (node.status, seen.running_for(node)) == ("running", 2.5)
+    seen.apply(event("node.completed", "a", 1, outputs={}, duration_s=2.0))
+    assert (node.status, seen.running_for(node)) == ("completed", 2.0)
+    assert [wave.settled for wave in seen.waves] == [True, False]
+
+
+def test_streamed_text_is_kept_to_its_end_and_a_new_attempt_forgets_it() -> None:
+    seen = progress(event("node.started", "a", 1))
+    for piece in ("x" * 5000, "the end"):
+        seen.apply(event("node.delta", "a", 1, kind="text", text=piece, offset=0))
+    seen.apply(event("node.delta", "a", 1, kind="reasoning", text="secret", offset=0))
+    node = seen.nodes["a"]
+    assert node.tail.endswith("the end")
+    assert len(node.tail) < 1000
+    seen.apply(event("node.retrying", "a", 1, error={"message": "busy"}, delay_s=3, next_attempt=2))
+    assert node.note == "busy; tries again in 3.0 s"
+    seen.apply(event("node.started", "a", 2))
+    seen.apply(event("node.delta", "a", 1, kind="text", text="late", offset=9))
+    assert (node.tail, node.note) == ("", "")
+
+
+def test_every_way_not_to_run_says_why() -> None:
+    seen = progress(event("node.failed", "a", 1, error={"message": "no"}, handled=True))
+    seen.apply(event("node.blocked", "b", cause={"node": "a", "error": {}}))
+    assert seen.nodes["a"].note == "no (handled)"
+    assert seen.nodes["b"].note == "because a failed"
+    seen = progress(event("node.skipped", "a", reason="not chosen"))
+    seen.apply(event("node.cancelled", "b", cause="interrupted"))
+    assert (seen.nodes["a"].note, seen.nodes["b"].note) == ("not chosen", "interrupted")
+
+
+def test_linked_and_unreached_nodes_are_known_from_the_start() -> None:
+    seen = progress(event("execution.started", linked=["c"], not_reached=["b"], waves=1))
+    assert (seen.nodes["c"].status, seen.nodes["b"].status) == ("linked", "not_reached")
+    assert (seen.status, seen.waves[1].settled) == ("executing", True)
+
+
+def test_usage_adds_up_and_unknown_prices_count_nothing() -> None:
+    seen = progress(
+        event("usage", "a", input_tokens=10, output_tokens=5, cost_usd=0.5),
+        event("usage", "b", input_tokens=1, output_tokens=1, cost_usd=None),
+    )
+    assert (seen.input_tokens, seen.output_tokens, seen.cost_usd) == (11, 6, 0.5)
+
+
+def test_nested_and_unknown_nodes_and_new_event_types_change_nothing() -> None:
+    seen = progress(
+        event("node.started", "loop[1]/x", 1), event("node.novel", "a"), event("plan.revised")
+    )
+    assert {node.status for node in seen.nodes.values()} == {"pending"}
+
+
+def test_a_run_knows_how_it_ended() -> None:
+    seen = progress(event("execution.failed", error={"code": "c", "message": "m"}, failures=["a"]))
+    assert (seen.status, seen.error) == ("failed", "m")
+    assert progress(event("execution.cancelled", cause="stop")).error == "stop"
+
+
+def test_plain_lines_name_the_node_the_time_and_the_reason() -> None:
+    seen = progress()
+
+    def told(each: Event) -> str | None:
+        seen.apply(each)
+        return sentence(each, seen)
+
+    assert told(event("execution.created")) is None
+    assert told(event("execution.started", waves=2)) == "running 2 steps in 2 waves"
+    assert told(event("wave.started", wave=1, nodes=["a"])) == "wave 1 of 2: a"
+    assert told(event("node.started", "a", 1)) == "started    a  First"
+    assert told(event("node.delta", "a", 1, kind="text", text="x")) is None
+    assert told(event("node.completed", "a", 1, duration_s=1.25)) == "completed  a  First (1.2 s)"
+    failed = told(event("node.failed", "b", 1, error={"message": "no\nway"}, duration_s=0))
+    assert failed == "failed     b (0.0 s): no way"
+    assert told(event("execution.paused", reason="waits")) == "paused: waits"
+    assert told(event("execution.completed")) is None

@@ -1,0 +1,106 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planwave.cli.result_view import final_results, node_lines, show_result, summary
+from planwave.cli.screen import Screen
+from tests.fakes.terminal import plain_screen, terminal_screen, written
+
+
+def edge(source: str, target: str, channel: str = "flow") -> dict[str, Any]:
+    return {"source": source, "target": target, "data": {"channel": channel}}
+
+
+def node(node_id: str, status: str = "completed", **more: Any) -> dict[str, Any]:
+    return {"id": node_id, "path": node_id, "name": node_id.title(), "status": status, **more}
+
+
+DOCUMENT: dict[str, Any] = {
+    "execution_id": "x", "status": "completed", "title": "T",
+    "nodes": [node("a", execution_time=1.5), node("b", execution_time=2), node("t", "linked")],
+    "node_results": {"a": "first", "b": "**final**"},
+    "graph": {"edges": [edge("a", "b"), edge("t", "b", "link")]},
+    "usage": {"input_tokens": 1200, "output_tokens": 30, "cost_usd": 0.02},
+    "started_at": "2026-01-01T00:00:00+00:00", "completed_at": "2026-01-01T00:00:07.500000+00:00",
+}  # fmt: skip
+
+
+def test_the_result_is_what_no_other_step_took() -> None:
+    assert final_results(DOCUMENT) == [("B", "**final**")]
+
+
+def test_nested_and_unfinished_steps_give_no_final_result() -> None:
+    document = {
+        **DOCUMENT,
+        "nodes": [node("a"), {**node("x"), "path": "loop[1]/x"}, node("b", "failed")],
+        "node_results": {"a": "first", "b": None, "x": "inner"},
+    }
+    assert final_results(document) == []
+
+
+def test_a_pipe_gets_the_bare_text_then_the_facts_then_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text("{}")
+    screen = plain_screen()
+    show_result(screen, DOCUMENT, path)
+    assert written(screen).splitlines() == [
+        "",
+        "**final**",
+        "",
+        "✓ completed · 2 of 3 steps completed · 7.5 s · 1,200 + 30 tokens · $0.0200",
+        f"Kept in {path}",
+    ]
+
+
+def test_a_file_that_was_not_written_is_not_claimed(tmp_path: Path) -> None:
+    screen = plain_screen()
+    show_result(screen, DOCUMENT, tmp_path / "missing.json")
+    assert "Kept in" not in written(screen)
+
+
+def test_several_results_are_headed_by_their_steps() -> None:
+    screen = terminal_screen()
+    show_result(screen, {**DOCUMENT, "graph": {"edges": []}}, None)
+    shown = written(screen)
+    assert shown.index("A\n") < shown.index("first") < shown.index("B\n") < shown.index("final")
+
+
+def test_every_failure_is_named_with_reason_and_way_out() -> None:
+    failed = node("b", "failed", error={"code": "c", "message": "no answer", "hint": "try later"})
+    screen = plain_screen()
+    show_result(screen, {**DOCUMENT, "status": "failed", "nodes": [node("a"), failed]}, None)
+    assert "✗ B: no answer\n  → try later\n" in written(screen)
+    assert "✗ failed · 1 of 2 steps completed" in written(screen)
+
+
+def test_an_execution_that_failed_as_a_whole_says_why() -> None:
+    screen = plain_screen()
+    error = {"code": "run-timeout", "message": "took longer than 5 s"}
+    show_result(screen, {**DOCUMENT, "status": "failed", "error": error}, None)
+    assert "✗ took longer than 5 s" in written(screen)
+
+
+def test_unknown_prices_and_missing_times_are_not_made_up() -> None:
+    bare = {"status": "cancelled", "nodes": [], "usage": {"input_tokens": 1, "output_tokens": 2}}
+    line = summary(plain_screen(), bare).plain
+    assert line == "■ cancelled · 0 of 0 steps completed · 1 + 2 tokens · price unknown"
+
+
+def test_steps_are_listed_with_state_time_and_reason() -> None:
+    document = {
+        **DOCUMENT,
+        "nodes": [node("a", execution_time=1.5), node("b", "failed", error="x")],
+    }
+    lines = [line.plain.rstrip() for line in node_lines(plain_screen(), document)]
+    assert lines == ["  ✓ completed   A  1.5 s", "  ✗ failed      B  x"]
+
+
+def test_with_json_the_document_is_the_one_object_on_stdout(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    import json
+
+    show_result(Screen(json=True), DOCUMENT, Path("somewhere/x.json"))
+    out = json.loads(capsys.readouterr().out)
+    assert out == {**DOCUMENT, "document_path": "somewhere/x.json"}

@@ -1,0 +1,121 @@
+import pytest
+from rich.cells import cell_len
+
+from planwave.cli.wording import (
+    STATES,
+    clean,
+    counted,
+    cut,
+    duration,
+    error_text,
+    money,
+    one_line,
+    spread,
+    state,
+    table,
+    tail,
+)
+
+NODE_STATUSES = [
+    "pending",
+    "running",
+    "retrying",
+    "waiting",
+    "completed",
+    "failed",
+    "skipped",
+    "blocked",
+    "cancelled",
+    "linked",
+    "not_reached",
+]
+
+
+@pytest.mark.parametrize("status", NODE_STATUSES)
+def test_every_node_status_has_a_sign_in_unicode_and_in_ascii(status: str) -> None:
+    look = STATES[status]
+    assert len(look.glyph) == 1
+    assert look.ascii.isascii()
+
+
+def test_an_unknown_status_is_shown_not_refused() -> None:
+    assert state("never-heard-of").glyph == "?"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0, "0.0 s"),
+        (9.94, "9.9 s"),
+        (9.96, "10 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 00 s"),
+        (185, "3 min 05 s"),
+        (7800, "2 h 10 min"),
+    ],
+)
+def test_durations_read_naturally(seconds: float, shown: str) -> None:
+    assert duration(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("usd", "shown"),
+    [(0, "$0"), (0.00001, "under $0.0001"), (0.0123, "$0.0123"), (1.5, "$1.50")],
+)
+def test_money_has_the_decimals_it_needs(usd: float, shown: str) -> None:
+    assert money(usd) == shown
+
+
+def test_numbers_and_ranges() -> None:
+    assert (counted(1, "node"), counted(1200, "token")) == ("1 node", "1,200 tokens")
+    assert (spread(5, 5.2), spread(1000, 2000)) == ("5", "1,000 to 2,000")
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "\x1b[2J",
+        "\x1b]0;owned\x07",
+        "\x9b31m",
+        "a\rb",
+        "\u202egnp.exe",
+        "\u2066x",
+        "\ud800",
+        "\x7f",
+    ],
+)
+def test_text_that_would_steer_the_terminal_is_disarmed(hostile: str) -> None:
+    shown = clean(f"left{hostile}right")
+    assert not any(ord(c) < 32 or 0x7F <= ord(c) <= 0x9F or c in "\u202e\u2066" for c in shown)
+    shown.encode("utf-8")
+    assert shown.startswith("left")
+    assert shown.endswith("right")
+
+
+def test_line_breaks_and_tabs_stay_in_text_and_go_in_lines() -> None:
+    assert clean("a\n\tb") == "a\n\tb"
+    assert one_line(" a\n\t b\x1b ") == "a b"
+
+
+@pytest.mark.parametrize("width", [0, 1, 2, 5, 10, 79])
+@pytest.mark.parametrize(
+    "text", ["", "short", "日本語の長い文章です" * 30, "x" * 5000, "a\nb " * 99]
+)
+def test_cut_text_never_passes_its_width(text: str, width: int) -> None:
+    assert cell_len(tail(text, width)) <= width
+    assert cell_len(cut(text, width)) <= width
+
+
+def test_a_tail_is_the_end_and_a_cut_the_start() -> None:
+    text = "one two three four five six seven"
+    assert tail(text, 12) == "…e six seven"
+    assert cut(text, 12) == "one two thr…"
+    assert cut("short", 12) == tail("short", 12) == "short"
+
+
+def test_stored_errors_read_as_sentences_whatever_their_form() -> None:
+    assert error_text({"code": "c", "message": "m"}) == "m"
+    assert error_text({"code": "c"}) == "c"
+    assert error_text("plain") == "plain"
+    assert error_text(None) == ""
+    assert table([1]) == {}

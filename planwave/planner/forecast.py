@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from planwave.errors import InputError
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.model import FLOW, Graph, Json, Node
 from planwave.graph.shape import shape
@@ -98,12 +99,23 @@ def _tokens(
 
 def _answer(node: Node, providers: Providers) -> tuple[int, int]:
     asked = node.data.get("maxTokens")
-    cap = asked if isinstance(asked, int) else None
-    provider, model = node.data.get("provider"), node.data.get("model")
-    if cap is None and isinstance(provider, str) and isinstance(model, str):
-        cap = providers.profile(provider, model).max_output_tokens
+    cap = (
+        asked
+        if isinstance(asked, int)
+        else providers.profile(*_who(node, providers)).max_output_tokens
+    )
     high = _TALKATIVE if cap is None else min(cap, _TALKATIVE)
     return min(_TERSE, high), high
+
+
+def _who(node: Node, providers: Providers) -> tuple[str, str]:
+    """Give the provider and model a node will ask, the default ones where it names none."""
+    named = [node.data.get(field) for field in ("provider", "model")]
+    provider, model = (value if isinstance(value, str) else None for value in named)
+    try:
+        return providers.resolve(provider, model)
+    except InputError:
+        return provider or "", model or ""
 
 
 def _texts(data: Mapping[str, Json]) -> Iterable[str]:
@@ -122,7 +134,7 @@ def _cost(
     low = high = 0.0
     for node in calls:
         read, told = used[node.id]
-        who = str(node.data.get("provider")), str(node.data.get("model"))
+        who = _who(node, providers)
         least = providers.price(*who, Usage(read.low, told.low))
         most = providers.price(*who, Usage(read.high, told.high))
         if least is None or most is None:

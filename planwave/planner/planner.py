@@ -100,7 +100,6 @@ class Planner:
         """
         self._check_goal(prompt)
         provider, model = self._providers.resolve(provider, model)
-        tell = on_progress or _tell_nobody
         questions = self._questions(prompt, provider, model)
         reader = Reader(
             self._catalogue,
@@ -109,6 +108,12 @@ class Planner:
             self._limits,
             read_small_reply if questions.small else None,
         )
+        return await self._written(prompt, questions, reader, on_progress or _tell_nobody)
+
+    async def _written(
+        self, goal: str, questions: _Questions, reader: Reader, tell: Listener
+    ) -> Plan:
+        """Ask, read, and hand faults back until there is a plan or the patience is over."""
         request = questions.first
         attempts: list[dict[str, Any]] = []
         findings: Sequence[Diagnostic] = ()
@@ -122,7 +127,7 @@ class Planner:
             if reading.graph is not None:
                 for told in _told_late(reading, reading.graph, questions.small):
                     tell(told)
-                return self._plan(prompt, request, reading, reading.graph, attempts)
+                return self._plan(goal, request, reading, reading.graph, attempts)
             findings = reading.diagnostics
             request = questions.again(request, reading, answer)
         raise PlanInvalid(findings, attempts)

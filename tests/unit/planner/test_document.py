@@ -122,9 +122,11 @@ def test_planner_text_is_literal_where_a_type_resolves_everything() -> None:
     assert isinstance(facts, NodeFacts)
     assert facts.template_fields is None
     text = "say {{ goal }} {% raw %}x{% endraw %} {# no #}"
-    draft = drafted(node("a", type="echo", data={"t": [text, "plain"], "n": 1}), registry=registry)
+    draft = drafted(
+        node("a", type="echo", data={"t": [text, "plain", {"k": text}], "n": 1}), registry=registry
+    )
     data = draft.document["nodes"][0]["data"]
-    assert data["t"][1] == "plain"
+    assert data["t"][1:] == ["plain", {"k": data["t"][0]}]
     assert data["n"] == 1
     assert len(draft.fixes) == 1
     compiled = compile_template({"t": data["t"][0]})

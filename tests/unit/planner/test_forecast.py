@@ -88,3 +88,12 @@ def test_side_effects_name_the_steps_that_have_them() -> None:
     assert forecast(graph, registry, FakeProviders())["effects"] == [
         {"node": "m", "type": "mail", "effect": "once"}
     ]
+
+
+def test_a_plan_made_by_hand_is_priced_at_the_default_model_or_not_at_all() -> None:
+    planned = graph_of(DIAMOND)
+    by_hand = Graph(tuple(n._replace(data={}) for n in planned.nodes), planned.edges)
+    found = forecast(by_hand, library(), FakeProviders())
+    assert found["cost_usd"] is not None
+    lost = Graph(tuple(n._replace(data={"provider": "gone"}) for n in planned.nodes), planned.edges)
+    assert forecast(lost, library(), FakeProviders())["calls"] == 4

@@ -17,7 +17,7 @@ execution.cancelled    cause
 wave.started           wave, nodes: [id]
 wave.completed         wave
 node.started           wave, via?: edge id (the winner of ``join: any``)
-node.completed         outputs, duration_s
+node.completed         outputs, duration_s, given?: true for a node settled from outside, never run
 node.failed            error: {code, message, hint?}, handled: bool, outputs?, duration_s
 node.retrying          error, delay_s, next_attempt
 node.skipped           reason, handle?

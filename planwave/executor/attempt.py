@@ -66,7 +66,7 @@ async def run_attempt(
         NodeError: What the node raised, or ``result-not-json``; anything else a node raises is
             passed on unchanged for the task boundary to turn into a fact.
     """
-    result = step.implementation.execute(data, inputs, context)
+    result: Any = step.implementation.execute(data, inputs, context)
     if type(result) is CoroutineType or isawaitable(result):
         result = await result
     elif hasattr(result, "__aiter__"):

@@ -29,7 +29,7 @@ class Scope:
     """
 
     __slots__ = (
-        "_by_wave", "asked", "failures", "flights", "handled", "parent", "path", "prefix",
+        "_by_wave", "asked", "failures", "flights", "given", "handled", "parent", "path", "prefix",
         "program", "runtime", "schedule", "started_waves",
     )  # fmt: skip
 
@@ -48,6 +48,7 @@ class Scope:
         self.path = runtime.prefix[:-1] or None
         self.parent = parent
         self.asked = asked
+        self.given = any(outputs is not None for outputs in runtime.outputs)
         self.flights: dict[int, Flight] = {}
         self.started_waves: set[int] = set()
         self.failures: dict[str, dict[str, Any]] = {}

@@ -48,7 +48,15 @@ class Outcomes:
         if unreached := scope.schedule.not_reached:
             data["not_reached"] = [topology.ids[n] for n in unreached]
         self._emit("execution.started", data)
+        self._tell_given(scope)
         self._follow(scope, scope.schedule.start())
+
+    def _tell_given(self, scope: Scope) -> None:
+        """Tell the results of nodes that were settled from outside; they were never started."""
+        for node, outputs in enumerate(scope.runtime.outputs) if scope.given else ():
+            if outputs is not None:
+                data = {"outputs": outputs_document(outputs), "duration_s": 0.0, "given": True}
+                self._emit("node.completed", data, scope.prefix + scope.program.topology.ids[node])
 
     def decide(self) -> None:
         """Ask every schedule that was told something what follows."""
@@ -311,6 +319,7 @@ class Outcomes:
         flight.nesting += 1
         flight.children = [*(flight.children or ()), scope]
         self._nested[scope.runtime] = scope
+        self._tell_given(scope)
         self._follow(scope, scope.schedule.start())
 
     def _nested_ended(self, scope: Scope, ended: Final) -> None:

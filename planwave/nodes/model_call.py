@@ -22,12 +22,7 @@ async def model_call(
     Raises:
         NodeError: The prompt is empty, the call failed, or it ended without a reply.
     """
-    if not request.prompt.strip():
-        raise NodeError(
-            f"node {context.node_id!r} has nothing to ask the model: its prompt is empty",
-            code="empty-prompt",
-            hint="write a prompt or a description, or connect an input that carries text",
-        )
+    _refuse_empty(request, context)
 
     def told(event_type: str, data: Json) -> NodeEvent:
         return NodeEvent(context.node_id, node_type, event_type, context.run_id, data)
@@ -66,6 +61,15 @@ async def model_call(
         message = f"the reply was cut at {reply.usage.output_tokens} tokens; raise maxTokens"
         yield told("log", {"message": message, "level": "warning"})
     yield reply
+
+
+def _refuse_empty(request: ModelRequest, context: FlowContext) -> None:
+    if not request.prompt.strip():
+        raise NodeError(
+            f"node {context.node_id!r} has nothing to ask the model: its prompt is empty",
+            code="empty-prompt",
+            hint="write a prompt or a description, or connect an input that carries text",
+        )
 
 
 def _usage(reply: ModelReply) -> dict[str, Json]:

@@ -47,14 +47,7 @@ def spec_of(implementation: Any) -> TypeSpec:
     """
     executes = isinstance(implementation, FlowExecutor)
     materializes = isinstance(implementation, LinkMaterializer)
-    name = getattr(implementation, "node_type", None)
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise TypeError(
-            f"{implementation!r} cannot be a node type: its node_type is {name!r}; a name starts "
-            "with a letter and has letters, digits, '_', '.' and '-', 64 at most"
-        )
-    if not (executes or materializes):
-        raise TypeError(f"node type {name!r} has neither execute nor materialize")
+    name = _vetted_name(implementation, capable=executes or materializes)
     model = getattr(implementation, "Data", None)
     fields = fields_of(model)
     inputs: tuple[Port, ...] = tuple(getattr(implementation, "inputs", (INPUT,)))
@@ -86,6 +79,18 @@ def spec_of(implementation: Any) -> TypeSpec:
         is_checked=is_checked_empty or model is not None or facts.template_fields != (),
         is_checked_empty=is_checked_empty,
     )
+
+
+def _vetted_name(implementation: Any, *, capable: bool) -> str:
+    name = getattr(implementation, "node_type", None)
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise TypeError(
+            f"{implementation!r} cannot be a node type: its node_type is {name!r}; a name starts "
+            "with a letter and has letters, digits, '_', '.' and '-', 64 at most"
+        )
+    if not capable:
+        raise TypeError(f"node type {name!r} has neither execute nor materialize")
+    return name
 
 
 def _template_fields(implementation: Any, fields: tuple[DataField, ...]) -> tuple[str, ...] | None:

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -126,15 +126,16 @@ class Run:
         execution_id: str | None = None,
     ) -> None:
         self._built, self._open_services = built, open_services
-        self._services, self._store, self._goal = services, store, goal
+        self._services, self._goal = services, goal
         templates = any(step.template is not None for step in built.program.steps)
         self._renderer = Renderer() if templates else None
+        execution_id = execution_id or new_id()
         self.execution = Execution(
             built.program,
-            execution_id=execution_id or new_id(),
+            execution_id=execution_id,
             inputs=inputs if inputs is not None else built.inputs,
             options=options,
-            journal=store,
+            journal=None if store is None else _Birth(store, execution_id, built, goal),
             last_seq=1 if store is not None else 0,
             variables={"goal": goal, "trigger": None},
             services=services,
@@ -185,8 +186,6 @@ class Run:
         )
 
     async def _drive(self) -> None:
-        if self._store is not None:
-            await self._create(self._store)
         try:
             if self._services is None and self._built.calls_model:
                 async with self._open_services(self._goal) as services:
@@ -198,19 +197,32 @@ class Run:
             if self._renderer is not None:
                 await self._renderer.close()
 
-    async def _create(self, store: Store) -> None:
-        """Keep the execution with its first event, ``execution.created``."""
-        execution, graph = self.execution, self._built.graph
-        at = execution.publisher.time()
+
+class _Birth:
+    """A store as the journal of a new execution: its first batch also creates it, in one commit.
+
+    A run from Python has told nobody its id before it starts, so nothing has to be durable earlier.
+    """
+
+    def __init__(self, store: Store, execution_id: str, built: BuiltGraph, goal: str) -> None:
+        self._store = store
+        self._born: tuple[ExecutionRecord, Event] | None = None
+        self._execution_id, self._built, self._goal = execution_id, built, goal
+
+    async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
+        if self._born is not None:
+            await self._store.append(execution_id, epoch, events)
+            return
+        record, created = self._born = self._create(events[0].at)
+        await self._store.create_execution(record, [created, *events])
+
+    def _create(self, at: str) -> tuple[ExecutionRecord, Event]:
+        graph = self._built.graph
         data = {
             "goal": self._goal,
             "title": self._goal,
             "plan_hash": graph_hash(graph),
             "graph": graph.to_document(),
-            "options": execution.options.as_json(),
         }
-        created = Event(execution.execution_id, 1, at, "execution.created", None, None, data)
-        record = ExecutionRecord(
-            execution.execution_id, None, self._goal, self._goal, "starting", at
-        )
-        await store.create_execution(record, [created])
+        record = ExecutionRecord(self._execution_id, None, self._goal, self._goal, "starting", at)
+        return record, Event(self._execution_id, 1, at, "execution.created", None, None, data)

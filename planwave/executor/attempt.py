@@ -68,7 +68,7 @@ async def run_attempt(
     """
     result: Any = step.implementation.execute(data, inputs, context)
     if type(result) is CoroutineType or isawaitable(result):
-        result = await result
+        result = cast("Any", await result)
     elif hasattr(result, "__aiter__"):
         result = await _listened(result, say)
     return vetted(step, result, say)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from planwave.expressions.text import text_of
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json
+
+
+__all__ = [
+    "Arrival",
+    "DataValue",
+    "Inputs",
+    "arrivals_text",
+    "described_arrivals",
+    "result_text",
+    "text_of",
+]
 
 
 class DataValue(NamedTuple):
@@ -25,15 +36,6 @@ class Arrival(NamedTuple):
     source_handle: str
     target_handle: str
     value: DataValue
-
-
-def text_of(value: Json) -> str:
-    """Give a value as text: itself if text, nothing for null, else compact JSON."""
-    if isinstance(value, str):
-        return value
-    if value is None:
-        return ""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def result_text(outputs: Mapping[str, DataValue]) -> str:

@@ -14,6 +14,7 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from planwave.cli.options import Composition
     from planwave.executor.options import RunOptions
     from planwave.graph.model import Json
     from planwave.nodes.registry import Registry
@@ -196,16 +197,19 @@ async def _model_services(goal: str) -> AsyncGenerator[NodeServices]:
         await local.close()
 
 
+def composition() -> Composition:
+    """Give the command line what it asks for."""
+    from planwave.cli.options import Composition
+    from planwave.settings import load_settings
+
+    return Composition(load_settings, open_service, open_history, open_catalogue, open_providers)
+
+
 def main() -> None:
     """Run the ``planwave`` command."""
     from planwave.cli.app import app
-    from planwave.cli.options import Composition
-    from planwave.settings import load_settings
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
-    app(
-        obj=Composition(load_settings, open_service, open_history, open_catalogue, open_providers),
-        prog_name="planwave",
-    )
+    app(obj=composition(), prog_name="planwave")

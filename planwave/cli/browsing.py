@@ -190,6 +190,10 @@ def _show_execution(screen: Screen, document: dict[str, Any], path: Path | None)
         screen.line()
         screen.lines(node_lines(screen, document))
     show_result(screen, document, path)
+    if not screen.json and document.get("nodes"):
+        first = document["nodes"][0]["id"]
+        short = _id(screen, str(document["execution_id"]))
+        screen.text(f"One step in full: planwave show {short} --node {first}")
 
 
 def _execution_line(screen: Screen, record: ExecutionRecord) -> Line:

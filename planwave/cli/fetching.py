@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,29 +16,21 @@ _PLAIN_STEP = 10
 """Percent between two lines where nothing can be redrawn."""
 
 
-def ready_models(
-    screen: Screen,
-    settings: Settings,
-    wanted: Iterable[tuple[str, str]],
-    fetch: Fetch | None = None,
+def fetch_missing(
+    screen: Screen, settings: Settings, name: str, fetch: Fetch | None = None
 ) -> None:
-    """Fetch the embedded models among ``(provider, model)`` pairs that are not there yet.
+    """Fetch the embedded model that the work at hand needs, saying why in one line.
 
     Raises:
-        ProviderError: A model cannot be fetched.
+        ProviderError: It cannot be fetched.
     """
-    from planwave.providers.local_catalogue import MODEL_FILES
-    from planwave.providers.local_files import is_present
+    from planwave.providers.local_catalogue import model_file
 
-    for provider, model in dict.fromkeys(wanted):
-        file = MODEL_FILES.get(model) if provider == "local" else None
-        if file is None or is_present(file, settings.model_dir):
-            continue
-        screen.text(
-            f"No API key is set, so the model {model} will run on this machine: "
-            f"fetching {file.size / 1e9:.1f} GB into {settings.model_dir.expanduser()}, once."
-        )
-        fetch_showing(screen, settings, model, fetch)
+    screen.text(
+        f"The model {name} runs on this machine and needs no API key: fetching "
+        f"{model_file(name).size / 1e9:.1f} GB into {settings.model_dir.expanduser()}, once."
+    )
+    fetch_showing(screen, settings, name, fetch)
 
 
 def fetch_showing(

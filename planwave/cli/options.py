@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
@@ -13,7 +13,7 @@ from planwave.cli.screen import Screen
 
 if TYPE_CHECKING:
     from planwave.graph.capabilities import Catalogue
-    from planwave.providers.api import LocalProvider, Providers
+    from planwave.providers.api import Providers
     from planwave.service.history import History
     from planwave.service.service import Service
     from planwave.settings import Settings
@@ -57,6 +57,14 @@ ModelOption = Annotated[
 ]
 
 
+class EmbeddedModel(Protocol):
+    """What commands ask of the embedded model before anything needs it."""
+
+    def missing_model(self) -> str | None:
+        """Give the model whose fetching would make it usable, None where that is not it."""
+        ...
+
+
 @dataclass(frozen=True)
 class Composition:
     """How ``main`` puts rooms together; the command line only asks for the result.
@@ -73,7 +81,7 @@ class Composition:
     service: Callable[[Settings], Service]
     history: Callable[[Settings], History]
     catalogue: Callable[[Settings], Catalogue]
-    providers: Callable[[Settings], tuple[Providers, LocalProvider]]
+    providers: Callable[[Settings], tuple[Providers, EmbeddedModel]]
 
 
 @dataclass
@@ -98,6 +106,8 @@ class Invocation:
             changes["storage_dir"] = self.storage
         if self.provider is not None:
             changes |= {"provider": self.provider, "model": self.model}
+            if self.provider == "local" and self.model is not None:
+                changes["local_model"] = self.model
         elif self.model is not None:
             changes["model"] = self.model
         return settings.model_copy(update=changes) if changes else settings

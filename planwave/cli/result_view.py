@@ -88,8 +88,8 @@ def node_lines(screen: Screen, document: Document) -> list[Text]:
                 f"{screen.glyph(status)} {status_words(status):<{STATUS_WIDTH}} ",
                 state(status).style,
             ),
-            f"{one_line(str(node.get('name') or node['id']))}",
-            (f"  {seconds}" if seconds else "", "dim"),
+            (f"{seconds:>12}  ", "dim"),
+            one_line(str(node.get("name") or node["id"])),
         )
         if node.get("error"):
             line.append(f"  {one_line(error_text(node['error']))}", style="dim")

@@ -172,31 +172,44 @@ def _options(scheduling: Scheduling, on_failure: OnFailure, max_parallel: int | 
 
 def _finish(asked: Invocation, work: _Work) -> None:
     """Do the work in an event loop and leave with its exit code."""
-    from planwave.cli.fetching import ready_models
+    from planwave.cli.fetching import fetch_missing
 
     screen, settings = asked.screen(), asked.settings()
     if work.source is None and not work.goal.strip():
         raise InputError(
             "the goal is empty", code="empty-goal", hint='say what you want: planwave run "GOAL"'
         )
-    ready_models(screen, settings, _models_for(asked, settings, work))
+    missing = _missing_model(asked, settings, work)
+    if missing is not None:
+        fetch_missing(screen, settings, missing)
     code = asyncio.run(_in_loop(asked.composition.service(settings), screen, work))
     if code:
         raise typer.Exit(code)
 
 
-def _models_for(asked: Invocation, settings: Settings, work: _Work) -> list[tuple[str, str]]:
-    """Give the models the work needs, as far as that can be told; faults are reported later."""
-    from planwave.service.documents import check_source
-
-    providers, _ = asked.composition.providers(settings)
+def _missing_model(asked: Invocation, settings: Settings, work: _Work) -> str | None:
+    """Give the embedded model the work needs and this machine has not fetched yet."""
+    providers, local = asked.composition.providers(settings)
+    missing = local.missing_model()
+    if missing is None:
+        return None
+    nobody_else = not any(info.available for info in providers.list())
     if work.source is None:
-        return [providers.resolve(None, None)]
+        chosen = settings.provider == "local" or (
+            settings.provider is None and (nobody_else or settings.model == missing)
+        )
+        return missing if chosen else None
+    from planwave.service.documents import check_source, is_provider_fault
+
     report = check_source(work.source, asked.composition.catalogue(settings), settings.limits)
-    if report.graph is None or not report.can_run:
-        return []
-    named = [(n.data.get("provider"), n.data.get("model")) for n in report.graph.nodes]
-    return [providers.resolve(*each) for each in named if any(each)]
+    faulty = {found.node for found in report.diagnostics if is_provider_fault(found)}
+    named = {
+        node.data.get("provider")
+        for node in (report.graph.nodes if report.graph else ())
+        if node.id in faulty
+    }
+    wanted = "local" in named or (None in named and nobody_else)
+    return missing if wanted else None
 
 
 async def _in_loop(opened: Service, screen: Screen, work: _Work) -> int:

@@ -93,7 +93,10 @@ def test_steps_are_listed_with_state_time_and_reason() -> None:
         "nodes": [node("a", execution_time=1.5), node("b", "failed", error="x")],
     }
     lines = [line.plain.rstrip() for line in node_lines(plain_screen(), document)]
-    assert lines == ["  ✓ completed   A  1.5 s", "  ✗ failed      B  x"]
+    assert lines == [
+        "  ✓ completed          1.5 s  A",
+        "  ✗ failed                    B  x",
+    ]
 
 
 def test_with_json_the_document_is_the_one_object_on_stdout(

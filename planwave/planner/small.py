@@ -20,7 +20,8 @@ from planwave import prompts
 from planwave.prompts.render import small_planner_prompt
 from planwave.providers.api import ModelRequest
 
-STEPS = ("n1", "n2", "n3", "n4", "n5", "final")
+STEPS = ("n1", "n2", "n3", "n4", "final")
+"""At most five: on two cores a step takes about twenty seconds, and a sixth adds little."""
 REQUIRED = ("n1", "n2", "n3", "final")
 """Always written; an example's own steps are required too, or small models stop too early."""
 MAX_TOKENS = 1_200
@@ -33,7 +34,7 @@ _GOAL_CHARS = 3_000
 """About 750 tokens: half a minute of reading for the model, and far inside its context."""
 _ID_CHARS = 48
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_REFERENCE = re.compile(r"\bn([1-5])\b")
+_REFERENCE = re.compile(r"\bn([1-4])\b")
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
 
 

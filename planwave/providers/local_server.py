@@ -62,7 +62,20 @@ def _serve(wanted: dict[str, Any]) -> Any:
     params.cache_prompt = True
     params.cache_ram_mib = 256
     params.verbosity = 1
+    _keep_from_looping(params.sampling)
     return native.Server(params)
+
+
+def _keep_from_looping(sampling: Any) -> None:
+    """Set what calls get that ask for nothing else.
+
+    Small models fall into saying one sentence for ever. DRY takes weight from a word that would
+    repeat a long run of earlier words; JSON's quotes break such runs, so structure is left alone.
+    The other values are those the default model was published with.
+    """
+    sampling.temp, sampling.top_k, sampling.top_p = 0.7, 20, 0.8
+    sampling.dry_multiplier, sampling.dry_base = 0.8, 1.75
+    sampling.dry_allowed_length, sampling.dry_penalty_last_n = 8, 1_024
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from planwave.expressions.text import text_of
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json
 
-
 __all__ = [
     "Arrival",
     "DataValue",

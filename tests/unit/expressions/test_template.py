@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import copy
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -254,9 +253,8 @@ async def test_hostile_templates_do_as_the_list_expects(
     row: dict[str, Any], renderer: Renderer
 ) -> None:
     await renderer.render("{{ 1 + 1 }}", {})
-    started = time.monotonic()
-    outcome = await attempted(expanded(row["input"]), renderer)
-    assert time.monotonic() - started < 3.5
+    async with asyncio.timeout(10):  # the worker gives up after 2 s; a busy machine adds its own
+        outcome = await attempted(expanded(row["input"]), renderer)
     if row["expect"].startswith("accept"):
         assert not isinstance(outcome, TemplateError)
     elif row["id"] not in HARMLESS:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from planwave.graph.read import read_graph
 from planwave.nodes.registry import default_registry
 from planwave.settings import Limits
 from tests.fakes.catalogue import FACTS, FakeCatalogue, graph_of
+from tests.fakes.cpu_time import cpu_within
 
 SHARED = Path(__file__).resolve().parents[3] / ".." / "shared"
 CONTINUE = Policy(on_error="continue")
@@ -231,9 +231,8 @@ def test_any_graph_can_be_checked_and_every_pointer_leads_somewhere(graph: Graph
 def test_many_misspelt_names_stay_fast() -> None:
     nodes = " ".join(f"node-number-{i}" for i in range(300))
     edges = [f"node-number-{i}>nod-nmber-{i}x" for i in range(300)]
-    started = time.perf_counter()
-    assert len(found(graph_of(nodes, *edges))) == 300
-    assert time.perf_counter() - started < 2
+    with cpu_within(2):
+        assert len(found(graph_of(nodes, *edges))) == 300
 
 
 def layered(layers: int, width: int) -> Graph:
@@ -251,9 +250,8 @@ def layered(layers: int, width: int) -> Graph:
 
 def test_a_hundred_thousand_nodes_are_checked_in_seconds() -> None:
     graph = layered(1000, 100)
-    started = time.perf_counter()
-    assert check(graph, FakeCatalogue()) == []
-    assert time.perf_counter() - started < 15  # about one second on a quiet machine
+    with cpu_within(15):
+        assert check(graph, FakeCatalogue()) == []
 
 
 def test_a_ring_of_fifty_thousand_is_one_cycle() -> None:
@@ -328,13 +326,12 @@ def test_a_bad_graph_is_refused_quickly_and_with_the_right_code(line: dict[str, 
     name = line["id"]
     document = expander()(line["input"])
     limits = None if name == "GRF-047" else WIDE.get(name, Limits(string_bytes=200_000))
-    started = time.perf_counter()
-    try:
-        graph, _ = read_graph(document, limits=limits)
-        diagnostics = check(graph, default_registry(), limits)
-    except GraphInvalid as error:
-        diagnostics = list(error.diagnostics)
-    assert time.perf_counter() - started < 2
+    with cpu_within(2):
+        try:
+            graph, _ = read_graph(document, limits=limits)
+            diagnostics = check(graph, default_registry(), limits)
+        except GraphInvalid as error:
+            diagnostics = list(error.diagnostics)
     codes = [d.code for d in diagnostics if d.severity == "error"]
     if name in EXPECTED:
         assert EXPECTED[name] in codes

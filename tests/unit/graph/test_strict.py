@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from planwave.graph.strict import (
     strict_json,
     value_faults,
 )
+from tests.fakes.cpu_time import cpu_within
 
 json_values = st.recursive(
     st.none()
@@ -139,9 +139,8 @@ def test_a_caller_cannot_raise_the_nesting_limit() -> None:
     ["[" * 100_000, "[" * 100_000 + "]" * 100_000, '{"a":' * 100_000, "]" * 70 + "[" * 70],
 )
 def test_absurd_nesting_fails_fast_and_without_recursion(text: str) -> None:
-    started = time.perf_counter()
-    assert faults_of(text)[0][0] in ("limit-exceeded", "invalid-json")
-    assert time.perf_counter() - started < 0.5  # some 10 ms on a quiet machine
+    with cpu_within(2):
+        assert faults_of(text)[0][0] in ("limit-exceeded", "invalid-json")
 
 
 def test_brackets_in_strings_do_not_nest() -> None:
@@ -150,9 +149,8 @@ def test_brackets_in_strings_do_not_nest() -> None:
 
 
 def test_quotes_without_end_do_not_make_reading_slow() -> None:
-    started = time.perf_counter()
-    assert faults_of("[" * 65 + '"' + '\\"' * 200_000)
-    assert time.perf_counter() - started < 1
+    with cpu_within(2):
+        assert faults_of("[" * 65 + '"' + '\\"' * 200_000)
 
 
 def test_size_counts_bytes_of_utf_8() -> None:

@@ -65,10 +65,10 @@ class Schedule:
         self._tally = Tally(topology, rules)
         self._ready: list[int] = []
         self._held: dict[int, list[int]] = {}
-        self._running, self._waiting = 0, set[int]()
-        self._failed = self._cancelled = False
+        self._running, self._waiting, self._over = 0, set[int](), list[int]()
+        self._final: Final = "completed"
+        self._ending: Cause | None = None  # nothing starts any more
         self._skips, self._blocks, self._drops = list[Unrun](), list[Unrun](), list[Unrun]()
-        self._over = list[int]()
 
     @property
     def not_reached(self) -> list[int]:
@@ -78,14 +78,14 @@ class Schedule:
     def start(self) -> Decisions:
         """Settle what is given, ready the roots, and say what follows."""
         roots = [n for n, count in enumerate(self._tally.left) if not count and not self._linked[n]]
-        for node in sorted(self._given):
+        for node in self._given:
             self.status[node] = _COMPLETED
+        dropped = sorted(self._dropped.difference(self._given))
+        for node in dropped:
+            self._settle(node, Status.SKIPPED, self._skips, _NOT_CHOSEN)
+        for node in sorted(self._given):
             self._release(node, self._given[node])
-        for node in sorted(self._dropped):
-            if self.status[node] is _PENDING:
-                self._settle(node, Status.SKIPPED, self._skips, _NOT_CHOSEN)
-                self._spread(node, "skipped")
-        for node in self.not_reached:
+        for node in [*dropped, *self.not_reached]:
             self._spread(node, "skipped")
         for node in roots:
             if self.status[node] is _PENDING:
@@ -113,6 +113,8 @@ class Schedule:
         """A running node suspended; only its descendants wait with it."""
         self._change(node, _RUNNING, _WAITING)
         self._running -= 1
+        if self._ending is not None:
+            return self._settle(node, Status.CANCELLED, self._drops, self._ending)
         self._waiting.add(node)
         self.waves.excuse(node, self.status)
 
@@ -133,7 +135,7 @@ class Schedule:
 
     def cancel(self, reason: str) -> None:
         """Cancel the run: nothing starts any more; what still runs is reported when it ended."""
-        self._cancelled = True
+        self._final = "cancelled"
         self._drop_the_rest(Cause(None, reason))
 
     def decide(self) -> Decisions:
@@ -148,15 +150,12 @@ class Schedule:
                 starts.append(Start(node, self._tally.winner.get(node)))
             self._running += len(starts)
             self._ready = []
-        finished: Final | None = None
-        if not self._running and not self._waiting:
-            ended: Final = "failed" if self._failed else "completed"
-            finished = "cancelled" if self._cancelled else ended
+        finished = None if self._running or self._waiting else self._final
         skipped, blocked, cancelled = self._skips, self._blocks, self._drops
         for unrun in (skipped, blocked, cancelled) if skipped or blocked or cancelled else ():
             unrun.sort()
         self._skips, self._blocks, self._drops = [], [], []
-        over, self._over = self._over, []
+        over, self._over = sorted(self._over), []
         paused = not self._running and bool(self._waiting)
         return Decisions(starts, skipped, blocked, cancelled, over, finished, paused)
 
@@ -180,7 +179,7 @@ class Schedule:
                 self._spread(*settled)
 
     def _refuse(self, node: int, cause: Cause) -> None:
-        self._failed = True
+        self._final = "failed" if self._final == "completed" else self._final
         self._spread(node, "failed", cause)
 
     def _spread(self, node: int, fate: Fate, cause: Cause | None = None) -> None:
@@ -200,10 +199,9 @@ class Schedule:
         verdict = self._tally.count(edge, fate, cause)
         if verdict is None:
             return None
-        if verdict.fate == "delivered" and not self._linked[node]:
-            self._make_ready(node)
-            return None
         if verdict.fate == "delivered":
+            if not self._linked[node]:
+                return self._make_ready(node)
             self.status[node] = _COMPLETED
         elif verdict.fate == "failed":
             self._settle(node, Status.BLOCKED, self._blocks, verdict.cause)
@@ -219,12 +217,14 @@ class Schedule:
         (self._ready if wave <= self.waves.open else self._held.setdefault(wave, [])).append(node)
 
     def _drop_the_rest(self, cause: Cause) -> None:
+        if self._ending is not None:
+            return
+        self._ending = cause
         for node, status in enumerate(self.status):
             if status in (_PENDING, _READY, _WAITING) and not self._linked[node]:
                 self._settle(node, Status.CANCELLED, self._drops, cause)
-        self._waiting.clear()
-        self._ready.clear()
-        self._held.clear()
+        for stopped in (self._waiting, self._ready, self._held):
+            stopped.clear()
 
     def _settle(self, node: int, status: Status, told: list[Unrun], cause: Cause | None) -> None:
         if cause and not self._linked[node]:

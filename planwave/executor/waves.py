@@ -6,7 +6,7 @@ for an answer, or downstream of a waiting one ("excused").
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from planwave.executor.decisions import Status
 from planwave.graph.topology import Topology
@@ -39,13 +39,13 @@ class Waves:
         topology: Topology,
         given: Mapping[int, Collection[str]],
         part: Collection[int] | None,
-        dropped: Container[int],
+        dropped: Collection[int],
         *,
         barrier: bool,
     ) -> None:
         self._topology, self._barrier = topology, barrier
         if given or part is not None or dropped:
-            depth = topology.depths(given, part)
+            depth = topology.depths({*given, *dropped}, part)
         else:
             depth = topology.depth
         self.number = [d + 1 for d in depth]
@@ -66,7 +66,6 @@ class Waves:
         wave = self.number[node]
         self._left[wave] -= 1
         if node in self._excused:
-            self._excused.discard(node)
             self._pardoned[wave] -= 1
         return 0 if self._left[wave] else wave
 
@@ -83,10 +82,11 @@ class Waves:
         stack = [node] if self._barrier else []
         while stack:
             node = stack.pop()
-            if node in self._excused or status[node] > Status.WAITING:
+            if node in self._excused:
                 continue
             self._excused.add(node)
-            self._pardoned[self.number[node]] += 1
+            if status[node] <= Status.WAITING:
+                self._pardoned[self.number[node]] += 1
             stack.extend(self._topology.successors(node))
 
     def excuse_anew(self, waiting: Iterable[int], status: Sequence[Status]) -> None:

@@ -85,7 +85,7 @@ def _with_bar(screen: Screen, settings: Settings, name: str, fetch: Fetch) -> Pa
 
 
 def _plain(screen: Screen) -> Callable[[str, int, int], None]:
-    told = -1
+    told = -_PLAIN_STEP
 
     def tell(name: str, done: int, total: int) -> None:
         nonlocal told

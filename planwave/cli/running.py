@@ -227,7 +227,7 @@ async def _in_loop(opened: Service, screen: Screen, work: _Work) -> int:
                     screen.result(made.as_json())
                 else:
                     screen.line()
-                    screen.line(f"Kept as plan {made.plan_id}; look again: planwave show <id>")
+                    screen.text(f"Kept; look again with: planwave show {made.plan_id}")
                 return ExitCode.OK
             return await _run(service, screen, interrupt, made, work)
 

@@ -1,0 +1,61 @@
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from planwave.cli.app import DEBUG_VARIABLE, app
+from planwave.errors import PlanwaveError, StoreError
+from tests.fakes.composition import composed
+
+
+def planwave(*args: str, fails: BaseException | None = None) -> Result:
+    def history(_: Any) -> Any:
+        assert fails is not None
+        raise fails
+
+    composition = composed() if fails is None else composed(history=history)
+    return CliRunner().invoke(app, list(args), obj=composition)
+
+
+def test_a_planned_failure_is_a_sentence_and_a_hint() -> None:
+    done = planwave("ls", fails=StoreError("the disk is gone", hint="plug it in"))
+    assert done.exit_code == 1
+    assert done.stderr == "✗ the disk is gone\n  → plug it in\n"
+
+
+def test_a_fault_of_ours_is_a_sentence_too_and_says_how_to_see_more() -> None:
+    done = planwave("ls", fails=ZeroDivisionError("oops"))
+    assert done.exit_code == 1
+    assert "fault in planwave: ZeroDivisionError: oops" in done.stderr
+    assert DEBUG_VARIABLE in done.stderr
+    assert "Traceback" not in done.output
+
+
+def test_a_fault_shows_its_place_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DEBUG_VARIABLE, "1")
+    assert isinstance(planwave("ls", fails=ZeroDivisionError("oops")).exception, ZeroDivisionError)
+
+
+def test_ctrl_c_anywhere_exits_130() -> None:
+    done = planwave("ls", fails=KeyboardInterrupt())
+    assert done.exit_code == 130
+    assert "interrupted" in done.stderr
+
+
+def test_an_error_with_json_before_or_after_the_command_is_an_object() -> None:
+    for args in (["--json", "ls"], ["ls", "--json"]):
+        done = planwave(*args, fails=PlanwaveError("x", code="odd"))
+        assert '"code": "odd"' in done.stdout
+
+
+def test_without_a_command_the_help_is_shown() -> None:
+    done = planwave()
+    assert "Usage: planwave" in done.output or "Usage:" in done.output
+    assert "doctor" in done.output
+
+
+def test_every_command_has_help_with_an_example() -> None:
+    for name in ("run", "plan", "exec", "check", "ls", "show", "doctor"):
+        done = planwave(name, "--help")
+        assert done.exit_code == 0
+        assert f"planwave {name}" in done.stdout.split("For example:")[1]

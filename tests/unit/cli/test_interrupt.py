@@ -1,0 +1,78 @@
+import asyncio
+import os
+import signal
+
+import pytest
+
+from planwave.cli.interrupt import Interrupt, Interrupted
+from tests.fakes.terminal import plain_screen
+
+
+async def signalled(interrupt: Interrupt) -> None:
+    """Send Ctrl-C to this process and wait until it was seen."""
+    seen = asyncio.Event()
+    with interrupt.stopping(seen.set):
+        os.kill(os.getpid(), signal.SIGINT)
+        await seen.wait()
+
+
+async def test_the_first_signal_stops_what_is_at_work() -> None:
+    with Interrupt(plain_screen()) as interrupt:
+        await signalled(interrupt)
+    assert interrupt.received == signal.SIGINT
+
+
+async def test_a_signal_that_came_before_stops_what_starts_after_it() -> None:
+    stops: list[str] = []
+    with Interrupt(plain_screen()) as interrupt:
+        await signalled(interrupt)
+        with interrupt.stopping(lambda: stops.append("late")):
+            assert stops == ["late"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+async def test_work_is_cancelled_by_a_signal_and_the_exit_code_tells_which(
+    number: int, code: int
+) -> None:
+    cleaned: list[bool] = []
+
+    async def work() -> None:
+        try:
+            os.kill(os.getpid(), number)
+            await asyncio.Event().wait()
+        finally:
+            cleaned.append(True)
+
+    with Interrupt(plain_screen()) as interrupt, pytest.raises(Interrupted) as caught:
+        await interrupt.cancelling(work())
+    assert (caught.value.exit_code, cleaned) == (code, [True])
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
+async def test_work_that_ends_by_itself_gives_its_result() -> None:
+    async def work() -> int:
+        return 7
+
+    with Interrupt(plain_screen()) as interrupt:
+        assert await interrupt.cancelling(work()) == 7
+    assert interrupt.received is None
+
+
+async def test_a_cancellation_from_elsewhere_stays_one() -> None:
+    async def work() -> None:
+        await asyncio.Event().wait()
+
+    with Interrupt(plain_screen()) as interrupt:
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(interrupt.cancelling(work()))
+            await asyncio.sleep(0)
+            task.cancel()
+    assert task.cancelled()
+
+
+async def test_afterwards_the_signals_are_as_before() -> None:
+    with Interrupt(plain_screen()):
+        pass
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL

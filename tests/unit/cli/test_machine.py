@@ -1,0 +1,66 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from planwave.cli import fetching
+from planwave.cli.app import app
+from planwave.errors import StoreError
+from tests.fakes.composition import composed
+
+
+def planwave(*args: str, **more: Any) -> Result:
+    return CliRunner().invoke(app, list(args), obj=composed(**more))
+
+
+def test_doctor_lists_providers_with_reasons_and_ways_to_enable_them(tmp_path: Path) -> None:
+    done = planwave("doctor", "--storage", str(tmp_path / "none"))
+    assert done.exit_code == 0, done.output
+    assert "✓ openai" in done.stdout
+    assert "⊘ off          no key" in done.stdout
+    assert "→ set OFF_KEY" in done.stdout
+    assert "not made yet" in done.stdout
+    assert not (tmp_path / "none").exists()
+
+
+def test_doctor_says_which_models_are_there(tmp_path: Path) -> None:
+    found = json.loads(planwave("doctor", "--json", model_dir=tmp_path).stdout)
+    assert {each["cached"] for each in found["models"]} == {False}
+    done = planwave("doctor", model_dir=tmp_path)
+    assert "not fetched: planwave model pull qwen2.5-coder-1.5b" in done.stdout
+
+
+def test_doctor_tells_what_is_wrong_with_the_storage(tmp_path: Path) -> None:
+    def broken(_: Any) -> Any:
+        raise StoreError("the database was written by a newer planwave")
+
+    done = planwave("doctor", "--storage", str(tmp_path), "--json", history=broken)
+    assert json.loads(done.stdout)["storage"] == {
+        "directory": str(tmp_path),
+        "ok": False,
+        "state": "the database was written by a newer planwave",
+    }
+
+
+def test_pull_fetches_the_configured_model_or_the_one_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names: list[str] = []
+
+    def fetch(screen: Any, settings: Any, name: str) -> Path:
+        names.append(name)
+        return Path("there.gguf")
+
+    monkeypatch.setattr(fetching, "fetch_showing", fetch)
+    assert "there.gguf" in planwave("model", "pull").stdout
+    done = planwave("model", "pull", "qwen2.5-coder-0.5b", "--json")
+    assert json.loads(done.stdout) == {"model": "qwen2.5-coder-0.5b", "path": "there.gguf"}
+    assert names == ["qwen2.5-coder-1.5b", "qwen2.5-coder-0.5b"]
+
+
+def test_pulling_an_unknown_model_is_refused_naming_the_known() -> None:
+    done = planwave("model", "pull", "gpt-9")
+    assert done.exit_code == 4
+    assert "qwen2.5-coder-1.5b" in done.stderr

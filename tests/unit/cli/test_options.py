@@ -1,0 +1,33 @@
+from pathlib import Path
+
+from planwave.cli.options import Invocation
+from tests.fakes.composition import composed
+
+
+def test_options_lie_over_settings() -> None:
+    composition = composed(provider="anthropic", model="claude")
+    plain = Invocation(composition).settings()
+    assert (plain.provider, plain.model, plain.storage_dir) == (
+        "anthropic",
+        "claude",
+        Path("storage"),
+    )
+    asked = Invocation(composition, storage=Path("there"), provider="openai").settings()
+    assert (asked.provider, asked.storage_dir) == ("openai", Path("there"))
+
+
+def test_another_provider_does_not_inherit_the_model_of_the_settings() -> None:
+    composition = composed(provider="anthropic", model="claude")
+    assert Invocation(composition, provider="openai").settings().model is None
+    assert Invocation(composition, model="claude-2").settings().provider == "anthropic"
+
+
+def test_a_model_of_the_embedded_provider_is_the_one_that_gets_fetched() -> None:
+    asked = Invocation(composed(), provider="local", model="qwen2.5-coder-0.5b").settings()
+    assert asked.local_model == "qwen2.5-coder-0.5b"
+
+
+def test_the_first_place_is_the_environment_the_second_the_option(monkeypatch) -> None:
+    monkeypatch.setenv("PLANWAVE_STORAGE_DIR", "env")
+    assert Invocation(composed()).settings().storage_dir == Path("env")
+    assert Invocation(composed(), storage=Path("option")).settings().storage_dir == Path("option")

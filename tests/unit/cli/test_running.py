@@ -1,0 +1,101 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from planwave.cli import fetching
+from planwave.cli.app import app
+from planwave.providers.api import ProviderInfo
+from planwave.service.service import Service
+from tests.fakes.composition import Embedded, composed
+from tests.fakes.planning import FakeProviders
+from tests.fakes.service import Broken, graph_of, rooms, text_node
+
+NAME = "qwen2.5-coder-1.5b"
+GRAPH = graph_of(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")])
+
+
+class Nobody(FakeProviders):
+    """No provider can be used yet."""
+
+    infos = tuple(
+        ProviderInfo(info.name, info.kind, False, "no", "do it") for info in FakeProviders.infos
+    )
+
+
+@pytest.fixture
+def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    names: list[str] = []
+    monkeypatch.setattr(
+        fetching, "fetch_showing", lambda screen, settings, name, fetch=None: names.append(name)
+    )
+    return names
+
+
+def planwave(*args: str, stdin: str | None = None, **more: Any) -> Result:
+    more.setdefault("service", lambda _: Service(rooms(GRAPH)))
+    return CliRunner().invoke(app, list(args), obj=composed(**more), input=stdin)
+
+
+def test_the_embedded_model_is_fetched_when_nobody_else_can_plan(fetched: list[str]) -> None:
+    done = planwave("run", "goal", providers=Nobody(), embedded=Embedded(NAME))
+    assert fetched == [NAME]
+    assert "runs on this machine" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "names"),
+    [
+        ([], []),
+        (["--provider", "openai"], []),
+        (["--provider", "local"], [NAME]),
+        (["--model", NAME], [NAME]),
+    ],
+)
+def test_the_embedded_model_is_fetched_only_for_who_means_it(
+    fetched: list[str], args: list[str], names: list[str]
+) -> None:
+    planwave("run", "goal", *args, embedded=Embedded(NAME))
+    assert fetched == names
+
+
+@pytest.mark.parametrize(("provider", "names"), [("local", [NAME]), ("openai", []), (None, [])])
+def test_a_file_fetches_the_model_its_nodes_name(
+    fetched: list[str], provider: str | None, names: list[str]
+) -> None:
+    data = {"userPrompt": "hi", "provider": provider} if provider else {"userPrompt": "hi"}
+    graph = {"nodes": [{"id": "a", "type": "agent", "data": data}], "edges": []}
+    planwave("exec", "-", stdin=json.dumps(graph), embedded=Embedded(NAME))
+    assert fetched == names
+
+
+def test_a_graph_that_calls_no_model_fetches_none(fetched: list[str]) -> None:
+    source = json.dumps(GRAPH.to_document())
+    done = planwave("exec", "-", stdin=source, providers=Nobody(), embedded=Embedded(NAME))
+    assert (done.exit_code, fetched) == (0, [])
+
+
+def test_a_run_shows_plan_progress_and_result_and_exits_0() -> None:
+    done = planwave("run", "goal")
+    assert done.exit_code == 0, done.output
+    assert "planning with openai/gpt" in done.stdout
+    assert "completed  b" in done.stdout
+    assert done.stdout.rstrip().splitlines()[-3] == "two"
+    assert "Kept in" not in done.stdout
+
+
+def test_a_failed_run_exits_1() -> None:
+    from planwave.graph.model import Node
+
+    graph = graph_of(Node("x", "broken", "X"))
+    done = planwave("run", "goal", service=lambda _: Service(rooms(graph, types=[Broken()])))
+    assert done.exit_code == 1
+    assert "it broke" in done.stdout
+
+
+def test_a_plan_says_how_to_look_at_it_again(tmp_path: Path) -> None:
+    done = planwave("plan", "goal")
+    assert done.exit_code == 0
+    assert "planwave show 01900000-0000-7000-8000-000000000001" in done.stdout

@@ -36,7 +36,7 @@ class _Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            return self._invoke(ctx)
         except Interrupted as stopped:
             raise typer.Exit(stopped.exit_code) from stopped
         except KeyboardInterrupt as stopped:
@@ -55,6 +55,16 @@ class _Commands(TyperGroup):
                 f"set {DEBUG_VARIABLE}=1 to see where, and please report it",
             )
             raise typer.Exit(1) from error
+
+    def _invoke(self, ctx: Any) -> Any:
+        """Run the command; a group of one error, as task groups raise it, is that error."""
+        try:
+            return super().invoke(ctx)
+        except BaseExceptionGroup as group:
+            error: BaseException = group
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
+            raise error from group
 
 
 def _screen(ctx: Context) -> Screen:

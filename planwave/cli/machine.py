@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from planwave.cli.errors import ExitCode
 from planwave.cli.options import Invocation, JsonFlag, StorageOption, invocation
 from planwave.cli.wording import counted
 from planwave.errors import StoreError
@@ -75,7 +76,7 @@ def doctor(ctx: typer.Context, json: JsonFlag = False, storage: StorageOption = 
     """
     asked = invocation(ctx, json=json, storage=storage)
     screen, settings = asked.screen(), asked.settings()
-    providers, _ = asked.composition.providers(settings)
+    providers, local = asked.composition.providers(settings)
     infos = providers.list()
     found: dict[str, Any] = {
         "python": {"version": platform.python_version(), "executable": sys.executable},
@@ -92,12 +93,16 @@ def doctor(ctx: typer.Context, json: JsonFlag = False, storage: StorageOption = 
         ],
         "models": _models(settings),
         "storage": _storage(asked, settings),
-        "ok": any(info.available for info in infos),
+        "ok": any(info.available for info in infos) or local.missing_model() is not None,
     }
     if screen.json:
         screen.result(found)
     else:
         _show(screen, found)
+    if not found["ok"]:
+        raise typer.Exit(ExitCode.NO_PROVIDER)
+    if not found["storage"]["ok"]:
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _show(screen: Screen, found: dict[str, Any]) -> None:
@@ -130,6 +135,9 @@ def _show(screen: Screen, found: dict[str, Any]) -> None:
     screen.line(f"Storage    {sign} {store['directory']}: {store['state']}")
     if not found["ok"]:
         screen.error("no provider can be used: nothing can be planned", "see the lines above")
+    elif not any(info["available"] for info in found["providers"]):
+        screen.line()
+        screen.line("The first run fetches the embedded model; everything else is ready.")
 
 
 def _machine(settings: Settings) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -182,7 +183,7 @@ def _finish(asked: Invocation, work: _Work) -> None:
     missing = _missing_model(asked, settings, work)
     if missing is not None:
         fetch_missing(screen, settings, missing)
-    code = asyncio.run(_in_loop(asked.composition.service(settings), screen, work))
+    code = asyncio.run(_in_loop(lambda: asked.composition.service(settings), screen, work))
     if code:
         raise typer.Exit(code)
 
@@ -212,24 +213,24 @@ def _missing_model(asked: Invocation, settings: Settings, work: _Work) -> str | 
     return missing if wanted else None
 
 
-async def _in_loop(opened: Service, screen: Screen, work: _Work) -> int:
+async def _in_loop(open_service: Callable[[], Service], screen: Screen, work: _Work) -> int:
     from planwave.cli.interrupt import Interrupt, Interrupted
 
-    async with opened as service:
-        with Interrupt(screen) as interrupt:
+    with Interrupt(screen) as interrupt:
+        async with open_service() as service:
             try:
                 made = await interrupt.cancelling(_plan(service, screen, work))
             except Interrupted:
                 screen.error("stopped while planning; nothing was run, and no plan was kept")
                 raise
-            if work.options is None:
-                if screen.json:
-                    screen.result(made.as_json())
-                else:
-                    screen.line()
-                    screen.text(f"Kept; look again with: planwave show {made.plan_id}")
-                return ExitCode.OK
-            return await _run(service, screen, interrupt, made, work)
+            if work.options is not None:
+                return await _run(service, screen, interrupt, made, work)
+    if screen.json:
+        screen.result(made.as_json())
+    else:
+        screen.line()
+        screen.text(f"Kept; look again with: planwave show {made.plan_id}")
+    return ExitCode.OK
 
 
 async def _plan(service: Service, screen: Screen, work: _Work) -> Plan:

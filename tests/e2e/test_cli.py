@@ -463,3 +463,14 @@ def test_a_second_ctrl_c_leaves_at_once() -> None:
         _, err = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in err
+
+
+def test_a_reader_that_goes_away_ends_the_run_quietly_and_durably(llm: FakeLLM) -> None:
+    with start("run", "Compare") as process:
+        read_until(process.stdout, "planning with")
+        assert process.stdout is not None
+        process.stdout.close()
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "Traceback" not in err
+    assert planwave("ls").exit_code == 0

@@ -8,7 +8,9 @@ from typer.testing import CliRunner, Result
 from planwave.cli import fetching
 from planwave.cli.app import app
 from planwave.errors import StoreError
-from tests.fakes.composition import composed
+from planwave.providers.api import ProviderInfo
+from tests.fakes.composition import Embedded, composed
+from tests.fakes.planning import FakeProviders
 
 
 def planwave(*args: str, **more: Any) -> Result:
@@ -37,6 +39,7 @@ def test_doctor_tells_what_is_wrong_with_the_storage(tmp_path: Path) -> None:
         raise StoreError("the database was written by a newer planwave")
 
     done = planwave("doctor", "--storage", str(tmp_path), "--json", history=broken)
+    assert done.exit_code == 1
     assert json.loads(done.stdout)["storage"] == {
         "directory": str(tmp_path),
         "ok": False,
@@ -64,3 +67,16 @@ def test_pulling_an_unknown_model_is_refused_naming_the_known() -> None:
     done = planwave("model", "pull", "gpt-9")
     assert done.exit_code == 4
     assert "qwen2.5-coder-1.5b" in done.stderr
+
+
+class Nobody(FakeProviders):
+    infos = (ProviderInfo("off", "anthropic", False, "no key", "set OFF_KEY"),)
+
+
+def test_doctor_exits_4_where_nothing_can_plan_and_0_where_the_first_run_will_fetch() -> None:
+    done = planwave("doctor", providers=Nobody())
+    assert done.exit_code == 4
+    assert "nothing can be planned" in done.stderr
+    done = planwave("doctor", providers=Nobody(), embedded=Embedded("qwen2.5-coder-1.5b"))
+    assert done.exit_code == 0
+    assert "The first run fetches the embedded model" in done.stdout

@@ -7,8 +7,10 @@ from typer.testing import CliRunner, Result
 
 from planwave.cli import fetching
 from planwave.cli.app import app
+from planwave.errors import StoreError
 from planwave.providers.api import ProviderInfo
 from planwave.service.service import Service
+from planwave.storage.memory import MemoryStore
 from tests.fakes.composition import Embedded, composed
 from tests.fakes.planning import FakeProviders
 from tests.fakes.service import Broken, graph_of, rooms, text_node
@@ -99,3 +101,14 @@ def test_a_plan_says_how_to_look_at_it_again(tmp_path: Path) -> None:
     done = planwave("plan", "goal")
     assert done.exit_code == 0
     assert "planwave show 01900000-0000-7000-8000-000000000001" in done.stdout
+
+
+class FullDisk(MemoryStore):
+    async def append(self, execution_id: str, epoch: int, events: Any) -> None:
+        raise StoreError("the disk is full", hint="make room")
+
+
+def test_a_store_that_fails_while_running_is_one_sentence() -> None:
+    done = planwave("run", "goal", service=lambda _: Service(rooms(GRAPH, store=FullDisk())))
+    assert done.exit_code == 1
+    assert done.stderr == "✗ the disk is full\n  → make room\n"

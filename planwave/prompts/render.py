@@ -107,6 +107,21 @@ def agent_prompt(goal: str, task: str, inputs: str) -> str:
     return _render("agent_prompt.j2", goal=goal, task=task, inputs=inputs)
 
 
+def small_agent_prompt(goal: str, task: str, inputs: str) -> tuple[str, str]:
+    """Give the system and the user prompt of a planned step for a small model.
+
+    It ends with an order and a count: small models repeat a task that stands last instead of doing
+    it, and keep to a number of sentences better than to one of words.
+
+    Args:
+        goal: What the whole plan is for; "" where it has none.
+        task: What this step has to do.
+        inputs: The ``From {name} ({id}):`` blocks of what earlier steps gave, "" for a first step.
+    """
+    prompt = _render("agent_small.j2", goal=goal, task=task, inputs=inputs)
+    return _render("agent_small_system.j2"), prompt
+
+
 def _render(template: str, **values: Any) -> str:
     return _templates().get_template(template).render(values)
 

@@ -17,6 +17,8 @@ from planwave.prompts.render import (
     agent_prompt,
     planner_prompt,
     repair_prompt,
+    small_agent_prompt,
+    small_planner_prompt,
 )
 
 CARDS = [
@@ -85,6 +87,22 @@ def test_agent_prompt_leaves_out_what_is_missing() -> None:
     assert "earlier steps" not in prompt
     assert "do it" in prompt
     assert "\n\n\n" not in prompt
+
+
+def test_a_small_models_prompt_ends_with_an_order_and_leaves_out_what_is_missing() -> None:
+    system, prompt = small_agent_prompt("choose", "compare them", "From A (a):\nfirst")
+    assert prompt.index("choose") < prompt.index("From A (a):") < prompt.index("compare them")
+    assert prompt.rstrip().endswith("four sentences or lines.")
+    assert "expert" in system
+    _, bare = small_agent_prompt("", "do it", "")
+    assert bare.startswith("Task: do it")
+
+
+def test_a_small_planners_goal_stands_last() -> None:
+    system, prompt = small_planner_prompt("the {{ goal }}", "another", '{"n1": {}}')
+    assert prompt.rstrip().endswith("Goal: the {{ goal }}\nPlan:")
+    assert '{"n1": {}}' in prompt
+    assert "depends_on" in system
 
 
 def test_repair_prompt_names_every_finding_and_keeps_the_request() -> None:

@@ -249,12 +249,14 @@ class Outcomes:
 
     def cancelled(self, scope: Scope, cause: str) -> None:
         """Cancel everything that is not settled."""
+        self.decide()  # what was in the mailbox before comes first
         if self._ended is None and self.final is None:
             self._cause = cause
             self._cancel_scope(scope, cause)
 
     def out_of_time(self, scope: Scope, limit_s: float) -> None:
         """The execution's own deadline came."""
+        self.decide()
         if self._ended is None and self.final is None:
             message = f"the execution did not finish within {limit_s:g} s"
             self._fail_all({"code": "run-timeout", "message": message})
@@ -287,6 +289,7 @@ class Outcomes:
 
     def answered(self, request_id: str, answer: Json) -> None:
         """A waiting node goes on with an answer."""
+        self.decide()
         if request_id not in self._open:
             return
         waiting, state = self._open.pop(request_id)

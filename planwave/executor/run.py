@@ -153,6 +153,7 @@ class Execution:
                     self.status = self._outcomes.final
                     return self.status
         finally:
+            self._wake = None  # nothing that comes from now on takes a turn
             self.deadlines.close()
             await self._land()
             self.publisher.close()
@@ -205,14 +206,22 @@ class Execution:
         if self.publisher.durable or len(self._inbox) > 1 or not self.slots.alone:
             self._rouse()
             return
-        self._release(self._settle())
+        try:
+            self._release(self._settle())
+        except Exception as error:  # noqa: BLE001 - a broken driver ends run(), not this node
+            self._rouse(error)
+            return
         if self._outcomes.final is not None or self._inbox:
             self._rouse()
 
-    def _rouse(self) -> None:
+    def _rouse(self, error: Exception | None = None) -> None:
         wake, self._wake = self._wake, None
-        if wake is not None and not wake.done():
+        if wake is None or wake.done():
+            return
+        if error is None:
             wake.set_result(None)
+        else:
+            wake.set_exception(error)
 
     def after_commit(self, call: Callable[[], None]) -> None:
         """Call something once this turn's events are durable and published."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -348,8 +349,11 @@ class Service(History):
 
     async def _keep_document(self, execution_id: str) -> None:
         """Write the document of a paused or ended execution; the next start repeats what fails."""
+        live = self._live.get(execution_id)
         try:
-            await self._write_document(execution_id)
+            # One at a time: the document of a pause must not land after that of the end.
+            async with nullcontext() if live is None else live.document_lock:
+                await self._write_document(execution_id)
         except Exception as error:  # noqa: BLE001 - a task boundary: the run goes on without it
             _log.warning("document of %s not written: %s", execution_id, error)
 

@@ -15,6 +15,7 @@ from planwave.errors import (
 )
 from planwave.events import Event
 from planwave.executor.options import RunOptions
+from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Node
 from planwave.service.service import Service
 from planwave.settings import Limits
@@ -197,6 +198,46 @@ async def test_documents_that_lag_are_written_at_the_next_start(tmp_path) -> Non
         async with Service(rooms(CHAIN, store=store, directory=tmp_path)):
             assert (tmp_path / f"{execution_id}.json").is_file()
             assert await store.lagging_documents() == []
+
+
+class Asks:
+    """A node type that waits for an answer."""
+
+    node_type = "asks"
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> Suspension:
+        return Suspension({"question": "go on?"}, None)
+
+    async def resume(self, *_: Any) -> Any:
+        raise AssertionError("nobody answers here")
+
+
+async def test_a_slow_document_of_a_pause_never_replaces_that_of_the_end(
+    tmp_path, monkeypatch
+) -> None:
+    writing, gate = asyncio.Event(), asyncio.Event()
+    written: list[str] = []
+
+    async def write(_directory: Any, _execution_id: str, document: dict[str, Any]) -> None:
+        if document["status"] == "paused":
+            writing.set()
+            await gate.wait()
+        written.append(document["status"])
+
+    monkeypatch.setattr("planwave.storage.document.write_document", write)
+    graph = graph_of(Node("q", "asks", "Q"))
+    async with Service(rooms(graph, directory=tmp_path, types=[Asks()])) as service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        await writing.wait()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(service.cancel(record.execution_id))
+            async for _ in service.watch(record.execution_id):
+                pass  # to the terminal event
+            for _ in range(20):
+                await asyncio.sleep(0)
+            gate.set()
+    assert written == ["paused", "cancelled"]
 
 
 async def test_a_document_that_cannot_be_written_loses_no_execution(tmp_path) -> None:

@@ -211,7 +211,7 @@ class Wire:
         kind = connection.kind
         self.strict_end = kind in _END_MARKERS
         foreign = () if kind == "openai" else ("openai-organization", "openai-project")
-        secure = base_url is None or base_url.startswith("https:")
+        secure = not (base_url or "").lower().startswith("http:")
         transport = GuardedTransport(
             httpx2.AsyncHTTPTransport(
                 verify=secure,  # a certificate store takes 30 ms to load and plain HTTP needs none

@@ -153,3 +153,30 @@ async def test_models_are_made_once_and_not_kept_without_bound() -> None:
         wire.model(f"m{number}")
     assert len(wire._models) <= 64
     await wire.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "verified"),
+    [
+        (None, True),
+        ("https://x.test/v1", True),
+        ("HTTPS://x.test/v1", True),
+        ("http://x.test/v1", False),
+        ("HTTP://x.test/v1", False),
+    ],
+)
+async def test_certificates_are_verified_however_https_is_spelled(
+    url: str | None, verified: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[bool] = []
+
+    def transport(*, verify: bool, **_: object) -> Canned:
+        made.append(verify)
+        return Canned()
+
+    monkeypatch.setattr(httpx2, "AsyncHTTPTransport", transport)
+    connection = Connection("openai", "openai", url, None, 1, None)
+    limits = Deadlines(1, 1, 1)
+    wire = Wire(connection, url, "k", limits, clock=lambda: 0.0, timeout=asyncio.timeout)
+    await wire.close()
+    assert made == [verified]

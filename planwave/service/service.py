@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from planwave.errors import Conflict
-from planwave.events import Event
+from planwave.events import ENDED_STATUS, Event
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Graph, Json
@@ -264,31 +264,25 @@ class Service(History):
             NotFound: No such execution.
             Conflict: It has ended already.
         """
-        record = await self.execution(execution_id)
-        if record.status in ("completed", "failed", "cancelled"):
-            raise Conflict(f"execution {execution_id} is already {record.status}")
+        _refuse_ended(await self.execution(execution_id))
         live = self._live.get(execution_id)
-        if live is not None and live.execution is not None:
+        if live is not None and live.execution is not None and not live.finished.is_set():
             live.execution.cancel(cause)
             await self.wait(execution_id)
             return
         epoch = await self._store.claim(execution_id)
-        last_seq = (await self.execution(execution_id)).last_seq
-        await self._store.append(
+        record = await self.execution(execution_id)
+        _refuse_ended(record)  # someone else may have ended it before the claim
+        ended = Event(
             execution_id,
-            epoch,
-            [
-                Event(
-                    execution_id,
-                    last_seq + 1,
-                    self._now(),
-                    "execution.cancelled",
-                    None,
-                    None,
-                    {"cause": cause},
-                )
-            ],
+            record.last_seq + 1,
+            self._now(),
+            "execution.cancelled",
+            None,
+            None,
+            {"cause": cause},
         )
+        await self._store.append(execution_id, epoch, [ended])
         await self._write_document(execution_id)
 
     def _check(self, graph: Graph) -> list[Diagnostic]:
@@ -370,6 +364,11 @@ class Service(History):
 
     def _now(self) -> str:
         return self._rooms.now().astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def _refuse_ended(record: ExecutionRecord) -> None:
+    if record.status in ENDED_STATUS:
+        raise Conflict(f"execution {record.execution_id} is already {record.status}")
 
 
 def _lower(asked: _Amount | None, limit: _Amount) -> _Amount:

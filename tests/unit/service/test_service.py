@@ -20,6 +20,7 @@ from planwave.graph.model import Node
 from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage.memory import MemoryStore
+from planwave.storage.records import ExecutionRecord
 from tests.fakes.service import Broken, Held, PlanOf, graph_of, plan_with, rooms, text_node
 
 CHAIN = graph_of(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")])
@@ -174,10 +175,14 @@ async def test_a_failed_node_fails_the_execution_and_nothing_else() -> None:
 
 
 class RefusingStore(MemoryStore):
-    """Refuses the append after the execution was created."""
+    """Refuses the append after the execution was created, until it ``works``."""
+
+    works = False
 
     async def append(self, execution_id: str, epoch: int, events: Any) -> None:
-        raise StoreError("the disk is full")
+        if not self.works:
+            raise StoreError("the disk is full")
+        await super().append(execution_id, epoch, events)
 
 
 async def test_a_broken_store_is_told_to_who_waits_and_ends_the_watchers() -> None:
@@ -187,6 +192,39 @@ async def test_a_broken_store_is_told_to_who_waits_and_ends_the_watchers() -> No
         assert [e.type for e in events] == ["execution.created"]
         with pytest.raises(StoreError, match="disk is full"):
             await service.wait(execution_id)
+
+
+async def test_a_run_that_broke_can_be_cancelled_once_the_store_works_again() -> None:
+    store = RefusingStore()
+    async with Service(rooms(CHAIN, store=store)) as service:
+        plan = await service.create_plan("do it")
+        execution_id, _ = await run_to_end(service, plan.plan_id)
+        with pytest.raises(StoreError, match="disk is full"):
+            await service.wait(execution_id)
+        store.works = True
+        await service.cancel(execution_id)
+        assert (await service.execution(execution_id)).status == "cancelled"
+
+
+class RacingStore(MemoryStore):
+    """Lets another caller cancel first, just before an execution is claimed."""
+
+    async def claim(self, execution_id: str) -> int:
+        if (await self.events(execution_id))[-1].type != "execution.cancelled":
+            seq = len(await self.events(execution_id)) + 1
+            other = Event(execution_id, seq, "t", "execution.cancelled", None, None, {})
+            await self.append(execution_id, await super().claim(execution_id), [other])
+        return await super().claim(execution_id)
+
+
+async def test_two_cancels_of_an_execution_left_by_a_crash_end_it_once() -> None:
+    store = RacingStore()
+    record = ExecutionRecord("x1", None, "t", "g", "starting", "t")
+    await store.create_execution(record, [Event("x1", 1, "t", "execution.created", None, None, {})])
+    async with Service(rooms(CHAIN, store=store)) as service:
+        with pytest.raises(Conflict, match="already cancelled"):
+            await service.cancel("x1")
+        assert [e.seq for e in await service.events("x1")] == [1, 2]
 
 
 async def test_documents_that_lag_are_written_at_the_next_start(tmp_path) -> None:

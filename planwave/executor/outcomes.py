@@ -212,10 +212,12 @@ class Outcomes:
         if (fault := json_fault(data)) is not None:
             message = f"event {kind!r} was not kept: its data is {fault}"
             kind, data = "log", {"message": message, "level": "warning"}
+        is_object = isinstance(data, dict)
         if kind == "log":
-            data = {"message": str(data.get("message", "")), "level": data.get("level", "info")}
+            log: dict[str, Any] = data if is_object else {"message": data}
+            data = {"message": str(log.get("message", "")), "level": log.get("level", "info")}
             self._emit("node.log", data, flight.path, flight.attempt)
-        elif kind == "usage":
+        elif kind == "usage" and is_object:
             self._emit("usage", data, flight.path, flight.attempt)
         else:
             self._emit(
@@ -240,7 +242,8 @@ class Outcomes:
         self.failed(flight, error)
 
     def _land(self, flight: Flight) -> None:
-        """Take a flight out of the air: its slot is free and its schedule has news."""
+        """Take a flight out of the air, with what is nested in it; its schedule has news."""
+        self._abort_children(flight, "the node that asked for it has ended")
         self._execution.slots.leave(flight)
         del flight.scope.flights[flight.node]
         self._touched[flight.scope] = None

@@ -1,0 +1,524 @@
+"""What messages mean: retries, timeouts, error policies, waiting, nested runs, what nodes say."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+import pytest
+
+from planwave.errors import Conflict, InputError, NodeError
+from planwave.executor.options import RunOptions
+from planwave.graph.capabilities import ExecutionResult, Suspension
+from planwave.graph.model import Policy, Retry
+from planwave.graph.values import DataValue
+from tests.fakes.catalogue import graph_of
+from tests.fakes.stones import Rig, gives, says
+from tests.fakes.virtual_loop import virtual_time
+
+Inputs = Context = Any
+
+
+async def forever(inputs: Inputs, context: Context) -> Any:
+    await asyncio.Event().wait()
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def fails_until(attempt: int, *, retryable: bool = True, at: list[float] | None = None) -> Any:
+    async def act(inputs: Inputs, context: Context) -> Any:
+        if at is not None:
+            at.append(now())
+        if context.attempt < attempt:
+            raise NodeError(f"attempt {context.attempt}", retryable=retryable)
+        return gives(context.attempt)
+
+    return act
+
+
+# -- retry
+
+
+@virtual_time
+async def test_a_retryable_failure_is_tried_again_after_a_doubling_delay() -> None:
+    at: list[float] = []
+    graph = graph_of("a", policies={"a": Policy(retry=Retry(4, 1.5))})
+    rig = Rig(graph, {"a": fails_until(4, at=at)})
+    assert await rig.run() == "completed"
+    assert at == [0, 1.5, 4.5, 10.5]
+    assert rig.of("node.retrying")[0] == {
+        "error": {"code": "node-failed", "message": "attempt 1"},
+        "delay_s": 1.5,
+        "next_attempt": 2,
+    }
+    attempts = [(e.type, e.attempt) for e in rig.stored if e.path == "a"]
+    assert attempts == [
+        ("node.started", 1), ("node.retrying", 1), ("node.started", 2), ("node.retrying", 2),
+        ("node.started", 3), ("node.retrying", 3), ("node.started", 4), ("node.completed", 4),
+    ]  # fmt: skip
+    assert rig.execution.outputs["a"]["output"].value == 4
+
+
+@virtual_time
+async def test_the_last_attempts_failure_is_the_nodes() -> None:
+    graph = graph_of("a", policies={"a": Policy(retry=Retry(2, 0))})
+    rig = Rig(graph, {"a": fails_until(9)})
+    assert await rig.run() == "failed"
+    assert [d["error"]["message"] for d in rig.of("node.failed")] == ["attempt 2"]
+
+
+@pytest.mark.parametrize("error", [NodeError("no"), ValueError("no"), InputError("no")])
+def test_what_is_not_retryable_is_not_tried_again(error: Exception) -> None:
+    @virtual_time
+    async def scene() -> None:
+        async def act(inputs: Inputs, context: Context) -> Any:
+            raise error
+
+        rig = Rig(graph_of("a", policies={"a": Policy(retry=Retry(3, 1))}), {"a": act})
+        assert await rig.run() == "failed"
+        assert rig.of("node.retrying") == []
+
+    scene()
+
+
+@virtual_time
+async def test_foreign_errors_are_named_and_planned_ones_keep_code_and_hint() -> None:
+    async def breaks(inputs: Inputs, context: Context) -> Any:
+        raise ZeroDivisionError("division by zero")
+
+    async def refuses(inputs: Inputs, context: Context) -> Any:
+        raise InputError("not that", code="odd", hint="this")
+
+    rig = Rig(graph_of("a b"), {"a": breaks, "b": refuses})
+    assert await rig.run() == "failed"
+    assert [d["error"] for d in rig.of("node.failed")] == [
+        {"code": "node-failed", "message": "ZeroDivisionError: division by zero"},
+        {"code": "odd", "message": "not that", "hint": "this"},
+    ]
+
+
+# -- timeouts
+
+
+@virtual_time
+async def test_a_node_out_of_time_fails_and_may_be_tried_again() -> None:
+    graph = graph_of("a b", "a>b", policies={"a": Policy(timeout_s=3, retry=Retry(2, 1))})
+    rig = Rig(graph, {"a": forever})
+    assert await rig.run() == "failed"
+    assert now() == pytest.approx(7, abs=0.01)
+    assert len(rig.of("node.retrying")) == 1
+    (data,) = rig.of("node.failed")
+    assert data["error"]["code"] == "node-timeout"
+    assert data["duration_s"] == pytest.approx(3, abs=0.01)
+
+
+@virtual_time
+async def test_the_default_timeout_is_for_nodes_without_their_own() -> None:
+    async def five(inputs: Inputs, context: Context) -> Any:
+        await asyncio.sleep(5)
+        return gives(1)
+
+    graph = graph_of("a b", policies={"b": Policy(timeout_s=10)})
+    rig = Rig(graph, {"a": five, "b": five}, RunOptions(node_timeout_s=4))
+    assert await rig.run() == "failed"
+    assert rig.tale("node.failed", "node.completed") == ["node.failed a", "node.completed b"]
+
+
+@virtual_time
+async def test_a_node_that_ignores_its_timeout_is_settled_at_once_and_its_result_dropped() -> None:
+    release = asyncio.Event()
+
+    async def ignores(inputs: Inputs, context: Context) -> Any:
+        while not release.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await release.wait()
+        return gives("late")
+
+    async def frees(inputs: Inputs, context: Context) -> Any:
+        release.set()
+        await asyncio.sleep(1)
+        return gives("b")
+
+    policies = {"a": Policy(timeout_s=1, on_error="default", default={"handle": "h", "value": 0})}
+    graph = graph_of("a b", "a.h>b", policies=policies)
+    rig = Rig(graph, {"a": ignores, "b": frees})
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["a"] == {"h": DataValue("any", 0)}
+    assert rig.tale("node.completed", "node.failed") == ["node.failed a", "node.completed b"]
+
+
+@virtual_time
+async def test_a_nested_runs_time_is_not_the_nodes_own() -> None:
+    async def slow(inputs: Inputs, context: Context) -> Any:
+        await asyncio.sleep(60)
+        return gives(1)
+
+    async def nests(inputs: Inputs, context: Context) -> Any:
+        await asyncio.sleep(1)
+        await context.runtime.run_graph("k", graph_of("i"), {})
+        await asyncio.sleep(1)
+        return gives(1)
+
+    rig = Rig(graph_of("a", policies={"a": Policy(timeout_s=3)}), {"a": nests, "i": slow})
+    assert await rig.run() == "completed"
+    graph = graph_of("a", policies={"a": Policy(timeout_s=1.5)})
+    rig = Rig(graph, {"a": nests, "i": slow})
+    assert await rig.run() == "failed"
+    assert now() == pytest.approx(62 + 61.5, abs=0.01)
+
+
+@virtual_time
+async def test_a_run_out_of_time_fails_with_its_own_code() -> None:
+    rig = Rig(graph_of("a b", "a>b"), {"a": forever}, RunOptions(run_timeout_s=30))
+    assert await rig.run() == "failed"
+    assert now() == 30
+    assert rig.execution.error == {
+        "code": "run-timeout",
+        "message": "the execution did not finish within 30 s",
+    }
+    assert sorted(rig.tale("node.cancelled")) == ["node.cancelled a", "node.cancelled b"]
+    rig.check_numbers()
+
+
+@virtual_time
+async def test_too_many_events_end_the_run() -> None:
+    async def chatters(inputs: Inputs, context: Context) -> Any:
+        for n in range(1000):
+            yield says(context, "log", {"message": str(n)})
+            await asyncio.sleep(0)
+        yield gives(1)
+
+    rig = Rig(graph_of("a"), {"a": chatters}, RunOptions(max_events=20))
+    assert await rig.run() == "failed"
+    assert rig.execution.error is not None
+    assert rig.execution.error["code"] == "limit-exceeded"
+    assert len(rig.stored) < 30
+    rig.check_numbers()
+
+
+# -- error policies
+
+
+@virtual_time
+async def test_a_continued_failure_sends_its_error_from_the_error_handle() -> None:
+    got: list[Any] = []
+
+    async def takes(inputs: Inputs, context: Context) -> Any:
+        got.append(inputs["input"].value)
+        return gives(1)
+
+    graph = graph_of("a b c", "a.error>b", "a>c", policies={"a": Policy(on_error="continue")})
+    rig = Rig(graph, {"a": fails_until(2), "b": takes})
+    assert await rig.run() == "completed"
+    assert got == [{"code": "node-failed", "message": "attempt 1"}]
+    assert rig.tale("node.skipped") == ["node.skipped c"]
+    (failed,) = rig.of("node.failed")
+    assert failed["handled"] is True
+    assert failed["outputs"]["error"]["value"]["code"] == "node-failed"
+    assert rig.of("execution.completed") == [{"handled_failures": ["a"]}]
+
+
+@virtual_time
+async def test_a_defaulted_failure_gives_its_default_and_does_not_stop_the_run() -> None:
+    policy = Policy(on_error="default", default={"handle": "output", "value": [7]})
+    rig = Rig(
+        graph_of("a b", "a>b", policies={"a": policy}),
+        {"a": fails_until(2), "b": _echo},
+        RunOptions(on_failure="stop"),
+    )
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["b"]["output"].value == [7]
+    assert rig.of("execution.completed") == [{"handled_failures": ["a"]}]
+
+
+async def _echo(inputs: Inputs, context: Context) -> Any:
+    return gives(inputs["input"].value)
+
+
+# -- what nodes say
+
+
+@virtual_time
+async def test_what_a_node_says_comes_in_order_and_before_its_end() -> None:
+    async def talks(inputs: Inputs, context: Context) -> Any:
+        yield says(context, "delta", {"text": "Hel"})
+        yield says(context, "delta", {"text": "hm", "kind": "reasoning"})
+        yield says(context, "log", {"message": "one", "level": "debug"})
+        yield says(context, "usage", {"input_tokens": 3})
+        yield says(context, "delta", {"text": "lo"})
+        yield says(context, "spark", {"n": 1})
+        yield ExecutionResult(
+            {"output": DataValue("text", "Hello")}, [says(context, "spark", {"n": 2})]
+        )
+
+    rig = Rig(graph_of("a"), {"a": talks})
+    assert await rig.run() == "completed"
+    assert rig.of("node.delta") == [
+        {"kind": "text", "text": "Hel", "offset": 0},
+        {"kind": "reasoning", "text": "hm", "offset": 0},
+        {"kind": "text", "text": "lo", "offset": 3},
+    ]
+    assert rig.of("node.log") == [{"message": "one", "level": "debug"}]
+    assert rig.of("usage") == [{"input_tokens": 3}]
+    assert rig.of("node.event") == [
+        {"event_type": "spark", "data": {"n": 1}},
+        {"event_type": "spark", "data": {"n": 2}},
+    ]
+    assert [e.type for e in rig.stored][2:8] == [
+        "node.started", "node.log", "usage", "node.event", "node.event", "node.completed",
+    ]  # fmt: skip
+    assert [e.seq for e in rig.published if e.type == "node.delta"] == [0, 0, 0]
+
+
+@virtual_time
+async def test_a_new_attempt_streams_from_the_beginning() -> None:
+    async def talks(inputs: Inputs, context: Context) -> Any:
+        yield says(context, "delta", {"text": "abc"})
+        if context.attempt == 1:
+            raise NodeError("cut", retryable=True)
+        yield gives(1)
+
+    rig = Rig(graph_of("a", policies={"a": Policy(retry=Retry(2))}), {"a": talks})
+    assert await rig.run() == "completed"
+    deltas = [(e.attempt, e.data["offset"]) for e in rig.published if e.type == "node.delta"]
+    assert deltas == [(1, 0), (2, 0)]
+
+
+@virtual_time
+async def test_a_node_settled_without_its_task_is_not_heard_any_more() -> None:
+    async def talks(inputs: Inputs, context: Context) -> Any:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            yield says(context, "log", {"message": "too late"})
+            yield says(context, "delta", {"text": "too late"})
+        yield gives("too late")
+
+    rig = Rig(graph_of("a", policies={"a": Policy(timeout_s=1)}), {"a": talks})
+    assert await rig.run() == "failed"
+    assert rig.of("node.log") == rig.of("node.delta") == []
+    rig.check_numbers()
+
+
+@pytest.mark.parametrize("data", ["just text", None, 7, ["x"]])
+@pytest.mark.parametrize("kind", ["log", "usage", "spark"])
+def test_odd_data_of_what_a_node_says_never_breaks_the_run(kind: str, data: Any) -> None:
+    @virtual_time
+    async def scene() -> None:
+        async def talks(inputs: Inputs, context: Context) -> Any:
+            yield says(context, kind, data)
+            yield gives(1)
+
+        rig = Rig(graph_of("a"), {"a": talks})
+        assert await rig.run() == "completed"
+        assert all(isinstance(d, dict) for d in rig.of("usage") + rig.of("node.log"))
+
+    scene()
+
+
+@virtual_time
+async def test_what_cannot_be_kept_of_what_a_node_says_is_a_warning() -> None:
+    async def talks(inputs: Inputs, context: Context) -> Any:
+        yield says(context, "spark", {"n": {1, 2}})
+        yield gives(1)
+
+    rig = Rig(graph_of("a"), {"a": talks})
+    assert await rig.run() == "completed"
+    assert rig.of("node.log") == [
+        {"message": "event 'spark' was not kept: its data is a set", "level": "warning"}
+    ]
+
+
+# -- waiting
+
+
+def asks(state: Any = None) -> Any:
+    async def act(inputs: Inputs, context: Context) -> Any:
+        return Suspension({"q": context.path}, state)
+
+    return act
+
+
+@virtual_time
+async def test_a_suspended_node_pauses_the_run_and_goes_on_with_its_answer() -> None:
+    rig = Rig(graph_of("a b", "a>b"), {"a": asks([1])})
+    loop = asyncio.get_running_loop()
+
+    def answer() -> None:
+        (request,) = rig.of("node.waiting")
+        assert rig.execution.status == "paused"
+        rig.execution.answer(request["request_id"], "yes")
+        with pytest.raises(Conflict):
+            rig.execution.answer(request["request_id"], "again")
+
+    loop.call_later(5, answer)
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["a"]["output"].value == [[1], "yes"]
+    assert [t for t in rig.tale() if not t.startswith("wave")] == [
+        "execution.started", "node.started a", "node.waiting a", "execution.paused",
+        "execution.resumed", "node.answered a", "node.completed a", "node.started b",
+        "node.completed b", "execution.completed",
+    ]  # fmt: skip
+    (waiting,) = rig.of("node.waiting")
+    assert waiting["request"] == {"q": "a"}
+    assert rig.of("node.answered") == [{"request_id": waiting["request_id"], "answer": "yes"}]
+
+
+@virtual_time
+async def test_only_what_follows_a_waiting_node_waits_with_it() -> None:
+    rig = Rig(graph_of("a b c d", "a>b", "c>d"), {"a": asks()}, RunOptions(scheduling="waves"))
+
+    def answer() -> None:
+        assert "node.completed d" in rig.tale()
+        (request,) = rig.of("node.waiting")
+        rig.execution.answer(request["request_id"], 1)
+
+    asyncio.get_running_loop().call_later(5, answer)
+    assert await rig.run() == "completed"
+
+
+@virtual_time
+async def test_two_requests_are_answered_one_by_one() -> None:
+    rig = Rig(graph_of("a b"), {"a": asks(), "b": asks()})
+    loop = asyncio.get_running_loop()
+
+    def answer(n: int) -> None:
+        rig.execution.answer(rig.of("node.waiting")[n]["request_id"], n)
+
+    loop.call_later(1, answer, 1)
+    loop.call_later(2, answer, 0)
+    assert await rig.run() == "completed"
+    assert len(rig.of("execution.paused")) == len(rig.of("execution.resumed")) == 2
+
+
+@virtual_time
+async def test_a_resumed_node_may_ask_again_or_fail_and_be_tried_from_the_top() -> None:
+    async def resumed(inputs: Inputs, context: Context, state: Any, answer: Any) -> Any:
+        if answer == "again":
+            return Suspension({"q": 2}, state)
+        if context.attempt == 1:
+            raise NodeError("shaky", retryable=True)
+        return gives(answer)
+
+    graph = graph_of("a", policies={"a": Policy(retry=Retry(2, 1))})
+    rig = Rig(graph, {"a": asks(), "a:resume": resumed})
+    loop = asyncio.get_running_loop()
+
+    def answer(n: int, what: str) -> None:
+        rig.execution.answer(rig.of("node.waiting")[n]["request_id"], what)
+
+    loop.call_later(1, answer, 0, "again")
+    loop.call_later(2, answer, 1, "no")
+    loop.call_later(9, answer, 2, "yes")
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["a"]["output"].value == "yes"
+    assert len({d["request_id"] for d in rig.of("node.waiting")}) == 3
+
+
+# -- nested runs
+
+
+def nests(key: str, graph: Any, inputs: Any = None) -> Any:
+    async def act(inputs_: Inputs, context: Context) -> Any:
+        given = await context.runtime.run_graph(key, graph, inputs or {})
+        return gives({n: {h: v.value for h, v in o.items()} for n, o in given.items()})
+
+    return act
+
+
+@virtual_time
+async def test_a_nested_run_has_its_own_paths_and_waves() -> None:
+    inner = graph_of("summarise then", "summarise>then")
+    rig = Rig(graph_of("loop after", "loop>after"), {"loop": nests("2", inner)})
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["loop"]["output"].value == {
+        "summarise": {"output": "summarise"},
+        "then": {"output": "then"},
+    }
+    assert "node.completed loop[2]/summarise" in rig.tale()
+    assert rig.tale("wave.started") == [
+        "wave.started", "wave.started loop[2]", "wave.started loop[2]", "wave.started",
+    ]  # fmt: skip
+    rig.check_numbers()
+
+
+@virtual_time
+async def test_a_nested_runs_inputs_settle_its_nodes() -> None:
+    inner = graph_of("i j", "i>j")
+    rig = Rig(graph_of("a"), {"a": nests("k", inner, {"i": {"output": 5}}), "j": _echo})
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["a"]["output"].value["j"] == {"output": 5}
+    assert "node.started a[k]/i" not in rig.tale()
+
+
+@virtual_time
+async def test_a_nested_failure_names_the_inner_node() -> None:
+    inner = graph_of("i")
+    rig = Rig(graph_of("a"), {"a": nests("k", inner), "i": fails_until(2)})
+    assert await rig.run() == "failed"
+    (failed,) = rig.of("node.failed", "a")
+    assert failed["error"] == {
+        "code": "nested-run-failed",
+        "message": "node 'a[k]/i' failed: attempt 1",
+    }
+
+
+@virtual_time
+async def test_a_known_key_gives_the_stored_result_also_to_a_later_attempt() -> None:
+    inner = graph_of("i")
+
+    async def act(inputs: Inputs, context: Context) -> Any:
+        first = await context.runtime.run_graph("k", inner, {})
+        assert await context.runtime.run_graph("k", inner, {}) == first
+        if context.attempt == 1:
+            raise NodeError("again", retryable=True)
+        return gives(first["i"]["output"].value)
+
+    rig = Rig(graph_of("a", policies={"a": Policy(retry=Retry(2))}), {"a": act})
+    assert await rig.run() == "completed"
+    assert rig.tale("node.started").count("node.started a[k]/i") == 1
+
+
+@virtual_time
+async def test_a_nested_run_that_waits_pauses_the_execution() -> None:
+    rig = Rig(graph_of("a"), {"a": nests("k", graph_of("i")), "i": asks("s")})
+
+    def answer() -> None:
+        (request,) = rig.of("node.waiting", "a[k]/i")
+        rig.execution.answer(request["request_id"], "ok")
+
+    asyncio.get_running_loop().call_later(1, answer)
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["a"]["output"].value == {"i": {"output": ["s", "ok"]}}
+
+
+@virtual_time
+async def test_a_node_that_ends_while_its_nested_run_goes_on_ends_that_too() -> None:
+    async def leaves(inputs: Inputs, context: Context) -> Any:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(context.runtime.run_graph("k", graph_of("i"), {}))
+            await asyncio.sleep(1)
+            raise NodeError("changed my mind")
+
+    rig = Rig(graph_of("a b c", "b>c"), {"a": leaves, "i": forever, "b": _slow})
+    assert await rig.run() == "failed"
+    assert "node.cancelled a[k]/i" in rig.tale()
+    assert "node.completed c" in rig.tale()
+    rig.check_numbers()
+
+
+async def _slow(inputs: Inputs, context: Context) -> Any:
+    await asyncio.sleep(5)
+    return gives(1)
+
+
+@virtual_time
+async def test_a_run_timeout_takes_nested_runs_with_it() -> None:
+    rig = Rig(
+        graph_of("a"), {"a": nests("k", graph_of("i")), "i": forever}, RunOptions(run_timeout_s=9)
+    )
+    assert await rig.run() == "failed"
+    assert sorted(rig.tale("node.cancelled")) == ["node.cancelled a", "node.cancelled a[k]/i"]

@@ -61,10 +61,12 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except BaseExceptionGroup as group:
-            error: BaseException = group
-            while isinstance(error, BaseExceptionGroup):
-                error = error.exceptions[0]
-            raise error from group
+            raise _first_of(group) from group
+
+
+def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error: BaseException = group.exceptions[0]
+    return _first_of(error) if isinstance(error, BaseExceptionGroup) else error
 
 
 def _screen(ctx: Context) -> Screen:

@@ -140,7 +140,8 @@ def run(
 
     Args:
         graph: What :func:`build` gave, or anything it takes.
-        inputs: ``{node_id: {handle: value}}``: nodes settled with these values, not executed.
+        inputs: ``{node_id: {handle: value}}``: nodes settled with these values, not executed;
+            they take the place of the ``message`` the graph was built with.
         options: Scheduling, failure policy and bounds; eager and unbounded by default.
         services: What nodes find as ``context.services``; by default, where a node calls a model,
             the providers configured by environment and ``planwave.toml``.
@@ -150,6 +151,7 @@ def run(
 
     Raises:
         GraphInvalid: ``graph`` was not built yet and has errors.
+        InputError: ``inputs`` are not of that shape, name no node, or hold what is not JSON.
     """
     from planwave.executor.options import RunOptions
     from planwave.service.library import BuiltGraph, Run
@@ -173,6 +175,16 @@ def run_sync(graph: BuiltGraph | Any, **options: Any) -> RunResult:
         GraphInvalid: ``graph`` was not built yet and has errors.
         RuntimeError: Called inside a running event loop; ``await planwave.run(…)`` there.
     """
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        raise RuntimeError(
+            "planwave.run_sync cannot wait inside a running event loop; "
+            "write: await planwave.run(…)"
+        )
 
     async def finish() -> RunResult:
         return await run(graph, **options)

@@ -11,10 +11,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from planwave.errors import GraphInvalid, InputError
 from planwave.events import Event
@@ -25,9 +25,10 @@ from planwave.expressions import Renderer
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.check import check
 from planwave.graph.diagnostics import Diagnostic, errors_in
-from planwave.graph.model import Graph, Json
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json
 from planwave.graph.plan import graph_hash
 from planwave.graph.read import read_graph
+from planwave.graph.strict import WHOLE, copied, value_faults
 from planwave.graph.values import DataValue, result_text
 from planwave.storage.ids import new_id
 from planwave.storage.records import ExecutionRecord, Store
@@ -103,14 +104,44 @@ def _message_inputs(program: Program, message: Json) -> dict[str, dict[str, Json
             hint="give the graph one 'start' node, or pass inputs={node_id: {handle: value}}",
         )
     entry = entries[0]
-    return {entry.node.id: {entry.facts.outputs[0].name: message}}
+    outputs = entry.facts.outputs
+    handle = DEFAULT_SOURCE_HANDLE if not outputs else outputs[0].name
+    return {entry.node.id: {handle: message}}
+
+
+def own_inputs(inputs: Mapping[str, Mapping[str, Json]]) -> dict[str, dict[str, Json]]:
+    """Copy the inputs of one run, so that no node of it can change what the next run is given.
+
+    Raises:
+        InputError: They are not ``{node_id: {handle: value}}`` with JSON values.
+    """
+    given: dict[str, dict[str, Json]] = {}
+    for node_id, values in _pairs_of(inputs, "inputs"):
+        where = f"inputs[{node_id!r}]"
+        copy = copied(dict(_pairs_of(values, where)), WHOLE)
+        if copy is None:
+            faults = "; ".join(fault.message for fault in value_faults(dict(values)))
+            raise InputError(f"{where} cannot be given to a node: {faults}", code="invalid-inputs")
+        given[node_id] = copy
+    return given
+
+
+def _pairs_of(value: object, where: str) -> Iterable[tuple[Any, Any]]:
+    if isinstance(value, Mapping):
+        return cast("Mapping[Any, Any]", value).items()
+    raise InputError(
+        f"{where} must be an object, got {type(value).__name__}",
+        code="invalid-inputs",
+        hint="inputs are {node_id: {handle: value}}; a start node's handle is 'output'",
+    )
 
 
 class Run:
-    """One run: iterate it for its events, await it for its result, or both, once each.
+    """One run: iterate it for its events, await it for its result, or first one, then the other.
 
-    The run goes on while events are being read and does not wait for a slow reader. Leaving the
-    iteration early cancels it.
+    The events can be read once, from the start; the result can be awaited any number of times. The
+    run goes on while events are being read and does not wait for a slow reader. Leaving the
+    iteration early cancels it, and so does cancelling a task that awaits it.
     """
 
     def __init__(
@@ -133,7 +164,7 @@ class Run:
         self.execution = Execution(
             built.program,
             execution_id=execution_id,
-            inputs=inputs if inputs is not None else built.inputs,
+            inputs=own_inputs(built.inputs if inputs is None else inputs),
             options=options,
             journal=None if store is None else _Birth(store, execution_id, built, goal),
             last_seq=1 if store is not None else 0,
@@ -141,6 +172,7 @@ class Run:
             services=services,
             renderer=self._renderer,
         )
+        self._driver: asyncio.Task[None] | None = None
 
     def cancel(self, cause: str = "cancelled by the caller") -> None:
         """Cancel the run; it ends with status ``cancelled``."""
@@ -154,11 +186,18 @@ class Run:
         return self._finish().__await__()
 
     async def __aiter__(self) -> AsyncIterator[Event]:
-        """Give every event as it happens, ended by the terminal one."""
+        """Give every event as it happens, ended by the terminal one.
+
+        Raises:
+            RuntimeError: The run has begun already, so its first events are gone.
+        """
+        if self._driver is not None:
+            raise RuntimeError(
+                "the events of a run can be read once, from the start, and this one has begun; "
+                "call planwave.run(…) again for a new run, or keep its events with store=…"
+            )
         events = self.execution.events()
-        # Not a TaskGroup: leaving the loop early raises GeneratorExit here, which a group would
-        # report as an error of its own.
-        driver = asyncio.get_running_loop().create_task(self._drive())
+        driver = self._driving()
         driver.add_done_callback(lambda _: events.close())
         try:
             async for batch in events.batches():
@@ -166,13 +205,34 @@ class Run:
                     yield event
             await driver
         finally:
-            if not driver.done():
-                self.cancel("the caller stopped listening")
-                await asyncio.wait([driver])
+            await self._stop("the caller stopped listening")
 
     async def _finish(self) -> RunResult:
-        await self._drive()
+        try:
+            await asyncio.shield(self._driving())
+        except asyncio.CancelledError:
+            await self._stop("the caller was cancelled")
+            raise
         return self.result()
+
+    def _driving(self) -> asyncio.Task[None]:
+        """Give the task that drives the run, started at the first call."""
+        if self._driver is None:
+            # Not a TaskGroup: leaving the loop early raises GeneratorExit in the reader, which a
+            # group would report as an error of its own.
+            self._driver = asyncio.get_running_loop().create_task(self._drive())
+        return self._driver
+
+    async def _stop(self, cause: str) -> None:
+        """Cancel what still runs, and wait until the end of it is told and durable."""
+        driver = self._driver
+        if driver is None:
+            return
+        if not driver.done():
+            self.cancel(cause)
+            await asyncio.wait([driver])
+        if not driver.cancelled():
+            driver.exception()  # nobody else will ask; unasked, it would be logged as lost
 
     def result(self) -> RunResult:
         """Give what there is; the whole result once the run has ended."""

@@ -111,8 +111,8 @@ def read_small_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
 
     Returns:
         ``{"title", "nodes": [{"id", "name", "description", "type"}], "edges": [{"source",
-        "target", "channel": "flow"}]}``; ids are made from names. The final step also reads every
-        result no other step reads. A step the model left out is waited for by nobody.
+        "target", "channel": "flow"}]}``; ids are made from names. The final step also reads what
+        its task names, and every result no other step reads. A step the model left out is waited for by nobody.
     """
     steps = {step: reply[step] for step in STEPS if step in reply}
     ids = _ids(steps)
@@ -160,13 +160,21 @@ def _text(chars: int) -> dict[str, Any]:
 
 
 def _sources(steps: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Give what each step reads; the final one also reads every result that nobody else reads."""
+    """Give what each step reads.
+
+    The final one also reads the steps its task speaks of by name or key, and every result that
+    nobody else reads.
+    """
     sources = {
         step: [s for s in dict.fromkeys(written["depends_on"]) if s in steps]
         for step, written in steps.items()
     }
     read = {source for named in sources.values() for source in named}
-    sources["final"] += [step for step in steps if step not in read and step != "final"]
+    task = steps["final"]["task"].casefold()
+    for step in steps:
+        spoken_of = step not in read or step in task or _name(step, steps[step]).casefold() in task
+        if spoken_of and step != "final" and step not in sources["final"]:
+            sources["final"].append(step)
     return sources
 
 

@@ -109,6 +109,13 @@ def test_a_step_that_was_left_out_is_waited_for_by_nobody() -> None:
     ]
 
 
+def test_the_final_step_reads_what_its_task_names() -> None:
+    reply = {"title": "T", "n1": step("Nutrition"), "n2": step("Runs", "n1"), "n3": step("x", "n2")}
+    final = step("End", "n3", task="Join the nutrition advice and n2.")
+    edges = read_small_reply({**reply, "final": final})["edges"]
+    assert [e["source"] for e in edges if e["target"] == "end"] == ["x", "nutrition", "runs"]
+
+
 def test_a_text_that_filled_its_bound_loses_its_broken_last_word() -> None:
     task = ("word " * 60)[:238] + "xx"
     reply = {"title": "T", "n1": step("a", task=task), "n2": step("b"), "n3": step("c")}

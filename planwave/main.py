@@ -175,7 +175,6 @@ def run_sync(graph: BuiltGraph | Any, **options: Any) -> RunResult:
         GraphInvalid: ``graph`` was not built yet and has errors.
         RuntimeError: Called inside a running event loop; ``await planwave.run(…)`` there.
     """
-
     try:
         asyncio.get_running_loop()
     except RuntimeError:

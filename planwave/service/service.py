@@ -16,12 +16,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from planwave.errors import Conflict
-from planwave.events import ENDED_STATUS, Event
+from planwave.events import ENDED_NODE, ENDED_STATUS, Event, fold
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Graph, Json
@@ -271,19 +272,25 @@ class Service(History):
             await self.wait(execution_id)
             return
         epoch = await self._store.claim(execution_id)
-        record = await self.execution(execution_id)
-        _refuse_ended(record)  # someone else may have ended it before the claim
-        ended = Event(
-            execution_id,
-            record.last_seq + 1,
-            self._now(),
-            "execution.cancelled",
-            None,
-            None,
-            {"cause": cause},
+        _refuse_ended(
+            await self.execution(execution_id)
+        )  # someone else may have ended it before the claim
+        await self._store.append(execution_id, epoch, await self._cancelled(execution_id, cause))
+        await self._keep_document(execution_id)
+
+    async def _cancelled(self, execution_id: str, cause: str) -> list[Event]:
+        """Give the events that end an execution nobody runs, and each node of it that is open."""
+        state = fold(await self._store.events(execution_id))
+        at, seq = self._now(), count(state.last_seq + 1)
+        ended = [
+            Event(execution_id, next(seq), at, "node.cancelled", node.path, None, {"cause": cause})
+            for node in state.nodes.values()
+            if node.status not in ENDED_NODE
+        ]
+        last = Event(
+            execution_id, next(seq), at, "execution.cancelled", None, None, {"cause": cause}
         )
-        await self._store.append(execution_id, epoch, [ended])
-        await self._write_document(execution_id)
+        return [*ended, last]
 
     def _check(self, graph: Graph) -> list[Diagnostic]:
         from planwave.graph.check import check

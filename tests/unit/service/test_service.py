@@ -139,6 +139,20 @@ async def test_an_execution_left_by_a_crash_can_be_cancelled(tmp_path) -> None:
         await store.create_execution(record, [e._replace(execution_id=orphan_id) for e in done[:3]])
         await service.cancel(orphan_id, "left behind")
         assert (await service.execution(orphan_id)).status == "cancelled"
+        nodes = (await service.document(orphan_id))["nodes"]
+        assert {n["path"]: (n["status"], n["cause"]) for n in nodes} == {
+            "a": ("cancelled", "left behind"),
+            "b": ("cancelled", "left behind"),
+        }
+
+
+async def test_a_cancel_is_accepted_though_its_document_cannot_be_written(tmp_path) -> None:
+    store = MemoryStore()
+    record = ExecutionRecord("x1", None, "t", "g", "starting", "t")
+    await store.create_execution(record, [Event("x1", 1, "t", "execution.created", None, None, {})])
+    async with Service(rooms(CHAIN, store=store, directory=tmp_path / "gone")) as service:
+        await service.cancel("x1")
+        assert (await service.execution("x1")).status == "cancelled"
 
 
 async def test_several_watchers_see_the_same_and_late_ones_the_whole() -> None:

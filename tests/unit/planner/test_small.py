@@ -154,6 +154,7 @@ def test_the_examples_are_plans_the_schema_allows_and_never_suggest_more_than_fi
 
 GOALS = {
     "Compare three ways to store time series data and recommend one": "choose",
+    "Compare solar, wind and nuclear power for a small island and recommend one": "compare",
     "Should a small bakery start an online shop? Look at costs, risks and benefits": "compare",
     "Write a short story about a lighthouse keeper who finds a message": "write",
     "Plan a three day trip to Lisbon for a family with two small children": "organise",

@@ -9,6 +9,7 @@ errors; one place, the same for every SDK.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -210,7 +211,8 @@ class Wire:
         self._models: dict[str, Model] = {}
         kind = connection.kind
         self.strict_end = kind in _END_MARKERS
-        foreign = () if kind == "openai" else ("openai-organization", "openai-project")
+        is_own = connection.name == "openai"
+        foreign = () if is_own else ("openai-organization", "openai-project")
         secure = not (base_url or "").lower().startswith("http:")
         transport = GuardedTransport(
             httpx2.AsyncHTTPTransport(
@@ -257,7 +259,10 @@ class Wire:
                 from pydantic_ai.providers.anthropic import AnthropicProvider
 
                 url = base_url or "https://api.anthropic.com"
-                return AnthropicProvider(anthropic_client=AsyncAnthropic(base_url=url, **common))
+                is_own = self._connection.name == "anthropic"
+                headers = None if is_own else _own_headers(api_key)
+                made = AsyncAnthropic(base_url=url, default_headers=headers, **common)
+                return AnthropicProvider(anthropic_client=made)
             case "openai":
                 from openai import AsyncOpenAI
                 from pydantic_ai.providers.openai import OpenAIProvider
@@ -287,6 +292,16 @@ class Wire:
             profile["openai_supports_strict_tool_definition"] = False
             profile["openai_chat_supports_max_completion_tokens"] = False
         return OpenAIChatModel(name, provider=self._provider, profile=profile)
+
+
+def _own_headers(api_key: str) -> dict[str, Any]:
+    """Undo what ``ANTHROPIC_CUSTOM_HEADERS`` adds: it is meant for Anthropic's own service."""
+    from anthropic import Omit
+
+    lines = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").split("\n")
+    names = [name.strip() for name, colon, _ in (line.partition(":") for line in lines) if colon]
+    key = f"Bearer {api_key}"
+    return {name: key if name.lower() == "authorization" else Omit() for name in names}
 
 
 def load(kind: str) -> None:

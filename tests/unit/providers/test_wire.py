@@ -2,9 +2,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from typing import Literal
 
 import httpx2
 import pytest
+from pydantic_ai.direct import model_request
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import ModelRequest
 
 from planwave.providers.catalogue import Connection
 from planwave.providers.wire import (
@@ -17,6 +21,10 @@ from planwave.providers.wire import (
 )
 
 LINE = 4 * 1024 * 1024
+
+
+def no_deadline(_: float) -> asyncio.Timeout:
+    return asyncio.timeout(None)
 
 
 class Canned(httpx2.AsyncBaseTransport):
@@ -180,3 +188,26 @@ async def test_certificates_are_verified_however_https_is_spelled(
     wire = Wire(connection, url, "k", limits, clock=lambda: 0.0, timeout=asyncio.timeout)
     await wire.close()
     assert made == [verified]
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize("named", ["own", "box"])
+async def test_what_the_environment_adds_for_a_hosted_service_reaches_no_other_endpoint(
+    kind: Literal["openai", "anthropic"], named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "canary")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "canary")
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Gate: canary\nauthorization: Bearer canary")
+    inner = Canned(status=400, kind="application/json")
+    monkeypatch.setattr(httpx2, "AsyncHTTPTransport", lambda **_: inner)
+    name = kind if named == "own" else "box"
+    connection = Connection(name, kind, "http://x.test", None, 1, None)
+    limits = Deadlines(1, 1, 1)
+    wire = Wire(connection, "http://x.test", "k-1", limits, clock=lambda: 0.0, timeout=no_deadline)
+    with pytest.raises(ModelHTTPError):
+        await model_request(wire.model("m"), [ModelRequest.user_text_prompt("hi")])
+    await wire.close()
+    sent = inner.seen[0].headers
+    assert ("canary" in str(sent.raw)) == (named == "own")
+    if named == "box":
+        assert sent.get_list("authorization") == ["Bearer k-1"]

@@ -44,6 +44,11 @@ class StreamedText:
         return self._pieces[0] if self._pieces else ""
 
 
+def _amount(value: Any) -> Any:
+    """Give a number that is not negative, or None."""
+    return value if type(value) in (int, float) and value >= 0 else None
+
+
 @dataclass(slots=True)
 class UsageTotal:
     """A sum of ``usage`` events. ``cost_usd`` is the known part, None where no price was known."""
@@ -55,11 +60,14 @@ class UsageTotal:
     estimated: bool = False
 
     def add(self, data: Mapping[str, Any]) -> None:
-        """Add one ``usage`` event's data."""
+        """Add one ``usage`` event's data; what is no amount there adds nothing.
+
+        Any node may say what it used: a made-up value must not make a stored run unreadable.
+        """
         self.calls += 1
-        self.input_tokens += data.get("input_tokens") or 0
-        self.output_tokens += data.get("output_tokens") or 0
-        if (cost := data.get("cost_usd")) is not None:
+        self.input_tokens += _amount(data.get("input_tokens")) or 0
+        self.output_tokens += _amount(data.get("output_tokens")) or 0
+        if (cost := _amount(data.get("cost_usd"))) is not None:
             self.cost_usd = (self.cost_usd or 0.0) + cost
         self.estimated = self.estimated or bool(data.get("estimated"))
 

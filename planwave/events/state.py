@@ -134,6 +134,7 @@ class ExecutionState:
         """End the execution; nothing waits any more."""
         self.status = status
         self.completed_at = at
+        self.reason = None
         self.requests.clear()
 
     def finish_wave(self, wave: int) -> None:

@@ -140,6 +140,12 @@ def test_pause_and_resume_come_back_to_executing() -> None:
     assert story.tell("execution.resumed").state.status == "executing"
 
 
+@pytest.mark.parametrize("kind", ["execution.completed", "execution.failed", "execution.cancelled"])
+def test_an_ended_execution_does_not_say_why_it_once_paused(kind: str) -> None:
+    story = begun().tell("execution.paused", reason="waiting").tell(kind)
+    assert story.state.reason is None
+
+
 def test_the_current_node_is_that_of_the_oldest_open_request() -> None:
     story = begun().tell("node.waiting", "b", 1, request_id="r1", request={"q": 1})
     story.tell("node.waiting", "a", 1, request_id="r2", request={"q": 2})
@@ -181,6 +187,14 @@ def test_usage_is_summed_by_node_and_in_total() -> None:
         "estimated": False,
     }
     assert (state.usage.calls, state.usage.input_tokens, state.usage.estimated) == (3, 6, True)
+
+
+@pytest.mark.parametrize("odd", ["many", -5, None, [1], {}, True])
+def test_usage_a_node_made_up_is_no_number_in_the_sum(odd: Any) -> None:
+    story = begun().tell("usage", "a", 1, input_tokens=2, output_tokens=3, cost_usd=0.5)
+    story.tell("usage", "a", 1, input_tokens=odd, output_tokens=odd, cost_usd=odd)
+    usage = story.state.nodes["a"].usage
+    assert (usage.calls, usage.input_tokens, usage.output_tokens, usage.cost_usd) == (2, 2, 3, 0.5)
 
 
 def test_streamed_text_grows_at_its_offset_and_starts_anew_with_an_attempt() -> None:

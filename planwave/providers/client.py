@@ -146,7 +146,7 @@ class ModelClient:
                                 yield self._reply(request, item, number, self._clock() - started)
                                 return
             except Exception as error:
-                found = self._sorted(error, request)
+                found = self._sorted(error, request, connection)
                 if found is None:
                     raise
                 failed, retry = found
@@ -155,10 +155,18 @@ class ModelClient:
                     raise failed from error
                 await self._sleep(self._backoff(failed, number))
 
-    def _sorted(self, error: Exception, request: ModelRequest) -> tuple[ProviderError, bool] | None:
+    def _sorted(
+        self, error: Exception, request: ModelRequest, connection: Connection
+    ) -> tuple[ProviderError, bool] | None:
         if isinstance(error, ProviderError):
             return error, error.code == "stream-truncated"
-        return classify(error, provider=request.provider, model=request.model, now=self._now())
+        return classify(
+            error,
+            provider=request.provider,
+            model=request.model,
+            now=self._now(),
+            secret=connection.api_key.get_secret_value() if connection.api_key else "",
+        )
 
     def _slow_down(self, gate: ProviderGate, failed: ProviderError) -> None:
         """Make every call of the provider wait as long as it asked one of them to."""

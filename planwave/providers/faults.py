@@ -116,7 +116,12 @@ def failure(
 
 
 def classify(
-    error: Exception, *, provider: str, model: str, now: datetime | None = None
+    error: Exception,
+    *,
+    provider: str,
+    model: str,
+    now: datetime | None = None,
+    secret: str = "",
 ) -> Classified | None:
     """Sort an exception of a call; None for one that is not the provider's (a bug of ours).
 
@@ -125,6 +130,7 @@ def classify(
         provider: Its name here.
         model: The model asked.
         now: The present, for ``Retry-After`` dates.
+        secret: The key of the call: never quoted, whatever it looks like.
     """
     for cause in _chain(error):
         if isinstance(cause, WireFault):
@@ -133,10 +139,12 @@ def classify(
         if isinstance(cause, json.JSONDecodeError | UnicodeDecodeError):
             found = failure("stream-garbage", provider=provider, model=model, retryable=True)
             return Classified(found, retry=False)
-    return _classify_api(error, provider, model, now or datetime.now(UTC))
+    return _classify_api(error, provider, model, now or datetime.now(UTC), secret)
 
 
-def _classify_api(error: Exception, provider: str, model: str, now: datetime) -> Classified | None:
+def _classify_api(
+    error: Exception, provider: str, model: str, now: datetime, secret: str
+) -> Classified | None:
     import httpx2
     from pydantic_ai import exceptions as api
 
@@ -160,7 +168,7 @@ def _classify_api(error: Exception, provider: str, model: str, now: datetime) ->
         code,
         provider=provider,
         model=model,
-        detail=_said(getattr(error, "body", None)),
+        detail=_without(secret, _said(getattr(error, "body", None))),
         retryable=retry,
         status=status,
         retry_after_s=asked if retry else None,
@@ -258,6 +266,10 @@ def _said(body: object) -> str | None:
         return _said(cast("dict[str, object]", inner))
     message = fields.get("message")
     return message if isinstance(message, str) else None
+
+
+def _without(secret: str, text: str | None) -> str | None:
+    return text.replace(secret, "[hidden]") if text and secret else text
 
 
 def _quotable(text: str | None) -> str:

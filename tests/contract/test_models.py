@@ -208,6 +208,15 @@ async def test_F36_other_client_errors_are_not_retried(
         assert (len(rig.llm.requests), rig.time.slept) == (1, [])
 
 
+async def test_F36_a_key_that_an_endpoint_says_back_is_not_in_the_error() -> None:
+    keyed = ProviderSettings(api_key_env="BOX_KEY")
+    said = Fails(401, "authentication_error", message="no such key: 7f3/plain+word")
+    async with model_rig(said, box=keyed, environ={"BOX_KEY": "7f3/plain+word"}) as rig:
+        error = await fails(rig, "box")
+        assert rig.llm.requests[0].headers["authorization"] == "Bearer 7f3/plain+word"
+        assert "plain" not in str(error.as_json())
+
+
 @EVERY
 async def test_F36_a_prompt_past_the_context_has_its_own_code(provider: str) -> None:
     kind = "invalid_request_error" if provider == "anthropic" else "context_length_exceeded"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -117,6 +117,7 @@ async def model_rig(
     limits: Limits | None = None,
     box: ProviderSettings | None = None,
     jitter: float = 0.5,
+    environ: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Rig]:
     """Run a fake provider and a client for it."""
     for kind in ("openai", "anthropic"):
@@ -134,7 +135,7 @@ async def model_rig(
         time = VirtualTime()
         client = ModelClient(
             settings,
-            ProviderCatalogue(settings, environ={}),
+            ProviderCatalogue(settings, environ=environ or {}),
             recorder,
             clock=time.clock,
             sleep=time.sleep,

@@ -60,6 +60,16 @@ def test_a_providers_sentence_is_quoted_on_one_line_without_keys_and_shortened()
     assert len(message) < 500
 
 
+def test_the_key_of_the_call_is_hidden_whatever_it_looks_like() -> None:
+    from pydantic_ai.exceptions import ModelHTTPError
+
+    body = {"error": {"message": "no such key: 7f3/plain+word"}}
+    error = ModelHTTPError(401, "m", body)
+    found = classify(error, provider="p", model="m", secret="7f3/plain+word")
+    assert found is not None
+    assert found.error.message.endswith(": no such key: [hidden]")
+
+
 def test_an_exception_of_ours_is_not_a_provider_error() -> None:
     assert classify(ZeroDivisionError(), provider="p", model="m") is None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 from typer.core import TyperGroup
@@ -65,8 +65,10 @@ class _Commands(TyperGroup):
 
 
 def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    error: BaseException = group.exceptions[0]
-    return _first_of(error) if isinstance(error, BaseExceptionGroup) else error
+    error: BaseException = group
+    while inner := cast("tuple[BaseException, ...]", getattr(error, "exceptions", ())):
+        error = inner[0]
+    return error
 
 
 def _screen(ctx: Context) -> Screen:

@@ -17,6 +17,8 @@ from planwave.graph.values import DataValue, Inputs
 
 MAX_RESULT_DEPTH = 200
 """Deeper results are refused: JSON readers elsewhere give up at about this depth."""
+MAX_INTEGER_BITS = 14_000
+"""Python itself refuses to write or read integers of more than 4300 digits."""
 
 
 class NodeScope:
@@ -113,9 +115,13 @@ def _vet_output(step: Step, handle: str, value: Any) -> None:
         fault = f"{type(value).__name__} instead of a DataValue"
     else:
         content = value.value
-        if content is None or content is True or content is False or type(content) is int:
+        named = type(handle) is str and type(value.type) is str
+        if not named or (not handle.isascii() and _has_lone_surrogate(handle)):
+            fault = "under a name that is not text"
+        elif content is None or (isinstance(content, int) and content.bit_length() < 64):
             return
-        fault = json_fault(content)
+        else:
+            fault = json_fault(content)
     if fault is not None:
         raise ResultNotJson(
             f"node {step.node.id!r} gave, on handle {handle!r}, a value that is {fault}",
@@ -131,18 +137,24 @@ def json_fault(value: Any) -> str | None:
         if isinstance(item, str):
             if not item.isascii() and _has_lone_surrogate(item):
                 return "text with a lone surrogate"
-        elif isinstance(item, float):
-            if not math.isfinite(item):
-                return f"the number {item}"
         elif isinstance(item, (dict, list, tuple)):
             if depth >= MAX_RESULT_DEPTH:
                 return f"nested deeper than {MAX_RESULT_DEPTH}"
             fault = _push_children(cast("dict[Any, Any] | list[Any]", item), depth + 1, stack)
             if fault is not None:
                 return fault
-        elif item is not None and not isinstance(item, (bool, int)):
-            return f"a {type(item).__name__}"
+        elif item is not None and (fault := _number_fault(item)) is not None:
+            return fault
     return None
+
+
+def _number_fault(item: Any) -> str | None:
+    if isinstance(item, float):
+        return None if math.isfinite(item) else f"the number {item}"
+    if isinstance(item, int):
+        too_long = item.bit_length() > MAX_INTEGER_BITS
+        return "an integer of more than 4000 digits" if too_long else None
+    return f"a {type(item).__name__}"
 
 
 def _push_children(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from planwave.errors import LimitExceeded, NodeError, NodeTimeout, PlanwaveError
 from planwave.executor.attempt import json_fault
@@ -214,11 +214,11 @@ class Outcomes:
             kind, data = "log", {"message": message, "level": "warning"}
         is_object = isinstance(data, dict)
         if kind == "log":
-            log: dict[str, Any] = data if is_object else {"message": data}
-            data = {"message": str(log.get("message", "")), "level": log.get("level", "info")}
-            self._emit("node.log", data, flight.path, flight.attempt)
+            log = cast("dict[str, Any]", data) if is_object else {"message": data}
+            said = {"message": str(log.get("message", "")), "level": log.get("level", "info")}
+            self._emit("node.log", said, flight.path, flight.attempt)
         elif kind == "usage" and is_object:
-            self._emit("usage", data, flight.path, flight.attempt)
+            self._emit("usage", cast("dict[str, Any]", data), flight.path, flight.attempt)
         else:
             self._emit(
                 "node.event", {"event_type": kind, "data": data}, flight.path, flight.attempt

@@ -1,0 +1,263 @@
+"""One attempt: what counts as a result, and what expressions in a node's data may name."""
+
+from __future__ import annotations
+
+import enum
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planwave.executor.attempt import MAX_RESULT_DEPTH, json_fault
+from planwave.graph.capabilities import ExecutionResult, Suspension
+from planwave.graph.model import Node, Policy
+from planwave.graph.values import DataValue
+from tests.fakes.catalogue import graph_of
+from tests.fakes.stones import Ledger, Rig, gives
+from tests.fakes.virtual_loop import virtual_time
+
+Inputs = Context = Any
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+LOOP: list[Any] = []
+LOOP.append(LOOP)
+
+NOT_JSON = {
+    "a set": {1, 2},
+    "an object of a class": object(),
+    "an enum": Colour.RED,
+    "bytes": b"x",
+    "not a number": float("nan"),
+    "infinity": [1, {"x": float("-inf")}],
+    "a lone surrogate": "ab\ud800",
+    "a lone surrogate inside": {"x": ["\udfff"]},
+    "a lone surrogate as a key": {"\ud800": 1},
+    "a number as a key": {1: 2},
+    "too deep": nested(MAX_RESULT_DEPTH + 1),
+    "far too deep": nested(100_000),
+    "itself": LOOP,
+    "an integer too long to write": [10**5000],
+    "an integer too long to write, alone": 10**5000,
+}
+
+
+@pytest.mark.parametrize("what", NOT_JSON)
+def test_a_result_that_is_not_json_fails_the_node(what: str) -> None:
+    @virtual_time
+    async def scene() -> None:
+        rig = Rig(graph_of("a b", "a>b"), {"a": gives(NOT_JSON[what], "h")}, journal=Ledger())
+        assert await rig.run() == "failed"
+        (failed,) = rig.of("node.failed")
+        assert failed["error"]["code"] == "result-not-json"
+        assert "'a'" in failed["error"]["message"]
+        assert "'h'" in failed["error"]["message"]
+        assert rig.tale("node.blocked") == ["node.blocked b"]
+
+    scene()
+
+
+ODD_RESULTS = {
+    "nothing": (None, "invalid-result"),
+    "a bare value": ("text", "invalid-result"),
+    "a bare output": (ExecutionResult({"output": "text"}), "result-not-json"),
+    "a handle that is no text": (ExecutionResult({7: DataValue("any", 1)}), "result-not-json"),
+    "a handle that cannot be written": (
+        ExecutionResult({"\ud800": DataValue("any", 1)}), "result-not-json",
+    ),
+    "a socket type that is no text": (
+        ExecutionResult({"output": DataValue(object(), 1)}), "result-not-json",
+    ),
+    "an odd request": (Suspension({1}), "result-not-json"),
+    "an odd state": (Suspension("?", object()), "result-not-json"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ODD_RESULTS)
+def test_what_is_no_result_fails_the_node(what: str) -> None:
+    @virtual_time
+    async def scene() -> None:
+        result, code = ODD_RESULTS[what]
+
+        async def act(inputs: Inputs, context: Context) -> Any:
+            return result
+
+        rig = Rig(graph_of("a"), {"a": act}, journal=Ledger())
+        assert await rig.run() == "failed"
+        (failed,) = rig.of("node.failed")
+        assert failed["error"]["code"] == code
+        for event in rig.stored:
+            json.dumps(event.data)
+
+    scene()
+
+
+@virtual_time
+async def test_handles_may_have_any_written_name() -> None:
+    rig = Rig(graph_of("a"), {"a": gives(None, "größe")})
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["a"] == {"größe": DataValue("any", None)}
+
+
+@virtual_time
+async def test_a_generator_without_a_result_fails_the_node() -> None:
+    async def says_nothing(inputs: Inputs, context: Context) -> Any:
+        for nothing in ():
+            yield nothing
+
+    rig = Rig(graph_of("a"), {"a": says_nothing})
+    assert await rig.run() == "failed"
+    assert "gave NoneType" in rig.of("node.failed")[0]["error"]["message"]
+
+
+@virtual_time
+async def test_a_generator_is_closed_after_its_result() -> None:
+    seen: list[str] = []
+
+    async def goes_on(inputs: Inputs, context: Context) -> Any:
+        try:
+            yield gives(1)
+            seen.append("went on")
+        finally:
+            seen.append("closed")
+
+    rig = Rig(graph_of("a"), {"a": goes_on})
+    assert await rig.run() == "completed"
+    assert seen == ["closed"]
+
+
+@virtual_time
+async def test_any_async_iterator_may_give_the_result() -> None:
+    class Once:
+        def __aiter__(self) -> Any:
+            return self
+
+        async def __anext__(self) -> Any:
+            return gives("from an iterator")
+
+    rig = Rig(graph_of("a"), {"a": lambda inputs, context: Once()})
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["a"]["output"].value == "from an iterator"
+
+
+@virtual_time
+async def test_a_node_that_raises_before_it_waits_fails_like_any_other() -> None:
+    def breaks(inputs: Inputs, context: Context) -> Any:
+        raise KeyError("x")
+
+    rig = Rig(graph_of("a"), {"a": breaks})
+    assert await rig.run() == "failed"
+
+
+@virtual_time
+async def test_a_node_that_cancels_itself_fails() -> None:
+    import asyncio
+
+    async def gives_up(inputs: Inputs, context: Context) -> Any:
+        raise asyncio.CancelledError
+
+    rig = Rig(graph_of("a b"), {"a": gives_up})
+    assert await rig.run() == "failed"
+    assert rig.of("node.failed")[0]["error"]["message"] == "the node cancelled itself"
+    assert "node.completed b" in rig.tale()
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
+)  # fmt: skip
+
+
+@given(values)
+def test_what_json_can_write_has_no_fault(value: Any) -> None:
+    assert json_fault(value) is None
+    assert json_fault((value, nested(MAX_RESULT_DEPTH - 1))) is None
+
+
+# -- expressions
+
+
+def with_data(data: Any, **policies: Policy) -> Any:
+    graph = graph_of("a b c", "a>b", "b>c.first", "a>c.second")
+    nodes = tuple(n._replace(data=data) if n.id == "c" else n for n in graph.nodes)
+    return type(graph)(nodes, graph.edges)
+
+
+async def resolved(data: Any, acts: Any = None, **more: Any) -> tuple[Rig, Any]:
+    """Run ``a > b > c`` with these data on c; give the rig and the data c got."""
+    got: list[Any] = []
+    rig = Rig(with_data(data), acts, **more)
+    stone = rig.program.steps[2].implementation
+    execute = stone.execute
+
+    def listen(data: Any, inputs: Any, context: Any) -> Any:
+        if context.node_id == "c":
+            got.append(data)
+        return execute(data, inputs, context)
+
+    stone.execute = listen
+    await rig.run()
+    return rig, got[0] if got else None
+
+
+@virtual_time
+async def test_expressions_may_name_inputs_ancestors_and_variables() -> None:
+    data = {
+        "handles": "{{ inputs.first }} {{ inputs.second }}",
+        "bare": "{{ first }}",
+        "far": '{{ nodes["a"].output }}',
+        "goal": "{{ goal }}",
+        "all": "{{ PREVIOUS_OUTPUT }}",
+        "typed": "{{ inputs.second }}",
+        "plain": 7,
+    }
+    _, got = await resolved(data, {"a": gives({"x": [1]})}, variables={"goal": "win"})
+    assert got == {
+        "handles": 'b {"x":[1]}',
+        "bare": "b",
+        "far": {"x": [1]},
+        "goal": "win",
+        "all": 'From b (b):\nb\n\nFrom a (a):\n{"x":[1]}',
+        "typed": {"x": [1]},
+        "plain": 7,
+    }
+
+
+@pytest.mark.parametrize("text", ["{{ third }}", '{{ nodes["c"].output }}', "{{ trigger }}"])
+def test_an_unknown_name_fails_the_node(text: str) -> None:
+    @virtual_time
+    async def scene() -> None:
+        rig, got = await resolved({"field": text})
+        assert got is None
+        (failed,) = rig.of("node.failed")
+        assert failed["error"]["code"] != "node-failed"
+        assert "field" in failed["error"]["message"]
+
+    scene()
+
+
+@virtual_time
+async def test_input_is_the_one_arrival_whatever_its_handle() -> None:
+    graph = graph_of("a c", "a>c.odd")
+    nodes = (graph.nodes[0], Node("c", "step", "c", data={"x": "{{ input }}"}))
+    got: list[Any] = []
+    rig = Rig(type(graph)(nodes, graph.edges), {"a": gives(5)})
+    stone = rig.program.steps[1].implementation
+    execute = stone.execute
+    stone.execute = lambda d, i, c: (got.append(d), execute(d, i, c))[1]
+    assert await rig.run() == "completed"
+    assert got[1] == {"x": 5}

@@ -58,13 +58,21 @@ class ExecutionState:
     nodes: dict[str, NodeState] = field(default_factory=dict[str, NodeState])
     requests: dict[str, OpenRequest] = field(default_factory=dict[str, OpenRequest])
     usage: UsageTotal = field(default_factory=UsageTotal)
+    _waves_begun: set[int] = field(default_factory=set[int], repr=False)
     _waves_done: set[int] = field(default_factory=set[int], repr=False)
 
     @property
     def waves(self) -> dict[str, int]:
-        """``{"current", "total"}``: the lowest unfinished wave (the last one when all are)."""
-        current = 1
-        while current in self._waves_done:
+        """``{"current", "total"}``: the lowest unfinished wave (the last one when all are).
+
+        A wave of which nothing ran, as all of it was skipped, is passed over.
+        """
+        if self.status == "completed":
+            return {"current": self.waves_total, "total": self.waves_total}
+        current, last_begun = 1, max(self._waves_begun, default=0)
+        while current in self._waves_done or (
+            current < last_begun and current not in self._waves_begun
+        ):
             current += 1
         return {"current": min(current, self.waves_total), "total": self.waves_total}
 
@@ -136,6 +144,10 @@ class ExecutionState:
         self.completed_at = at
         self.reason = None
         self.requests.clear()
+
+    def begin_wave(self, wave: int) -> None:
+        """Note that the first node of a wave has started."""
+        self._waves_begun.add(wave)
 
     def finish_wave(self, wave: int) -> None:
         """Note that all of a wave is settled."""
@@ -231,6 +243,11 @@ def _failed(state: ExecutionState, event: Event) -> None:
 def _cancelled(state: ExecutionState, event: Event) -> None:
     state.end("cancelled", event.at)
     state.cause = event.data.get("cause")
+
+
+def _wave_started(state: ExecutionState, event: Event) -> None:
+    if event.path is None:
+        state.begin_wave(event.data["wave"])
 
 
 def _wave_completed(state: ExecutionState, event: Event) -> None:
@@ -339,6 +356,7 @@ _CHANGES: Final[Mapping[str, Callable[[ExecutionState, Event], None]]] = {
     "execution.completed": _completed,
     "execution.failed": _failed,
     "execution.cancelled": _cancelled,
+    "wave.started": _wave_started,
     "wave.completed": _wave_completed,
     "node.started": _node_started,
     "node.completed": _node_completed,
@@ -353,4 +371,4 @@ _CHANGES: Final[Mapping[str, Callable[[ExecutionState, Event], None]]] = {
     "usage": _usage,
     "node.delta": _delta,
 }
-"""Types that change no state (``wave.started``, ``node.log``) and later ones are only counted."""
+"""Types that change no state (``node.log``) and later ones are only counted."""

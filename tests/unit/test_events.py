@@ -166,6 +166,18 @@ def test_the_current_wave_is_the_lowest_unfinished_one() -> None:
     assert story.tell("wave.completed", wave=3).state.waves == {"current": 3, "total": 3}
 
 
+def test_a_wave_of_which_nothing_ran_holds_nobody_up() -> None:
+    story = begun(waves=4).tell("wave.started", wave=1, nodes=["a"])
+    story.tell("wave.completed", wave=1).tell("wave.started", wave=3, nodes=["c"])
+    assert story.state.waves == {"current": 3, "total": 4}
+    assert story.tell("wave.completed", wave=3).state.waves == {"current": 4, "total": 4}
+
+
+def test_a_completed_execution_is_at_its_last_wave() -> None:
+    story = begun(waves=3).tell("wave.started", wave=1, nodes=["a"]).tell("wave.completed", wave=1)
+    assert story.tell("execution.completed").state.waves == {"current": 3, "total": 3}
+
+
 def test_the_last_prompt_is_kept_whole() -> None:
     story = begun().tell("node.event", "a", 1, event_type="prompt", data={"prompt": "old"})
     story.tell("node.event", "a", 1, event_type="prompt", data={"prompt": "new", "system": "s"})

@@ -153,7 +153,7 @@ class ModelClient:
                 self._slow_down(gate, failed)
                 if not retry or delivered or number >= self._limits.call_attempts:
                     raise failed from error
-                await self._sleep(self._backoff(failed, number))
+                await self._sleep(self._backoff(number))
 
     def _sorted(
         self, error: Exception, request: ModelRequest, connection: Connection
@@ -173,9 +173,8 @@ class ModelClient:
         if failed.retry_after_s:
             gate.pause(min(failed.retry_after_s, self._limits.retry_after_s))
 
-    def _backoff(self, failed: ProviderError, number: int) -> float:
-        if failed.retry_after_s is not None:
-            return 0.0  # the gate is shut for the time asked
+    def _backoff(self, number: int) -> float:
+        """Give full jitter; it runs out while the gate is shut for the time a provider asked."""
         return self._rng() * min(_BACKOFF_CAP_S, _BACKOFF_S * 2**number)
 
     def _reply(

@@ -164,6 +164,14 @@ async def test_F33_used_up_quota_is_never_retried(provider: str, status: int, ki
         assert (error.code, error.retryable, len(rig.llm.requests)) == ("quota-exhausted", False, 1)
 
 
+@pytest.mark.parametrize("asked", ["0", "0.01"])
+async def test_F32_a_server_that_asks_for_next_to_no_wait_is_still_not_hammered(asked: str) -> None:
+    limited = Fails(429, "rate_limit_error", headers={"retry-after": asked})
+    async with model_rig(limited, limited) as rig:
+        assert (await rig.ask()).attempts == 3
+        assert rig.time.now - 1_000 == pytest.approx(0.5 + 1.0)
+
+
 @EVERY
 @pytest.mark.parametrize("status", [408, 500, 502, 503, 529])
 async def test_F34_three_failures_then_success_is_four_attempts_in_one_layer(

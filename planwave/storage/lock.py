@@ -23,6 +23,7 @@ class DirectoryLock:
 
     Raises:
         StoreError: ``storage-locked``, naming the process that holds it.
+        OSError: The disk takes no file or knows no locks; nothing is held.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -30,12 +31,14 @@ class DirectoryLock:
         self._file: int | None = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(self._file)
-            self._file = None
+            self.tell({"pid": os.getpid()})
+        except BlockingIOError as error:
+            self.forget()
             raise _locked(directory) from error
+        except OSError:
+            self.forget()
+            raise
         _held.add(self)
-        self.tell({"pid": os.getpid()})
 
     def tell(self, holder: dict[str, Any]) -> None:
         """Write into the file how the holder can be reached."""

@@ -55,6 +55,30 @@ def test_the_holder_tells_how_to_reach_it(tmp_path: Path) -> None:
     assert holder_of(tmp_path) is None
 
 
+def test_a_lock_that_cannot_be_written_is_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", fail)
+    with pytest.raises(OSError, match="No space"):
+        DirectoryLock(tmp_path)
+    monkeypatch.undo()
+    DirectoryLock(tmp_path).release()
+
+
+def test_a_disk_that_knows_no_locks_is_not_taken_for_a_locked_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr("planwave.storage.lock.fcntl.flock", fail)
+    with pytest.raises(OSError, match="No locks"):
+        DirectoryLock(tmp_path)
+
+
 @pytest.mark.parametrize("content", ["", "[1]", "half {", "\xff"])
 def test_a_holder_that_wrote_nonsense_is_unknown(tmp_path: Path, content: str) -> None:
     held = DirectoryLock(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 
 from sqlalchemy.exc import DBAPIError
@@ -44,6 +45,11 @@ def is_recoverable(error: BaseException) -> bool:
     return _primary_code(error) in _RECOVERABLE
 
 
+def breaks_disk(error: BaseException) -> bool:
+    """Say whether a file that could not be written means that no write can be trusted any more."""
+    return isinstance(error, OSError) and error.errno == errno.EIO
+
+
 def store_error(error: BaseException) -> StoreError | PlanwaveError:
     """Give the error to tell a caller."""
     if isinstance(error, PlanwaveError):
@@ -74,6 +80,6 @@ def _primary_code(error: BaseException) -> int | None:
     code = getattr(error, "sqlite_errorcode", None)
     if isinstance(code, int):
         return code & 0xFF
-    if isinstance(error, OSError) and error.errno == 28:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return sqlite3.SQLITE_FULL
     return None

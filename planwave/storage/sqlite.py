@@ -21,7 +21,7 @@ from planwave.storage.faults import cause_of
 from planwave.storage.files import Artifact, bring_back, put_aside, remove_unfinished
 from planwave.storage.lock import DirectoryLock
 from planwave.storage.records import ExecutionRecord, PlanRecord
-from planwave.storage.rows import EventRows, event_of, event_rows, no_execution
+from planwave.storage.rows import EventRows, closed, event_of, event_rows, no_execution
 from planwave.storage.schema import executions, plans
 from planwave.storage.writer import GroupCommit, Job, Step
 
@@ -54,9 +54,8 @@ class SqliteStore:
         self._writer = writer
         self._lock = lock
         self._artifact_bytes = artifact_bytes
-        self._threads: ThreadPoolExecutor | None = ThreadPoolExecutor(
-            _READERS, thread_name_prefix="planwave-reader"
-        )
+        self._threads = ThreadPoolExecutor(_READERS, thread_name_prefix="planwave-reader")
+        self._closing: asyncio.Future[None] | None = None
         self._connection: Connection | None = None
 
     @classmethod
@@ -84,7 +83,7 @@ class SqliteStore:
             return cls._open_for_writing(directory, lock, artifact_bytes)
         except BaseException as error:
             lock.release()
-            if isinstance(error, sqlite3.Error | DBAPIError):
+            if isinstance(error, OSError | sqlite3.Error | DBAPIError):
                 raise schema.unusable(path, error) from error
             raise
 
@@ -211,13 +210,17 @@ class SqliteStore:
         await self._write(lambda connection: connection.execute(statement))
 
     async def close(self) -> None:
-        """Finish what is queued, then let the directory go. A second call does nothing."""
-        if self._threads is None:
-            return
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._threads, self._stop)
+        """Finish what is queued, then let the directory go.
+
+        Every call waits for that; cancelling one does not stop it.
+        """
+        if self._closing is None:
+            if self._writer is not None:
+                self._writer.refuse()
+            loop = asyncio.get_running_loop()
+            self._closing = loop.run_in_executor(self._threads, self._stop)
+        await asyncio.shield(self._closing)
         self._threads.shutdown()
-        self._threads = None
 
     def _stop(self) -> None:
         if self._writer is not None:
@@ -258,8 +261,8 @@ class SqliteStore:
         Raises:
             StoreError: It cannot be read, or the store was closed.
         """
-        if self._threads is None:
-            raise StoreError("the store was closed", code="store-closed")
+        if self._closing is not None:
+            raise closed()
 
         def read() -> _T:
             with self._readers.connect() as connection:

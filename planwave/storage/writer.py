@@ -27,6 +27,7 @@ from sqlalchemy import Connection
 
 from planwave.storage.faults import (
     blames_store,
+    breaks_disk,
     cause_of,
     is_recoverable,
     read_only,
@@ -134,9 +135,12 @@ class GroupCommit:
         self._queue.put(job)
         return job.future
 
-    def stop(self) -> None:
-        """Finish what is queued and end the thread; blocks until then."""
+    def refuse(self) -> None:
+        """Take no more jobs; to be called where jobs are submitted, so that none slips behind."""
         self._closed = True
+
+    def stop(self) -> None:
+        """Finish what is queued and end the thread; blocks until then. Call :meth:`refuse` first."""
         self._queue.put(None)
         self._thread.join()
 
@@ -213,8 +217,8 @@ class GroupCommit:
         try:
             for artifact in job.artifacts:
                 write_artifact(self._directory, artifact)
-        except OSError as error:
-            if not is_recoverable(error):
+        except Exception as error:  # noqa: BLE001 - the thread's boundary: every job gets an answer
+            if breaks_disk(error):
                 self._broken = error
             job.error = store_error(error)
             return False

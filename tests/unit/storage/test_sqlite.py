@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import sqlite3
@@ -329,6 +330,40 @@ async def test_an_artifact_that_cannot_be_written_fails_its_append_alone(
     assert [len(await store.events(name)) for name in ("x1", "x2")] == [1, 0]
 
 
+async def test_an_artifact_that_cannot_be_written_leaves_the_store_writable(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    await store.create_execution(record(), [])
+    (tmp_path / "artifacts").write_text("a file where the folder should be")
+    assert await swallowed(store.append("x1", 1, [result(1, "x" * 2_000)])) == "store-failed"
+    (tmp_path / "artifacts").unlink()
+    await store.append("x1", 1, [result(1, "x" * 2_000)])
+    assert len(await store.events("x1")) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "after"),
+    [
+        (OSError(errno.EIO, "disk I/O error"), "store-read-only"),
+        (OSError(errno.EDQUOT, "quota exceeded"), None),
+        (MemoryError(), None),
+    ],
+)
+async def test_whatever_stops_an_artifact_its_writer_is_told(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, error: Exception, after: str | None
+) -> None:
+    await store.create_execution(record(), [])
+
+    def fail(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("planwave.storage.writer.write_artifact", fail)
+    async with asyncio.timeout(5):
+        assert await swallowed(store.append("x1", 1, [result(1, "x" * 2_000)])) is not None
+        monkeypatch.undo()
+        assert await swallowed(store.append("x1", 1, [log(1)])) == after
+
+
 async def test_a_reader_sees_what_another_store_writes(store: SqliteStore, tmp_path: Path) -> None:
     await store.create_execution(record(), [log(1)])
     reader = SqliteStore.open(tmp_path, read_only=True)
@@ -399,6 +434,49 @@ async def test_files_of_killed_writers_are_swept_at_the_start(tmp_path: Path) ->
     (tmp_path / ".x.json.1.tmp").write_text("half")
     await SqliteStore.open(tmp_path).close()
     assert not [name for name in os.listdir(tmp_path) if name.endswith(".tmp")]
+
+
+async def test_what_cannot_be_swept_is_a_clear_error_and_no_lock(tmp_path: Path) -> None:
+    (tmp_path / ".x.json.1.tmp").mkdir()
+    with pytest.raises(StoreError, match=r"\.x\.json\.1\.tmp") as refused:
+        SqliteStore.open(tmp_path)
+    assert refused.value.code == "store-unusable"
+    (tmp_path / ".x.json.1.tmp").rmdir()
+    await SqliteStore.open(tmp_path).close()
+
+
+async def test_a_store_may_be_closed_by_several_at_once(tmp_path: Path) -> None:
+    store = SqliteStore.open(tmp_path)
+    await store.create_execution(record(), [])
+    async with asyncio.TaskGroup() as group:
+        append = group.create_task(store.append("x1", 1, [log(1)]))
+        await asyncio.sleep(0)
+        for _ in range(3):
+            group.create_task(store.close())
+    assert append.done()
+    await SqliteStore.open(tmp_path).close()
+
+
+async def test_a_write_is_refused_as_soon_as_the_store_begins_to_close(
+    store: SqliteStore,
+) -> None:
+    await store.create_execution(record(), [])
+    async with asyncio.TaskGroup() as group:
+        group.create_task(store.close())
+        await asyncio.sleep(0)
+        assert await swallowed(store.append("x1", 1, [log(1)])) == "store-closed"
+
+
+async def test_a_close_that_is_cancelled_closes_all_the_same(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    store = SqliteStore.open(tmp_path)
+    closing = asyncio.ensure_future(store.close())  # noqa: TID251 - cancelled below
+    await asyncio.sleep(0)
+    closing.cancel()
+    await asyncio.wait([closing])
+    await store.close()
+    await SqliteStore.open(tmp_path).close()
+    assert set(threading.enumerate()) <= before
 
 
 async def test_a_closed_store_leaves_no_thread(tmp_path: Path) -> None:

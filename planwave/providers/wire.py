@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _CONNECT_S = 10.0
 _MAX_LINE_BYTES = 4 * 1024 * 1024
+_ERROR_BYTES = 256 * 1024
+"""As much of an error answer is read; what is wrong stands at its beginning."""
 _MODELS_KEPT = 64
 _END_MARKERS = {"openai": b"[DONE]", "local": b"[DONE]", "anthropic": b"message_stop"}
 """How a whole stream ends. Other OpenAI-compatible servers are known to leave ``[DONE]`` out, so
@@ -101,10 +103,11 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         if not isinstance(response.stream, httpx2.AsyncByteStream):
             return response
         marker = self._end_marker if is_stream else None
+        most = None if is_stream else _ERROR_BYTES
         return httpx2.Response(
             response.status_code,
             headers=response.headers,
-            stream=_GuardedBody(response.stream, watch, marker),
+            stream=_GuardedBody(response.stream, watch, marker, most),
             extensions=response.extensions,
         )
 
@@ -148,9 +151,14 @@ class _GuardedBody(httpx2.AsyncByteStream):
     """A response body under watch. The SDK may iterate it twice: the rest is drained at the end."""
 
     def __init__(
-        self, inner: httpx2.AsyncByteStream, watch: _Watch, end_marker: bytes | None
+        self,
+        inner: httpx2.AsyncByteStream,
+        watch: _Watch,
+        end_marker: bytes | None,
+        most: int | None,
     ) -> None:
         self._inner = inner
+        self._left = most
         self._watch = watch
         self._marker = end_marker
         self._line = 0
@@ -170,7 +178,13 @@ class _GuardedBody(httpx2.AsyncByteStream):
             self._watch.heard()
             self._measure(chunk)
             self._look_for_end(chunk)
-            yield chunk
+            if self._left is None:
+                yield chunk
+                continue
+            yield chunk[: self._left]
+            self._left -= len(chunk)
+            if self._left <= 0:
+                break
         if self._marker is not None:
             raise StreamCut("the stream ended without its last message")
 

@@ -80,6 +80,11 @@ async def test_an_error_answer_needs_no_end() -> None:
     assert await read(Canned(b"{}", status=500, kind="application/json")) == b"{}"
 
 
+async def test_of_an_error_answer_without_end_only_the_beginning_is_read() -> None:
+    pieces = [b"x" * 1023 + b"\n"] * 1_000
+    assert len(await read(Canned(*pieces, status=500, kind="application/json"))) == 256 * 1024
+
+
 @pytest.mark.parametrize("kind", ["application/json", "text/html; charset=utf-8"])
 async def test_an_answer_that_is_no_event_stream_is_garbage(kind: str) -> None:
     with pytest.raises(StreamGarbage):

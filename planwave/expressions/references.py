@@ -11,8 +11,11 @@ from planwave.expressions.lexer import Segment, Token, tokens_of
 from planwave.expressions.paths import KEYWORDS, PlainPath
 
 NODES = "nodes"
+_KEYED = (NODES, "inputs")
 WELL_KNOWN = frozenset(("input", "inputs", NODES, "trigger", "goal", "PREVIOUS_OUTPUT"))
 _ENGINE_OWN = frozenset(("range", "dict", "namespace", "loop", "super", "caller", "self"))
+_GUARDS = {"|": ("default", "d"), "is": ("defined", "undefined"), "not": ("defined", "undefined")}
+"""What may follow which token where a template copes with an absent variable."""
 _SIMPLE_STRING = re.compile(r"['\"][^\\]*['\"]\Z")
 
 
@@ -22,38 +25,45 @@ class Reference(NamedTuple):
     Attributes:
         root: ``input``, ``inputs``, ``nodes``, ``trigger``, ``goal``, ``PREVIOUS_OUTPUT`` or the
             name of a bare variable.
-        node_id: For ``nodes["id"]`` and ``nodes.id``: the id; None where it is computed.
+        key: Of ``nodes["id"]`` and ``nodes.id`` the node's id, of ``inputs.topic`` the handle; None
+            where it is computed.
         pointer: JSON pointer of the field, relative to ``node.data``.
+        guarded: Whether the template copes with the variable's absence: ``default``, ``is defined``.
     """
 
     root: str
-    node_id: str | None
+    key: str | None
     pointer: str
+    guarded: bool = False
 
 
 class Root(NamedTuple):
-    """A root and, for ``nodes``, the id; what a reference is before the field is known."""
+    """A root and, for ``nodes`` and ``inputs``, the key; a reference before the field is known."""
 
     name: str
-    node_id: str | None = None
+    key: str | None = None
+    guarded: bool = False
 
 
 def roots_of_path(path: PlainPath) -> tuple[Root, ...]:
     """Give the root of a plain path; none for a text literal."""
     if path.root is None:
         return ()
-    if path.root == NODES and path.steps:
-        return (Root(NODES, str(path.steps[0])),)
-    return (Root(path.root),)
+    guarded = bool(path.filters) and path.filters[0].handles_undefined
+    if path.root in _KEYED and path.steps:
+        return (Root(path.root, str(path.steps[0]), guarded),)
+    return (Root(path.root, None, guarded),)
 
 
 def roots_of_segments(segments: Iterable[Segment]) -> tuple[tuple[Root, ...], frozenset[str]]:
     """Give every name an engine template may look up, and the names it binds itself.
 
-    The first is a superset: loop variables and the like are among it.
+    The first is a superset: loop variables and the like are among it. A name that is guarded in one
+    place counts as guarded in all of the template, for a block may depend on it.
     """
     found: dict[Root, None] = {}
     bound: set[str] = set()
+    guarded: set[str] = set()
     for segment in segments:
         if segment.kind not in ("expression", "block"):
             continue
@@ -61,10 +71,12 @@ def roots_of_segments(segments: Iterable[Segment]) -> tuple[tuple[Root, ...], fr
         if segment.kind == "block":
             bound |= _bound(tokens)
             tokens = tokens[1:]
-        for at, token in enumerate(tokens):
-            if token.kind == "name" and _is_lookup(tokens, at):
-                found[_root(tokens, at)] = None
-    return tuple(found), frozenset(bound)
+        here = [_root(tokens, at) for at in range(len(tokens)) if _is_lookup(tokens, at)]
+        found |= dict.fromkeys(here)
+        if any(a.text in _GUARDS.get(b.text, ()) for b, a in pairwise(tokens)):
+            guarded |= {root.name for root in here}
+    roots = (root._replace(guarded=root.name in guarded) for root in found)
+    return tuple(roots), frozenset(bound)
 
 
 def is_external(root: Root, bound: frozenset[str]) -> bool:
@@ -76,7 +88,7 @@ def is_external(root: Root, bound: frozenset[str]) -> bool:
 
 def _is_lookup(tokens: list[Token], at: int) -> bool:
     """Tell whether a name is a variable: not a key, filter, test, keyword or keyword argument."""
-    if tokens[at].text in KEYWORDS:
+    if tokens[at].kind != "name" or tokens[at].text in KEYWORDS:
         return False
     before = tokens[at - 1].text if at else ""
     if before in (".", "|", "is"):
@@ -89,16 +101,16 @@ def _is_lookup(tokens: list[Token], at: int) -> bool:
 
 def _root(tokens: list[Token], at: int) -> Root:
     name = tokens[at].text
-    if name != NODES:
+    if name not in _KEYED:
         return Root(name)
     following = [*tokens[at + 1 : at + 4], *[Token("op", "")] * 3][:3]
     match following:
         case [Token(_, "["), Token("string", text), Token(_, "]")] if _SIMPLE_STRING.match(text):
-            return Root(NODES, text[1:-1])
+            return Root(name, text[1:-1])
         case [Token(_, "."), Token("name", text), Token(_, after)] if after != "(":
-            return Root(NODES, text)
+            return Root(name, text)
         case _:
-            return Root(NODES)
+            return Root(name)
 
 
 def _bound(tokens: list[Token]) -> set[str]:
@@ -116,6 +128,9 @@ def _bound(tokens: list[Token]) -> set[str]:
             return targets | set(names[1:2] if tokens[0].text == "set" else ())
         case "macro":
             return set(names[1:])
+        case "call" if len(tokens) > 1 and tokens[1].text == "(":
+            end = next(at for at, token in enumerate(tokens) if token.text == ")")
+            return {token.text for token in tokens[2:end] if token.kind == "name"}
         case "filter":
             return set(names[1:2])
         case _:

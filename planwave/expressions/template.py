@@ -18,6 +18,7 @@ from planwave.expressions.faults import (
 )
 from planwave.expressions.filters import UNDEFINED_VALUE
 from planwave.expressions.lexer import Segment, cut, has_template
+from planwave.expressions.names import check_names
 from planwave.expressions.paths import PlainPath, evaluate_path, parse_path
 from planwave.expressions.references import (
     NODES,
@@ -144,7 +145,7 @@ class _Lookup:
     def variables(self, roots: tuple[Root, ...]) -> dict[str, Json]:
         """Give what an engine template may need; of ``nodes`` only the ids it names, if it can."""
         chosen = {root.name: self.value(root.name) for root in roots}
-        ids = [root.node_id for root in roots if root.name == NODES]
+        ids = [root.key for root in roots if root.name == NODES]
         nodes = chosen.get(NODES)
         if isinstance(nodes, dict) and None not in ids:
             known = cast(dict[str, Json], nodes)
@@ -216,7 +217,7 @@ def compile_template(
             raise located(error, pointer) from error
         found.append(_Field(keys, pointer, program))
         for root in roots:
-            references[Reference(root.name, root.node_id, pointer)] = None
+            references[Reference(root.name, root.key, pointer, root.guarded)] = None
     return Template(value, tuple(found), tuple(references)) if found else None
 
 
@@ -246,6 +247,7 @@ def _part(segment: Segment) -> str | PlainPath | None:
 
 
 def _rendered(text: str, segments: list[Segment]) -> tuple[_Rendered, tuple[Root, ...]]:
+    check_names(segments)
     roots, bound = roots_of_segments(segments)
     alone = len(segments) == 1 and segments[0].kind == "expression"
     program = _Rendered(text, segments[0].source if alone else None, roots)

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, cast
 from pydantic import BaseModel, ValidationError
 
 from planwave.errors import InputError, TemplateError
-from planwave.expressions import compile_template
+from planwave.expressions import Reference, compile_template
 from planwave.graph.model import FLOW, Node
 from planwave.graph.names import nearest
 from planwave.graph.strict import pointer_part
@@ -21,7 +21,6 @@ ROOTS: Final = ("input", "inputs", "nodes", "trigger", "goal", "PREVIOUS_OUTPUT"
 """What every template may start from; a node's own input handles come on top."""
 
 _PRIVATE: Final = ("secrets", "env")
-_GUARDS: Final = ("default", "defined")
 
 ModelLookup = Callable[[str | None, str | None], tuple[Finding | None, ModelProfile | None]]
 
@@ -30,22 +29,13 @@ _KEY_LIMIT = 4_096
 _KEPT = 4_096
 
 
-class _Use(NamedTuple):
-    """A name that a template reads; ``guarded`` where the template copes with its absence."""
-
-    root: str
-    node_id: str | None
-    pointer: str
-    guarded: bool
-
-
 class Reading(NamedTuple):
     """What can be said of some data without their graph. ``missing`` are required fields."""
 
     data: BaseModel | None
     findings: tuple[Finding, ...]
     missing: tuple[str, ...]
-    uses: tuple[_Use, ...]
+    uses: tuple[Reference, ...]
 
 
 class DataChecks:
@@ -72,7 +62,7 @@ class DataChecks:
         lacks = [name for name in reading.missing if not _is_fed(name, spec, wiring)]
         for name in lacks:
             yield _missing(name, spec)
-        yield from _use_faults(reading.uses, wiring)
+        yield from _use_faults(reading.uses, spec, wiring)
         if reading.findings or lacks:
             return
         if spec.calls_model and not (wiring.is_wired("provider") or wiring.is_wired("model")):
@@ -114,7 +104,7 @@ class DataChecks:
         uses = tuple(self._uses(spec, node, findings))
         return Reading(data, tuple(findings), tuple(missing), uses)
 
-    def _uses(self, spec: TypeSpec, node: Node, findings: list[Finding]) -> Iterator[_Use]:
+    def _uses(self, spec: TypeSpec, node: Node, findings: list[Finding]) -> Iterator[Reference]:
         names: Iterable[str] | None = spec.facts.template_fields
         for name in node.data if names is None else names:
             if name not in node.data:
@@ -126,9 +116,8 @@ class DataChecks:
                 here = f"/data/{pointer_part(name)}"
                 findings.append(Finding(error.code, f"data{error.message}", here, error.hint))
                 continue
-            guarded = any(word in str(value) for word in _GUARDS)
             for found in compiled.references if compiled else ():
-                yield _Use(found.root, found.node_id, f"/data{found.pointer}", guarded)
+                yield found._replace(pointer=f"/data{found.pointer}")
 
 
 def _is_fed(name: str, spec: TypeSpec, wiring: Wiring) -> bool:
@@ -158,28 +147,46 @@ def _data_fault(fault: Any, spec: TypeSpec) -> Finding:
     return Finding("invalid-data", f"{where} is not a field of this type", pointer, hint)
 
 
-def _use_faults(uses: Iterable[_Use], wiring: Wiring) -> Iterator[Finding]:
+def _use_faults(uses: Iterable[Reference], spec: TypeSpec, wiring: Wiring) -> Iterator[Finding]:
     handles: list[str] | None = None
     for found in uses:
         if found.root == "nodes":
-            if found.node_id is not None:
-                yield from _ancestor_fault(found, found.node_id, wiring)
-            continue
-        if found.root in ROOTS:
+            if found.key is not None:
+                yield from _ancestor_fault(found, found.key, wiring)
             continue
         if handles is None:
-            handles = _bare_handles(wiring)
-        if found.root not in handles and (found.root in _PRIVATE or not found.guarded):
+            handles = _handles(wiring)
+        if found.root in ("input", "inputs"):
+            if not found.guarded and not spec.facts.entry:
+                yield from _input_fault(found, handles)
+            continue
+        if found.root in ROOTS or found.root in handles:
+            continue
+        if found.root in _PRIVATE or not found.guarded:
             yield _undefined(found, handles)
 
 
-def _bare_handles(wiring: Wiring) -> list[str]:
-    arriving = (edge.target_handle for edge in wiring.incoming if edge.channel == FLOW)
-    return [name for name in dict.fromkeys(arriving) if name not in ROOTS]
+def _handles(wiring: Wiring) -> list[str]:
+    """Give the handles that data flow into, in edge order."""
+    flows = (edge.target_handle for edge in wiring.incoming if edge.channel == FLOW)
+    return list(dict.fromkeys(flows))
 
 
-def _undefined(found: _Use, handles: list[str]) -> Finding:
-    legal = ", ".join((*ROOTS, *handles))
+def _input_fault(found: Reference, handles: list[str]) -> Iterator[Finding]:
+    """Find an input that never comes: ``input`` is what arrives, if only at one other handle."""
+    if found.root == "input" and not handles:
+        message = "the template reads 'input', but no flow edge leads into this node"
+        hint = "connect an edge to 'input', or take it out of the template"
+    elif found.root == "inputs" and found.key is not None and found.key not in handles:
+        message = f"the template reads the input {found.key!r}, but no flow edge leads there"
+        hint = f"connect an edge to {found.key!r}, or add | default(…)"
+    else:
+        return
+    yield Finding("template-undefined", message, found.pointer, hint)
+
+
+def _undefined(found: Reference, handles: list[str]) -> Finding:
+    legal = ", ".join(dict.fromkeys((*ROOTS, *handles)))
     if found.root in _PRIVATE:
         message = f"{found.root} are not template variables"
     else:
@@ -187,7 +194,7 @@ def _undefined(found: _Use, handles: list[str]) -> Finding:
     return Finding("template-undefined", message, found.pointer, f"a template may use: {legal}")
 
 
-def _ancestor_fault(found: _Use, node_id: str, wiring: Wiring) -> Iterator[Finding]:
+def _ancestor_fault(found: Reference, node_id: str, wiring: Wiring) -> Iterator[Finding]:
     known = wiring.view.by_id
     if node_id in known and wiring.view.is_ancestor(node_id, wiring.node.id):
         return

@@ -8,7 +8,7 @@ from planwave.expressions import compile_template
 def roots(text: str) -> set[tuple[str, str | None]]:
     template = compile_template([text])
     assert template is not None
-    return {(reference.root, reference.node_id) for reference in template.references}
+    return {(reference.root, reference.key) for reference in template.references}
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,41 @@ def test_references_are_the_names_from_outside(
     text: str, expected: set[tuple[str, str | None]]
 ) -> None:
     assert roots(text) == expected
+
+
+def guards(template: str) -> set[tuple[str, bool]]:
+    compiled = compile_template(template)
+    assert compiled is not None
+    return {(reference.root, reference.guarded) for reference in compiled.references}
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("the default is {{ a }}", {("a", False)}),
+        ("{{ a | default('x') }}{{ b }}", {("a", True), ("b", False)}),
+        ("{{ a | d('x') }} and {{ a }}", {("a", True), ("a", False)}),
+        ("{{ a | upper | default('x') }}", {("a", False)}),
+        ("{{ a | default(1) + 1 }}{{ b + 1 }}", {("a", True), ("b", False)}),
+        ("{% if a is defined %}{{ a }}{% endif %}{{ b }}", {("a", True), ("b", False)}),
+        ("{% if a is not undefined %}{{ a }}{% endif %}", {("a", True)}),
+        ("{{ 'x | default' ~ a }}", {("a", False)}),
+    ],
+)
+def test_a_variable_is_guarded_where_the_template_copes_with_its_absence(
+    template: str, expected: set[tuple[str, bool]]
+) -> None:
+    assert guards(template) == expected
+
+
+def test_the_parameters_of_a_call_block_are_its_own() -> None:
+    template = "{% macro m() %}{{ caller(1) }}{% endmacro %}{% call(x) m() %}{{ x }}{% endcall %}"
+    compiled = compile_template(template)
+    assert compiled is not None
+    assert compiled.references == ()
+
+
+def test_handles_read_through_inputs_are_named() -> None:
+    compiled = compile_template("{{ inputs.a }}{{ inputs['b c'] + inputs.get('d') }}")
+    assert compiled is not None
+    assert {reference.key for reference in compiled.references} == {"a", "b c", None}

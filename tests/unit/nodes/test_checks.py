@@ -13,7 +13,9 @@ from planwave.graph.model import LINK, Edge, Graph, Node, make_edge
 from planwave.nodes import wiring
 from planwave.nodes.checks import ROOTS
 from planwave.nodes.library import LIBRARY
+from planwave.nodes.node_type import NodeType
 from planwave.nodes.registry import Registry
+from planwave.nodes.text import TextData
 from planwave.providers.api import ModelProfile
 from tests.fakes.node_context import ListedProviders
 
@@ -217,11 +219,54 @@ def test_input_handles_are_variables() -> None:
 
 
 def test_a_node_whose_name_is_computed_is_left_to_the_run() -> None:
-    assert check("parser", {"template": "{{ nodes[input].output }}"}) == []
+    edges = [make_edge("s", "a")]
+    assert check("parser", {"template": "{{ nodes[input].output }}"}, edges=edges) == []
 
 
-def test_a_name_that_may_be_absent_is_no_fault() -> None:
-    assert check("parser", {"template": "{{ topic | default('x') }}"}) == []
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ topic | default('x') }}",
+        "{{ topic | d('x') }}",
+        "{{ input | default('x') }}",
+        "{{ inputs.topic | default('x') }}",
+        "{% if topic is defined %}{{ topic }}{% endif %}",
+        "{{ PREVIOUS_OUTPUT }}",
+        "{{ inputs }}",
+    ],
+)
+def test_a_name_that_may_be_absent_is_no_fault(text: str) -> None:
+    assert check("parser", {"template": text}) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["the default is {{ topic }}", "{{ input | default('x') }} {{ topic }}"]
+)
+def test_a_guard_elsewhere_does_not_hide_an_undefined_name(text: str) -> None:
+    assert found("parser", {"template": text}) == [("template-undefined", "/data/template")]
+
+
+def test_an_input_that_never_comes_is_found() -> None:
+    assert found("text", {"text": "{{ input }}"}) == [("template-undefined", "/data/text")]
+    link = make_edge("s", "a", channel=LINK)
+    assert found("text", {"text": "{{ input }}"}, edges=[link])[0][0] == "template-undefined"
+    at_topic = [make_edge("s", "a", target_handle="topic")]
+    assert check("parser", {"template": "{{ inputs.topic }} {{ input }}"}, edges=at_topic) == []
+    assert found("parser", {"template": "{{ inputs.theme }}"}, edges=at_topic) == [
+        ("template-undefined", "/data/template")
+    ]
+
+
+def test_an_entry_may_be_given_its_input() -> None:
+    class Door(NodeType):
+        node_type = "door"
+        Data = TextData
+        entry = True
+
+        async def run(self, data: Any, inputs: Any, context: Any) -> Any:
+            return data.text
+
+    assert check("door", {"text": "{{ input }}"}, catalogue=Registry([Door])) == []
 
 
 def test_braces_in_fields_that_are_no_templates_are_text() -> None:

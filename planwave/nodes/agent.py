@@ -101,25 +101,34 @@ def agent_request(
     """
     provider, model = services.model_for(data.provider, data.model)
     profile = services.providers.profile(provider, model)
-    system = data.system_prompt or (BRIEF if profile.small else None)
+    system, prompt = _prompt(data, inputs, context, services.goal, small=profile.small)
+    cap = profile.max_output_tokens
+    if cap is not None and not context.runtime.outgoing_edges(context.node_id):
+        cap *= 2  # what nobody reads on is what the person reads: let it end properly
     return ModelRequest(
         provider,
         model,
-        _prompt(data, inputs, context, services.goal),
-        system=system,
+        prompt,
+        system=data.system_prompt or system,
         temperature=data.temperature,
-        max_tokens=data.max_tokens or profile.max_output_tokens,
+        max_tokens=data.max_tokens or cap,
         reasoning_effort=data.reasoning_effort,
     )
 
 
-def _prompt(data: AgentData, inputs: Inputs, context: FlowContext, goal: str) -> str:
+def _prompt(
+    data: AgentData, inputs: Inputs, context: FlowContext, goal: str, *, small: bool
+) -> tuple[str | None, str]:
+    """Give the system prompt that goes with the model, and the prompt."""
+    brief = BRIEF if small else None
     if data.user_prompt:
-        return data.user_prompt
+        return brief, data.user_prompt
     task = context.runtime.get_node(context.node_id).description.strip()
     if not task:
-        return inputs.text(DEFAULT_TARGET_HANDLE)
-    from planwave.prompts.render import agent_prompt
+        return brief, inputs.text(DEFAULT_TARGET_HANDLE)
+    from planwave.prompts.render import agent_prompt, small_agent_prompt
 
     arrived = tuple(a for a in inputs.arrivals if a.target_handle == DEFAULT_TARGET_HANDLE)
-    return agent_prompt(goal, task, described_arrivals(arrived))
+    if small:
+        return small_agent_prompt(goal, task, described_arrivals(arrived))
+    return None, agent_prompt(goal, task, described_arrivals(arrived))

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from planwave.errors import NodeError, ProviderError
-from planwave.graph.model import Node
-from planwave.graph.values import DataValue, Inputs
+from planwave.graph.model import Node, make_edge
+from planwave.graph.values import DataValue, Inputs, described_arrivals
 from planwave.nodes.agent import BRIEF, Agent
-from planwave.prompts.render import agent_prompt
+from planwave.prompts.render import agent_prompt, small_agent_prompt
 from planwave.providers.api import Delta, ModelProfile, ModelReply, ModelRequest, Usage
 from tests.fakes.node_context import (
     ListedProviders,
@@ -93,15 +93,35 @@ async def test_data_become_the_request() -> None:
     )
 
 
-async def test_a_small_model_is_capped_and_asked_to_be_brief() -> None:
-    small = ListedProviders(
-        {"local": ["tiny"]}, profiles={"tiny": ModelProfile(small=True, max_output_tokens=220)}
-    )
-    request = await asked(PLANNED, {}, Inputs(), providers=small)
-    assert (request.system, request.max_tokens) == (BRIEF, 220)
+SMALL = ListedProviders(
+    {"local": ["tiny"]}, profiles={"tiny": ModelProfile(small=True, max_output_tokens=220)}
+)
+
+
+async def test_a_small_model_is_asked_to_be_brief_unless_told_otherwise() -> None:
+    request = await asked(PLAIN, {"userPrompt": "Hi"}, Inputs(), providers=SMALL)
+    assert (request.system, request.prompt) == (BRIEF, "Hi")
     own = {"systemPrompt": "Long please", "maxTokens": 500}
-    request = await asked(PLANNED, own, Inputs(), providers=small)
+    request = await asked(PLANNED, own, Inputs(), providers=SMALL)
     assert (request.system, request.max_tokens) == ("Long please", 500)
+
+
+async def test_a_planned_step_on_a_small_model_gets_the_prompt_made_for_it() -> None:
+    services, models = services_with(hello, providers=SMALL, goal="Choose a shed")
+    given = arrivals("oak lasts")
+    await outcome_of(Agent().execute({}, given, context_for(PLANNED, services=services)))
+    request = models.requests[0]
+    assert (request.system, request.prompt) == small_agent_prompt(
+        "Choose a shed", "Compare the two", described_arrivals(given.arrivals)
+    )
+
+
+async def test_on_a_small_model_the_last_step_may_say_twice_as_much() -> None:
+    services, models = services_with(hello, providers=SMALL)
+    for edges in [(make_edge("a", "z"),), ()]:
+        context = context_for(PLAIN, edges=edges, services=services)
+        await outcome_of(Agent().execute({"userPrompt": "Hi"}, Inputs(), context))
+    assert [request.max_tokens for request in models.requests] == [220, 440]
 
 
 async def test_a_node_that_names_no_model_uses_the_defaults_of_the_run() -> None:

@@ -21,6 +21,7 @@ from sqlalchemy import (
 )
 
 from planwave.errors import SchemaTooNew, StoreError
+from planwave.storage.faults import cause_of
 
 DATABASE_NAME: Final = "planwave.db"
 BUSY_MS: Final = 5_000
@@ -185,8 +186,12 @@ def migrate(connection: Connection) -> None:
 
 def unusable(path: Path, error: Exception) -> StoreError:
     """Give the error for a database that cannot be opened."""
+    cause = cause_of(error)
+    way_out = "restore it from a copy"
+    if isinstance(cause, OSError):
+        way_out = "look at the owner and permissions of its directory"
     return StoreError(
-        f"{str(path)!r} cannot be opened as a database: {error}",
+        f"{str(path)!r} cannot be opened as a database: {cause}",
         code="store-unusable",
-        hint="restore it from a copy, or set PLANWAVE_STORAGE_DIR to another directory",
+        hint=f"{way_out}, or set PLANWAVE_STORAGE_DIR to another directory",
     )

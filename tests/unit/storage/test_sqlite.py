@@ -428,6 +428,15 @@ def test_what_is_no_database_is_refused(tmp_path: Path, read_only: bool) -> None
     with pytest.raises(StoreError, match=r"planwave\.db") as refused:
         SqliteStore.open(tmp_path, read_only)
     assert refused.value.code == "store-unusable"
+    assert len(refused.value.message.splitlines()) == 1
+
+
+def test_a_directory_that_cannot_be_used_is_named_with_a_way_out(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no directory")
+    with pytest.raises(StoreError, match="file") as refused:
+        SqliteStore.open(tmp_path / "file")
+    assert refused.value.code == "store-unusable"
+    assert "permissions" in (refused.value.hint or "")
 
 
 async def test_files_of_killed_writers_are_swept_at_the_start(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ class Runtime:
     """Satisfies ``graph.capabilities.RuntimeApi``; lookups are indexed, caches live for one run."""
 
     __slots__ = (
-        "_cache", "_host", "_links", "_once", "_waits_for", "outputs", "prefix", "program",
+        "_cache", "_host", "_links", "_making", "_once", "_waits_for", "outputs", "prefix", "program",
         "winners",
     )  # fmt: skip
 
@@ -53,6 +53,7 @@ class Runtime:
         self._links: dict[tuple[int, str, str], asyncio.Future[Any]] = {}
         self._waits_for: dict[str, str] = {}
         self._once: dict[tuple[int, str], Any] = {}
+        self._making: dict[tuple[int, str], asyncio.Lock] = {}
 
     # -- lookups -----------------------------------------------------------------------------------
 
@@ -138,7 +139,10 @@ class Runtime:
             NodeError: ``link-cycle`` with the full path, or what ``materialize`` raised.
         """
         step = f"resolve({node_id}.{target_handle})"
-        token = _asking.set((*_asking.get(), step))
+        chain = _asking.get()
+        if step in chain:
+            raise _cycle((*chain[chain.index(step) :], step))
+        token = _asking.set((*chain, step))
         try:
             edges = self.incoming_edges(node_id, channel=LINK, target_handle=target_handle)
             return [await self._materialize(edge) for edge in edges]
@@ -158,8 +162,8 @@ class Runtime:
             shared = self._links.get(key)
             if shared is None:
                 return await self._make(key, data, step)
-            self._refuse_deadlock(chain, step)
             try:
+                self._refuse_deadlock(chain, step)
                 return await asyncio.shield(shared)
             except asyncio.CancelledError:
                 task = asyncio.current_task()
@@ -228,7 +232,9 @@ class Runtime:
         """Give ``fn``'s value, called at most once for this node and key in this run."""
         place = (current_node.get(), key)
         if place not in self._once:
-            self._once[place] = await fn()
+            async with self._making.setdefault(place, asyncio.Lock()):
+                if place not in self._once:
+                    self._once[place] = await fn()
         return self._once[place]
 
 

@@ -1,0 +1,159 @@
+"""How many nodes work at once, in which order, and what does not count as work."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from planwave.errors import NodeError
+from planwave.executor.options import RunOptions
+from planwave.graph.capabilities import Suspension
+from planwave.graph.model import Policy, Retry
+from tests.fakes.catalogue import graph_of
+from tests.fakes.stones import Rig, gives
+from tests.fakes.virtual_loop import NothingWillHappen, VirtualLoop, virtual_time
+
+Inputs = Context = Any
+
+
+class Work:
+    """Counts who works at the same time."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        self.order: list[str] = []
+
+    async def __call__(self, inputs: Inputs, context: Context) -> Any:
+        self.order.append(context.node_id)
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(1)
+        self.now -= 1
+        return gives(1)
+
+
+@virtual_time
+async def test_as_many_nodes_as_there_are_slots_overlap() -> None:
+    barrier = asyncio.Barrier(3)
+
+    async def meets(inputs: Inputs, context: Context) -> Any:
+        await barrier.wait()
+        return gives(1)
+
+    names = "a b c d e f"
+    rig = Rig(graph_of(names), dict.fromkeys(names.split(), meets), RunOptions(max_parallel=3))
+    assert await rig.run() == "completed"
+
+
+def test_more_nodes_than_slots_never_overlap() -> None:
+    async def scene() -> None:
+        barrier = asyncio.Barrier(4)
+
+        async def meets(inputs: Inputs, context: Context) -> Any:
+            await barrier.wait()
+            return gives(1)
+
+        acts = dict.fromkeys("abcd", meets)
+        await Rig(graph_of("a b c d"), acts, RunOptions(max_parallel=3)).run()
+
+    with (
+        asyncio.Runner(loop_factory=VirtualLoop) as runner,
+        pytest.raises(NothingWillHappen),
+    ):
+        runner.run(scene())
+
+
+@virtual_time
+async def test_slots_go_to_who_was_ready_first() -> None:
+    work = Work()
+    names = "c a b z y"
+    graph = graph_of(names, "c>z", "a>y")
+    rig = Rig(graph, dict.fromkeys(names.split(), work), RunOptions(max_parallel=1))
+    assert await rig.run() == "completed"
+    assert work.most == 1
+    assert work.order == ["c", "a", "b", "z", "y"]
+    assert rig.tale("node.started") == [f"node.started {n}" for n in work.order]
+
+
+@virtual_time
+async def test_a_node_holds_no_slot_while_a_nested_run_works_for_it() -> None:
+    async def nests(inputs: Inputs, context: Context) -> Any:
+        inner = graph_of("i")
+        await context.runtime.run_graph("1", inner, {})
+        await context.runtime.run_graph("2", inner, {})
+        return gives(1)
+
+    work = Work()
+    acts = {"a": nests, "b": nests, "i": work}
+    rig = Rig(graph_of("a b"), acts, RunOptions(max_parallel=1))
+    assert await rig.run() == "completed"
+    assert (work.most, len(work.order)) == (1, 4)
+    assert asyncio.get_running_loop().time() == 4
+
+
+@virtual_time
+async def test_a_node_comes_back_from_its_nested_run_before_queued_ones_start() -> None:
+    async def nests(inputs: Inputs, context: Context) -> Any:
+        await context.runtime.run_graph("k", graph_of("i"), {})
+        return gives(1)
+
+    work = Work()
+    acts = {"a": nests, "b": work, "c": work, "i": work}
+    rig = Rig(graph_of("a b c"), acts, RunOptions(max_parallel=1))
+    assert await rig.run() == "completed"
+    tale = rig.tale("node.started", "node.completed")
+    assert tale.index("node.completed a") == tale.index("node.completed a[k]/i") + 1
+
+
+@virtual_time
+async def test_a_node_in_two_nested_runs_takes_its_slot_again_after_the_last() -> None:
+    work = Work()
+
+    async def nests(inputs: Inputs, context: Context) -> Any:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(context.runtime.run_graph("1", graph_of("i"), {}))
+            group.create_task(context.runtime.run_graph("2", graph_of("i j", "i>j"), {}))
+        return await work(inputs, context)
+
+    acts = {"a": nests, "b": nests, "i": work, "j": work}
+    rig = Rig(graph_of("a b"), acts, RunOptions(max_parallel=2))
+    assert await rig.run() == "completed"
+    assert work.most == 2
+
+
+@virtual_time
+async def test_a_node_holds_no_slot_during_a_retry_delay_or_while_it_waits() -> None:
+    async def shaky(inputs: Inputs, context: Context) -> Any:
+        if context.attempt == 1:
+            raise NodeError("shaky", retryable=True)
+        return gives(1)
+
+    async def asks(inputs: Inputs, context: Context) -> Any:
+        return Suspension("?")
+
+    graph = graph_of("a w b", policies={"a": Policy(retry=Retry(2, 100))})
+    work = Work()
+    rig = Rig(graph, {"a": shaky, "w": asks, "b": work}, RunOptions(max_parallel=1))
+    loop = asyncio.get_running_loop()
+
+    def answer() -> None:
+        assert rig.execution.status == "executing"  # a will come back by itself
+        rig.execution.answer(rig.of("node.waiting")[0]["request_id"], 1)
+
+    loop.call_later(50, answer)
+    assert await rig.run() == "completed"
+    completed = rig.tale("node.completed")
+    assert completed == ["node.completed b", "node.completed w", "node.completed a"]
+    assert rig.of("execution.paused") == []
+
+
+@virtual_time
+async def test_a_queued_node_that_is_cancelled_never_starts() -> None:
+    work = Work()
+    rig = Rig(graph_of("a b"), {"a": work, "b": work}, RunOptions(max_parallel=1))
+    asyncio.get_running_loop().call_later(0.5, rig.execution.cancel, "enough")
+    assert await rig.run() == "cancelled"
+    assert work.order == ["a"]
+    assert rig.tale("node.started") == ["node.started a"]

@@ -38,6 +38,8 @@ class WireFault(Exception):
     code = "stream-truncated"
     retry = True
     """Whether the retry layer may try again while nothing was delivered yet."""
+    lasting = False
+    """Whether it would fail the same way at any later time."""
 
 
 class Classified(NamedTuple):
@@ -47,6 +49,7 @@ class Classified(NamedTuple):
     retry: bool
 
 
+_AGAIN = "try again, give the node policy.retry, or choose another provider"
 _HINTS = {
     "provider-unreachable": "check the network and the endpoint's address, or choose another provider",
     "rate-limited": "wait, lower max_concurrency, or set requests_per_minute for this provider",
@@ -54,6 +57,13 @@ _HINTS = {
     "provider-auth": "check the API key and what it is allowed to use",
     "unknown-model": "check the model's name and the endpoint's address",
     "context-too-long": "shorten the inputs, or choose a model with a longer context",
+    "bad-request": "change what the message names, or choose another model",
+    "redirected": "set the endpoint's address to where it is now; redirects are not followed",
+    "provider-overloaded": _AGAIN,
+    "provider-error": _AGAIN,
+    "stream-truncated": _AGAIN,
+    "stream-garbage": "check that the endpoint's address is that of an API that streams",
+    "empty-reply": _AGAIN,
     "content-filtered": "rephrase the prompt",
     "refused": "rephrase the prompt, or choose another model",
     "first-byte-timeout": "raise PLANWAVE_LIMIT_FIRST_BYTE_S, or choose a faster model",
@@ -71,6 +81,7 @@ _SENTENCES = {
     "unknown-model": "{who} does not know this model",
     "bad-request": "{who} refused the request",
     "context-too-long": "the prompt is too long for {who}",
+    "redirected": "{who} answered with a redirect",
     "stream-truncated": "the reply of {who} was cut off before its end",
     "stream-garbage": "{who} sent something that is not a reply",
     "content-filtered": "{who} held the reply back: its content filter was triggered",
@@ -134,7 +145,8 @@ def classify(
     """
     for cause in _chain(error):
         if isinstance(cause, WireFault):
-            found = failure(cause.code, provider=provider, model=model, retryable=True)
+            retryable = not cause.lasting
+            found = failure(cause.code, provider=provider, model=model, retryable=retryable)
             return Classified(found, cause.retry)
         if isinstance(cause, json.JSONDecodeError | UnicodeDecodeError):
             found = failure("stream-garbage", provider=provider, model=model, retryable=True)

@@ -60,6 +60,14 @@ class StreamGarbage(WireFault, httpx2.DecodingError):
     retry = False
 
 
+class Redirected(WireFault, httpx2.RemoteProtocolError):
+    """A redirect: never followed, because the key goes to the address that was configured."""
+
+    code = "redirected"
+    retry = False
+    lasting = True
+
+
 class Silence(WireFault, httpx2.ReadTimeout):
     """A deadline passed."""
 
@@ -95,6 +103,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             request.headers.pop(name, None)
         watch = _Watch(self._deadlines, self._clock, self._timeout)
         response = await watch.over(lambda: self._inner.handle_async_request(request))
+        if response.has_redirect_location:
+            await response.aclose()
+            raise Redirected(f"answered {response.status_code}")
         is_stream = response.status_code == 200
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if is_stream and kind in ("application/json", "text/html"):

@@ -216,6 +216,18 @@ async def test_F36_other_client_errors_are_not_retried(
         assert (len(rig.llm.requests), rig.time.slept) == (1, [])
 
 
+@EVERY
+async def test_a_redirect_is_neither_followed_nor_retried_and_the_error_says_so(
+    provider: str,
+) -> None:
+    moved = Fails(307, "moved", headers={"location": "http://127.0.0.1:9/v1"})
+    async with model_rig(moved) as rig:
+        error = await fails(rig, provider)
+        assert (error.code, error.retryable, len(rig.llm.requests)) == ("redirected", False, 1)
+        assert error.hint is not None
+        assert "address" in error.hint
+
+
 async def test_F36_a_key_that_an_endpoint_says_back_is_not_in_the_error() -> None:
     keyed = ProviderSettings(api_key_env="BOX_KEY")
     said = Fails(401, "authentication_error", message="no such key: 7f3/plain+word")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -104,7 +105,8 @@ class History:
         from planwave.storage.document import project
 
         record = await self.execution(execution_id)
-        return project(await self._store.events(execution_id), record)
+        events = await self._store.events(execution_id)
+        return await asyncio.to_thread(project, events, record)
 
     def document_path(self, execution_id: str) -> Path | None:
         """Give where the document of an execution lies once it has paused or ended."""

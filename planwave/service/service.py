@@ -365,7 +365,7 @@ class Service(History):
             return
         record = await self.execution(execution_id)
         events = await self._store.events(execution_id)
-        document = project(events, record)
+        document = await asyncio.to_thread(project, events, record)
         await write_document(self.directory, execution_id, document)
         await self._store.set_document_seq(execution_id, events[-1].seq)
 

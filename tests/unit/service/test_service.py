@@ -1,5 +1,6 @@
 import asyncio
 import json
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Node
 from planwave.service.service import Service
 from planwave.settings import Limits
+from planwave.storage import document
 from planwave.storage.memory import MemoryStore
 from planwave.storage.records import ExecutionRecord
 from tests.fakes.service import Broken, Held, PlanOf, graph_of, plan_with, rooms, text_node
@@ -49,8 +51,8 @@ async def test_an_executed_plan_is_watched_from_creation_to_its_end(tmp_path) ->
         assert events[0].data["goal"] == "do it"
         assert events[0].data["plan_hash"] == plan.hash
         assert record.status == "completed"
-        document = json.loads((tmp_path / f"{execution_id}.json").read_text())
-        assert document["node_results"] == {"a": "one", "b": "two"}
+        written = json.loads((tmp_path / f"{execution_id}.json").read_text())
+        assert written["node_results"] == {"a": "one", "b": "two"}
         assert (await service.execution(execution_id)).document_seq == record.last_seq
 
 
@@ -290,6 +292,24 @@ async def test_a_slow_document_of_a_pause_never_replaces_that_of_the_end(
                 await asyncio.sleep(0)
             gate.set()
     assert written == ["paused", "cancelled"]
+
+
+async def test_a_long_run_is_made_a_document_beside_the_event_loop(tmp_path, monkeypatch) -> None:
+    made = document.project
+    threads: list[threading.Thread] = []
+
+    def project(*given: Any) -> dict[str, Any]:
+        threads.append(threading.current_thread())
+        return made(*given)
+
+    monkeypatch.setattr(document, "project", project)
+    async with Service(rooms(CHAIN, directory=tmp_path)) as service:
+        plan = await service.create_plan("do it")
+        execution_id, _ = await run_to_end(service, plan.plan_id)
+        await service.wait(execution_id)
+        await service.document(execution_id)
+    assert len(threads) == 2
+    assert threading.current_thread() not in threads
 
 
 async def test_a_document_that_cannot_be_written_loses_no_execution(tmp_path) -> None:

@@ -69,7 +69,7 @@ def _fenced(text: str) -> tuple[list[str], str, bool]:
     blocks: list[str] = []
     outside: list[str] = []
     block: list[str] | None = None
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if block is None:
             if line.lstrip().startswith("```"):
                 block = []

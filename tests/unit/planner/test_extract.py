@@ -37,6 +37,14 @@ def test_a_fence_inside_a_string_is_part_of_the_document() -> None:
     assert extract(f"```json\n{document}\n```").text == document
 
 
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\u0085"])
+def test_marks_that_only_some_take_for_line_ends_stay_in_the_strings_of_a_fenced_plan(
+    mark: str,
+) -> None:
+    document = f'{{"nodes": [{{"id": "a", "description": "one{mark}two"}}], "edges": []}}'
+    assert extract(f"```json\r\n{document}\r\n```").text == document
+
+
 @pytest.mark.parametrize("tag", ["thinking", "think", "THINK"])
 def test_a_leading_thinking_section_is_dropped_and_recorded(tag: str) -> None:
     found = extract(f'<{tag}>maybe {{"nodes": 1}}\nhm</{tag}>\n```json\n{DOCUMENT}\n```')

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from planwave.graph.capabilities import FlowContext, NodeEvent
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Port
 from planwave.graph.values import DataValue, Inputs, described_arrivals
-from planwave.nodes.model_call import model_call
+from planwave.nodes.model_call import Prompt, is_fed, model_call
 from planwave.nodes.node_type import Finding, NodeData, NodeType, template
 from planwave.nodes.services import NodeServices, services_of
 from planwave.nodes.wiring import Wiring
@@ -37,7 +37,7 @@ class AgentData(NodeData):
 
     agent_name: str | None = None
     system_prompt: str | None = None
-    user_prompt: str | None = template(None)
+    user_prompt: Prompt = template(None)
     provider: str | None = Field(None, min_length=1)
     model: str | None = Field(None, min_length=1)
     temperature: float | None = Field(None, ge=0, le=2)
@@ -72,7 +72,8 @@ class Agent(NodeType):
 
     def find_faults(self, data: AgentData | None, wiring: Wiring) -> Iterable[Finding]:
         described = wiring.node.description.strip()
-        if data is not None and not (data.user_prompt or described or wiring.incoming):
+        fed = is_fed(wiring, "userPrompt")
+        if data is not None and not (data.user_prompt or described or fed):
             yield Finding(
                 "missing-required-input",
                 "an agent needs a description, a userPrompt or an input",

@@ -13,7 +13,7 @@ from planwave.graph.model import DEFAULT_TARGET_HANDLE
 from planwave.graph.strict import strict_json
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.agent import BRIEF
-from planwave.nodes.model_call import model_call
+from planwave.nodes.model_call import Prompt, is_fed, model_call
 from planwave.nodes.node_type import Finding, NodeData, NodeType, template
 from planwave.nodes.services import services_of
 from planwave.nodes.wiring import Wiring
@@ -27,7 +27,7 @@ class LlmData(NodeData):
 
     provider: str | None = Field(None, min_length=1)
     model: str | None = Field(None, min_length=1)
-    prompt: str | None = template(None)
+    prompt: Prompt = template(None)
     system: str | None = None
     temperature: float | None = Field(None, ge=0, le=2)
     max_tokens: int | None = Field(None, ge=1)
@@ -73,7 +73,7 @@ class Llm(NodeType):
                     yield item
 
     def find_faults(self, data: LlmData | None, wiring: Wiring) -> Iterable[Finding]:
-        if data is not None and not data.prompt and not wiring.incoming:
+        if data is not None and data.prompt is None and not is_fed(wiring, "prompt"):
             yield Finding(
                 "missing-required-input",
                 "an llm node needs a prompt or an input",

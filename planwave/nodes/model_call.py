@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from planwave.errors import NodeError
 from planwave.graph.capabilities import FlowContext, NodeEvent
-from planwave.graph.model import Json
+from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
 from planwave.nodes.services import services_of
+from planwave.nodes.wiring import Wiring
 from planwave.providers.api import CallScope, Delta, ModelReply, ModelRequest
+
+
+def _text_or_none(text: str | None) -> str | None:
+    return text if text and text.strip() else None
+
+
+Prompt = Annotated[str | None, AfterValidator(_text_or_none)]
+"""A prompt in ``data``; white space alone is no prompt, before and after templates are resolved."""
+
+
+def is_fed(wiring: Wiring, field: str) -> bool:
+    """Say whether an edge brings a node its input, or the prompt of this field."""
+    return wiring.is_wired(DEFAULT_TARGET_HANDLE) or wiring.is_wired(field)
 
 
 async def model_call(

@@ -149,10 +149,19 @@ def test_a_required_field_may_be_fed_by_a_wire(channel: Any) -> None:
     ]
 
 
-@pytest.mark.parametrize("node_type", ["agent", "llm"])
-def test_a_model_needs_something_to_be_asked(node_type: str) -> None:
-    assert [code for code, _ in found(node_type, {})] == ["missing-required-input"]
-    assert check(node_type, {}, edges=[make_edge("s", "a")]) == []
+@pytest.mark.parametrize(
+    ("node_type", "prompt", "other"),
+    [("agent", "userPrompt", "systemPrompt"), ("llm", "prompt", "system")],
+)
+def test_a_model_needs_something_to_be_asked(node_type: str, prompt: str, other: str) -> None:
+    def codes(data: dict[str, Any], handle: str | None = None) -> list[str]:
+        edges = [] if handle is None else [make_edge("s", "a", target_handle=handle)]
+        return [code for code, _ in found(node_type, data, edges=edges)]
+
+    assert codes({}) == ["missing-required-input"]
+    assert codes({prompt: " \n"}) == ["missing-required-input"]
+    assert codes({}, other) == ["missing-required-input"]
+    assert codes({}, "input") == codes({prompt: ""}, "input") == codes({}, prompt) == []
 
 
 def test_a_wired_provider_is_not_looked_up() -> None:

@@ -38,8 +38,9 @@ async def test_the_prompt_is_sent_as_it_stands_and_the_reply_is_text() -> None:
     assert [event.event_type for event in events] == ["prompt", "delta", "usage"]
 
 
-async def test_without_a_prompt_the_input_is_the_prompt() -> None:
-    _, _, request = await run("x", {}, arrivals("ask this"))
+@pytest.mark.parametrize("data", [{}, {"prompt": None}, {"prompt": ""}, {"prompt": " \n"}])
+async def test_without_a_prompt_the_input_is_the_prompt(data: dict[str, Any]) -> None:
+    _, _, request = await run("x", data, arrivals("ask this"))
     assert request.prompt == "ask this"
 
 

@@ -161,12 +161,16 @@ class Run:
         templates = any(step.template is not None for step in built.program.steps)
         self._renderer = Renderer() if templates else None
         execution_id = execution_id or new_id()
+        given = own_inputs(built.inputs if inputs is None else inputs)
+        facts = {"goal": goal, "title": goal, "options": options.as_json()}
+        if given:
+            facts["inputs"] = given
         self.execution = Execution(
             built.program,
             execution_id=execution_id,
-            inputs=own_inputs(built.inputs if inputs is None else inputs),
+            inputs=given,
             options=options,
-            journal=None if store is None else _Birth(store, execution_id, built, goal),
+            journal=None if store is None else _Birth(store, execution_id, built.graph, facts),
             last_seq=1 if store is not None else 0,
             variables={"goal": goal, "trigger": None},
             services=services,
@@ -264,25 +268,23 @@ class _Birth:
     A run from Python has told nobody its id before it starts, so nothing has to be durable earlier.
     """
 
-    def __init__(self, store: Store, execution_id: str, built: BuiltGraph, goal: str) -> None:
+    def __init__(
+        self, store: Store, execution_id: str, graph: Graph, facts: Mapping[str, Any]
+    ) -> None:
         self._store = store
-        self._born: tuple[ExecutionRecord, Event] | None = None
-        self._execution_id, self._built, self._goal = execution_id, built, goal
+        self._born = False
+        self._execution_id, self._graph, self._facts = execution_id, graph, facts
 
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
-        if self._born is not None:
+        if self._born:
             await self._store.append(execution_id, epoch, events)
             return
-        record, created = self._born = self._create(events[0].at)
+        self._born = True
+        record, created = self._create(events[0].at)
         await self._store.create_execution(record, [created, *events])
 
     def _create(self, at: str) -> tuple[ExecutionRecord, Event]:
-        graph = self._built.graph
-        data = {
-            "goal": self._goal,
-            "title": self._goal,
-            "plan_hash": graph_hash(graph),
-            "graph": graph.to_document(),
-        }
-        record = ExecutionRecord(self._execution_id, None, self._goal, self._goal, "starting", at)
+        graph, goal = self._graph, self._facts["goal"]
+        data = {**self._facts, "plan_hash": graph_hash(graph), "graph": graph.to_document()}
+        record = ExecutionRecord(self._execution_id, None, goal, goal, "starting", at)
         return record, Event(self._execution_id, 1, at, "execution.created", None, None, data)

@@ -58,6 +58,16 @@ async def test_events_then_result_are_one_run_with_each_event_stored_once() -> N
     assert stored == [1, *seen]
 
 
+async def test_a_stored_run_keeps_what_it_was_given_and_how_it_was_to_run() -> None:
+    store = MemoryStore()
+    options = planwave.RunOptions(scheduling="waves")
+    run = planwave.run(planwave.build(GREETING, "hi"), store=store, options=options)
+    await run
+    created = (await store.events(run.execution.execution_id))[0].data
+    assert created["options"] == {"scheduling": "waves"}
+    assert list(created["inputs"].values()) == [{"output": "hi"}]
+
+
 @pytest.mark.parametrize("begun_by", ["reading", "awaiting"])
 async def test_the_events_of_a_run_that_has_begun_are_refused(begun_by: str) -> None:
     run = planwave.run(planwave.build(GREETING, "hi"))

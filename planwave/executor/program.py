@@ -75,7 +75,8 @@ class Program:
         """Find the part that runs with some inputs.
 
         Where inputs name entry nodes, the other entry nodes are dropped; what a chosen entry
-        reaches runs, with everything that is needed for it.
+        reaches runs, with everything that is needed for it; what only feeds settled or dropped
+        nodes is not.
 
         Raises:
             InputError: An input names no node, or is not ``{handle: value}``.
@@ -96,7 +97,7 @@ class Program:
             return Entry(given, frozenset(), None)
         dropped = self.entries - chosen
         reached = self._walk(chosen, forward=True)
-        part = self._walk(reached, forward=False) | reached
+        part = self._walk(reached, forward=False, stops=dropped | given.keys())
         return Entry(given, dropped, frozenset(part | dropped))
 
     def ancestors(self, node: int) -> frozenset[int]:
@@ -114,13 +115,16 @@ class Program:
             self._adjacent = into, out
         return self._adjacent[0][node], self._adjacent[1][node]
 
-    def _walk(self, starts: Collection[int], *, forward: bool) -> set[int]:
+    def _walk(
+        self, starts: Collection[int], *, forward: bool, stops: Collection[int] = ()
+    ) -> set[int]:
         topology = self.topology
         ends = topology.targets if forward else topology.sources
         edges = topology.outgoing if forward else topology.incoming
         seen, stack = set(starts), list(starts)
         while stack:
-            for edge in edges[stack.pop()]:
+            node = stack.pop()
+            for edge in () if node in stops else edges[node]:
                 if ends[edge] not in seen:
                     seen.add(ends[edge])
                     stack.append(ends[edge])

@@ -1,0 +1,127 @@
+"""Listeners get every event in order, and never slow a run."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from planwave.events import Event
+from planwave.executor.publisher import Publisher
+from planwave.executor.subscription import WINDOW_S, Subscription
+from tests.fakes.catalogue import graph_of
+from tests.fakes.stones import Rig, gives, says
+from tests.fakes.virtual_loop import virtual_time
+
+Inputs = Context = Any
+
+
+def event(seq: int, kind: str = "node.log") -> Event:
+    return Event("x", seq, "t", kind, None, None, {})
+
+
+@virtual_time
+async def test_every_listener_gets_everything_from_when_it_began() -> None:
+    rig = Rig(graph_of("a b", "a>b"))
+    first, second = rig.execution.events(), rig.execution.events()
+    late: list[Any] = []
+
+    async def joins(inputs: Inputs, context: Context) -> Any:
+        late.append(rig.execution.events())
+        return gives(1)
+
+    rig.acts["b"] = joins
+    assert await rig.run() == "completed"
+    assert [e async for e in first] == [e async for e in second] == rig.published
+    heard = [e async for e in late[0]]
+    assert heard == rig.published[-len(heard) :]
+    assert [e.type for e in heard] == ["node.completed", "wave.completed", "execution.completed"]
+
+
+@virtual_time
+async def test_a_listener_that_never_reads_does_not_slow_the_run() -> None:
+    async def chatters(inputs: Inputs, context: Context) -> Any:
+        for n in range(1000):
+            yield says(context, "delta", {"text": str(n)})
+        yield gives(1)
+
+    rig = Rig(graph_of("a"), {"a": chatters})
+    slow = rig.execution.events()
+    assert await rig.run() == "completed"
+    assert asyncio.get_running_loop().time() == 0
+    assert len([e async for e in slow]) == len(rig.published)
+
+
+@virtual_time
+async def test_tokens_gather_for_a_millisecond_and_events_do_not() -> None:
+    subscription = Subscription()
+    loop = asyncio.get_running_loop()
+    batches: list[tuple[float, list[int]]] = []
+
+    async def reads() -> None:
+        async for batch in subscription.batches():
+            batches.append((loop.time(), [e.seq for e in batch]))
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(reads())
+        await asyncio.sleep(1)
+        subscription.put_soon(event(1))
+        subscription.put_soon(event(2))
+        await asyncio.sleep(1)
+        subscription.put_soon(event(3))
+        subscription.extend([event(4)])
+        await asyncio.sleep(1)
+        subscription.extend([event(5), event(6, "execution.completed")])
+    assert batches == [(1 + WINDOW_S, [1, 2]), (2, [3, 4]), (3, [5, 6])]
+
+
+@virtual_time
+async def test_a_closed_subscription_ends_after_what_is_left() -> None:
+    subscription = Subscription()
+    subscription.extend([event(1)])
+    subscription.close()
+    assert [e.seq async for e in subscription] == [1]
+    assert [e.seq async for e in subscription] == []
+
+
+@virtual_time
+async def test_a_reader_that_waits_is_told_of_the_close() -> None:
+    subscription = Subscription()
+    asyncio.get_running_loop().call_later(1, subscription.close)
+    assert [e async for e in subscription] == []
+
+
+@virtual_time
+async def test_a_cancelled_reader_does_not_disturb_the_run() -> None:
+    rig = Rig(graph_of("a"))
+    told = rig.execution.events()
+
+    async def reads() -> None:
+        async for _ in told:
+            pass
+
+    reader = asyncio.get_running_loop().create_task(reads())
+    await asyncio.sleep(0)
+    reader.cancel()
+    assert await rig.run() == "completed"
+
+
+def publisher(on_events: Any = None) -> Publisher:
+    times = iter(range(100))
+    return Publisher("x", 4, None, 1, on_events, lambda: str(next(times)))
+
+
+def test_events_of_one_batch_share_a_time_and_are_numbered_on() -> None:
+    told: list[Event] = []
+    public = publisher(told.extend)
+    public.emit("a", {})
+    public.emit("b", {"x": 1}, "n", 2)
+    batch = public.take()
+    public.emit("c", {})
+    assert [(e.seq, e.at, e.type) for e in [*batch, *public.take()]] == [
+        (5, "1", "a"), (6, "1", "b"), (7, "2", "c"),
+    ]  # fmt: skip
+    assert (batch[1].path, batch[1].attempt) == ("n", 2)
+    assert told == []
+    public.publish(batch)
+    assert told == batch
+    assert public.time() == "3"

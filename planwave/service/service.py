@@ -232,7 +232,11 @@ class Service(History):
         created = Event(execution_id, 1, at, "execution.created", None, None, facts)
         live = Live(execution_id)
         live.execution = self._execution(plan, live, inputs, chosen, trigger)
-        await self._store.create_execution(record, [created])
+        try:
+            await self._store.create_execution(record, [created])
+        except asyncio.CancelledError:
+            self._tasks.create_task(self._abandon(execution_id))
+            raise
         self._live[execution_id] = live
         self._tasks.create_task(self._run(live, live.execution))
         return record
@@ -336,6 +340,14 @@ class Service(History):
             renderer=self._rooms.renderer,
             on_events=published,
         )
+
+    async def _abandon(self, execution_id: str) -> None:
+        """End an execution that was kept, or is about to be, when its caller had left already."""
+        try:
+            await self._store.claim(execution_id)  # queued behind its creation
+            await self.cancel(execution_id, "the caller left before it started")
+        except Exception as error:  # noqa: BLE001 - a task boundary: nobody is left to be told
+            _log.warning("execution %s was abandoned: %s", execution_id, error)
 
     async def _run(self, live: Live, execution: Execution) -> None:
         try:

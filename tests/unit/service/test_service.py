@@ -222,6 +222,30 @@ async def test_a_run_that_broke_can_be_cancelled_once_the_store_works_again() ->
         assert (await service.execution(execution_id)).status == "cancelled"
 
 
+class SlowStore(MemoryStore):
+    """Keeps a new execution, and never comes to say so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept = asyncio.Event()
+
+    async def create_execution(self, record: ExecutionRecord, events: Any) -> None:
+        await super().create_execution(record, events)
+        self.kept.set()
+        await asyncio.Event().wait()
+
+
+async def test_an_execution_whose_caller_left_before_it_began_does_not_stay_open() -> None:
+    store = SlowStore()
+    async with Service(rooms(CHAIN, store=store)) as service:
+        plan = await service.create_plan("do it")
+        async with asyncio.TaskGroup() as tasks:
+            caller = tasks.create_task(service.execute(plan.plan_id))
+            await store.kept.wait()
+            caller.cancel()
+    assert [x.status for x in await store.executions()] == ["cancelled"]
+
+
 class RacingStore(MemoryStore):
     """Lets another caller cancel first, just before an execution is claimed."""
 

@@ -101,8 +101,21 @@ class _Drafter:
                 )
             elif value:
                 data[field] = value
-        if facts is not None:
+        if facts is None:
+            return
+        try:
             data.update(self._left_open(data.get("provider"), data.get("model")))
+        except InputError as error:
+            self.faults.append(
+                Diagnostic(
+                    error.code,
+                    "error",
+                    f"node {node.id!r}: {error.message}",
+                    f"{pointer}/data/model",
+                    node.id,
+                    hint=error.hint,
+                )
+            )
 
     def _left_open(self, provider: Json, model: Json) -> dict[str, Json]:
         if not provider and not model:
@@ -119,11 +132,21 @@ class _Drafter:
             return {}  # the checker says what is wrong with this provider, and what there is
 
     def _provider_of(self, model: Json) -> str:
-        """Give the provider whose model this is, else the default one, which will be checked."""
-        try:
-            return self.providers.resolve(None, model if isinstance(model, str) else None)[0]
-        except InputError:
+        """Give the provider whose model this is.
+
+        The default one where it lists the model, or serves any and no other lists it.
+
+        Raises:
+            InputError: That provider is not there.
+        """
+        if not isinstance(model, str):
+            return self.defaults.provider  # the checker says what is wrong with the model
+        infos = self.providers.list()
+        homes = {info.name for info in infos if info.available and model in info.models}
+        serves_any = {i.name for i in infos if i.kind == "openai-compatible" and i.open_models}
+        if self.defaults.provider in (homes or serves_any):
             return self.defaults.provider
+        return self.providers.resolve(None, model)[0]
 
     def edge(self, edge: ReplyEdge, index: int) -> dict[str, Json]:
         pointer = f"/edges/{index}"

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from pydantic import SecretStr
+
 from planwave.expressions import compile_template
 from planwave.graph.capabilities import NodeFacts
 from planwave.nodes.registry import Registry
 from planwave.planner.document import Defaults, Draft, draft_of
 from planwave.planner.wire import parse_reply
+from planwave.providers.catalogue import ProviderCatalogue
+from planwave.settings import ProviderSettings, Settings
 from tests.fakes.planning import FakeProviders, flow, library, node
 
 
@@ -60,6 +65,32 @@ def test_a_node_may_name_provider_or_model_or_both() -> None:
 
 def test_an_unavailable_provider_is_left_for_the_checker() -> None:
     assert data_of(node("a", provider="off")) == {"provider": "off"}
+
+
+def test_a_model_of_a_provider_that_is_not_there_is_a_fault_and_not_the_defaults_model() -> None:
+    plan, _ = parse_reply({"nodes": [node("a", model="claude-x")], "edges": []})
+    assert plan is not None
+    keyed = ProviderCatalogue(Settings(openai_api_key=SecretStr("k")), environ={})
+    draft = draft_of(plan, library(), keyed, Defaults("openai", "gpt-4o-mini"))
+    (fault,) = draft.faults
+    assert (fault.code, fault.pointer) == ("unavailable-provider", "/nodes/0/data/model")
+    assert fault.node == "a"
+    assert "anthropic" in fault.message
+
+
+@pytest.mark.parametrize(
+    ("model", "provider"), [("llama-9", "box"), ("claude-x", "box"), ("gpt-4o-mini", "openai")]
+)
+def test_a_model_that_nobody_lists_is_asked_at_the_endpoint_that_was_asked_for(
+    model: str, provider: str
+) -> None:
+    plan, _ = parse_reply({"nodes": [node("a", model=model)], "edges": []})
+    assert plan is not None
+    box = ProviderSettings(base_url="http://x.test/v1")
+    settings = Settings(openai_api_key=SecretStr("k"), providers={"box": box})
+    keyed = ProviderCatalogue(settings, environ={})
+    draft = draft_of(plan, library(), keyed, Defaults("box", "llama-8"))
+    assert draft.document["nodes"][0]["data"] == {"provider": provider, "model": model}
 
 
 def test_two_different_values_for_one_field_are_a_fault() -> None:

@@ -15,7 +15,8 @@
 * Parameters get plain values. Annotated ``str``: always text, several arrivals as
   ``From {name} ({id}):`` blocks. Annotated ``list``: always the list of values, in edge order.
   Otherwise the value, or the list of values where several arrived.
-* What is returned leaves through ``output``. Only an ``ExecutionResult`` names other handles.
+* What is returned leaves through ``output``, or through the only output where there is one. Only an
+  ``ExecutionResult`` names one of several.
 * An async generator streams: each ``str`` it yields is shown at once. Its result is the first
   other value it yields (``Result("…")`` where that is a text), and it ends there; without one, the
   result is all the text it streamed.
@@ -37,8 +38,8 @@ from pydantic.errors import PydanticSchemaGenerationError
 from planwave.errors import NodeError
 from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent, Suspension
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Effect, Json, Port
-from planwave.graph.values import Arrival, Inputs, arrivals_text, text_of
-from planwave.nodes.node_type import as_result, validated, with_texts
+from planwave.graph.values import Arrival, DataValue, Inputs, arrivals_text, text_of
+from planwave.nodes.node_type import as_result, plain_handle, validated, with_texts
 from planwave.nodes.registry import Registry, default_registry
 from planwave.nodes.sockets import linked_values, socket_type
 
@@ -55,6 +56,10 @@ class Result(NamedTuple):
     """The result of a streaming function node, where it is a text or not what was streamed."""
 
     value: Json
+
+
+_ENVELOPES: Final = (ExecutionResult, Suspension, DataValue, Result)
+"""Annotations that say nothing about the value inside."""
 
 
 class _Parameter(NamedTuple):
@@ -88,7 +93,8 @@ class FunctionNode(Generic[P, R]):
     ) -> None:
         """Read the function's signature; see :func:`node`."""
         self._streams = inspect.isasyncgenfunction(function)
-        if not (self._streams or inspect.iscoroutinefunction(function)):
+        is_async = self._streams or inspect.iscoroutinefunction(function)
+        if not (is_async and hasattr(function, "__globals__")):  # a ``partial`` hides its types
             raise TypeError(
                 f"node type {node_type!r}: {function!r} is not an async function; declare it with "
                 "'async def' and wrap blocking work in asyncio.to_thread"
@@ -106,9 +112,12 @@ class FunctionNode(Generic[P, R]):
         self.Data = reading.data_model()
         self.field_sockets = True
         self._parameters = tuple(reading.parameters)
-        self._text_templates = tuple(
-            p.name for p in self._parameters if p.name in reading.templates and p.shape == "text"
-        )
+        self._plain = plain_handle(self.outputs)
+        self._text_templates = {
+            p.name: False
+            for p in self._parameters
+            if p.name in reading.templates and p.shape == "text"
+        }
         self._data_names = {p.name: "any" for p in self._parameters if p.field is not None}
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -127,7 +136,8 @@ class FunctionNode(Generic[P, R]):
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> ExecutionResult | Suspension:
         links = await linked_values(self._data_names, context) if self._data_names else None
-        return as_result(await self._function(**self._arguments(data, inputs, context, links)))
+        given = await self._function(**self._arguments(data, inputs, context, links))
+        return self._result(given)
 
     async def _stream(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
@@ -146,9 +156,12 @@ class FunctionNode(Generic[P, R]):
                 elif isinstance(item, NodeEvent):
                     yield item
                 else:
-                    yield as_result(item.value if isinstance(item, Result) else item)
+                    yield self._result(item)
                     return
-        yield as_result("".join(said))
+        yield self._result("".join(said))
+
+    def _result(self, given: Any) -> ExecutionResult | Suspension:
+        return as_result(given.value if isinstance(given, Result) else given, self._plain)
 
     def _arguments(
         self,
@@ -160,12 +173,15 @@ class FunctionNode(Generic[P, R]):
         arrivals: dict[str, list[Arrival]] = {}
         for arrival in inputs.arrivals:
             arrivals.setdefault(arrival.target_handle, []).append(arrival)
-        fields: BaseModel | None = None
-        if data and self.Data is not None:
-            # Fields fed by a wire may be missing in data, so only what is written is judged.
-            wired = arrivals.keys() | (links or {}).keys()
-            written = {k: v for k, v in data.items() if k not in wired}
-            fields = validated(self.Data, with_texts(written, self._text_templates))
+        wired: dict[str, Any] = {}
+        for parameter in self._parameters:
+            name = parameter.name
+            if (got := arrivals.get(name)) is not None:
+                wired[name] = _shaped(parameter.shape, got)
+            elif links and name in links:
+                value = links[name]
+                wired[name] = text_of(value) if parameter.shape == "text" else value
+        fields = self._fields(data, wired)
         found: dict[str, Any] = {}
         for parameter in self._parameters:
             name = parameter.name
@@ -173,17 +189,21 @@ class FunctionNode(Generic[P, R]):
                 found[name] = context
             elif parameter.source == "inputs":
                 found[name] = inputs
-            elif (got := arrivals.get(name)) is not None:
-                found[name] = _shaped(parameter.shape, got)
-            elif links and name in links:
-                value = links[name]
-                found[name] = text_of(value) if parameter.shape == "text" else value
+            elif parameter.field is None and name in wired:
+                found[name] = wired[name]
             else:
                 found[name] = self._written(parameter, fields)
         return found
 
+    def _fields(self, data: Mapping[str, Json], wired: Mapping[str, Json]) -> BaseModel | None:
+        """Read the data fields, a wire before what is written; None where all are left out."""
+        fed = {name: wired[name] for name in self._data_names if name in wired}
+        if self.Data is None or not (data or fed):
+            return None
+        return validated(self.Data, with_texts({**data, **fed}, self._text_templates))
+
     def _written(self, parameter: _Parameter, fields: BaseModel | None) -> Any:
-        """Give the value of a parameter that no wire feeds."""
+        """Give the value of a data field, or of an input that nothing came to."""
         value = parameter.default
         if fields is not None and parameter.field is not None:
             value = getattr(fields, parameter.field)
@@ -374,4 +394,7 @@ def _as_port(port: str | Port) -> Port:
 def _output_port(port: str | Port, returned: Any) -> Port:
     if isinstance(port, Port):
         return port
-    return Port(port, socket_type(returned) if port == DEFAULT_SOURCE_HANDLE else "any")
+    kinds = typing.get_args(returned) or (returned,)
+    if port != DEFAULT_SOURCE_HANDLE or any(kind in _ENVELOPES for kind in kinds):
+        return Port(port)
+    return Port(port, socket_type(returned))

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
@@ -37,8 +37,9 @@ from planwave.graph.capabilities import (
 )
 from planwave.graph.diagnostics import Severity
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, Effect, Json, Port
+from planwave.graph.ports import find_port
 from planwave.graph.values import DataValue, Inputs, text_of
-from planwave.nodes.sockets import fields_of, side_values, value_type
+from planwave.nodes.sockets import fields_of, is_open, side_values, value_type
 from planwave.nodes.wiring import Wiring
 
 INPUT = Port(DEFAULT_TARGET_HANDLE, multiple=True)
@@ -81,7 +82,8 @@ class NodeType(ABC):
         purpose: One line that tells the planner what it is for.
         Data: Model of ``node.data``; None where the type reads none.
         inputs: Ports besides those of the data fields.
-        outputs: Ports; a plain value that ``run`` gives leaves through ``output``.
+        outputs: Ports; a plain value that ``run`` gives leaves through ``output``, or through the
+            only port where there is one.
         entry: Whether an execution may be started by settling this node.
         effect: What running it does to the world.
         calls_model: Whether it asks the language model named by ``data.provider`` and
@@ -107,9 +109,12 @@ class NodeType(ABC):
             for field in fields
             if self.field_sockets and field.wire not in declared
         }
-        self._text_templates = tuple(
-            field.wire for field in fields if field.template and field.socket == "text"
-        )
+        self._text_templates = {
+            field.wire: field.nullable
+            for field in fields
+            if field.template and field.socket == "text"
+        }
+        self._plain = plain_handle(self.outputs)
         self._streams = inspect.isasyncgenfunction(self.run)
 
     @abstractmethod
@@ -149,9 +154,9 @@ class NodeType(ABC):
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> ExecutionResult | Suspension:
         if self.Data is None:
-            return as_result(await self.run(None, inputs, context))
+            return as_result(await self.run(None, inputs, context), self._plain)
         ready, left = await self._ready(self.Data, data, inputs, context)
-        return as_result(await self.run(ready, left, context))
+        return as_result(await self.run(ready, left, context), self._plain)
 
     async def _stream(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
@@ -162,7 +167,7 @@ class NodeType(ABC):
         async with aclosing(self.run(ready, inputs, context)) as items:
             async for item in items:
                 if not isinstance(item, NodeEvent):
-                    yield as_result(item)
+                    yield as_result(item, self._plain)
                     return
                 yield item
 
@@ -180,14 +185,18 @@ class NodeType(ABC):
         return validated(model, with_texts(data, self._text_templates)), inputs
 
 
-def with_texts(data: Mapping[str, Json], names: Iterable[str]) -> Mapping[str, Json]:
+def with_texts(data: Mapping[str, Json], fields: Mapping[str, bool]) -> Mapping[str, Json]:
     """Give data in which these fields hold text.
 
     A template that is one expression keeps its value's type; a field that wants text reads it so.
+
+    Args:
+        data: The resolved data.
+        fields: Whether a field may also be null, by name.
     """
-    for name in names:
-        value = data.get(name)
-        if value is not None and not isinstance(value, str):
+    for name, nullable in fields.items():
+        value = data.get(name, "")
+        if not isinstance(value, str) and not (value is None and nullable):
             data = {**data, name: text_of(value)}
     return data
 
@@ -206,13 +215,30 @@ def validated(model: type[BaseModel], data: Mapping[str, Json]) -> BaseModel:
         raise NodeError(f"{where}: {first['msg']}", code="invalid-data") from error
 
 
-def as_result(value: Any) -> ExecutionResult | Suspension:
-    """Wrap what a node gave: a plain value leaves through ``output``, its type taken from it."""
+def plain_handle(outputs: Sequence[Port]) -> str | None:
+    """Give the output that a plain value leaves through: ``output``, else the only one there is."""
+    if not outputs or find_port(outputs, DEFAULT_SOURCE_HANDLE) is not None:
+        return DEFAULT_SOURCE_HANDLE
+    return outputs[0].name if len(outputs) == 1 and not is_open(outputs[0]) else None
+
+
+def as_result(value: Any, handle: str | None) -> ExecutionResult | Suspension:
+    """Wrap what a node gave: a plain value leaves through ``handle``, its type taken from it.
+
+    Raises:
+        NodeError: A plain value, and no handle for it.
+    """
     if isinstance(value, (ExecutionResult, Suspension)):
         return value
+    if handle is None:
+        raise NodeError(
+            "a node with several outputs, none of them called 'output', gave a plain value",
+            code="invalid-result",
+            hint="give an ExecutionResult, which names the outputs",
+        )
     if not isinstance(value, DataValue):
         value = DataValue(value_type(value), value)
-    return ExecutionResult({DEFAULT_SOURCE_HANDLE: value})
+    return ExecutionResult({handle: value})
 
 
 def passed_on(inputs: Inputs) -> DataValue:

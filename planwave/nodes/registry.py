@@ -78,11 +78,13 @@ class Registry:
 
         Raises:
             TypeError: It cannot be a node type.
-            ValueError: The name is taken.
+            ValueError: The name is taken, by something else.
         """
         made = cast("type[Any]", implementation)() if isinstance(implementation, type) else None
         spec = spec_of(implementation if made is None else made)
         name = spec.facts.node_type
+        if name in self._specs and self._specs[name].implementation is implementation:
+            return implementation
         if name in self._specs and not replace:
             raise ValueError(
                 f"node type {name!r} is registered already, by "
@@ -107,7 +109,8 @@ class Registry:
                 many = isinstance(loaded, (list, tuple))
                 for implementation in cast("list[Any]", loaded) if many else [loaded]:
                     self.register(implementation)
-            except Exception as error:  # noqa: BLE001  # foreign code may fail in any way on import
+            # Foreign code may fail in any way on import; some of it calls sys.exit.
+            except (Exception, SystemExit) as error:  # noqa: BLE001
                 _log.warning("node package %s (%s) left out: %s", point.name, point.value, error)
                 self.warnings.append(
                     Diagnostic(

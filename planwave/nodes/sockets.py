@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterable, Mapping
+from types import NoneType
 from typing import Any, Final, Literal, NamedTuple, Union, cast, get_args, get_origin
 
 from pydantic import AliasChoices, BaseModel
@@ -38,6 +39,7 @@ class DataField(NamedTuple):
     socket: str
     required: bool
     template: bool
+    nullable: bool = False
 
 
 def socket_type(annotation: Any) -> str:
@@ -46,7 +48,7 @@ def socket_type(annotation: Any) -> str:
         return _SCALARS[annotation]
     origin = get_origin(annotation)
     if origin in (Union, types.UnionType):
-        found = {socket_type(a) for a in get_args(annotation) if a is not type(None)}
+        found = {socket_type(a) for a in get_args(annotation) if a is not NoneType}
         return found.pop() if len(found) == 1 else "any"
     if origin is Literal:
         found = {socket_type(type(choice)) for choice in get_args(annotation)}
@@ -72,6 +74,7 @@ def fields_of(model: type[BaseModel] | None) -> tuple[DataField, ...]:
             socket_type(info.annotation),
             info.is_required(),
             _is_template(info),
+            NoneType in get_args(info.annotation),
         )
         for name, info in model.model_fields.items()
     )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -166,6 +167,58 @@ async def test_names_that_pydantic_uses_itself_are_fine() -> None:
     assert (await output(f, Inputs(), {"schema": "x", "copy": 2})).value == ["x", 2, "m"]
 
 
+async def test_a_field_without_a_default_may_be_fed_by_a_wire_beside_written_data() -> None:
+    async def f(input: Any, times: int, more: int = 2) -> Any:
+        return [input, times, more]
+
+    made = FunctionNode(f, "f", inputs=["input"])
+    assert (await output(made, arrivals("a", ("times", 3)), {"more": 4})).value == ["a", 3, 4]
+    assert (await output(made, arrivals("a", ("times", 3)))).value == ["a", 3, 2]
+    with pytest.raises(NodeError, match=r"data\.times: Field required"):
+        await output(made, arrivals("a"), {"more": 4})
+
+
+@pytest.mark.parametrize("channel", [FLOW, LINK])
+async def test_what_a_wire_brings_to_a_field_is_validated(channel: Any) -> None:
+    edge = make_edge("s", "n", channel=LINK, target_handle="times")
+    links: dict[str, Any] = {"edges": [edge], "links": {("n", "times"): ["many"]}}
+    given = arrivals("a", ("times", "many")) if channel == FLOW else arrivals("a")
+    options = {} if channel == FLOW else links
+    with pytest.raises(NodeError, match=r"data\.times: Input should be a valid integer") as caught:
+        await output(shout, given, **options)
+    assert caught.value.code == "invalid-data"
+
+
+@pytest.mark.parametrize(
+    "returned", [DataValue, ExecutionResult, ExecutionResult | None, DataValue | str]
+)
+def test_an_envelope_says_nothing_about_the_type_inside(returned: Any) -> None:
+    async def f(input: Any) -> Any: ...
+
+    f.__annotations__["return"] = returned
+    assert FunctionNode(f, "f").outputs == (Port("output", "any"),)
+
+
+async def test_a_plain_value_leaves_through_the_only_output() -> None:
+    async def f(input: Any) -> Any:
+        return input
+
+    made = FunctionNode(f, "f", outputs=("answer",))
+    result, _ = await outcome_of(made.execute({}, arrivals(1), context_for(NODE)))
+    assert result.outputs == {"answer": DataValue("integer", 1)}
+    several = FunctionNode(f, "f", outputs=("yes", "no"))
+    with pytest.raises(NodeError, match="gave a plain value") as caught:
+        await outcome_of(several.execute({}, arrivals(1), context_for(NODE)))
+    assert caught.value.code == "invalid-result"
+
+
+async def test_a_result_may_be_returned_too() -> None:
+    async def f(input: Any) -> Any:
+        return Result(input)
+
+    assert await output(f, arrivals("x")) == DataValue("text", "x")
+
+
 async def test_other_handles_are_named_by_a_result() -> None:
     async def f(input: Any) -> ExecutionResult:
         return ExecutionResult({"yes": DataValue("any", input)})
@@ -249,6 +302,7 @@ async def _opaque(thing: Opaque = Opaque()) -> None: ...  # noqa: B008
     ("function", "options", "message"),
     [
         (_plain, {}, "is not an async function.*asyncio.to_thread"),
+        (functools.partial(shout, times=2), {}, "is not an async function"),
         (_starred, {}, "parameter 'values' cannot be filled by name"),
         (_opaque, {}, "must have a JSON type"),
         (shout, {"inputs": ["text"]}, "called 'text'"),

@@ -131,6 +131,12 @@ class Thief(Good):
     node_type = "start"
 
 both = [Good, Better]
+
+from planwave.nodes.function import node
+
+@node("planwave_test_decorated", replace=True)
+async def decorated(input):
+    return input
 """
 
 
@@ -167,6 +173,26 @@ def test_a_broken_package_is_a_warning_and_leaves_the_others_alone(
     assert "ModuleNotFoundError" in registry.warnings[0].message
     assert "'start' is registered already" in registry.warnings[3].message
     assert len(caplog.records) == 4
+
+
+def test_a_package_may_decorate_a_function_and_name_it_as_an_entry_point_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (point,) = _points(tmp_path, monkeypatch, decorated="{}:decorated")
+    registry = Registry()
+    registry.register(point.load())
+    assert registry.with_entry_points([point]).warnings == []
+    assert registry.implementation("planwave_test_decorated") is point.load()
+
+
+def test_a_package_that_exits_on_import_is_a_broken_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "planwave_quitter.py").write_text("raise SystemExit('too old')", "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    point = EntryPoint("quitter", "planwave_quitter:x", "planwave.nodes")
+    (warning,) = Registry().with_entry_points([point]).warnings
+    assert "SystemExit: too old" in warning.message
 
 
 def test_without_packages_entry_points_add_nothing() -> None:

@@ -27,6 +27,7 @@ from tests.fakes.node_context import arrivals, context_for, outcome_of
         (End(), {}, Inputs(), DataValue("text", "")),
         (Text(), {"text": "fixed"}, arrivals("ignored"), DataValue("text", "fixed")),
         (Text(), {"text": {"a": 1}}, Inputs(), DataValue("text", '{"a":1}')),
+        (Text(), {"text": None}, Inputs(), DataValue("text", "")),
         (Text(), {}, arrivals(("text", 5)), DataValue("text", "5")),
         (Parser(), {"template": [1, "a"]}, arrivals("x"), DataValue("json", [1, "a"])),
         (Parser(), {"template": "a"}, arrivals(("topic", "x")), DataValue("text", "a")),

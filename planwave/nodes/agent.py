@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
-from typing import Literal
+from typing import Final, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, JsonValue
 
 from planwave.graph.capabilities import FlowContext, NodeEvent
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Port
@@ -19,6 +19,9 @@ from planwave.providers.api import ModelReply, ModelRequest
 
 BRIEF = "Answer briefly and to the point, in a few sentences."
 """System prompt for models with the ``small`` profile: left alone, they ramble until cut off."""
+
+_NOT_PLANNED: Final[dict[str, JsonValue]] = {"planned": False}
+"""Marks fields that change nothing of what the agent does: planners are not told of them."""
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
@@ -35,7 +38,7 @@ class AgentTools(NodeData):
 class AgentData(NodeData):
     """Everything optional: an agent with a ``description`` needs no prompt."""
 
-    agent_name: str | None = None
+    agent_name: str | None = Field(None, json_schema_extra=_NOT_PLANNED)
     system_prompt: str | None = None
     user_prompt: Prompt = template(None)
     provider: str | None = Field(None, min_length=1)
@@ -43,7 +46,7 @@ class AgentData(NodeData):
     temperature: float | None = Field(None, ge=0, le=2)
     reasoning_effort: Effort | None = None
     max_tokens: int | None = Field(None, ge=1)
-    tools: AgentTools = AgentTools()
+    tools: AgentTools = Field(AgentTools(), json_schema_extra=_NOT_PLANNED)
 
 
 class Agent(NodeType):

@@ -135,13 +135,18 @@ def _implementation(catalogue: Catalogue, node_type: str) -> Any:
 
 
 def _fields(catalogue: Catalogue, node_type: str) -> Iterator[tuple[str, dict[str, Json]]]:
-    """Give the data fields of a type as plain JSON Schemas."""
+    """Give the data fields of a type as plain JSON Schemas.
+
+    A field whose schema says ``"planned": false`` is not for plans.
+    """
     model = getattr(_implementation(catalogue, node_type), "Data", None)
     if model is None:
         return
     schema = model.model_json_schema(by_alias=True)
     definitions = schema.get("$defs", {})
     for field, found in schema.get("properties", {}).items():
+        if found.get("planned") is False:
+            continue
         yield field, _plain(_resolved(found, definitions, ()))
 
 

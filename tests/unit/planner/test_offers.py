@@ -52,6 +52,7 @@ def test_the_cards_hold_every_type_that_runs_with_the_default_first() -> None:
     assert list(agent.outputs) == ["output (text)"]
     assert "userPrompt (string)" in agent.fields
     assert not any(f.startswith(("provider", "model ")) for f in agent.fields)
+    assert not any(f.startswith(("tools", "agentName")) for f in agent.fields), "without effect"
     assert agent.templates == ("userPrompt",)
     choose = cards[2]
     assert choose.fields == ["conditions (list of {operator: equal | contains, value: string})"]

@@ -50,9 +50,11 @@ def test_system_prompt_without_a_limit_names_none() -> None:
     assert "never more than" not in system_prompt(max_nodes=None)
 
 
-def test_every_example_in_the_system_prompt_is_an_acyclic_plan_with_parallel_steps() -> None:
+def test_the_examples_in_the_system_prompt_are_acyclic_and_show_one_step_and_parallel_ones() -> (
+    None
+):
     examples = [json.loads(line) for line in re.findall(r'^\{"title".*\}$', system_prompt(), re.M)]
-    assert len(examples) == 3
+    assert [len(plan["nodes"]) for plan in examples] == [1, 4, 5, 3]
     for plan in examples:
         order = [node["id"] for node in plan["nodes"]]
         assert len(set(order)) == len(order)
@@ -60,7 +62,7 @@ def test_every_example_in_the_system_prompt_is_an_acyclic_plan_with_parallel_ste
             assert order.index(edge["source"]) < order.index(edge["target"])
             assert edge["channel"] == "flow"
         targets = [edge["target"] for edge in plan["edges"]]
-        assert max(targets.count(t) for t in targets) >= 2, "examples show steps side by side"
+        assert not targets or max(targets.count(t) for t in targets) >= 2, "steps side by side"
 
 
 @pytest.mark.parametrize("text", ["{{ 7 * 7 }}", "{% raw %}", "<b>&amp;</b>", "{# x #}", "naïve ✓"])

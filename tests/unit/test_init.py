@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import planwave
+
+
+def fresh(code: str) -> Any:
+    """Run code in an interpreter of its own; give what it prints as JSON."""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(run.stdout)
+
+
+def test_importing_planwave_loads_nothing_but_itself_and_a_little_of_the_standard_library() -> None:
+    loaded = fresh(
+        "import sys; before = set(sys.modules)\n"
+        "import planwave, json; print(json.dumps(sorted(set(sys.modules) - before)))"
+    )
+    rooms = [name for name in loaded if name.startswith("planwave")]
+    others = {name.partition(".")[0] for name in loaded} - sys.stdlib_module_names
+    assert rooms == ["planwave"]
+    assert others == {"planwave"}
+    assert {"asyncio", "typing_extensions", "logging"}.isdisjoint(loaded)
+
+
+def test_building_and_running_a_graph_without_a_model_loads_no_sdk() -> None:
+    heavy = ["openai", "anthropic", "pydantic_ai", "fastapi", "sqlalchemy", "minijinja", "jinja2"]
+    status, loaded = fresh(
+        "import sys, json, planwave\n"
+        "nodes = [{'id': 'a', 'type': 'text', 'data': {'text': '{{ goal | upper }}'}}]\n"
+        "done = planwave.run_sync({'nodes': nodes, 'edges': []}, goal='x')\n"
+        f"print(json.dumps([done.status + done.text, [m for m in {heavy!r} if m in sys.modules]]))"
+    )
+    assert (status, loaded) == ("completedX", [])
+
+
+@pytest.mark.parametrize("name", planwave.__all__)
+def test_every_public_name_loads_and_says_what_it_is(name: str) -> None:
+    assert getattr(planwave, name).__doc__
+    assert name in dir(planwave)
+
+
+def test_public_names_and_their_homes_are_the_same() -> None:
+    homes = planwave._HOME_OF  # pyright: ignore[reportPrivateUsage]
+    assert sorted(homes) == list(planwave.__all__)
+
+
+def test_another_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'runn'"):
+        planwave.runn  # type: ignore[attr-defined]  # noqa: B018

@@ -278,8 +278,9 @@ class ProviderCatalogue:
         )
 
     def _first_available(self) -> ProviderInfo:
-        for info in (self._known(name) for name in ("openai", "anthropic", "local")):
-            if info.available:
+        preferred = [*_HOSTED_KEYS, "local"]
+        for name in dict.fromkeys([*preferred, *self._names()]):
+            if (info := self._known(name)).available:
                 return info
         raise UnavailableProvider(
             f"no language model provider is available; {self._overview()}",

@@ -249,3 +249,9 @@ def test_prices_are_known_for_hosted_models_free_for_local_and_else_unknown() ->
     assert known.price("box", "m", tokens) is None
     assert known.price("nowhere", "m", tokens) is None
     assert known.price("local", "tiny", tokens) == 0
+
+
+def test_an_endpoint_of_ones_own_is_the_default_where_nothing_else_is_available() -> None:
+    box = ProviderSettings(base_url="http://x.test/v1", models=["m-1"])
+    catalogue = ProviderCatalogue(Settings(providers={"box": box}), environ={})
+    assert catalogue.resolve(None, None) == ("box", "m-1")

@@ -90,7 +90,7 @@ def _tokens(
         if not calls_model(catalogue, node.type):
             results[node.id] = arrived
             continue
-        own = _FRAME_TOKENS + _text_tokens(goal, node.description, *_texts(node.data))
+        own = _FRAME_TOKENS + text_tokens(goal, node.description, *_texts(node.data))
         told = _Range(*_answer(node, providers))
         used[node.id] = (arrived.plus(_Range(own, own)), told)
         results[node.id] = told
@@ -122,7 +122,8 @@ def _texts(data: Mapping[str, Json]) -> Iterable[str]:
     return (value for value in data.values() if isinstance(value, str))
 
 
-def _text_tokens(*texts: str) -> int:
+def text_tokens(*texts: str) -> int:
+    """Estimate how many tokens texts are together."""
     return math.ceil(sum(map(len, texts)) / _CHARS_PER_TOKEN)
 
 

@@ -18,7 +18,7 @@ from planwave.graph.plan import Plan, graph_hash
 from planwave.graph.strict import is_sound_text
 from planwave.planner.document import Defaults
 from planwave.planner.extract import RETRY_UNSEEN
-from planwave.planner.forecast import forecast
+from planwave.planner.forecast import forecast, text_tokens
 from planwave.planner.offers import provider_cards, reply_schema, type_cards
 from planwave.planner.progress import Listener, PlanProgress, PlanScanner, parts_of
 from planwave.planner.reply import Reader, Reading, read_reply
@@ -187,7 +187,8 @@ class Planner:
                     tell(told)
                 size += len(item.text.encode("utf-8", "surrogatepass"))
                 if most is not None and size > most:
-                    return _Answer("".join(pieces), "plan_bytes", Usage())
+                    text = "".join(pieces)
+                    return _Answer(text, "plan_bytes", self._estimated(request, text))
         finally:
             # Left early, the stream must free its connection now, not when it is collected.
             if isinstance(stream, AsyncGenerator):
@@ -198,6 +199,13 @@ class Planner:
             model=request.model,
             retryable=True,
         )
+
+    def _estimated(self, request: ModelRequest, text: str) -> Usage:
+        """Give what a call took that was stopped before it could say so."""
+        told = Usage(
+            text_tokens(request.prompt, request.system or ""), text_tokens(text), estimated=True
+        )
+        return replace(told, cost_usd=self._providers.price(request.provider, request.model, told))
 
     def _plan(
         self,

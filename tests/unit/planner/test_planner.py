@@ -191,6 +191,10 @@ async def test_a_reply_over_the_limit_is_stopped_while_it_streams() -> None:
     assert models.streamed == 1_100 + len(DIAMOND)
     assert models.closed == 2
     assert plan.attempts[0]["finish_reason"] == "plan_bytes"
+    assert plan.attempts[0]["usage"]["estimated"]
+    assert plan.attempts[0]["usage"]["input_tokens"] > 100
+    assert plan.attempts[0]["usage"]["output_tokens"] > 100
+    assert plan.attempts[0]["usage"]["cost_usd"] > 0
     assert plan.attempts[0]["diagnostics"][0]["code"] == "limit-exceeded"
     assert "more compactly" in models.requests[1].prompt
 

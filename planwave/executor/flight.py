@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from enum import Enum
 from typing import Any
 
@@ -120,6 +121,10 @@ class Flight:
         """Give the seconds this attempt spent on its own work, nested runs left out."""
         nested = self.nested_s + (now - self.nested_since if self.nesting else 0.0)
         return now - self.started - nested
+
+
+current_flight: ContextVar[Flight] = ContextVar("current_flight")
+"""The attempt a task works for; tasks it starts inherit it, so that late ones are known as late."""
 
 
 def outputs_document(outputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from planwave.errors import LimitExceeded, NodeError, NodeTimeout, PlanwaveError
 from planwave.executor.attempt import json_fault
 from planwave.executor.decisions import Cause, Decisions, Final
 from planwave.executor.flight import Flight, Scope, outputs_document
-from planwave.executor.runtime import Outputs, Runtime
+from planwave.executor.runtime import Outputs
 from planwave.executor.slots import NestedAnswer
 from planwave.graph.capabilities import ExecutionResult, NodeEvent, Suspension
 from planwave.graph.model import ERROR_HANDLE, Json
@@ -29,7 +29,6 @@ class Outcomes:
         self._touched: dict[Scope, None] = {}
         self._open: dict[str, tuple[Flight, Json]] = {}
         self._claimed: set[str] = set()
-        self._nested: dict[Runtime, Scope] = {}
         self._ended: Final | None = None
         self._cause = ""
         self._paused = False
@@ -310,11 +309,6 @@ class Outcomes:
 
     # -- nested runs -------------------------------------------------------------------------------
 
-    def flight_of(self, runtime: Runtime, node: int) -> Flight:
-        """Give the flight a node of some running graph is on."""
-        scope = self._nested.get(runtime, self._execution.root)
-        return scope.flights[node]
-
     def nest(self, flight: Flight, scope: Scope) -> None:
         """A running node asked for a nested run: it gives its slot back until that has ended."""
         if flight.over:
@@ -324,13 +318,17 @@ class Outcomes:
         self._execution.slots.enter_nested(flight)
         flight.nesting += 1
         flight.children = [*(flight.children or ()), scope]
-        self._nested[scope.runtime] = scope
         self._tell_given(scope)
         self._follow(scope, scope.schedule.start())
 
+    def unnest(self, flight: Flight, scope: Scope) -> None:
+        """A node no longer waits for its nested run."""
+        self.decide()
+        if not flight.over and scope in (flight.children or ()):
+            self._cancel_scope(scope, "its node does not wait for it any more")
+
     def _nested_ended(self, scope: Scope, ended: Final) -> None:
         flight, asked = scope.parent, scope.asked
-        self._nested.pop(scope.runtime, None)
         if flight is None or flight.over:
             return
         if flight.children:

@@ -19,7 +19,7 @@ from planwave.events import Event
 from planwave.executor.attempt import resolved_data, run_attempt, vetted
 from planwave.executor.clock import utc_now
 from planwave.executor.deadlines import Deadlines
-from planwave.executor.flight import Flight, Phase, Scope
+from planwave.executor.flight import Flight, Phase, Scope, current_flight
 from planwave.executor.options import RunOptions
 from planwave.executor.outcomes import Outcomes
 from planwave.executor.ports import Journal
@@ -258,6 +258,7 @@ class Execution:
         scope, node = flight.scope, flight.node
         step = scope.program.steps[node]
         current_node.set(node)
+        current_flight.set(flight)
         try:
             inputs = Inputs(scope.runtime.arrivals_at(node))
             data = step.node.data
@@ -331,17 +332,23 @@ class Execution:
         return Scope(program, schedule, runtime, parent, asked)
 
     async def nested(
-        self, runtime: Runtime, node: int, key: str, graph: Graph, inputs: Mapping[str, Any]
+        self, runtime: Runtime, key: str, graph: Graph, inputs: Mapping[str, Any]
     ) -> Mapping[str, Outputs]:
         """Run a graph inside a running node; see ``RuntimeApi.run_graph``."""
-        flight = self._outcomes.flight_of(runtime, node)
+        flight = current_flight.get()
+        if flight.over:
+            raise NodeError(f"attempt {flight.attempt} of node {flight.path!r} is over")
         place = (flight.path, key)
         if place not in self._nested:
             program = Program(graph, runtime.program.catalogue)
             asked: asyncio.Future[Any] = self._loop.create_future()
             scope = self.open_scope(program, inputs, f"{flight.path}[{key}]/", flight, asked)
             self.post(self._outcomes.nest, flight, scope)
-            self._nested[place] = await asked
+            try:
+                self._nested[place] = await asked
+            except asyncio.CancelledError:
+                self.post(self._outcomes.unnest, flight, scope)
+                raise
         return self._nested[place]
 
     async def data_of(self, runtime: Runtime, node: int, inputs: Inputs) -> Mapping[str, Json]:

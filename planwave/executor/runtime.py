@@ -29,7 +29,7 @@ class Host(Protocol):
     """What a runtime needs of the driver that owns it."""
 
     async def nested(
-        self, runtime: Runtime, node: int, key: str, graph: Graph, inputs: Mapping[str, Any]
+        self, runtime: Runtime, key: str, graph: Graph, inputs: Mapping[str, Any]
     ) -> Mapping[str, Outputs]: ...
     async def data_of(self, runtime: Runtime, node: int, inputs: Inputs) -> Mapping[str, Json]: ...
     def context(self, runtime: Runtime, node: int, attempt: int) -> FlowContext: ...
@@ -226,7 +226,7 @@ class Runtime:
         Raises:
             NodeError: ``nested-run-failed``, naming the first node of it that failed.
         """
-        return await self._host.nested(self, current_node.get(), key, graph, inputs)
+        return await self._host.nested(self, key, graph, inputs)
 
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
         """Give ``fn``'s value, called at most once for this node and key in this run."""

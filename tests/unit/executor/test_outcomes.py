@@ -522,3 +522,41 @@ async def test_a_run_timeout_takes_nested_runs_with_it() -> None:
     )
     assert await rig.run() == "failed"
     assert sorted(rig.tale("node.cancelled")) == ["node.cancelled a", "node.cancelled a[k]/i"]
+
+
+@virtual_time
+async def test_a_nested_run_nobody_waits_for_any_more_is_cancelled() -> None:
+    async def gives_up(inputs: Inputs, context: Context) -> Any:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await context.runtime.run_graph("k", graph_of("i"), {})
+        await asyncio.sleep(5)
+        return gives("went on")
+
+    rig = Rig(
+        graph_of("a b", policies={"a": Policy(timeout_s=20)}),
+        {"a": gives_up, "i": forever, "b": _slow},
+        RunOptions(max_parallel=2, run_timeout_s=100),
+    )
+    assert await rig.run() == "completed"
+    assert rig.tale("node.cancelled", "node.completed") == [
+        "node.cancelled a[k]/i", "node.completed b", "node.completed a",
+    ]  # fmt: skip
+    assert now() == 6
+
+
+@virtual_time
+async def test_an_abandoned_attempt_cannot_start_nested_runs_in_the_next_ones_name() -> None:
+    async def stubborn(inputs: Inputs, context: Context) -> Any:
+        if context.attempt == 1:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            await context.runtime.run_graph("late", graph_of("i"), {})
+        await asyncio.sleep(2)
+        return gives(context.attempt)
+
+    graph = graph_of("a", policies={"a": Policy(timeout_s=3, retry=Retry(2, 1))})
+    rig = Rig(graph, {"a": stubborn}, RunOptions(run_timeout_s=100))
+    assert await rig.run() == "completed"
+    assert "node.started a[late]/i" not in rig.tale()
+    assert rig.execution.outputs["a"]["output"].value == 2

@@ -142,7 +142,7 @@ def run(args: argparse.Namespace) -> None:
     effort = (
         Effort(rounds=3, budget_s=1.0, limit_s=args.limit)
         if args.quick
-        else Effort(rounds=20, budget_s=4.0, limit_s=args.limit)
+        else Effort(rounds=20, budget_s=2.5, limit_s=args.limit)
     )
     pythons = found_pythons(args.peers, args.venvs)
     results = {

@@ -35,7 +35,9 @@ class _EnvironmentFirst(BaseSettings):
 class Limits(_EnvironmentFirst):
     """Limits enforced by the service; each field's ``le`` is its hard cap."""
 
-    model_config = SettingsConfigDict(env_prefix="PLANWAVE_LIMIT_", extra="forbid")
+    model_config = SettingsConfigDict(
+        env_prefix="PLANWAVE_LIMIT_", extra="forbid", env_ignore_empty=True
+    )
 
     goal_chars: int = Field(default=32_000, ge=1, le=200_000)
     plan_bytes: int = Field(default=256 * 1024, ge=1, le=1024 * 1024)
@@ -77,7 +79,7 @@ class ProviderSettings(BaseModel):
 class Settings(_EnvironmentFirst):
     """Everything an operator can set."""
 
-    model_config = SettingsConfigDict(env_prefix="PLANWAVE_", extra="forbid")
+    model_config = SettingsConfigDict(env_prefix="PLANWAVE_", extra="forbid", env_ignore_empty=True)
 
     storage_dir: Path = Path("storage")
     provider: str | None = None

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from planwave.errors import InputError
+from planwave.settings import Limits, Settings, load_settings
+
+
+def bounds(name: str) -> tuple[float | None, float]:
+    """Give the least value of a limit, if any, and its hard cap."""
+    least, cap = None, None
+    for rule in Limits.model_fields[name].metadata:
+        least = getattr(rule, "ge", least)
+        cap = getattr(rule, "le", cap)
+    assert cap is not None, f"limit {name} has no hard cap"
+    return least, cap
+
+
+@pytest.mark.parametrize("name", sorted(Limits.model_fields))
+def test_a_limit_may_be_set_up_to_its_hard_cap_and_no_further(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, cap = bounds(name)
+    monkeypatch.setenv(f"PLANWAVE_LIMIT_{name.upper()}", str(cap))
+    assert getattr(Limits(), name) == cap
+    monkeypatch.setenv(f"PLANWAVE_LIMIT_{name.upper()}", str(cap + 1))
+    with pytest.raises(ValidationError):
+        Limits()
+
+
+@pytest.mark.parametrize("name", sorted(Limits.model_fields))
+def test_a_limit_has_a_least_value(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    least, _ = bounds(name)
+    monkeypatch.setenv(f"PLANWAVE_LIMIT_{name.upper()}", str(-1 if least is None else least - 1))
+    with pytest.raises(ValidationError):
+        Limits()
+
+
+def test_the_environment_beats_the_file_and_the_file_beats_the_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "planwave.toml"
+    file.write_text('provider = "mine"\nmodel = "m1"\n[limits]\nnodes = 7\nedges = 8\n')
+    monkeypatch.setenv("PLANWAVE_MODEL", "m2")
+    monkeypatch.setenv("PLANWAVE_LIMIT_EDGES", "9")
+    settings = load_settings(file)
+    assert (settings.provider, settings.model) == ("mine", "m2")
+    assert (settings.limits.nodes, settings.limits.edges, settings.limits.depth) == (7, 9, 100)
+
+
+def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PLANWAVE_PROVIDER", "OPENAI_API_KEY", "PLANWAVE_LIMIT_NODES"):
+        monkeypatch.setenv(name, "")
+    settings = Settings()
+    assert (settings.provider, settings.openai_api_key, settings.limits.nodes) == (None, None, 200)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("provider = ", "planwave.toml"),
+        ("providr = 'x'", "providr"),
+        ("[limits]\nnodes = 0", "nodes"),
+        ("[limits]\nnods = 1", "nods"),
+        ("[providers.x]\nkind = 'other'", "providers.x.kind"),
+    ],
+)
+def test_an_unusable_file_is_an_error_that_names_the_place(
+    tmp_path: Path, text: str, named: str
+) -> None:
+    file = tmp_path / "planwave.toml"
+    file.write_text(text)
+    with pytest.raises(InputError, match=named):
+        load_settings(file)
+
+
+def test_a_named_file_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        load_settings(tmp_path / "none.toml")
+
+
+def test_secrets_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-000111")
+    assert "canary" not in repr(Settings()) + str(Settings()) + Settings().model_dump_json()

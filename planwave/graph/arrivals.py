@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable
 
-from planwave.graph.capabilities import NodeFacts
+from planwave.graph.choices import Choices, Facts
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.model import ERROR_HANDLE, FLOW, Edge, Graph
-from planwave.graph.ports import find_port, is_numbered
+from planwave.graph.model import FLOW, Edge, Graph
 from planwave.graph.topology import Topology
-
-Facts = Mapping[str, NodeFacts | None]
 
 
 def crowded_ports(
-    graph: Graph, single: Iterable[tuple[int, Edge]], facts: Facts
+    graph: Graph, single: Iterable[tuple[int, Edge]], choices: Choices
 ) -> list[Diagnostic]:
     """Find ports for one value that several edges can deliver to.
 
-    Edges are fine together where at most one of them delivers: different handles of one node that
-    chooses between them, or any edges into a node that takes the first arrival (``join: any``).
+    Edges are fine together where at most one of them delivers: a node before them chooses between
+    them, or the node they go into takes the first arrival (``join: any``).
 
     Args:
         graph: The graph.
         single: Number and edge of all that go into a port which is not ``multiple``.
-        facts: Facts by node type.
+        choices: Which edges never deliver together.
     """
     into: dict[tuple[str, str], list[tuple[int, Edge]]] = {}
     for number, edge in single:
@@ -33,7 +30,7 @@ def crowded_ports(
     for (target, handle), edges in into.items():
         if len(edges) < 2 or graph.by_id[target].policy.join == "any":
             continue
-        if not _are_exclusive(graph, [edge for _, edge in edges], facts):
+        if not choices.are_exclusive([number for number, _ in edges]):
             number, edge = edges[1]
             names = ", ".join(repr(edge.id) for _, edge in edges)
             message = f"input {handle!r} of {target!r} takes one value, but edges {names} go there"
@@ -43,25 +40,6 @@ def crowded_ports(
                 Diagnostic("too-many-inputs", "error", message, pointer, target, edge.id, hint=hint)
             )
     return found
-
-
-def _are_exclusive(graph: Graph, edges: Sequence[Edge], facts: Facts) -> bool:
-    """Say whether at most one of the edges can deliver.
-
-    A type with a numbered family of outputs chooses one of its outputs. The error handle sends
-    only when no other handle does.
-    """
-    source = edges[0].source
-    handles = {edge.source_handle for edge in edges}
-    if len(handles) < len(edges) or any(edge.source != source for edge in edges):
-        return False
-    node = graph.by_id.get(source)
-    about = facts.get(node.type) if node else None
-    if about is None:
-        return False
-    if len(handles - {ERROR_HANDLE}) == 1 and find_port(about.outputs, ERROR_HANDLE) is None:
-        return True
-    return any(is_numbered(port) for port in about.outputs)
 
 
 def missing_inputs(graph: Graph, facts: Facts) -> list[Diagnostic]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from planwave.graph.arrivals import crowded_ports, missing_inputs, never_started
 from planwave.graph.capabilities import Catalogue, NodeFacts
+from planwave.graph.choices import Choices
 from planwave.graph.cycles import cycle_diagnostics
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.fields import repeated_ids
@@ -45,8 +46,9 @@ def check(graph: Graph, catalogue: Catalogue, limits: Limits | None = None) -> l
     if limits is not None and (too_many := _too_many(graph, limits)):
         return too_many
     survey = _Survey(graph, catalogue)
-    found = survey.types() + survey.edges() + survey.policies() + survey.inputs()
+    found = survey.types() + survey.edges() + survey.policies()
     topology = survey.topology()
+    found += survey.inputs(topology)
     found += cycle_diagnostics(topology) if survey.may_cycle(topology) else ()
     found += survey.unreachable(topology)
     if limits is not None and len(topology.order) == len(topology):
@@ -146,11 +148,11 @@ class _Survey:
                     )
         return found
 
-    def inputs(self) -> list[Diagnostic]:
+    def inputs(self, topology: Topology) -> list[Diagnostic]:
         """Find ports that get too much or too little."""
-        return crowded_ports(self.graph, self.single, self.facts) + missing_inputs(
-            self.graph, self.facts
-        )
+        choices = Choices(topology, self.facts)
+        crowded = crowded_ports(self.graph, self.single, choices)
+        return crowded + missing_inputs(self.graph, self.facts)
 
     def topology(self) -> Topology:
         """Give the graph's topology, linked nodes included."""

@@ -1,0 +1,76 @@
+"""Which edges can never deliver in the same run, because a node before them chooses between them.
+
+A type with a numbered family of outputs chooses one of its outputs; a node that continues on error
+sends either from the error handle or from the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Final
+
+from planwave.graph.capabilities import NodeFacts
+from planwave.graph.model import ERROR_HANDLE, FLOW, Node
+from planwave.graph.ports import find_port, is_numbered
+from planwave.graph.topology import Topology
+
+Facts = Mapping[str, NodeFacts | None]
+Guards = Mapping[int, str]
+"""What must have been chosen, by node number, for something to happen."""
+
+_MOST: Final = 64
+"""Choices remembered for one node, so that the work stays linear; with more, the farthest are lost
+and edges may count as able to deliver together."""
+
+
+class Choices:
+    """The choices that lie before each node; worked out at the first question."""
+
+    def __init__(self, topology: Topology, facts: Facts) -> None:
+        self._topology = topology
+        self._facts = facts
+        self._before: list[Guards] | None = None
+
+    def are_exclusive(self, edges: Sequence[int]) -> bool:
+        """Say whether at most one of these edges (by number) can deliver in any run."""
+        if self._before is None:
+            self._before = self._work_out()
+        guards = [self._guards_of(edge, self._before) for edge in edges]
+        return all(
+            any(other.get(node, choice) != choice for node, choice in one.items())
+            for one, other in combinations(guards, 2)
+        )
+
+    def _work_out(self) -> list[Guards]:
+        """Give what must have been chosen before each node: what all ways to it have in common."""
+        topology = self._topology
+        before: list[Guards] = [{} for _ in topology.ids]
+        edges = topology.graph.edges
+        for node in topology.order:
+            incoming = topology.incoming[node]
+            if incoming and all(edges[edge].channel == FLOW for edge in incoming):
+                first, *others = (self._guards_of(edge, before) for edge in incoming)
+                common = {n: c for n, c in first.items() if all(g.get(n) == c for g in others)}
+                before[node] = dict(list(common.items())[-_MOST:])
+        return before
+
+    def _guards_of(self, edge: int, before: Sequence[Guards]) -> Guards:
+        source = self._topology.sources[edge]
+        if source < 0:
+            return {}
+        handle = self._topology.graph.edges[edge].source_handle
+        choice = _choice(self._topology.graph.nodes[source], handle, self._facts)
+        return before[source] if choice is None else {**before[source], source: choice}
+
+
+def _choice(node: Node, handle: str, facts: Facts) -> str | None:
+    """Give what a node has chosen if this handle sends; None where it does not choose."""
+    about = facts.get(node.type)
+    if about is None:
+        return None
+    if any(is_numbered(port) for port in about.outputs):
+        return handle
+    if find_port(about.outputs, ERROR_HANDLE) is not None:
+        return None
+    return ERROR_HANDLE if handle == ERROR_HANDLE else ""

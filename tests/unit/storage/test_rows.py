@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planwave.errors import StoreError
+from planwave.events import Event
+from planwave.storage import rows
+from planwave.storage.rows import encode, encoder_of, event_rows
+
+TEXT = st.text(st.characters())  # lone surrogates and NUL too
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@given(VALUES)
+def test_any_json_value_comes_back_from_its_text(value: Any) -> None:
+    text = encode(value)
+    assert text.isascii()
+    assert json.loads(text) == value
+    assert text == encoder_of(None)(value)
+
+
+def circle() -> list[Any]:
+    own: list[Any] = []
+    own.append(own)
+    return own
+
+
+@pytest.mark.parametrize(
+    "value",
+    [float("nan"), float("-inf"), b"", {1, 2}, {(1,): 2}, object(), circle(), 10**5_000],
+    ids=["nan", "infinity", "bytes", "set", "key", "object", "circle", "huge number"],
+)
+def test_what_is_not_json_is_refused_naming_the_event(value: Any) -> None:
+    event = Event("x1", 7, "t", "node.log", "a", 1, {"value": [value]})
+    with pytest.raises(StoreError, match=r"event 7 \(node.log\)") as refused:
+        event_rows("x1", [event])
+    assert refused.value.code == "not-json"
+
+
+def test_the_fast_encoder_is_used_where_python_has_it() -> None:
+    assert encode.__module__ == rows.__name__

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from planwave.errors import InputError
 from planwave.executor.flight import Flight, Phase
 
 
@@ -27,6 +28,8 @@ class Slots:
     __slots__ = ("_backoff", "_busy", "_limit", "_queue", "_returning")
 
     def __init__(self, limit: int | None) -> None:
+        if limit is not None and limit < 1:
+            raise InputError(f"max_parallel is {limit}, must be at least 1")
         self._limit = limit
         self._busy = self._backoff = 0
         self._queue: deque[Flight] = deque()

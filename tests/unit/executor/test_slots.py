@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import NodeError
+from planwave.errors import InputError, NodeError
 from planwave.executor.options import RunOptions
 from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Policy, Retry
@@ -157,3 +157,9 @@ async def test_a_queued_node_that_is_cancelled_never_starts() -> None:
     assert await rig.run() == "cancelled"
     assert work.order == ["a"]
     assert rig.tale("node.started") == ["node.started a"]
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_run_without_any_slot_is_refused(limit: int) -> None:
+    with pytest.raises(InputError, match="max_parallel"):
+        Rig(graph_of("a"), options=RunOptions(max_parallel=limit))

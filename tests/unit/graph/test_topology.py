@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planwave.graph.model import Graph, Node, make_edge
 from planwave.graph.topology import Topology, linked_ids
+from tests.fakes.cases import Choices, graph_from
 from tests.fakes.catalogue import graph_of
+from tests.fakes.oracle import Case
 
 
 def depths(topology: Topology, **options: set[int]) -> dict[str, int]:
@@ -49,3 +55,43 @@ def test_depths_can_be_taken_in_the_part_that_runs() -> None:
     topology = Topology(graph_of("a b c d", "a>b", "b>c", "c>d"))
     assert depths(topology, settled={1}) == {"a": 0, "b": 1, "c": 0, "d": 1}
     assert depths(topology, part={2, 3}) == {"a": 0, "b": 0, "c": 0, "d": 1}
+
+
+@given(st.binary(min_size=40, max_size=120))
+def test_order_and_depth_are_what_their_definitions_say(source: bytes) -> None:
+    graph, passive = graph_from(Choices(source))
+    case = Case(graph, passive)
+    topology = Topology(graph, linked_ids(graph, {f"n{n}" for n in passive}))
+    assert {n for n, on in enumerate(topology.linked) if on} == case.linked
+    ends = list(zip(topology.sources, topology.targets, strict=True))
+    assert {e: ends[e] for e, (s, _) in enumerate(ends) if s >= 0} == case.order
+    place = {node: at for at, node in enumerate(topology.order)}
+    assert len(place) == len(topology)
+    assert all(place[s] < place[t] for s, t in case.order.values())
+    assert topology.depth == [case.depth(n) for n in case.nodes]
+    for node in case.nodes:
+        assert topology.incoming[node] == case.into(node)
+        assert topology.successors(node) == [t for s, t in case.order.values() if s == node]
+
+
+@given(st.binary(min_size=40, max_size=120))
+def test_depths_of_a_part_are_those_of_the_part_alone(source: bytes) -> None:
+    choices = Choices(source)
+    graph, passive = graph_from(choices)
+    plain = Case(graph, passive)
+    runnable = [n for n in plain.nodes if n not in plain.linked]
+    settled = {n for n in runnable if choices.one_in(4)}
+    part = {n for n in plain.nodes if n in plain.linked or not choices.one_in(4)}
+    topology = Topology(graph, linked_ids(graph, {f"n{n}" for n in passive}))
+    case = Case(graph, passive, given=dict.fromkeys(settled, frozenset()), part=frozenset(part))
+    depth = topology.depths(settled, part)
+    assert all(depth[n] == case.depth(n) for n in case.nodes if case.runs(n))
+
+
+def test_a_chain_of_100_000_nodes_is_sorted_without_recursion() -> None:
+    size = 100_000
+    nodes = tuple(Node(f"n{n}", "stone", "") for n in range(size))
+    edges = tuple(make_edge(f"n{n + 1}", f"n{n}") for n in range(size - 1))
+    topology = Topology(Graph(nodes, edges))
+    assert topology.order == list(range(size - 1, -1, -1))
+    assert topology.depth[0] == size - 1

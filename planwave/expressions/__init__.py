@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from planwave.expressions.references import Reference
 from planwave.expressions.template import Scope, Template, compile_template
-from planwave.expressions.text import text_of
+from planwave.expressions.text import copy_of, text_of
 
 if TYPE_CHECKING:
     from planwave.expressions.renderer import Renderer
 
-__all__ = ["Reference", "Renderer", "Scope", "Template", "compile_template", "text_of"]
+__all__ = ["Reference", "Renderer", "Scope", "Template", "compile_template", "copy_of", "text_of"]
 
 
 def __getattr__(name: str) -> Any:

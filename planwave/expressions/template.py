@@ -28,7 +28,7 @@ from planwave.expressions.references import (
     roots_of_path,
     roots_of_segments,
 )
-from planwave.expressions.text import Json, text_of
+from planwave.expressions.text import Json, copy_of, text_of
 
 MAX_DEPTH = 128
 """Nesting of a node's data; the limits on graphs are far below."""
@@ -107,7 +107,7 @@ class Template:
             TemplateError: The message starts with the JSON pointer of the field.
         """
         cache: dict[str, Json] = {}
-        resolved = _copy(self._value)
+        resolved = copy_of(self._value)
         for field in self._fields:
             try:
                 value = await _run(field.program, _Lookup(scope, cache), renderer)
@@ -281,20 +281,3 @@ def _children(item: dict[str, Json] | list[Json]) -> list[tuple[Key, Json]]:
 
 def _pointer(keys: tuple[Key, ...]) -> str:
     return "".join(f"/{str(key).replace('~', '~0').replace('/', '~1')}" for key in keys)
-
-
-def _copy(value: Json) -> Json:
-    """Copy every container and share every leaf, without recursion."""
-    if not isinstance(value, (dict, list)):
-        return value
-    source = cast("dict[str, Json] | list[Json]", value)
-    top = source.copy()
-    stack: list[dict[str, Json] | list[Json]] = [top]
-    while stack:
-        holder = stack.pop()
-        for key, child in _children(holder):
-            if isinstance(child, (dict, list)):
-                copied = cast("dict[str, Json] | list[Json]", child).copy()
-                holder[key] = copied  # type: ignore[index]
-                stack.append(copied)
-    return top

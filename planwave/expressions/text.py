@@ -1,9 +1,9 @@
-"""How a JSON value reads as text; every room that turns a value into text uses this one rule."""
+"""How a JSON value reads as text, and how it is copied: one rule for every room."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 Json = Any
 """Anything JSON can hold."""
@@ -20,3 +20,21 @@ def text_of(value: Json) -> str:
     if value is None:
         return ""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def copy_of(value: Json) -> Json:
+    """Copy every container of a JSON value and share every leaf, without recursion."""
+    if not isinstance(value, (dict, list)):
+        return value
+    source = cast("dict[str, Json] | list[Json]", value)
+    top = source.copy()
+    stack: list[dict[str, Json] | list[Json]] = [top]
+    while stack:
+        holder = stack.pop()
+        pairs = list(holder.items()) if isinstance(holder, dict) else enumerate(holder)
+        for key, child in pairs:
+            if isinstance(child, (dict, list)):
+                copied = cast("dict[str, Json] | list[Json]", child).copy()
+                holder[key] = copied  # type: ignore[index]
+                stack.append(copied)
+    return top

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planwave.expressions import copy_of
 from planwave.graph.capabilities import FlowContext
 from planwave.graph.model import Json, Port
 from planwave.graph.values import Inputs
@@ -30,4 +31,4 @@ class Parser(NodeType):
     inputs = (INPUT, Port("{name}", multiple=True))
 
     async def run(self, data: ParserData, inputs: Inputs, context: FlowContext) -> Json:
-        return data.template
+        return copy_of(data.template)  # nobody may change the graph by its result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planwave.expressions import copy_of
 from planwave.graph.capabilities import FlowContext
 from planwave.graph.model import Json, Port
 from planwave.graph.values import Inputs
@@ -25,4 +26,4 @@ class Start(NodeType):
     field_sockets = False
 
     async def run(self, data: StartData, inputs: Inputs, context: FlowContext) -> Json:
-        return "" if data.initial_input is None else data.initial_input
+        return "" if data.initial_input is None else copy_of(data.initial_input)

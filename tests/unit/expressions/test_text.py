@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from planwave.expressions import text_of
+from planwave.expressions import copy_of, text_of
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,13 @@ from planwave.expressions import text_of
 )
 def test_a_value_reads_as_itself_nothing_or_compact_json(value: Any, text: str) -> None:
     assert text_of(value) == text
+
+
+def test_a_copy_shares_no_container() -> None:
+    value: Any = {"a": [1, {"b": []}], "c": {}}
+    copy = copy_of(value)
+    assert copy == value
+    copy["a"][1]["b"].append(2)
+    copy["c"]["d"] = 1
+    assert value == {"a": [1, {"b": []}], "c": {}}
+    assert copy_of("text") == "text"

@@ -180,10 +180,18 @@ def test_what_a_node_does_to_its_input_stays_in_its_run(registry: planwave.Regis
         input["list"].append(1)
         return input
 
-    graph = planwave.build(
-        chain(START, {"id": "g", "type": "grow"}), {"list": [0]}, registry=registry
-    )
-    assert [planwave.run_sync(graph).text for _ in range(2)] == ['{"list":[0,1]}'] * 2
+    value = {"list": [0]}
+    start = {"id": "s", "type": "start", "data": {"initialInput": value}}
+    parser = {"id": "p", "type": "parser", "data": {"template": value}}
+    last = {"id": "g", "type": "grow"}
+    for spec, message in [
+        (chain(START, last), value),
+        (chain(start, last), None),
+        (chain(START, parser, last), None),
+    ]:
+        graph = planwave.build(spec, message, registry=registry)
+        assert [planwave.run_sync(graph).text for _ in range(2)] == ['{"list":[0,1]}'] * 2
+    assert value == {"list": [0]}
 
 
 @pytest.mark.parametrize(

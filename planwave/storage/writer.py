@@ -1,8 +1,9 @@
 """Group commit: one thread owns the writing connection and commits whatever has queued up.
 
-A write is a job with a future. While one commit waits for the disk the next batch gathers, so many
-writers share one fsync; a lone writer never waits for company. Awaiters of a batch are woken by one
-call into their event loop. Cancelling an awaiter touches its future only, never the job.
+A write is a job with a future. Jobs of one turn of the event loop are handed over together, and
+while one commit waits for the disk the next batch gathers, so many writers share one fsync; a lone
+writer never waits for company. Awaiters of a batch are woken by one call into their event loop.
+Cancelling an awaiter touches its future only, never the job.
 
 A batch is one transaction. If a job in it is at fault, the batch is rolled back and done again job
 by job under savepoints, so that the faulty one fails alone.
@@ -113,7 +114,8 @@ class GroupCommit:
         self._connection = connection
         self._raw = raw
         self._directory = directory
-        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._gathered: list[Job] = []
+        self._queue: SimpleQueue[list[Job] | None] = SimpleQueue()
         self._places: dict[str, _Place] = {}
         self._broken: BaseException | None = None
         self._closed = False
@@ -132,12 +134,22 @@ class GroupCommit:
             raise read_only(self._broken)
         if self._closed:
             raise closed()
-        self._queue.put(job)
+        gathered = self._gathered
+        if not gathered or gathered[-1].loop is not job.loop:
+            job.loop.call_soon(self._hand_over)
+        gathered.append(job)
         return job.future
+
+    def _hand_over(self) -> None:
+        """Give the thread what came within one turn of the event loop."""
+        if self._gathered:
+            gathered, self._gathered = self._gathered, []
+            self._queue.put(gathered)
 
     def refuse(self) -> None:
         """Take no more jobs; to be called where jobs are submitted, so that none slips behind."""
         self._closed = True
+        self._hand_over()
 
     def stop(self) -> None:
         """Finish what is queued and end the thread; blocks until then. Call :meth:`refuse` first."""
@@ -148,12 +160,12 @@ class GroupCommit:
         stopping = False
         while not stopping:
             batch: list[Job] = []
-            job = self._queue.get()
+            jobs = self._queue.get()
             with suppress(Empty):
-                while job is not None:
-                    batch.append(job)
-                    job = self._queue.get_nowait()
-            stopping = job is None
+                while jobs is not None:
+                    batch += jobs
+                    jobs = self._queue.get_nowait()
+            stopping = jobs is None
             if batch:
                 self._keep(batch)
                 _wake(batch)

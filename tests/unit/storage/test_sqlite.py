@@ -68,6 +68,16 @@ async def test_many_appends_share_few_commits(store: SqliteStore) -> None:
     assert [e.seq for e in await store.events("x49")] == [1, 2, 3, 4]
 
 
+async def test_writes_of_one_turn_of_the_event_loop_share_one_commit(store: SqliteStore) -> None:
+    for n in range(50):
+        await store.create_execution(record(f"x{n}"), [])
+    before = store.commits
+    async with asyncio.TaskGroup() as group:
+        for n in range(50):
+            group.create_task(store.append(f"x{n}", 1, [log(1, f"x{n}")]))
+    assert store.commits - before == 1
+
+
 async def test_a_commit_is_counted_when_sqlite_commits(store: SqliteStore) -> None:
     raw = store._writer._raw  # type: ignore[union-attr]
     statements: list[str] = []

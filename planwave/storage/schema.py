@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from planwave.errors import SchemaTooNew, StoreError
-from planwave.storage.faults import cause_of
+from planwave.storage.faults import cause_of, is_recoverable
 
 DATABASE_NAME: Final = "planwave.db"
 BUSY_MS: Final = 5_000
@@ -125,10 +125,15 @@ def writing_connection(path: Path) -> sqlite3.Connection:
     return raw
 
 
-def reading_connection(path: Path) -> sqlite3.Connection:
-    """Open a database that another connection, here or in another process, may be writing."""
+def reading_connection(path: Path, *, unchanging: bool = False) -> sqlite3.Connection:
+    """Open a database that another connection, here or in another process, may be writing.
+
+    Args:
+        path: The database.
+        unchanging: Nobody is writing; then not even SQLite's own lock files are needed.
+    """
     return sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=ro",
+        f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if unchanging else ''}",
         uri=True,
         timeout=BUSY_MS / 1_000,
         check_same_thread=False,
@@ -142,9 +147,20 @@ def engine_of(raw: sqlite3.Connection) -> Engine:
     )
 
 
-def reading_engine(path: Path) -> Engine:
-    """Give an engine for reading from several threads."""
-    return create_engine(f"sqlite:///{path}", creator=lambda: reading_connection(path))
+def reading_engine(path: Path, *, unchanging: bool = False) -> Engine:
+    """Give an engine for reading from several threads; see :func:`reading_connection`."""
+    return create_engine(
+        f"sqlite:///{path}", creator=lambda: reading_connection(path, unchanging=unchanging)
+    )
+
+
+def has_log(path: Path) -> bool:
+    """Say whether a database has a log: it is being written, or its writer was killed.
+
+    The last connection to a database that closes takes its log away.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    return log.exists() and log.stat().st_size > 0
 
 
 def empty_engine() -> Engine:
@@ -188,7 +204,9 @@ def unusable(path: Path, error: Exception) -> StoreError:
     """Give the error for a database that cannot be opened."""
     cause = cause_of(error)
     way_out = "restore it from a copy"
-    if isinstance(cause, OSError):
+    if is_recoverable(cause):
+        way_out = "free some space"
+    elif isinstance(cause, OSError):
         way_out = "look at the owner and permissions of its directory"
     return StoreError(
         f"{str(path)!r} cannot be opened as a database: {cause}",

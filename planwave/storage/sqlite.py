@@ -284,9 +284,21 @@ def _engine_for_reading(path: Path) -> Engine:
     if not path.exists():
         return schema.empty_engine()
     engine = schema.reading_engine(path)
-    with engine.connect() as connection:
-        version = schema.version_of(connection)
+    try:
+        version = _version_of(engine)
+    except DBAPIError:
+        engine.dispose()
+        if schema.has_log(path):
+            raise
+        # A disk that is full or read-only has no place for what readers and a writer share.
+        engine = schema.reading_engine(path, unchanging=True)
+        version = _version_of(engine)
     if version == 0:  # a writer has made the file, but no table yet
         engine.dispose()
         return schema.empty_engine()
     return engine
+
+
+def _version_of(engine: Engine) -> int:
+    with engine.connect() as connection:
+        return schema.version_of(connection)

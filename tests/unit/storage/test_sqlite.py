@@ -15,6 +15,7 @@ import pytest
 
 from planwave.errors import SchemaTooNew, StoreError
 from planwave.events import Event
+from planwave.storage import schema
 from planwave.storage.lock import DirectoryLock, holder_of
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.schema import SCHEMA_VERSION
@@ -395,6 +396,31 @@ async def test_a_reader_opens_what_a_closed_store_left(tmp_path: Path) -> None:
     await reader.close()
 
 
+async def test_a_reader_needs_no_place_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = SqliteStore.open(tmp_path)
+    await writer.create_execution(record(), [log(1)])
+    await writer.close()
+    connected = schema.reading_connection
+
+    def on_a_full_disk(path: Path, *, unchanging: bool = False) -> sqlite3.Connection:
+        if not unchanging:
+            raise sqlite3.OperationalError("disk I/O error")
+        return connected(path, unchanging=unchanging)
+
+    monkeypatch.setattr(schema, "reading_connection", on_a_full_disk)
+    log_file = tmp_path / "planwave.db-wal"
+    log_file.touch()  # left by SQLite's own try
+    reader = SqliteStore.open(tmp_path, read_only=True)
+    assert len(await reader.events("x1")) == 1
+    await reader.close()
+    log_file.write_bytes(b"what a reader must not overlook")
+    with pytest.raises(StoreError) as refused:
+        SqliteStore.open(tmp_path, read_only=True)
+    assert refused.value.code == "store-unusable"
+
+
 async def test_a_fresh_directory_reads_as_empty_and_stays_untouched(tmp_path: Path) -> None:
     reader = SqliteStore.open(tmp_path / "nothing", read_only=True)
     assert await reader.executions() == []
@@ -447,6 +473,18 @@ def test_a_directory_that_cannot_be_used_is_named_with_a_way_out(tmp_path: Path)
         SqliteStore.open(tmp_path / "file")
     assert refused.value.code == "store-unusable"
     assert "permissions" in (refused.value.hint or "")
+
+
+def test_a_disk_too_full_to_open_the_store_is_said_to_be_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", fail)
+    with pytest.raises(StoreError, match="No space") as refused:
+        SqliteStore.open(tmp_path)
+    assert (refused.value.hint or "").startswith("free some space")
 
 
 async def test_files_of_killed_writers_are_swept_at_the_start(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 import planwave
 from planwave.errors import InputError, StoreError
-from planwave.events import Event
 from planwave.nodes.function import node
 from planwave.nodes.library import LIBRARY
 from planwave.storage.memory import MemoryStore
@@ -96,7 +95,7 @@ async def test_leaving_the_events_early_cancels_the_run(registry: planwave.Regis
     async for event in events:
         if event.path == "e":
             break
-    await events.aclose()  # type: ignore[attr-defined]
+    await events.aclose()
     assert ended.is_set()
     assert run.result().status == "cancelled"
 
@@ -124,7 +123,7 @@ async def test_cancelling_who_awaits_cancels_the_run_and_its_end_is_stored(
         await started.wait()
         waiting.cancel()
     assert waiting.cancelled()
-    last: Event = (await store.events(run.execution.execution_id))[-1]
+    last = (await store.events(run.execution.execution_id))[-1]
     assert last.type == "execution.cancelled"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from pydantic import BaseModel
@@ -119,17 +118,6 @@ def described(spec: TypeSpec) -> dict[str, Any]:
         else list(spec.facts.template_fields),
         "schema": schema_of(spec),
     }
-
-
-def facts_from(document: Mapping[str, Any]) -> NodeFacts:
-    """Read back the facts from :func:`described`."""
-    kept = {name: document[name] for name in NodeFacts._fields}
-    for side in ("inputs", "outputs"):
-        ports = cast("list[dict[str, Any]]", kept[side])
-        kept[side] = tuple(Port(**port) for port in ports)
-    if kept["template_fields"] is not None:
-        kept["template_fields"] = tuple(kept["template_fields"])
-    return NodeFacts(**kept)
 
 
 def schema_of(spec: TypeSpec) -> dict[str, Any]:

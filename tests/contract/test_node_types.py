@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from planwave.graph.capabilities import FlowExecutor
-from planwave.graph.model import Graph, Node, make_edge
+from planwave.graph.model import Graph, Node, Port, make_edge
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.function import node
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.nodes.sockets import FIELD_SIDE, is_open
-from planwave.nodes.spec import facts_from
 from tests.fakes.node_context import (
     ListedProviders,
     arrivals,
@@ -95,8 +94,14 @@ def test_the_schema_describes_the_data_and_is_json(name: str) -> None:
 @names
 def test_facts_survive_the_way_through_json(name: str) -> None:
     described = json.loads(json.dumps(REGISTRY.describe(name)))
-    assert facts_from(described) == REGISTRY.facts(name)
-    assert described["schema"] == REGISTRY.schema(name)
+    facts = REGISTRY.facts(name)
+    assert facts is not None
+    assert [Port(**port) for port in described.pop("inputs")] == list(facts.inputs)
+    assert [Port(**port) for port in described.pop("outputs")] == list(facts.outputs)
+    assert tuple(described.pop("template_fields")) == facts.template_fields
+    assert described.pop("schema") == REGISTRY.schema(name)
+    assert described == {field: getattr(facts, field) for field in described}
+    assert {"node_type", "purpose", "entry", "effect"} <= described.keys()
 
 
 @names

@@ -232,11 +232,7 @@ class Service(History):
         created = Event(execution_id, 1, at, "execution.created", None, None, facts)
         live = Live(execution_id)
         live.execution = self._execution(plan, live, inputs, chosen, trigger)
-        try:
-            await self._store.create_execution(record, [created])
-        except asyncio.CancelledError:
-            self._tasks.create_task(self._abandon(execution_id))
-            raise
+        await self._accept(record, created)
         self._live[execution_id] = live
         self._tasks.create_task(self._run(live, live.execution))
         return record
@@ -340,6 +336,13 @@ class Service(History):
             renderer=self._rooms.renderer,
             on_events=published,
         )
+
+    async def _accept(self, record: ExecutionRecord, created: Event) -> None:
+        try:
+            await self._store.create_execution(record, [created])
+        except asyncio.CancelledError:
+            self._tasks.create_task(self._abandon(record.execution_id))
+            raise
 
     async def _abandon(self, execution_id: str) -> None:
         """End an execution that was kept, or is about to be, when its caller had left already."""

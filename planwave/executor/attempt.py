@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from inspect import isawaitable
-from types import CoroutineType
 from typing import Any, cast
 
 from planwave.errors import NodeError, ResultNotJson
 from planwave.executor.program import Program, Step
 from planwave.executor.runtime import Runtime
-from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent, Suspension
+from planwave.graph.capabilities import ExecutionResult, NodeEvent, Suspension
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
 from planwave.graph.values import DataValue, Inputs
 
@@ -55,35 +54,18 @@ class NodeScope:
         }
 
 
-async def run_attempt(
-    step: Step,
-    data: Mapping[str, Json],
-    inputs: Inputs,
-    context: FlowContext,
-    say: Callable[[NodeEvent], None],
-) -> ExecutionResult | Suspension:
-    """Run one node once.
-
-    Raises:
-        NodeError: What the node raised, or ``result-not-json``; anything else a node raises is
-            passed on unchanged for the task boundary to turn into a fact.
-    """
-    result: Any = step.implementation.execute(data, inputs, context)
-    if type(result) is CoroutineType or isawaitable(result):
-        result = cast("Any", await result)
-    elif hasattr(result, "__aiter__"):
-        result = await _listened(result, say)
-    return vetted(step, result, say)
-
-
-async def _listened(items: AsyncIterator[Any], say: Callable[[NodeEvent], None]) -> Any:
-    """Pass on what a generator says until its result comes; give the result."""
-    async for item in items:
+async def heard(given: Any, say: Callable[[NodeEvent], None]) -> Any:
+    """Give what ``execute`` gave, whatever its form: a generator's events are said on the way."""
+    if isawaitable(given):
+        return await given
+    if not hasattr(given, "__aiter__"):
+        return given
+    async for item in given:
         if type(item) is NodeEvent:
             say(item)
             continue
-        if isinstance(items, AsyncGenerator):
-            await items.aclose()
+        if isinstance(given, AsyncGenerator):
+            await given.aclose()
         return item
     return None
 

@@ -23,6 +23,10 @@ class Phase(Enum):
     OVER = "over"
 
 
+QUEUED, FLYING, NESTED, BACKOFF, OVER = Phase
+"""The phases by themselves: they are asked for several times a node."""
+
+
 class Scope:
     """One running graph: the execution's own (``prefix`` ""), or one nested inside a node.
 
@@ -104,18 +108,13 @@ class Flight:
         self.attempt = attempt
         self.path = scope.prefix + scope.program.topology.ids[node]
         self.resume = resume
-        self.phase = Phase.QUEUED
+        self.phase = QUEUED
         self.task: asyncio.Task[None] | None = None
         self.started = 0.0
         self.nesting = 0
         self.nested_since = self.nested_s = 0.0
         self.children: list[Scope] | None = None
         self.offsets: dict[str, int] | None = None
-
-    @property
-    def over(self) -> bool:
-        """Whether the driver has settled this attempt."""
-        return self.phase is Phase.OVER
 
     def own_time(self, now: float) -> float:
         """Give the seconds this attempt spent on its own work, nested runs left out."""
@@ -129,4 +128,4 @@ current_flight: ContextVar[Flight] = ContextVar("current_flight")
 
 def outputs_document(outputs: Mapping[str, Any]) -> dict[str, Any]:
     """Give outputs as events carry them: ``{handle: {"type", "value"}}``."""
-    return {handle: {"type": v.type, "value": v.value} for handle, v in outputs.items()}
+    return {handle: {"type": kind, "value": value} for handle, (kind, value) in outputs.items()}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from planwave.errors import LimitExceeded, NodeError, NodeTimeout, PlanwaveError
 from planwave.executor.attempt import json_fault
 from planwave.executor.decisions import Cause, Decisions, Final
-from planwave.executor.flight import Flight, Scope, outputs_document
+from planwave.executor.flight import OVER, Flight, Scope, outputs_document
 from planwave.executor.runtime import Outputs
 from planwave.executor.slots import NestedAnswer
 from planwave.graph.capabilities import ExecutionResult, NodeEvent, Suspension
@@ -145,7 +144,7 @@ class Outcomes:
 
     def gave(self, flight: Flight, result: ExecutionResult | Suspension) -> None:
         """An attempt ended well, or suspended."""
-        if flight.over:
+        if flight.phase is OVER:
             return
         self._land(flight)
         if isinstance(result, Suspension):
@@ -162,7 +161,7 @@ class Outcomes:
 
     def failed(self, flight: Flight, error: BaseException) -> None:
         """An attempt ended with an exception."""
-        if flight.over:
+        if flight.phase is OVER:
             return
         self._land(flight)
         known = _as_node_error(error)
@@ -200,12 +199,12 @@ class Outcomes:
         self._emit("node.retrying", data, flight.path, flight.attempt)
 
     def _retry(self, flight: Flight, _: object) -> None:
-        if not flight.over:
+        if flight.phase is not OVER:
             self._execution.slots.enqueue(flight)
 
     def said(self, flight: Flight, event: NodeEvent) -> None:
         """A running node said something that is to be kept."""
-        if flight.over:
+        if flight.phase is OVER:
             return
         kind, data = event.event_type, event.data
         if (fault := json_fault(data)) is not None:
@@ -225,7 +224,7 @@ class Outcomes:
 
     def overdue(self, flight: Flight, limit_s: float) -> None:
         """An attempt's deadline came; nested runs and earlier flights do not count."""
-        if flight.over or flight.nesting:
+        if flight.phase is OVER or flight.nesting:
             return
         left = limit_s - flight.own_time(self._time())
         if left > 1e-3:
@@ -311,7 +310,7 @@ class Outcomes:
 
     def nest(self, flight: Flight, scope: Scope) -> None:
         """A running node asked for a nested run: it gives its slot back until that has ended."""
-        if flight.over:
+        if flight.phase is OVER:
             return
         if not flight.nesting:
             flight.nested_since = self._time()
@@ -324,12 +323,12 @@ class Outcomes:
     def unnest(self, flight: Flight, scope: Scope) -> None:
         """A node no longer waits for its nested run."""
         self.decide()
-        if not flight.over and scope in (flight.children or ()):
+        if flight.phase is not OVER and scope in (flight.children or ()):
             self._cancel_scope(scope, "its node does not wait for it any more")
 
     def _nested_ended(self, scope: Scope, ended: Final) -> None:
         flight, asked = scope.parent, scope.asked
-        if flight is None or flight.over:
+        if flight is None or flight.phase is OVER:
             return
         if flight.children:
             flight.children.remove(scope)
@@ -344,10 +343,10 @@ class Outcomes:
         self._execution.slots.come_back(NestedAnswer(flight, asked, result))
 
     def _time(self) -> float:
-        return asyncio.get_running_loop().time()
+        return self._execution.time()
 
     def _duration(self, flight: Flight) -> float:
-        return round(self._time() - flight.started, 6) if flight.started else 0.0
+        return round(self._execution.time() - flight.started, 6) if flight.started else 0.0
 
 
 def _first_cause(scope: Scope, cause: Cause) -> dict[str, Any]:

@@ -60,6 +60,7 @@ class Program:
             i: handles for i, s in enumerate(self.steps) if (handles := _required(s.facts))
         }
         self.feeds = self._feeds()
+        self.timed = any(s.node.policy.timeout_s is not None for s in self.steps)
         self._adjacent: tuple[list[list[Edge]], list[list[Edge]]] | None = None
 
     def rules(self, options: RunOptions) -> Rules:

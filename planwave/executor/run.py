@@ -12,14 +12,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import CoroutineType
 from typing import Any
 
 from planwave.errors import Conflict, NodeError, PlanwaveError
 from planwave.events import Event
-from planwave.executor.attempt import resolved_data, run_attempt, vetted
+from planwave.executor.attempt import heard, resolved_data, vetted
 from planwave.executor.clock import utc_now
 from planwave.executor.deadlines import Deadlines
-from planwave.executor.flight import Flight, Phase, Scope, current_flight
+from planwave.executor.flight import OVER, Flight, Scope, current_flight
 from planwave.executor.options import RunOptions
 from planwave.executor.outcomes import Outcomes
 from planwave.executor.ports import Journal
@@ -135,6 +136,7 @@ class Execution:
             StoreError: The journal refused a batch; nothing of it was published.
         """
         self._loop = asyncio.get_running_loop()
+        self.time = self._loop.time
         self.deadlines = Deadlines[tuple[Callable[[Any, Any], None], Any, Any]](
             self._loop, lambda due: self.post(*due)
         )
@@ -241,14 +243,15 @@ class Execution:
         policy = flight.scope.program.steps[flight.node].node.policy
         limit = self.options.node_timeout_s if policy.timeout_s is None else policy.timeout_s
         if limit is not None:
-            left = limit - flight.own_time(self._loop.time())
+            left = limit - flight.own_time(self.time())
             self.deadlines.after(max(left, 0), (self._outcomes.overdue, flight, limit))
 
     def _launch(self, flight: Flight) -> None:
-        if flight.over:
+        if flight.phase is OVER:
             return
-        flight.started = self._loop.time()
-        self.watch_time(flight)
+        flight.started = self.time()
+        if self.options.node_timeout_s is not None or flight.scope.program.timed:
+            self.watch_time(flight)
         # Not a TaskGroup: an attempt that ignores cancellation must not hold up the end of the run,
         # and one failing node must not cancel the others. ``_land`` waits for every task here.
         flight.task = self._loop.create_task(self._fly(flight))
@@ -268,12 +271,15 @@ class Execution:
 
             say = partial(self._say, flight)
             if flight.resume is None:
-                result = await run_attempt(step, data, inputs, context, say)
+                given = step.implementation.execute(data, inputs, context)
+                # A coroutine, the usual case, is awaited here: one frame less for each node.
+                usual = type(given) is CoroutineType
+                result = vetted(step, await (given if usual else heard(given, say)), say)
             else:
                 resumed = await step.implementation.resume(data, inputs, context, *flight.resume)
                 result = vetted(step, resumed, say)
         except asyncio.CancelledError:
-            if flight.over:
+            if flight.phase is OVER:
                 raise
             self._report(self._outcomes.failed, flight, NodeError("the node cancelled itself"))
         except Exception as error:  # noqa: BLE001 - whatever a node raises is its failure
@@ -282,7 +288,7 @@ class Execution:
             self._report(self._outcomes.gave, flight, result)
 
     def _say(self, flight: Flight, event: NodeEvent) -> None:
-        if flight.phase is Phase.OVER:
+        if flight.phase is OVER:
             return
         if event.event_type == "delta":
             self.publisher.delta(flight, event.data)
@@ -336,7 +342,7 @@ class Execution:
     ) -> Mapping[str, Outputs]:
         """Run a graph inside a running node; see ``RuntimeApi.run_graph``."""
         flight = current_flight.get()
-        if flight.over:
+        if flight.phase is OVER:
             raise NodeError(f"attempt {flight.attempt} of node {flight.path!r} is over")
         place = (flight.path, key)
         if place not in self._nested:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from planwave.errors import InputError
-from planwave.executor.flight import Flight, Phase
+from planwave.executor.flight import BACKOFF, FLYING, NESTED, OVER, QUEUED, Flight
 
 
 class NestedAnswer(NamedTuple):
@@ -47,21 +47,21 @@ class Slots:
 
     def enqueue(self, flight: Flight) -> None:
         """Let an attempt start when a slot is free."""
-        if flight.phase is Phase.BACKOFF:
+        if flight.phase is BACKOFF:
             self._backoff -= 1
-            flight.phase = Phase.QUEUED
+            flight.phase = QUEUED
         self._queue.append(flight)
 
     def hold_back(self, flight: Flight) -> None:
         """Keep an attempt out of the queue until its retry delay is over."""
-        flight.phase = Phase.BACKOFF
+        flight.phase = BACKOFF
         self._backoff += 1
 
     def enter_nested(self, flight: Flight) -> None:
         """Free the slot of a node that waits for a nested run."""
-        if flight.phase is Phase.FLYING:
+        if flight.phase is FLYING:
             self._busy -= 1
-            flight.phase = Phase.NESTED
+            flight.phase = NESTED
 
     def come_back(self, answer: NestedAnswer) -> None:
         """Let a node go on with a nested run's result when it has a slot again."""
@@ -69,19 +69,19 @@ class Slots:
 
     def leave(self, flight: Flight) -> None:
         """Take an attempt out, wherever it is."""
-        if flight.phase is Phase.FLYING:
+        if flight.phase is FLYING:
             self._busy -= 1
-        elif flight.phase is Phase.BACKOFF:
+        elif flight.phase is BACKOFF:
             self._backoff -= 1
-        flight.phase = Phase.OVER
+        flight.phase = OVER
 
     def returning(self) -> Iterator[NestedAnswer]:
         """Give slots to nodes whose nested run has ended."""
         while self._returning and self._free():
             answer = self._returning.popleft()
-            if answer.flight.phase is Phase.NESTED and not answer.flight.nesting:
+            if answer.flight.phase is NESTED and not answer.flight.nesting:
                 self._busy += 1
-                answer.flight.phase = Phase.FLYING
+                answer.flight.phase = FLYING
             yield answer
 
     def starting(self) -> Iterator[Flight]:
@@ -89,9 +89,9 @@ class Slots:
         queue = self._queue
         while queue and self._free():
             flight = queue.popleft()
-            if flight.phase is Phase.QUEUED:
+            if flight.phase is QUEUED:
                 self._busy += 1
-                flight.phase = Phase.FLYING
+                flight.phase = FLYING
                 yield flight
 
     def _free(self) -> bool:

@@ -44,7 +44,8 @@ def graph_from(choices: Choices) -> tuple[Graph, frozenset[int]]:
         j = i - choices.of(i + 1)
         hidden[i], hidden[j] = hidden[j], hidden[i]
     passive = frozenset(n for n in range(size) if choices.one_in(9))
-    likes_links = {n for n in range(size) if n in passive or choices.one_in(5)}
+    odds = (6, 2)[choices.of(2)]  # gates are rare unless asked for
+    likes_links = {n for n in range(size) if n in passive or choices.one_in(odds)}
     edges: list[Edge] = []
     for number in range(choices.of(2 * size + 1) if size > 1 else 0):
         first = choices.of(size - 1)
@@ -70,8 +71,8 @@ def case_from(choices: Choices, *, joins: bool = True, entries: bool = True) -> 
     graph, passive = graph_from(choices)
     numbers = range(len(graph.nodes))
     barrier, stop = choices.of(2) == 1, choices.one_in(4)
-    join_any = frozenset(n for n in numbers if joins and choices.one_in(4))
-    required = {n: (choices.some(TAKES)) for n in numbers if choices.one_in(4)}
+    join_any = frozenset(n for n in numbers if joins and choices.one_in(3))
+    required = {n: (choices.some(TAKES)) for n in numbers if choices.one_in(3)}
     case = Case(graph, passive, join_any, required, barrier, stop)
     if not entries or not choices.one_in(3):
         return case

@@ -36,7 +36,7 @@ def started(decisions: Decisions) -> list[int]:
 
 
 @given(chance)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=600, deadline=None)
 def test_every_decision_is_the_oracles(source: bytes) -> None:
     choices = Choices(source)
     play = Play(case_from(choices), choices).to_the_end()
@@ -352,3 +352,26 @@ def test_what_is_behind_a_settled_node_is_still_behind_the_waiting_one() -> None
     assert started(schedule.decide()) == [k, d]
     schedule.completed(d, OUT)
     assert started(schedule.decide()) == [z]
+
+
+def test_a_settled_node_excuses_no_other_of_its_wave() -> None:
+    graph = graph_of("w a c x j d", "w>j", "a>j", "c>x", "j>d")
+    w, a, c, x, j, d = range(6)
+    schedule = kernel(graph, Rules(join_any=frozenset({j}), barrier=True))
+    schedule.start()
+    schedule.waits(w)
+    schedule.completed(a, OUT)
+    schedule.completed(c, OUT)
+    assert started(schedule.decide()) == [x, j]
+    schedule.completed(j, OUT)
+    assert started(schedule.decide()) == []
+    schedule.completed(x, OUT)
+    assert started(schedule.decide()) == [d]
+
+
+def test_one_delivery_feeds_a_required_input_whatever_its_other_edges_do() -> None:
+    graph = graph_of("a b", "a.yes>b.need", "a.no>b.need")
+    schedule = kernel(graph, Rules(required={1: frozenset({"need"})}))
+    schedule.start()
+    schedule.completed(0, ("yes",))
+    assert started(schedule.decide()) == [1]

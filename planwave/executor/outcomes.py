@@ -121,6 +121,10 @@ class Outcomes:
             self._open = {r: f for r, f in self._open.items() if f[0].path != prefix + ids[node]}
             self._emit("node.cancelled", {"cause": cause.reason}, prefix + ids[node])
 
+    def let_go(self) -> None:
+        """Forget the driver; nothing is settled any more, ``final`` and ``error`` remain."""
+        del self._execution
+
     # -- attempts ----------------------------------------------------------------------------------
 
     def started(self, flight: Flight) -> None:

@@ -159,6 +159,9 @@ class Execution:
             self.deadlines.close()
             await self._land()
             self.publisher.close()
+            # What remains is what callers may ask for; without these circles it is freed at once.
+            del self.deadlines
+            self._outcomes.let_go()
 
     # -- the loop ----------------------------------------------------------------------------------
 
@@ -286,6 +289,8 @@ class Execution:
             self._report(self._outcomes.failed, flight, error)
         else:
             self._report(self._outcomes.gave, flight, result)
+        finally:
+            flight.task = None  # a task, its context and its flight would keep each other alive
 
     def _say(self, flight: Flight, event: NodeEvent) -> None:
         if flight.phase is OVER:

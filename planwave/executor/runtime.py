@@ -8,6 +8,7 @@ inherit it.
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -48,12 +49,19 @@ class Runtime:
         self.prefix = prefix
         self.outputs: list[Outputs | None] = [None] * len(program.steps)
         self.winners: dict[int, int] = {}
-        self._host = host
+        self._host = weakref.ref(host)  # the driver owns its runtimes, not the other way round
         self._cache: dict[tuple[str, str], Any] = {}
         self._links: dict[tuple[int, str, str], asyncio.Future[Any]] = {}
         self._waits_for: dict[str, str] = {}
         self._once: dict[tuple[int, str], Any] = {}
         self._making: dict[tuple[int, str], asyncio.Lock] = {}
+
+    @property
+    def _driver(self) -> Host:
+        driver = self._host()
+        if driver is None:
+            raise NodeError("the execution this node belongs to is over")
+        return driver
 
     # -- lookups -----------------------------------------------------------------------------------
 
@@ -155,7 +163,7 @@ class Runtime:
         chain = _asking.get()
         if step in chain:
             raise _cycle((*chain[chain.index(step) :], step))
-        data = await self._host.data_of(self, node, Inputs(self.arrivals_at(node)))
+        data = await self._driver.data_of(self, node, Inputs(self.arrivals_at(node)))
         arrived = [[a.edge_id, a.value.value] for a in self.arrivals_at(node)]
         key = (node, edge.source_handle, canonical_json([data, arrived]))
         while True:
@@ -186,7 +194,7 @@ class Runtime:
         shared = self._links[key] = asyncio.get_running_loop().create_future()
         token = _asking.set((*_asking.get(), step))
         try:
-            context = self._host.context(self, node, 1)
+            context = self._driver.context(self, node, 1)
             made = await implementation.materialize(data, handle, context)
         except BaseException as error:
             del self._links[key]  # a later caller tries again
@@ -226,7 +234,7 @@ class Runtime:
         Raises:
             NodeError: ``nested-run-failed``, naming the first node of it that failed.
         """
-        return await self._host.nested(self, key, graph, inputs)
+        return await self._driver.nested(self, key, graph, inputs)
 
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
         """Give ``fn``'s value, called at most once for this node and key in this run."""

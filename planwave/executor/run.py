@@ -285,8 +285,12 @@ class Execution:
             if flight.phase is OVER:
                 raise
             self._report(self._outcomes.failed, flight, NodeError("the node cancelled itself"))
-        except Exception as error:  # noqa: BLE001 - whatever a node raises is its failure
+        except BaseException as error:  # noqa: BLE001 - whatever a node raises is its failure
+            if asyncio.current_task(self._loop) is not flight.task:
+                raise  # closed from outside, with a loop that has ended: there is nobody to tell
             self._report(self._outcomes.failed, flight, error)
+            if isinstance(error, KeyboardInterrupt):
+                raise
         else:
             self._report(self._outcomes.gave, flight, result)
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import enum
 import json
 from typing import Any
@@ -163,8 +164,6 @@ async def test_a_node_that_raises_before_it_waits_fails_like_any_other() -> None
 
 @virtual_time
 async def test_a_node_that_cancels_itself_fails() -> None:
-    import asyncio
-
     async def gives_up(inputs: Inputs, context: Context) -> Any:
         raise asyncio.CancelledError
 
@@ -261,3 +260,72 @@ async def test_input_is_the_one_arrival_whatever_its_handle() -> None:
     stone.execute = lambda d, i, c: (got.append(d), execute(d, i, c))[1]
     assert await rig.run() == "completed"
     assert got[1] == {"x": 5}
+
+
+# -- exceptions that are not meant to be caught
+
+
+class Escape(BaseException):
+    """A node's own way out, past every ``except Exception``."""
+
+
+@pytest.mark.parametrize("durable", [False, True])
+@pytest.mark.parametrize("way_out", [GeneratorExit("x"), SystemExit("x"), Escape("x")])
+def test_whatever_a_node_raises_is_its_failure(way_out: BaseException, durable: bool) -> None:
+    @virtual_time
+    async def scene() -> None:
+        async def leaves(inputs: Inputs, context: Context) -> Any:
+            raise way_out
+
+        rig = Rig(graph_of("a b"), {"a": leaves}, journal=Ledger() if durable else None)
+        assert await rig.run() == "failed"
+        (failed,) = rig.of("node.failed")
+        assert failed["error"] == {
+            "code": "node-failed",
+            "message": f"{type(way_out).__name__}: x",
+        }
+        assert "node.completed b" in rig.tale()
+
+    scene()
+
+
+def test_an_interrupt_in_a_node_is_its_failure_and_still_interrupts() -> None:
+    async def interrupted(inputs: Inputs, context: Context) -> Any:
+        raise KeyboardInterrupt
+
+    rigs: list[Rig] = []
+
+    @virtual_time
+    async def scene() -> None:
+        rigs.append(Rig(graph_of("a"), {"a": interrupted}))
+        await rigs[0].run()
+
+    with pytest.raises(KeyboardInterrupt):
+        scene()
+    (failed,) = rigs[0].of("node.failed")
+    assert failed["error"]["message"].startswith("KeyboardInterrupt")
+
+
+def test_an_attempt_closed_from_outside_reports_nothing() -> None:
+    async def forever(inputs: Inputs, context: Context) -> Any:
+        await asyncio.Event().wait()
+
+    @virtual_time
+    async def scene() -> None:
+        rig = Rig(graph_of("a"), {"a": forever})
+        running = asyncio.get_running_loop().create_task(rig.run())
+        await asyncio.sleep(0)
+        (flight,) = rig.execution.root.airborne()
+        task = flight.task
+        assert task is not None
+        await asyncio.sleep(0)
+        attempt: Any = task.get_coro()
+        attempt.close()  # as the interpreter does with what is left when a loop is gone
+        assert rig.of("node.failed") == []
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.exception() is not None
+        running.cancel()
+        await asyncio.wait([running])
+
+    scene()

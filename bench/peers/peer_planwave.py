@@ -65,7 +65,8 @@ async def durable_open(folder):
 
 
 async def durable_run(store, dag, body, uid):
-    await consume(build(dag, body), store=store)
+    result = await planwave.run(build(dag, body), store=store)
+    assert result.status == "completed", result.error
 
 
 async def durable_close(store):

@@ -54,7 +54,7 @@ class Schedule:
         self._topology, self._linked = topology, topology.linked
         self._stop_on_failure, self._barrier = rules.stop_on_failure, rules.barrier
         self._plain = not (rules.join_any or rules.required or True in topology.linked)
-        self._handles = [edge.source_handle for edge in topology.graph.edges]
+        self._handles = [edge.source_handle for edge in topology.edges]
         self._given, self._dropped = dict(given or {}), frozenset(dropped)
         self.waves = Waves(topology, self._given, part, self._dropped, barrier=rules.barrier)
         self.status: list[Status] = [_PENDING] * len(topology)

@@ -98,6 +98,6 @@ class Tally:
         for edge in self._topology.incoming[node]:
             if self._from_gate(edge):
                 continue
-            handle = self._topology.graph.edges[edge].target_handle
+            handle = self._topology.edges[edge].target_handle
             fed[handle] = fed.get(handle, False) or edge in self._fed
         return next((h for h, f in fed.items() if not f and h in self._required[node]), None)

@@ -77,7 +77,7 @@ def never_started(topology: Topology, dead_edges: Container[int]) -> list[Diagno
     if not dead_edges:
         return []
     found: list[Diagnostic] = []
-    edges, sources = topology.graph.edges, topology.sources
+    edges, sources = topology.edges, topology.sources
     dead_nodes: set[int] = set()
     for node in topology.order:
         flows = [e for e in topology.incoming[node] if edges[e].channel == FLOW]

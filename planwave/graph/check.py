@@ -21,7 +21,7 @@ from planwave.graph.model import DEFAULT_POLICY, ERROR_HANDLE, LINK, Edge, Graph
 from planwave.graph.names import nearest
 from planwave.graph.ports import find_port
 from planwave.graph.strict import limit_exceeded, shown
-from planwave.graph.topology import Topology, linked_ids
+from planwave.graph.topology import Topology, topology_of
 from planwave.graph.wires import DANGLES, FITS, Fit, Wire, fit_of
 
 if TYPE_CHECKING:
@@ -157,10 +157,8 @@ class _Survey:
     def topology(self) -> Topology:
         """Give the graph's topology, linked nodes included."""
         lazy = {kind for kind, facts in self.facts.items() if facts and not facts.executes}
-        if not self.has_links and not lazy:
-            return Topology(self.graph, ())
-        only = {node.id for node in self.graph.nodes if node.type in lazy}
-        return Topology(self.graph, linked_ids(self.graph, only))
+        only = {node.id for node in self.graph.nodes if node.type in lazy} if lazy else ()
+        return topology_of(self.graph, only)
 
     def may_cycle(self, topology: Topology) -> bool:
         """Say whether looking for cycles can find one."""

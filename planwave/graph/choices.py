@@ -46,7 +46,7 @@ class Choices:
         """Give what must have been chosen before each node: what all ways to it have in common."""
         topology = self._topology
         before: list[Guards] = [{} for _ in topology.ids]
-        edges = topology.graph.edges
+        edges = topology.edges
         for node in topology.order:
             incoming = topology.incoming[node]
             if incoming and all(edges[edge].channel == FLOW for edge in incoming):
@@ -59,8 +59,8 @@ class Choices:
         source = self._topology.sources[edge]
         if source < 0:
             return {}
-        handle = self._topology.graph.edges[edge].source_handle
-        choice = _choice(self._topology.graph.nodes[source], handle, self._facts)
+        handle = self._topology.edges[edge].source_handle
+        choice = _choice(self._topology.nodes[source], handle, self._facts)
         return before[source] if choice is None else {**before[source], source: choice}
 
 

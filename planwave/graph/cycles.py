@@ -40,7 +40,7 @@ def flow_cycles(topology: Topology) -> list[list[int]]:
     """Give one cycle of effective edges a component, each with at least one flow edge in it."""
     if len(topology.order) == len(topology):
         return []
-    edges = topology.graph.edges
+    edges = topology.edges
     adjacency = [topology.successors(node) for node in range(len(topology))]
     flows = [
         [topology.targets[e] for e in outgoing if edges[e].channel == FLOW]
@@ -55,7 +55,7 @@ def link_cycles(topology: Topology) -> list[list[int]]:
     """Give one cycle of link edges a component, whether or not its nodes also run as stages."""
     index = topology.index
     adjacency: dict[int, list[int]] = {}
-    for edge in topology.graph.edges:
+    for edge in topology.edges:
         if edge.channel == LINK and edge.source in index and edge.target in index:
             target = index[edge.target]
             adjacency.setdefault(index[edge.source], []).append(target)

@@ -103,8 +103,11 @@ class Graph:
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     by_id: Mapping[str, Node] = field(init=False, repr=False, compare=False)
+    derived: dict[Any, Any] = field(init=False, repr=False, compare=False)
+    """What pure functions of this graph have worked out already; see ``topology_of``."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "derived", {})
         object.__setattr__(self, "by_id", {node.id: node for node in self.nodes})
 
     def to_document(self) -> dict[str, Json]:

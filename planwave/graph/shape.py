@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from planwave.errors import GraphInvalid
 from planwave.graph.cycles import cycle_diagnostics
 from planwave.graph.model import Graph
-from planwave.graph.topology import Topology, linked_ids
+from planwave.graph.topology import Topology, topology_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def shape(
     graph: Graph,
     durations: Mapping[str, float] | None = None,
     *,
-    linked: Container[str] = (),
+    linked: Collection[str] = (),
 ) -> Shape:
     """Measure a graph.
 
@@ -47,7 +47,7 @@ def shape(
     Raises:
         GraphInvalid: the graph has a flow cycle.
     """
-    topology = Topology(graph, linked_ids(graph, linked))
+    topology = topology_of(graph, linked)
     if len(topology.order) < len(topology):
         raise GraphInvalid(cycle_diagnostics(topology))
     waves: list[list[str]] = []

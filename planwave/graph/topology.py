@@ -9,7 +9,7 @@ another gate linked into it. A gate passes that requirement on to each of its li
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Collection, Container
 
 from planwave.graph.model import FLOW, LINK, Graph
 
@@ -31,6 +31,15 @@ def linked_ids(graph: Graph, only_materialize: Container[str] = ()) -> set[str]:
     return found & graph.by_id.keys()
 
 
+def topology_of(graph: Graph, only_materialize: Collection[str] = ()) -> Topology:
+    """Give a graph's topology; checking and running the same graph share one."""
+    key = (Topology, frozenset(only_materialize))
+    found: Topology | None = graph.derived.get(key)
+    if found is None:
+        found = graph.derived[key] = Topology(graph, linked_ids(graph, only_materialize))
+    return found
+
+
 class Topology:
     """Effective edges of a graph as adjacency lists, with depth and order. Built in O(V + E).
 
@@ -39,6 +48,8 @@ class Topology:
     then meaningless for the nodes missing from it.
 
     Attributes:
+        nodes, edges: Those of the graph. Not the graph itself, which keeps its topology: the two
+            would keep each other alive.
         ids: Node ids; the position is the node's number.
         index: Number of each id.
         linked: Whether a node is never executed.
@@ -49,12 +60,12 @@ class Topology:
     """
 
     __slots__ = (
-        "depth", "graph", "ids", "incoming", "index", "linked", "order", "outgoing", "sources",
-        "targets",
+        "depth", "edges", "ids", "incoming", "index", "linked", "nodes", "order", "outgoing",
+        "sources", "targets",
     )  # fmt: skip
 
     def __init__(self, graph: Graph, linked: Container[str] | None = None) -> None:
-        self.graph = graph
+        self.nodes, self.edges = graph.nodes, graph.edges
         self.ids = [node.id for node in graph.nodes]
         self.index = {node_id: i for i, node_id in enumerate(self.ids)}
         chosen = linked_ids(graph) if linked is None else linked

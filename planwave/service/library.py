@@ -11,13 +11,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from planwave.errors import GraphInvalid, InputError
 from planwave.events import Event
+from planwave.executor.entry import own_inputs
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.executor.run import Execution
@@ -26,9 +27,7 @@ from planwave.graph.capabilities import Catalogue
 from planwave.graph.check import check
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json
-from planwave.graph.plan import graph_hash
 from planwave.graph.read import read_graph
-from planwave.graph.strict import WHOLE, copied, value_faults
 from planwave.graph.values import DataValue, result_text
 from planwave.storage.ids import new_id
 from planwave.storage.records import ExecutionRecord, Store
@@ -109,33 +108,6 @@ def _message_inputs(program: Program, message: Json) -> dict[str, dict[str, Json
     return {entry.node.id: {handle: message}}
 
 
-def own_inputs(inputs: Mapping[str, Mapping[str, Json]]) -> dict[str, dict[str, Json]]:
-    """Copy the inputs of one run, so that no node of it can change what the next run is given.
-
-    Raises:
-        InputError: They are not ``{node_id: {handle: value}}`` with JSON values.
-    """
-    given: dict[str, dict[str, Json]] = {}
-    for node_id, values in _pairs_of(inputs, "inputs"):
-        where = f"inputs[{node_id!r}]"
-        copy = copied(dict(_pairs_of(values, where)), WHOLE)
-        if copy is None:
-            faults = "; ".join(fault.message for fault in value_faults(dict(values)))
-            raise InputError(f"{where} cannot be given to a node: {faults}", code="invalid-inputs")
-        given[node_id] = copy
-    return given
-
-
-def _pairs_of(value: object, where: str) -> Iterable[tuple[Any, Any]]:
-    if isinstance(value, Mapping):
-        return cast("Mapping[Any, Any]", value).items()
-    raise InputError(
-        f"{where} must be an object, got {type(value).__name__}",
-        code="invalid-inputs",
-        hint="inputs are {node_id: {handle: value}}; a start node's handle is 'output'",
-    )
-
-
 class Run:
     """One run: iterate it for its events, await it for its result, or first one, then the other.
 
@@ -161,7 +133,7 @@ class Run:
         templates = any(step.template is not None for step in built.program.steps)
         self._renderer = Renderer() if templates else None
         execution_id = execution_id or new_id()
-        given = own_inputs(built.inputs if inputs is None else inputs)
+        given = own_inputs(built.program, built.inputs if inputs is None else inputs)
         facts = {"goal": goal, "title": goal, "options": options.as_json()}
         if given:
             facts["inputs"] = given
@@ -285,6 +257,6 @@ class _Birth:
 
     def _create(self, at: str) -> tuple[ExecutionRecord, Event]:
         graph, goal = self._graph, self._facts["goal"]
-        data = {**self._facts, "plan_hash": graph_hash(graph), "graph": graph.to_document()}
+        data = {**self._facts, "graph": graph.to_document()}
         record = ExecutionRecord(self._execution_id, None, goal, goal, "starting", at)
         return record, Event(self._execution_id, 1, at, "execution.created", None, None, data)

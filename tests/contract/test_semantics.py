@@ -79,7 +79,7 @@ class Told:
     def _shown(self, said: Decisions) -> str:
         """Decisions as words: ``start b(e2) skip c blocked d<a cancel e over 1 finished …``."""
         ids, words = self.ids, list[str]()
-        edges = self.schedule._topology.graph.edges
+        edges = self.schedule._topology.edges
         for node, via in said.starts:
             words.append(f"start {ids[node]}" + (f"({edges[via].id})" if via is not None else ""))
         words += [

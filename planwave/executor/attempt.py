@@ -8,7 +8,7 @@ from inspect import isawaitable
 from typing import Any, cast
 
 from planwave.errors import NodeError, ResultNotJson
-from planwave.executor.program import Program, Step
+from planwave.executor.program import Program, Step, has_output, outputs_shown
 from planwave.executor.runtime import Runtime
 from planwave.graph.capabilities import ExecutionResult, NodeEvent, Suspension
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
@@ -36,7 +36,8 @@ class NodeScope:
         if root == "inputs":
             return {handle: self._inputs[handle].value for handle in self._inputs}
         if root == "PREVIOUS_OUTPUT":
-            return self._inputs.text()
+            main = DEFAULT_TARGET_HANDLE if DEFAULT_TARGET_HANDLE in self._inputs else None
+            return self._inputs.text(main)
         if root == "nodes":
             return self._ancestors()
         if root in self._variables:
@@ -75,20 +76,44 @@ def vetted(
 ) -> ExecutionResult | Suspension:
     """Check that a result is one, and that every value in it can be stored as JSON."""
     if isinstance(result, ExecutionResult):
+        outputs: object = result.outputs  # what a node calls so; it may be anything
+        if type(outputs) is not dict and not isinstance(outputs, Mapping):
+            raise _invalid(step, f"outputs that are {type(outputs).__name__}, not by handle")
+        handles = step.handles
         for handle, value in result.outputs.items():
             _vet_output(step, handle, value)
+            if handle not in handles:
+                _vet_handle(step, handle)
         for event in result.events:
             say(event)
         return result
     if isinstance(result, Suspension):
+        if not callable(getattr(step.implementation, "resume", None)):
+            raise NodeError(
+                f"node {step.node.id!r} waits for an answer, but its type {step.node.type!r} "
+                "cannot go on with one",
+                code="not-resumable",
+                hint="give the type 'async def resume(self, data, inputs, context, state, answer)'",
+            )
         for part in (result.request, result.state):
             if (fault := json_fault(part)) is not None:
                 raise ResultNotJson(f"node {step.node.id!r} waits with a request that is {fault}")
         return result
-    raise NodeError(
-        f"node {step.node.id!r} of type {step.node.type!r} gave {type(result).__name__}, "
-        "not an ExecutionResult or Suspension",
-        code="invalid-result",
+    raise _invalid(step, f"{type(result).__name__}, not an ExecutionResult or Suspension")
+
+
+def _vet_handle(step: Step, handle: str) -> None:
+    if not has_output(step.facts, handle):
+        raise _invalid(
+            step,
+            f"a result on handle {handle!r}, which its type does not have; "
+            f"its outputs are: {outputs_shown(step.facts)}",
+        )
+
+
+def _invalid(step: Step, what: str) -> NodeError:
+    return NodeError(
+        f"node {step.node.id!r} of type {step.node.type!r} gave {what}", code="invalid-result"
     )
 
 

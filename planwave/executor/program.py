@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from planwave.errors import InputError
@@ -11,8 +10,17 @@ from planwave.executor.decisions import Rules
 from planwave.executor.options import RunOptions
 from planwave.expressions import Template, compile_template
 from planwave.graph.capabilities import Catalogue, NodeFacts
-from planwave.graph.model import FLOW, Edge, Graph, Json, Node
-from planwave.graph.topology import Topology, linked_ids
+from planwave.graph.model import (
+    DEFAULT_SOURCE_HANDLE,
+    ERROR_HANDLE,
+    FLOW,
+    Edge,
+    Graph,
+    Node,
+    handles_of,
+)
+from planwave.graph.ports import find_port
+from planwave.graph.topology import topology_of
 
 
 class Step(NamedTuple):
@@ -23,15 +31,8 @@ class Step(NamedTuple):
     implementation: Any
     template: Template | None
     """The expressions in ``node.data``, or None where it holds none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """Which part of a program an execution's inputs choose; see DESIGN "entry"."""
-
-    given: Mapping[int, Mapping[str, Json]]
-    dropped: frozenset[int]
-    part: frozenset[int] | None
+    handles: frozenset[str]
+    """The outputs with a fixed name; :func:`has_output` knows the others."""
 
 
 class Program:
@@ -51,7 +52,7 @@ class Program:
         self.catalogue = catalogue
         self.steps = self._prepare(graph, catalogue)
         passive = {s.node.id for s in self.steps if not s.facts.executes}
-        self.topology = Topology(graph, linked_ids(graph, passive))
+        self.topology = topology_of(graph, passive)
         self.entries = frozenset(i for i, s in enumerate(self.steps) if s.facts.entry)
         self.join_any = frozenset(
             i for i, s in enumerate(self.steps) if s.node.policy.join == "any"
@@ -72,38 +73,9 @@ class Program:
             stop_on_failure=options.on_failure == "stop",
         )
 
-    def entry(self, inputs: Mapping[str, Mapping[str, Json]] | None) -> Entry:
-        """Find the part that runs with some inputs.
-
-        Where inputs name entry nodes, the other entry nodes are dropped; what a chosen entry
-        reaches runs, with everything that is needed for it; what only feeds settled or dropped
-        nodes is not.
-
-        Raises:
-            InputError: An input names no node, or is not ``{handle: value}``.
-        """
-        if not inputs:
-            return Entry({}, frozenset(), None)
-        given: dict[int, Mapping[str, Json]] = {}
-        for node_id, values in inputs.items():
-            if node_id not in self.topology.index:
-                raise InputError(
-                    f"inputs name node {node_id!r}, which is not in the graph",
-                    code="unknown-input-node",
-                    hint=f"nodes are: {', '.join(self.topology.ids[:20])}",
-                )
-            given[self.topology.index[node_id]] = values
-        chosen = self.entries & given.keys()
-        if not chosen:
-            return Entry(given, frozenset(), None)
-        dropped = self.entries - chosen
-        reached = self._walk(chosen, forward=True)
-        part = self._walk(reached, forward=False, stops=dropped | given.keys())
-        return Entry(given, dropped, frozenset(part | dropped))
-
     def ancestors(self, node: int) -> frozenset[int]:
         """Give the nodes that settle before a node, along effective edges."""
-        return frozenset(self._walk({node}, forward=False) - {node})
+        return frozenset(self.walk({node}, forward=False) - {node})
 
     def edges_of(self, node: int) -> tuple[Sequence[Edge], Sequence[Edge]]:
         """Give all edges into and out of a node, links included, in graph order."""
@@ -116,9 +88,13 @@ class Program:
             self._adjacent = into, out
         return self._adjacent[0][node], self._adjacent[1][node]
 
-    def _walk(
+    def walk(
         self, starts: Collection[int], *, forward: bool, stops: Collection[int] = ()
     ) -> set[int]:
+        """Give some nodes and all that follow them, or lead to them, along effective edges.
+
+        The way does not lead on through ``stops``.
+        """
         topology = self.topology
         ends = topology.targets if forward else topology.sources
         edges = topology.outgoing if forward else topology.incoming
@@ -141,21 +117,40 @@ class Program:
 
     @staticmethod
     def _prepare(graph: Graph, catalogue: Catalogue) -> list[Step]:
-        known: dict[str, tuple[NodeFacts, Any]] = {}
+        known: dict[str, tuple[NodeFacts, Any, frozenset[str]]] = {}
         steps: list[Step] = []
         for node in graph.nodes:
             found = known.get(node.type)
             if found is None:
                 found = known[node.type] = _look_up(node, catalogue)
-            facts, implementation = found
+            facts, implementation, handles = found
             template = None
             if node.data:
                 template = compile_template(dict(node.data), fields=facts.template_fields)
-            steps.append(Step(node, facts, implementation, template))
+            steps.append(Step(node, facts, implementation, template, handles))
         return steps
 
 
-def _look_up(node: Node, catalogue: Catalogue) -> tuple[NodeFacts, Any]:
+def fixed_outputs(facts: NodeFacts) -> frozenset[str]:
+    """Give the outputs of a type with a fixed name: ``output`` where it declares none at all."""
+    if not facts.outputs:
+        return frozenset((DEFAULT_SOURCE_HANDLE,))
+    return frozenset(port.name for port in facts.outputs if "{" not in port.name)
+
+
+def has_output(facts: NodeFacts, handle: str) -> bool:
+    """Say whether a result may be on a handle; the reserved ``error`` is to be declared by name."""
+    if handle in fixed_outputs(facts):
+        return True
+    return handle != ERROR_HANDLE and find_port(facts.outputs, handle) is not None
+
+
+def outputs_shown(facts: NodeFacts) -> str:
+    """Give the outputs of a type as messages name them."""
+    return ", ".join(handles_of(facts.outputs)) or DEFAULT_SOURCE_HANDLE
+
+
+def _look_up(node: Node, catalogue: Catalogue) -> tuple[NodeFacts, Any, frozenset[str]]:
     facts = catalogue.facts(node.type)
     if facts is None:
         raise InputError(
@@ -163,7 +158,7 @@ def _look_up(node: Node, catalogue: Catalogue) -> tuple[NodeFacts, Any]:
             code="unknown-node-type",
             hint=f"known types: {', '.join(catalogue.names())}",
         )
-    return facts, catalogue.implementation(node.type)
+    return facts, catalogue.implementation(node.type), fixed_outputs(facts)
 
 
 def _required(facts: NodeFacts) -> frozenset[str]:

@@ -20,6 +20,7 @@ from planwave.events import Event
 from planwave.executor.attempt import heard, resolved_data, vetted
 from planwave.executor.clock import utc_now
 from planwave.executor.deadlines import Deadlines
+from planwave.executor.entry import entry_of, own_inputs
 from planwave.executor.flight import OVER, Flight, Scope, current_flight
 from planwave.executor.options import RunOptions
 from planwave.executor.outcomes import Outcomes
@@ -285,7 +286,7 @@ class Execution:
             if flight.phase is OVER:
                 raise
             self._report(self._outcomes.failed, flight, NodeError("the node cancelled itself"))
-        except BaseException as error:  # noqa: BLE001 - whatever a node raises is its failure
+        except BaseException as error:  # whatever a node raises is its failure
             if asyncio.current_task(self._loop) is not flight.task:
                 raise  # closed from outside, with a loop that has ended: there is nobody to tell
             self._report(self._outcomes.failed, flight, error)
@@ -333,7 +334,7 @@ class Execution:
         asked: asyncio.Future[Any] | None = None,
     ) -> Scope:
         """Make a program ready to be driven, its inputs already settled."""
-        entry = program.entry(inputs)
+        entry = entry_of(program, inputs)
         runtime = Runtime(program, self, prefix)
         for node, values in entry.given.items():
             runtime.outputs[node] = {h: DataValue("any", v) for h, v in values.items()}
@@ -356,8 +357,9 @@ class Execution:
         place = (flight.path, key)
         if place not in self._nested:
             program = Program(graph, runtime.program.catalogue)
+            given = own_inputs(program, inputs)
             asked: asyncio.Future[Any] = self._loop.create_future()
-            scope = self.open_scope(program, inputs, f"{flight.path}[{key}]/", flight, asked)
+            scope = self.open_scope(program, given, f"{flight.path}[{key}]/", flight, asked)
             self.post(self._outcomes.nest, flight, scope)
             try:
                 self._nested[place] = await asked

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planwave.executor.attempt import MAX_RESULT_DEPTH, json_fault
-from planwave.graph.capabilities import ExecutionResult, Suspension
-from planwave.graph.model import Node, Policy
+from planwave.errors import NodeError
+from planwave.executor.attempt import MAX_RESULT_DEPTH, json_fault, vetted
+from planwave.executor.program import Step, fixed_outputs
+from planwave.graph.capabilities import ExecutionResult, NodeEvent, NodeFacts, Suspension
+from planwave.graph.model import Node, Policy, Port
 from planwave.graph.values import DataValue
 from tests.fakes.catalogue import graph_of
 from tests.fakes.stones import Ledger, Rig, gives
@@ -81,6 +83,9 @@ ODD_RESULTS = {
     "a socket type that is no text": (
         ExecutionResult({"output": DataValue(object(), 1)}), "result-not-json",
     ),
+    "no outputs at all": (ExecutionResult(None), "invalid-result"),  # pyright: ignore
+    "outputs that are a list": (ExecutionResult([1]), "invalid-result"),  # pyright: ignore
+    "the reserved handle": (ExecutionResult({"error": DataValue("any", 1)}), "invalid-result"),
     "an odd request": (Suspension({1}), "result-not-json"),
     "an odd state": (Suspension("?", object()), "result-not-json"),
 }  # fmt: skip
@@ -103,6 +108,76 @@ def test_what_is_no_result_fails_the_node(what: str) -> None:
             json.dumps(event.data)
 
     scene()
+
+
+def node_of(node_type: str, *outputs: Port) -> Any:
+    """A step of a node whose type declares these outputs."""
+    facts = NodeFacts(node_type, "", (), outputs)
+    return Step(Node("a", node_type, "a"), facts, object(), None, fixed_outputs(facts))
+
+
+def silent(event: NodeEvent) -> None:
+    raise AssertionError(event)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "handle", "offered"),
+    [
+        ((Port("output"),), "outptu", "output"),
+        ((Port("yes"), Port("no")), "output", "yes, no"),
+        ((Port("case-{i}"), Port("else")), "case-x", "case-{i}, else"),
+        ((Port("output"),), "error", "output"),
+        ((Port("{name}"),), "error", "{name}"),
+        ((), "other", "output"),
+    ],
+)
+def test_a_result_on_a_handle_its_type_does_not_have_says_which_there_are(
+    outputs: tuple[Port, ...], handle: str, offered: str
+) -> None:
+    with pytest.raises(NodeError) as caught:
+        vetted(node_of("t", *outputs), gives(1, handle), silent)
+    assert caught.value.code == "invalid-result"
+    assert repr(handle) in caught.value.message
+    assert "'a'" in caught.value.message
+    assert f"its outputs are: {offered}" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("outputs", "handle"),
+    [
+        ((Port("yes"), Port("no")), "no"),
+        ((Port("case-{i}"), Port("else")), "case-12"),
+        ((Port("{name}"),), "anything"),
+        ((Port("output"), Port("error")), "error"),
+        ((), "output"),
+    ],
+)
+def test_a_result_may_be_on_any_handle_its_type_declares(
+    outputs: tuple[Port, ...], handle: str
+) -> None:
+    result = gives(1, handle)
+    assert vetted(node_of("t", *outputs), result, silent) is result
+
+
+@virtual_time
+async def test_a_suspension_of_a_type_that_cannot_go_on_fails_the_attempt() -> None:
+    async def asks(inputs: Inputs, context: Context) -> Any:
+        return Suspension("?")
+
+    class Dumb:
+        node_type = "step"
+
+        def execute(self, data: Any, inputs: Inputs, context: Context) -> Any:
+            return asks(inputs, context)
+
+    rig = Rig(graph_of("a"))
+    rig.program.steps[0] = rig.program.steps[0]._replace(implementation=Dumb())
+    assert await rig.run() == "failed"
+    assert rig.of("node.waiting") == []
+    (failed,) = rig.of("node.failed")
+    assert failed["error"]["code"] == "not-resumable"
+    assert "'a'" in failed["error"]["message"]
+    assert "resume" in failed["error"]["hint"]
 
 
 @virtual_time
@@ -234,6 +309,21 @@ async def test_expressions_may_name_inputs_ancestors_and_variables() -> None:
         "typed": {"x": [1]},
         "plain": 7,
     }
+
+
+@virtual_time
+async def test_the_previous_output_is_what_came_to_the_input_and_nothing_beside_it() -> None:
+    graph = graph_of("a b c", "b>c.theme", "a>c")
+    nodes = tuple(
+        n._replace(data={"x": "{{ PREVIOUS_OUTPUT }}"}) if n.id == "c" else n for n in graph.nodes
+    )
+    got: list[Any] = []
+    rig = Rig(type(graph)(nodes, graph.edges), {"a": gives("main"), "b": gives("beside")})
+    stone = rig.program.steps[2].implementation
+    execute = stone.execute
+    stone.execute = lambda d, i, c: (got.append(d), execute(d, i, c))[1]
+    assert await rig.run() == "completed"
+    assert got[-1] == {"x": "main"}
 
 
 @pytest.mark.parametrize("text", ["{{ third }}", '{{ nodes["c"].output }}', "{{ trigger }}"])

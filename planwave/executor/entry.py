@@ -1,0 +1,122 @@
+"""What an execution is given from outside, and which part of its program that chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from planwave.errors import InputError
+from planwave.executor.program import Program, has_output, outputs_shown
+from planwave.graph.model import Json
+from planwave.graph.strict import WHOLE, copied, value_faults
+
+_NODES_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Which part of a program an execution's inputs choose; see ``docs/semantics.md``, "Entry"."""
+
+    given: Mapping[int, Mapping[str, Json]]
+    dropped: frozenset[int]
+    part: frozenset[int] | None
+
+
+def entry_of(program: Program, inputs: Mapping[str, Mapping[str, Json]] | None) -> Entry:
+    """Find the part that runs with some inputs, which are as :func:`own_inputs` gives them.
+
+    Where inputs name entry nodes, the other entry nodes are dropped; what a chosen entry reaches
+    runs, with everything that is needed for it; what only feeds settled or dropped nodes does not.
+
+    Raises:
+        InputError: ``unknown-input-node``.
+    """
+    if not inputs:
+        return Entry({}, frozenset(), None)
+    given = {_number(program, node_id): values for node_id, values in inputs.items()}
+    chosen = program.entries & given.keys()
+    if not chosen:
+        return Entry(given, frozenset(), None)
+    dropped = program.entries - chosen
+    reached = program.walk(chosen, forward=True)
+    part = program.walk(reached, forward=False, stops=dropped | given.keys())
+    return Entry(given, dropped, frozenset(part | dropped))
+
+
+def own_inputs(program: Program, inputs: Mapping[str, Any] | None) -> dict[str, dict[str, Json]]:
+    """Check and copy the inputs of one run, so that no node of it can change what the next is given.
+
+    Args:
+        program: The graph they are for.
+        inputs: ``{node_id: {handle: value}}``, or ``{handle: value}`` for the one entry node.
+
+    Returns:
+        ``{node_id: {handle: value}}``.
+
+    Raises:
+        InputError: ``unknown-input-node``; ``invalid-inputs`` where they have another form, name a
+            handle the node does not have, or hold a value that is not JSON.
+    """
+    if inputs is None:
+        return {}
+    pairs = _object(inputs, "inputs")
+    entry = _flat_for(program, pairs)
+    if entry is not None:
+        pairs = {entry: pairs}
+    return {
+        node_id: _own_values(program, _number(program, node_id), values)
+        for node_id, values in pairs.items()
+    }
+
+
+def _flat_for(program: Program, inputs: Mapping[Any, Any]) -> str | None:
+    """Give the one entry node that flat inputs are for, or None where they are not flat."""
+    if len(program.entries) != 1 or not inputs:
+        return None
+    (number,) = program.entries
+    step, index = program.steps[number], program.topology.index
+    is_flat = all(
+        isinstance(key, str) and key not in index and has_output(step.facts, key) for key in inputs
+    )
+    return step.node.id if is_flat else None
+
+
+def _own_values(program: Program, number: int, values: object) -> dict[str, Json]:
+    step = program.steps[number]
+    where = f"inputs[{step.node.id!r}]"
+    given = dict(_object(values, where))
+    copy = copied(given, WHOLE)
+    if copy is None:
+        faults = "; ".join(fault.message for fault in value_faults(given))
+        raise InputError(f"{where} cannot be given to a node: {faults}", code="invalid-inputs")
+    for handle in copy:
+        if not has_output(step.facts, handle):
+            raise InputError(
+                f"{where} names handle {handle!r}, which type {step.node.type!r} does not have; "
+                f"its outputs are: {outputs_shown(step.facts)}",
+                code="invalid-inputs",
+            )
+    return copy
+
+
+def _object(value: object, where: str) -> Mapping[Any, Any]:
+    if isinstance(value, Mapping):
+        return cast("Mapping[Any, Any]", value)
+    raise InputError(
+        f"{where} must be an object, got {type(value).__name__}",
+        code="invalid-inputs",
+        hint="inputs are {node_id: {handle: value}}; a start node's handle is 'output'",
+    )
+
+
+def _number(program: Program, node_id: object) -> int:
+    number = program.topology.index.get(cast("str", node_id))
+    if number is None:
+        shown = ", ".join(program.topology.ids[:_NODES_SHOWN])
+        raise InputError(
+            f"inputs name node {node_id!r}, which is not in the graph",
+            code="unknown-input-node",
+            hint=f"nodes are: {shown}",
+        )
+    return number

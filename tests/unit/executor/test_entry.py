@@ -1,0 +1,166 @@
+"""What an execution is given from outside: its form, and the part of a program it chooses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planwave.errors import InputError
+from planwave.executor.entry import Entry, entry_of, own_inputs
+from planwave.executor.program import Program
+from planwave.graph.model import Graph
+from tests.fakes.cases import Choices, graph_from
+from tests.fakes.catalogue import FACTS, FakeCatalogue, graph_of
+from tests.fakes.oracle import Case, part_of
+from tests.fakes.stones import Quarry
+
+
+class Typed(FakeCatalogue):
+    """Types with named outputs, and nothing behind them."""
+
+    def implementation(self, node_type: str) -> Any:
+        return FACTS[node_type]
+
+
+def program_of(graph: Graph) -> Program:
+    return Program(graph, Quarry({}))
+
+
+def typed(nodes: str, *edges: str) -> Program:
+    return Program(graph_of(nodes, *edges), Typed())
+
+
+def chosen(program: Program, *names: str, **given: Any) -> tuple[set[str], set[str], set[str]]:
+    """Give the ids given, dropped and in the part, for inputs that name these nodes."""
+    entry = entry_of(program, {name: {"output": 1} for name in names} | given)
+    ids = program.topology.ids
+
+    def named(numbers: Any) -> set[str]:
+        return {ids[n] for n in numbers}
+
+    return named(entry.given), named(entry.dropped), named(entry.part or range(len(ids)))
+
+
+def test_without_inputs_everything_runs() -> None:
+    program = program_of(graph_of("d:door a", "d>a"))
+    assert entry_of(program, None) == entry_of(program, {}) == Entry({}, frozenset(), None)
+
+
+def test_inputs_that_name_no_entry_choose_no_part() -> None:
+    program = program_of(graph_of("d:door a b", "d>b", "a>b"))
+    assert chosen(program, "a") == ({"a"}, set(), {"d", "a", "b"})
+
+
+def test_a_chosen_entry_runs_with_what_its_part_needs() -> None:
+    graph = graph_of("d:door e:door c x y other", "d>x", "c>x", "e>y", "other>y")
+    assert chosen(program_of(graph), "d") == ({"d"}, {"e"}, {"d", "e", "c", "x"})
+
+
+def test_two_chosen_entries_run_both_parts() -> None:
+    graph = graph_of("d:door e:door f:door x y z", "d>x", "e>y", "f>z")
+    assert chosen(program_of(graph), "d", "e") == (
+        {"d", "e"}, {"f"}, {"d", "e", "f", "x", "y"},
+    )  # fmt: skip
+
+
+def test_what_only_feeds_nodes_that_will_not_run_is_not_reached() -> None:
+    graph = graph_of("a d:door b e:door x", "a>d", "d>x", "b>e", "e>x")
+    assert chosen(program_of(graph), "d") == ({"d"}, {"e"}, {"d", "e", "x"})
+
+
+def test_a_gate_and_what_holds_it_are_part_of_what_needs_it() -> None:
+    graph = graph_of("d:door a g x other", "d>x", "a>g", "g~x")
+    assert chosen(program_of(graph), "d")[2] == {"d", "a", "g", "x"}
+
+
+@given(st.binary(min_size=40, max_size=100))
+def test_the_part_is_what_the_sentence_says(source: bytes) -> None:
+    choices = Choices(source)
+    graph, passive = graph_from(choices)
+    plain = Case(graph, passive)
+    runnable = [n for n in plain.nodes if n not in plain.linked]
+    doors = {n for n in runnable if choices.one_in(2)}
+    named = {n for n in runnable if choices.one_in(3)}
+    kinds = {n: "vein" if n in passive else "door" if n in doors else "step" for n in plain.nodes}
+    typed = Graph(
+        tuple(node._replace(type=kinds[n]) for n, node in enumerate(graph.nodes)), graph.edges
+    )
+    entry = entry_of(program_of(typed), {f"n{n}": {"p": 1} for n in named})
+    if not doors & named:
+        assert (entry.part, entry.dropped) == (None, frozenset())
+        return
+    case = Case(graph, passive, given={n: frozenset("p") for n in named})
+    assert entry.part == part_of(case, doors, doors & named)
+    assert entry.dropped == doors - named
+
+
+def test_an_input_for_an_unknown_node_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InputError, match="'ghost'") as caught:
+        entry_of(program_of(graph_of("a b")), {"ghost": {}})
+    assert caught.value.code == "unknown-input-node"
+    assert caught.value.hint == "nodes are: a, b"
+
+
+# -- the form of inputs
+
+
+def test_inputs_are_copied_by_node_and_handle() -> None:
+    inputs = {"s": {"output": ["x"]}, "p": {"right": None}}
+    own = own_inputs(typed("s:source p:pair"), inputs)
+    assert own == inputs
+    inputs["s"]["output"].append("y")  # type: ignore[union-attr]
+    assert own["s"] == {"output": ["x"]}
+    assert own_inputs(typed("s:source"), None) == own_inputs(typed("s:source"), {}) == {}
+
+
+def test_a_flat_object_is_for_the_one_entry_node() -> None:
+    program = typed("a s:source", "s>a")
+    assert own_inputs(program, {"output": {"a": 1}}) == {"s": {"output": {"a": 1}}}
+    assert own_inputs(program, {"s": {"output": 1}}) == {"s": {"output": 1}}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "inputs", "code"),
+    [
+        ("s:source t:source", {"output": 1}, "unknown-input-node"),
+        ("a", {"output": 1}, "unknown-input-node"),
+        ("s:source", {"output": 1, "other": 2}, "unknown-input-node"),
+        ("s:source", {7: 1}, "unknown-input-node"),
+        ("output s:source", {"output": 1}, "invalid-inputs"),
+        ("s:source", {"ghost": {"output": 1}}, "unknown-input-node"),
+        ("s:source", ["s"], "invalid-inputs"),
+        ("s:source", {"s": "hi"}, "invalid-inputs"),
+        ("s:source", {"s": {7: 1}}, "invalid-inputs"),
+        ("s:source", {"s": {"output": {1, 2}}}, "invalid-inputs"),
+    ],
+)
+def test_inputs_of_another_form_are_refused(nodes: str, inputs: Any, code: str) -> None:
+    with pytest.raises(InputError) as caught:
+        own_inputs(typed(nodes), inputs)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("node", "handle", "offered"),
+    [
+        ("s:source", "input", "output"),
+        ("s:source", "error", "output"),
+        ("s:pair", "output", "left, right"),
+        ("s:fork", "way-x", "way-{i}, else"),
+    ],
+)
+def test_an_input_for_a_handle_the_node_does_not_have_says_which_there_are(
+    node: str, handle: str, offered: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        own_inputs(typed(node), {"s": {handle: 1}})
+    assert caught.value.code == "invalid-inputs"
+    assert caught.value.message.startswith(f"inputs['s'] names handle {handle!r}")
+    assert caught.value.message.endswith(f"its outputs are: {offered}")
+
+
+def test_handles_may_be_numbered() -> None:
+    assert own_inputs(typed("s:fork"), {"s": {"way-3": 1}}) == {"s": {"way-3": 1}}

@@ -76,7 +76,7 @@ def vetted(
 ) -> ExecutionResult | Suspension:
     """Check that a result is one, and that every value in it can be stored as JSON."""
     if isinstance(result, ExecutionResult):
-        outputs: object = result.outputs  # what a node calls so; it may be anything
+        outputs: Any = result.outputs  # what a node calls so; it may be anything
         if type(outputs) is not dict and not isinstance(outputs, Mapping):
             raise _invalid(step, f"outputs that are {type(outputs).__name__}, not by handle")
         handles = step.handles

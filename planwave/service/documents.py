@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from planwave.errors import (
     GraphInvalid,
@@ -13,12 +13,16 @@ from planwave.errors import (
     UnknownModel,
     UnknownProvider,
 )
+from planwave.events import Event
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan, canonical_json, graph_hash
 from planwave.settings import Limits
-from planwave.storage.records import PlanRecord
+from planwave.storage.records import ExecutionRecord, PlanRecord
+
+if TYPE_CHECKING:
+    from planwave.executor.options import RunOptions
 
 BY_HAND: Final = "Plan made by hand"
 
@@ -168,6 +172,30 @@ def plan_of(record: PlanRecord, limits: Limits | None = None) -> Plan:
         attempts=document.get("attempts", ()),
         forecast=document.get("forecast", {}),
     )
+
+
+def birth_of(
+    plan: Plan,
+    execution_id: str,
+    at: str,
+    options: RunOptions,
+    inputs: Mapping[str, Mapping[str, Json]],
+) -> tuple[ExecutionRecord, Event]:
+    """Give the row and the first event of a new execution of a plan."""
+    facts: dict[str, Any] = {
+        "goal": plan.user_prompt,
+        "title": plan.title,
+        "plan_id": plan.plan_id,
+        "plan_hash": plan.hash,
+        "graph": plan.graph.to_document(),
+        "options": options.as_json(),
+    }
+    if inputs:
+        facts["inputs"] = inputs
+    record = ExecutionRecord(
+        execution_id, plan.plan_id, plan.title, plan.user_prompt, "starting", at, last_seq=1
+    )
+    return record, Event(execution_id, 1, at, "execution.created", None, None, facts)
 
 
 def _text(value: Json) -> str:

@@ -30,6 +30,7 @@ from planwave.graph.plan import Plan
 from planwave.providers.api import Providers
 from planwave.service.documents import (
     CheckReport,
+    birth_of,
     check_source,
     plan_by_hand,
     plan_of,
@@ -43,6 +44,7 @@ from planwave.storage.records import ExecutionRecord, Store
 
 if TYPE_CHECKING:
     from planwave.executor.options import RunOptions
+    from planwave.executor.program import Program
     from planwave.executor.run import Execution
 
 _log = logging.getLogger(__name__)
@@ -193,7 +195,7 @@ class Service(History):
         self,
         plan_id: str,
         *,
-        inputs: Mapping[str, Mapping[str, Json]] | None = None,
+        inputs: Mapping[str, Any] | None = None,
         options: RunOptions | None = None,
         trigger: Json = None,
     ) -> ExecutionRecord:
@@ -201,7 +203,8 @@ class Service(History):
 
         Args:
             plan_id: A stored plan.
-            inputs: ``{node_id: {handle: value}}``; those nodes are settled with these values.
+            inputs: ``{node_id: {handle: value}}``, or ``{handle: value}`` where there is one entry
+                node; these nodes are settled with these values.
             options: How to run; the limits of the service apply in any case.
             trigger: What expressions see as ``trigger``.
 
@@ -209,31 +212,22 @@ class Service(History):
             NotFound: No such plan.
             UnavailableProvider, UnknownProvider, UnknownModel: Nothing was created.
             GraphInvalid: The graph cannot run here (any more); nothing was created.
+            InputError: ``unknown-input-node``, ``invalid-inputs``; nothing was created.
         """
+        from planwave.executor.entry import own_inputs
+        from planwave.executor.program import Program
         from planwave.storage.ids import new_id
 
         plan = plan_of(await self.plan(plan_id), self._rooms.limits)
         raise_for_run(self._check(plan.graph))
         chosen = self._within_limits(options)
-        execution_id, at = new_id(), self._now()
-        record = ExecutionRecord(
-            execution_id, plan_id, plan.title, plan.user_prompt, "starting", at, last_seq=1
-        )
-        facts: dict[str, Any] = {
-            "goal": plan.user_prompt,
-            "title": plan.title,
-            "plan_id": plan_id,
-            "plan_hash": plan.hash,
-            "graph": plan.graph.to_document(),
-            "options": chosen.as_json(),
-        }
-        if inputs:
-            facts["inputs"] = {node: dict(values) for node, values in inputs.items()}
-        created = Event(execution_id, 1, at, "execution.created", None, None, facts)
-        live = Live(execution_id)
-        live.execution = self._execution(plan, live, inputs, chosen, trigger)
+        program = Program(plan.graph, self._rooms.catalogue)
+        given = own_inputs(program, inputs)
+        record, created = birth_of(plan, new_id(), self._now(), chosen, given)
+        live = Live(record.execution_id)
+        live.execution = self._execution(plan, program, live, given, chosen, trigger)
         await self._accept(record, created)
-        self._live[execution_id] = live
+        self._live[record.execution_id] = live
         self._tasks.create_task(self._run(live, live.execution))
         return record
 
@@ -311,12 +305,12 @@ class Service(History):
     def _execution(
         self,
         plan: Plan,
+        program: Program,
         live: Live,
-        inputs: Mapping[str, Mapping[str, Json]] | None,
+        inputs: Mapping[str, Mapping[str, Json]],
         options: RunOptions,
         trigger: Json,
     ) -> Execution:
-        from planwave.executor.program import Program
         from planwave.executor.run import Execution
 
         def published(events: list[Event]) -> None:
@@ -325,7 +319,7 @@ class Service(History):
                 self._tasks.create_task(self._keep_document(live.execution_id))
 
         return Execution(
-            Program(plan.graph, self._rooms.catalogue),
+            program,
             execution_id=live.execution_id,
             inputs=inputs,
             options=options,

@@ -9,6 +9,7 @@ import pytest
 from planwave.errors import (
     Conflict,
     GraphInvalid,
+    InputError,
     NotFound,
     StoreError,
     UnavailableProvider,
@@ -76,6 +77,41 @@ async def test_inputs_settle_nodes_without_running_them() -> None:
         assert events[0].data["inputs"] == {"a": {"output": "given"}}
         assert "a" not in [e.path for e in events if e.type == "node.started"]
         assert (await service.document(execution_id))["status"] == "completed"
+
+
+async def test_flat_inputs_are_stored_by_node_and_apart_from_what_was_handed_in() -> None:
+    graph = graph_of(Node("s", "start", "S"), text_node("t"), edges=[("s", "t")])
+    async with Service(rooms(graph)) as service:
+        plan = await service.create_plan("do it")
+        handed: dict[str, Any] = {"output": ["hi"]}
+        accepted = await service.execute(plan.plan_id, inputs=handed)
+        handed["output"].append("changed")
+        await service.wait(accepted.execution_id)
+        document = await service.document(accepted.execution_id)
+        events = [e async for e in service.watch(accepted.execution_id)]
+    assert events[0].data["inputs"] == {"s": {"output": ["hi"]}}
+    assert document["node_results"]["s"] == '["hi"]'
+
+
+@pytest.mark.parametrize(
+    ("inputs", "code", "says"),
+    [
+        ({"ghost": {"output": 1}}, "unknown-input-node", "ghost"),
+        ({"a": {"x": 1}}, "invalid-inputs", "its outputs are: output"),
+        ({"a": {"output": {1}}}, "invalid-inputs", "Python set"),
+        ({"a": "text"}, "invalid-inputs", "must be an object"),
+    ],
+)
+async def test_nothing_is_created_for_inputs_no_node_can_be_given(
+    inputs: Any, code: str, says: str
+) -> None:
+    async with Service(rooms(CHAIN)) as service:
+        plan = await service.create_plan("do it")
+        with pytest.raises(InputError) as caught:
+            await service.execute(plan.plan_id, inputs=inputs)
+        assert caught.value.code == code
+        assert says in caught.value.message
+        assert await service.executions() == []
 
 
 @pytest.mark.parametrize(

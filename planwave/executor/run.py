@@ -27,7 +27,7 @@ from planwave.executor.outcomes import Outcomes
 from planwave.executor.ports import Journal
 from planwave.executor.program import Program
 from planwave.executor.publisher import Publisher
-from planwave.executor.runtime import Outputs, Runtime, current_node
+from planwave.executor.runtime import Outputs, Runtime
 from planwave.executor.schedule import Schedule
 from planwave.executor.slots import Slots
 from planwave.graph.capabilities import FlowContext, NodeEvent
@@ -264,7 +264,6 @@ class Execution:
         """The task of one attempt; the one place where any exception becomes a fact."""
         scope, node = flight.scope, flight.node
         step = scope.program.steps[node]
-        current_node.set(node)
         current_flight.set(flight)
         try:
             inputs = Inputs(scope.runtime.arrivals_at(node))
@@ -373,6 +372,10 @@ class Execution:
         return await resolved_data(
             runtime.program, node, runtime, inputs, self._variables, self._renderer
         )
+
+    def asking(self) -> int:
+        """Give the number of the node whose task this is called in."""
+        return current_flight.get().node
 
     def context(self, runtime: Runtime, node: int, attempt: int) -> FlowContext:
         """Give the context of one attempt."""

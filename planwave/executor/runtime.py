@@ -21,7 +21,6 @@ from planwave.graph.plan import canonical_json
 from planwave.graph.values import Arrival, DataValue, Inputs
 
 Outputs = Mapping[str, DataValue]
-current_node: ContextVar[int] = ContextVar("current_node")
 _asking: ContextVar[tuple[str, ...]] = ContextVar("asking", default=())
 """The open ``resolve``/``materialize`` steps of this task, outermost first, for cycle messages."""
 
@@ -34,6 +33,9 @@ class Host(Protocol):
     ) -> Mapping[str, Outputs]: ...
     async def data_of(self, runtime: Runtime, node: int, inputs: Inputs) -> Mapping[str, Json]: ...
     def context(self, runtime: Runtime, node: int, attempt: int) -> FlowContext: ...
+    def asking(self) -> int:
+        """Give the number of the node whose task this is called in."""
+        ...
 
 
 class Runtime:
@@ -238,7 +240,7 @@ class Runtime:
 
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
         """Give ``fn``'s value, called at most once for this node and key in this run."""
-        place = (current_node.get(), key)
+        place = (self._driver.asking(), key)
         if place not in self._once:
             async with self._making.setdefault(place, asyncio.Lock()):
                 if place not in self._once:

@@ -61,13 +61,14 @@ async def heard(given: Any, say: Callable[[NodeEvent], None]) -> Any:
         return await given
     if not hasattr(given, "__aiter__"):
         return given
-    async for item in given:
-        if type(item) is NodeEvent:
+    try:
+        async for item in given:
+            if type(item) is not NodeEvent:
+                return item
             say(item)
-            continue
+    finally:  # also where what it said is refused
         if isinstance(given, AsyncGenerator):
             await given.aclose()
-        return item
     return None
 
 

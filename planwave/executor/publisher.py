@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
 
+from planwave.errors import NodeError
 from planwave.events import Event
 from planwave.executor.flight import Flight
 from planwave.executor.ports import Journal
 from planwave.executor.subscription import Subscription
+
+_LONE: Final = re.compile("[\ud800-\udfff]")
+"""Half a surrogate pair, which UTF-8 cannot hold."""
 
 
 class Publisher:
@@ -44,9 +49,13 @@ class Publisher:
 
     def subscribe(self) -> Subscription:
         """Give a listener that gets every event published from now on."""
-        subscription = Subscription()
+        subscription = Subscription(self._forget)
         self._subscribers.append(subscription)
         return subscription
+
+    def _forget(self, subscription: Subscription) -> None:
+        if subscription in self._subscribers:
+            self._subscribers.remove(subscription)
 
     def emit(
         self,
@@ -80,15 +89,25 @@ class Publisher:
         for subscription in self._subscribers:
             subscription.extend(events)
 
-    def delta(self, flight: Flight, said: dict[str, Any]) -> None:
+    def delta(self, flight: Flight, said: Any) -> None:
         """Publish a piece of text at once: transient, unnumbered, never stored.
 
         It carries the time of the last batch; reading the clock for each token would cost more
         than passing it on.
+
+        Raises:
+            NodeError: ``invalid-delta``, whether or not anybody listens.
         """
+        try:
+            text, kind = said["text"], said.get("kind", "text")
+        except (AttributeError, LookupError, TypeError):
+            text = kind = None
+        if type(text) is not str or type(kind) is not str:
+            text, kind = _texts_of(said, flight)
         if not self._subscribers and self._on_events is None:
             return
-        text, kind = said["text"], said.get("kind", "text")
+        if not (text.isascii() and kind.isascii()):
+            text, kind = _LONE.sub("\ufffd", text), _LONE.sub("\ufffd", kind)
         offsets = flight.offsets
         if offsets is None:
             offsets = flight.offsets = {}
@@ -107,3 +126,26 @@ class Publisher:
         """End every listener's iteration once it has read all there is."""
         for subscription in self._subscribers:
             subscription.close()
+        self._subscribers.clear()
+
+
+def _texts_of(said: Any, flight: Flight) -> tuple[str, str]:
+    """Give the text and kind of odd streamed data, or say what is wrong with it."""
+    text = kind = None
+    if not isinstance(said, Mapping):
+        fault = f"a {type(said).__name__} instead of an object"
+    else:
+        given = cast("Mapping[str, Any]", said)
+        text, kind = given.get("text"), given.get("kind", "text")
+        fault = f"a kind that is a {type(kind).__name__}"
+        if "text" not in given:
+            fault = "no text"
+        elif not isinstance(text, str):
+            fault = f"text that is a {type(text).__name__}"
+    if isinstance(text, str) and isinstance(kind, str):
+        return text, kind
+    raise NodeError(
+        f"node {flight.path!r} streamed {fault}",
+        code="invalid-delta",
+        hint='the data of a delta event are {"text": "…", "kind"?: "…"}',
+    )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 
 from planwave.events import TERMINAL, Event
 
@@ -15,12 +16,14 @@ class Subscription:
     """An unbounded queue of events with one reader.
 
     It never slows the execution down. Subscribers over a network are bounded by the service, which
-    drops a slow one together with its cursor.
+    drops a slow one together with its cursor. A reader that leaves is gone for good: ``forget`` is
+    told, and nothing is kept for it any more.
     """
 
-    __slots__ = ("_closed", "_events", "_soon", "_wake")
+    __slots__ = ("_closed", "_events", "_forget", "_soon", "_wake")
 
-    def __init__(self) -> None:
+    def __init__(self, forget: Callable[[Subscription], None] | None = None) -> None:
+        self._forget = forget
         self._events: list[Event] = []
         self._wake: asyncio.Future[None] | None = None
         self._soon: asyncio.TimerHandle | None = None
@@ -57,21 +60,31 @@ class Subscription:
     async def batches(self) -> AsyncGenerator[list[Event]]:
         """Give all there is to read, again and again, until the terminal event or ``close``."""
         loop = asyncio.get_running_loop()
-        while True:
-            events = self._events
-            if events:
-                self._events = []
-                yield events
-                if events[-1].type in TERMINAL:
+        try:
+            while True:
+                events = self._events
+                if events:
+                    self._events = []
+                    yield events
+                    if events[-1].type in TERMINAL:
+                        return
+                elif self._closed:
                     return
-            elif self._closed:
-                return
-            else:
-                self._wake = wake = loop.create_future()
-                await wake
+                else:
+                    self._wake = wake = loop.create_future()
+                    await wake
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        if self._forget is not None:
+            self._forget(self)
+        self._events = []
+        self.close()
 
     async def __aiter__(self) -> AsyncGenerator[Event]:
         """Give events one by one until the terminal one, or until closed."""
-        async for batch in self.batches():
-            for event in batch:
-                yield event
+        async with aclosing(self.batches()) as batches:
+            async for batch in batches:
+                for event in batch:
+                    yield event

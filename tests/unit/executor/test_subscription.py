@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from planwave.events import Event
 from planwave.executor.publisher import Publisher
+from planwave.executor.run import Execution
 from planwave.executor.subscription import WINDOW_S, Subscription
 from tests.fakes.catalogue import graph_of
 from tests.fakes.stones import Rig, gives, says
@@ -125,3 +128,93 @@ def test_events_of_one_batch_share_a_time_and_are_numbered_on() -> None:
     public.publish(batch)
     assert told == batch
     assert public.time() == "3"
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_a_reader_that_leaves_is_sent_nothing_more(batched: bool) -> None:
+    @virtual_time
+    async def scene() -> None:
+        public = publisher()
+        left, stays = public.subscribe(), public.subscribe()
+        reader: Any = left.batches() if batched else aiter(left)
+        public.publish([event(1)])
+        assert await anext(reader)
+        await reader.aclose()
+        public.publish([event(2)])
+        assert [e async for e in left] == []
+        stays.close()
+        assert [e.seq async for e in stays] == [1, 2]
+        public.close()
+
+    scene()
+
+
+@virtual_time
+async def test_a_reader_that_leaves_while_it_waits_leaves_no_timer_behind() -> None:
+    public = publisher()
+    told = public.subscribe()
+
+    async def reads() -> None:
+        async for _ in told:
+            pass
+
+    reader = asyncio.get_running_loop().create_task(reads())
+    await asyncio.sleep(0)
+    told.put_soon(event(0, "node.delta"))
+    reader.cancel()
+    await asyncio.wait([reader])
+    public.publish([event(1)])
+    assert [e async for e in told] == []
+
+
+# -- streamed text
+
+
+@pytest.mark.parametrize("heard", [False, True])
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        ("just text", "a str instead of an object"),
+        (None, "a NoneType instead of an object"),
+        ([1], "a list instead of an object"),
+        ({}, "no text"),
+        ({"text": None}, "text that is a NoneType"),
+        ({"text": b"x"}, "text that is a bytes"),
+        ({"text": "x", "kind": ["k"]}, "a kind that is a list"),
+    ],
+)
+def test_streamed_text_of_another_form_fails_the_attempt_whoever_listens(
+    data: Any, fault: str, heard: bool
+) -> None:
+    @virtual_time
+    async def scene() -> None:
+        async def talks(inputs: Inputs, context: Context) -> Any:
+            yield says(context, "delta", data)
+            yield gives(1)
+
+        program = Rig(graph_of("a"), {"a": talks}).program
+        execution = Execution(program, execution_id="x")
+        told = execution.events() if heard else None
+        assert await execution.run() == "failed"
+        error = execution.error
+        assert error is not None
+        assert error["code"] == "invalid-delta"
+        assert fault in error["message"]
+        assert "'a'" in error["message"]
+        assert told is None or "node.failed" in [e.type async for e in told]
+
+    scene()
+
+
+@virtual_time
+async def test_half_a_surrogate_pair_in_streamed_text_is_replaced() -> None:
+    async def talks(inputs: Inputs, context: Context) -> Any:
+        yield says(context, "delta", {"text": "a\ud83d"})
+        yield says(context, "delta", {"text": "ü\ude00b", "kind": "text"})
+        yield gives(1)
+
+    rig = Rig(graph_of("a"), {"a": talks})
+    assert await rig.run() == "completed"
+    assert [(d["text"], d["offset"]) for d in rig.of("node.delta")] == [
+        ("a\ufffd", 0), ("ü\ufffdb", 2),
+    ]  # fmt: skip

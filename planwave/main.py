@@ -53,7 +53,7 @@ def open_service(settings: Settings) -> Service:
         max_template_bytes=limits.template_bytes,
         max_output_bytes=limits.template_output_bytes,
     )
-    store = SqliteStore.open(settings.storage_dir)
+    store = SqliteStore.open(settings.storage_dir, artifact_bytes=limits.node_result_bytes)
     models = ModelClient(settings, providers, store)
 
     async def close() -> None:

@@ -51,6 +51,7 @@ class Limits(_EnvironmentFirst):
     node_timeout_s: float = Field(default=600, gt=0, le=86_400)
     run_timeout_s: float = Field(default=3_600, gt=0, le=7 * 86_400)
     node_result_bytes: int = Field(default=1024 * 1024, ge=1, le=32 * 1024 * 1024)
+    """A result above it is kept whole, as a file under ``artifacts/`` of the storage directory."""
     events: int = Field(default=50_000, ge=10, le=500_000)
     template_bytes: int = Field(default=64 * 1024, ge=1, le=1024 * 1024)
     template_output_bytes: int = Field(default=1024 * 1024, ge=1, le=8 * 1024 * 1024)

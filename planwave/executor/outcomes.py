@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 from planwave.errors import LimitExceeded, NodeError, NodeTimeout, PlanwaveError
 from planwave.executor.attempt import json_fault
+from planwave.executor.deadlines import Deadlines
 from planwave.executor.decisions import Cause, Decisions, Final
 from planwave.executor.flight import OVER, Flight, Scope, outputs_document
+from planwave.executor.options import RunOptions
+from planwave.executor.publisher import Publisher
 from planwave.executor.runtime import Outputs
-from planwave.executor.slots import NestedAnswer
+from planwave.executor.slots import NestedAnswer, Slots
 from planwave.graph.capabilities import ExecutionResult, NodeEvent, Suspension
 from planwave.graph.model import ERROR_HANDLE, Json
 from planwave.graph.values import DataValue
 
-if TYPE_CHECKING:
-    from planwave.executor.run import Execution
+
+class Driver(Protocol):
+    """What outcomes need of the execution they are settled for."""
+
+    publisher: Publisher
+    options: RunOptions
+    slots: Slots
+    deadlines: Deadlines[Any]
+    root: Scope
+    status: str
+
+    def time(self) -> float: ...
+    def watch_time(self, flight: Flight) -> None: ...
+    def abort(self, flight: Flight) -> None: ...
 
 
 class Outcomes:
     """Settles messages for one execution. Every method here runs inside a turn of the driver."""
 
-    def __init__(self, execution: Execution) -> None:
+    def __init__(self, execution: Driver) -> None:
         self._execution = execution
         self._emit = execution.publisher.emit
         self._touched: dict[Scope, None] = {}

@@ -149,6 +149,18 @@ def test_a_graph_runs_without_any_provider_and_takes_input() -> None:
     assert "FROM STDIN!" in done.stdout
 
 
+def test_a_result_above_the_limit_is_kept_whole_beside_the_database(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert planwave("exec", written("g.json", TEXT_GRAPH), "--input", "x" * 300).exit_code == 0
+    assert list(Path("storage").glob("artifacts/**/*.*")) == []
+    monkeypatch.setenv("PLANWAVE_LIMIT_NODE_RESULT_BYTES", "200")
+    assert planwave("exec", "g.json", "--input", "x" * 300).exit_code == 0
+    kept = [file for file in Path("storage/artifacts").rglob("*") if file.is_file()]
+    assert kept
+    assert planwave("show", "last", "--node", "shout").stdout == "X" * 300 + "!\n"
+
+
 def test_what_ran_is_listed_and_shown_by_last_prefix_and_step() -> None:
     assert planwave("exec", written("g.json", {"title": "Shouting", **TEXT_GRAPH})).exit_code == 0
     listed = planwave("ls")

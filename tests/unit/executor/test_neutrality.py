@@ -115,3 +115,15 @@ def test_the_kernel_names_no_handle_but_its_three_constants(path: Path) -> None:
 
 def test_the_kernels_tests_use_types_it_has_never_seen() -> None:
     assert not registered() & set(Quarry({}).names())
+
+
+def test_no_file_of_the_room_needs_one_that_needs_it() -> None:
+    needs: dict[str, set[str]] = {}
+    for file in (ROOT / "executor").glob("*.py"):
+        found = re.findall(r"^\s*from planwave\.executor\.(\w+) import", file.read_text(), re.M)
+        needs[file.stem] = set(found)
+    assert needs["run"] >= {"outcomes"}
+    while free := [name for name, needed in needs.items() if not needed & needs.keys()]:
+        for name in free:
+            del needs[name]
+    assert needs == {}

@@ -1,6 +1,8 @@
 # planwave: `make help` lists what there is. Everything lives in .venv; nothing is installed outside.
 GOAL ?= Compare three ways to store time series data and recommend one
-PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
+# The first of these that runs and is new enough; a shim may be there without its Python.
+PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13; do \
+  "$$p" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v "$$p"; break; }; done)
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -42,9 +44,7 @@ clean: ## Remove the environment and everything made by tools; keeps ./storage
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
-	@test -n "$(PYTHON)" || { echo "planwave needs Python 3.11 or newer, with venv"; exit 2; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "planwave needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 2; }
+	@test -n "$(PYTHON)" || { echo "planwave needs Python 3.11 or newer with venv (on Debian: python3 and python3-venv); or make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 2; }
 	@echo "Creating $(VENV) with $(PYTHON) …"
 	@$(PYTHON) -m venv $(VENV)
 

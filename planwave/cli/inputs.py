@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from collections.abc import Iterable
 
 from planwave.errors import InputError
 from planwave.graph.capabilities import Catalogue
@@ -16,7 +15,8 @@ def inputs_of(written: Iterable[str], graph: Graph, catalogue: Catalogue) -> Giv
     """Read all ``--input`` values against the graph they are meant for.
 
     Raises:
-        InputError: A value names no node of the graph, or no node and there is no one entry node.
+        InputError: A value names no node of the graph, or no node and there is no one entry node;
+            an object that is not as an execution takes it.
     """
     given: Given = {}
     for text in written:
@@ -27,7 +27,7 @@ def inputs_of(written: Iterable[str], graph: Graph, catalogue: Catalogue) -> Giv
 
 def _one(text: str, graph: Graph, catalogue: Catalogue) -> Given:
     if text.lstrip().startswith("{"):
-        return _object(text, graph)
+        return _object(text, graph, catalogue)
     name, equals, value = text.partition("=")
     node, _, handle = name.strip().partition(":")
     if equals and node in graph.by_id:
@@ -42,18 +42,9 @@ def _one(text: str, graph: Graph, catalogue: Catalogue) -> Given:
     )
 
 
-def _object(text: str, graph: Graph) -> Given:
+def _object(text: str, graph: Graph, catalogue: Catalogue) -> Given:
+    from planwave.executor.entry import own_inputs
+    from planwave.executor.program import Program
     from planwave.graph.read import strict_json
 
-    value: Any = strict_json(text)
-    given: Given = {}
-    for node, values in cast("Mapping[str, Any]", value).items():
-        if node not in graph.by_id:
-            raise InputError(
-                f"--input names node {node!r}, which the graph does not have",
-                hint=f"the nodes are {', '.join(list(graph.by_id)[:8])}",
-            )
-        if not isinstance(values, dict):
-            raise InputError(f"--input for node {node!r} must be an object {{handle: value}}")
-        given[node] = cast("dict[str, Json]", values)
-    return given
+    return own_inputs(Program(graph, catalogue), strict_json(text))

@@ -99,7 +99,12 @@ class Invocation:
         return Screen(json=self.json)
 
     def settings(self) -> Settings:
-        """Read the settings and lay the options of this invocation over them."""
+        """Read the settings and lay the options of this invocation over them.
+
+        Raises:
+            InputError: A setting is unusable.
+            UnknownModel: No embedded model has the name asked for; nothing is to be fetched.
+        """
         settings = self.composition.settings()
         changes: dict[str, object] = {}
         if self.storage is not None:
@@ -107,10 +112,16 @@ class Invocation:
         if self.provider is not None:
             changes |= {"provider": self.provider, "model": self.model}
             if self.provider == "local" and self.model is not None:
-                changes["local_model"] = self.model
+                changes["local_model"] = _embedded(self.model)
         elif self.model is not None:
             changes["model"] = self.model
         return settings.model_copy(update=changes) if changes else settings
+
+
+def _embedded(model: str) -> str:
+    from planwave.providers.local_catalogue import is_path, model_file
+
+    return model if is_path(model) else model_file(model).name
 
 
 def invocation(

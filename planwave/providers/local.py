@@ -23,7 +23,7 @@ from typing import IO, Any
 
 from planwave.errors import InputError, ProviderError, UnknownModel
 from planwave.providers.api import ModelProfile
-from planwave.providers.local_catalogue import MODEL_FILES
+from planwave.providers.local_catalogue import MODEL_FILES, is_path
 from planwave.providers.local_files import is_present, model_path, verified_path
 from planwave.providers.local_fit import (
     Machine,
@@ -230,7 +230,7 @@ class LocalModels:
         if model in MODEL_FILES:
             file = MODEL_FILES[model]
             return model_path(file, self._settings.model_dir), file.memory
-        if model != self.default_model or not _is_path(configured):
+        if model != self.default_model or not is_path(configured):
             raise UnknownModel(
                 f"no embedded model is called {model!r}",
                 hint=f"known are {', '.join(MODEL_FILES)}, or set PLANWAVE_LOCAL_MODEL to a GGUF",
@@ -301,14 +301,8 @@ def _is_installed() -> bool:
     return importlib.util.find_spec("xllamacpp") is not None
 
 
-def _is_path(configured: str) -> bool:
-    return configured not in MODEL_FILES and (
-        "/" in configured or "\\" in configured or configured.lower().endswith(".gguf")
-    )
-
-
 def _name_of(configured: str) -> str:
-    return Path(configured).stem if _is_path(configured) else configured
+    return Path(configured).stem if is_path(configured) else configured
 
 
 def _is_gguf(path: Path) -> bool:

@@ -82,3 +82,10 @@ def model_file(name: str) -> ModelFile:
         raise UnknownModel(
             f"no embedded model is called {name!r}", hint=f"known are {known}, or a path to a GGUF"
         ) from None
+
+
+def is_path(name: str) -> bool:
+    """Say whether a configured model is a file of the operator's own, not a name known here."""
+    return name not in MODEL_FILES and (
+        "/" in name or "\\" in name or name.lower().endswith(".gguf")
+    )

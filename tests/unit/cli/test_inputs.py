@@ -26,6 +26,10 @@ def test_an_object_gives_any_json() -> None:
     assert inputs_of(['{"begin": {"output": [1]}}'], ONE, library()) == {"begin": {"output": [1]}}
 
 
+def test_a_flat_object_goes_to_the_one_entry_node() -> None:
+    assert inputs_of(['{"output": [1]}'], ONE, library()) == {"begin": {"output": [1]}}
+
+
 @pytest.mark.parametrize("text", ["x", '{"zz": {"output": 1}}', '{"s1": 5}'])
 def test_what_fits_no_node_is_refused_naming_the_nodes(text: str) -> None:
     with pytest.raises(InputError):

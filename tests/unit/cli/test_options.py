@@ -1,6 +1,9 @@
 from pathlib import Path
 
+import pytest
+
 from planwave.cli.options import Invocation
+from planwave.errors import UnknownModel
 from tests.fakes.composition import composed
 
 
@@ -31,3 +34,11 @@ def test_the_first_place_is_the_environment_the_second_the_option(monkeypatch) -
     monkeypatch.setenv("PLANWAVE_STORAGE_DIR", "env")
     assert Invocation(composed()).settings().storage_dir == Path("env")
     assert Invocation(composed(), storage=Path("option")).settings().storage_dir == Path("option")
+
+
+def test_an_embedded_model_nobody_knows_is_said_so_before_anything_is_fetched() -> None:
+    with pytest.raises(UnknownModel, match="no embedded model is called 'odd'") as caught:
+        Invocation(composed(), provider="local", model="odd").settings()
+    assert "qwen2.5-coder-1.5b" in str(caught.value.hint)
+    own = Invocation(composed(), provider="local", model="./my.gguf").settings()
+    assert own.local_model == "./my.gguf"

@@ -12,6 +12,11 @@ from planwave.executor.flight import Flight
 from planwave.executor.ports import Journal
 from planwave.executor.subscription import Subscription
 
+_made: Callable[[type[Event], tuple[Any, ...]], Event] = tuple[Any, ...].__new__
+"""Makes an event of its fields in order without the named tuple's own constructor, which costs as
+much again; there are several events for each node."""
+
+
 _LONE: Final = re.compile("[\ud800-\udfff]")
 """Half a surrogate pair, which UTF-8 cannot hold."""
 
@@ -68,9 +73,8 @@ class Publisher:
         if not self.pending:
             self._at = self._now()
         self.seq += 1
-        self.pending.append(
-            Event(self.execution_id, self.seq, self._at, event_type, path, attempt, data)
-        )
+        fields = (self.execution_id, self.seq, self._at, event_type, path, attempt, data)
+        self.pending.append(_made(Event, fields))
 
     def take(self) -> list[Event]:
         """Give this turn's batch and begin a new one."""

@@ -29,7 +29,8 @@ class NodeLine:
         started: Clock reading of the current attempt's start, seconds; None before it.
         seconds: Duration of a settled node; None before that, and where it never started.
         tail: The end of the text streamed by the current attempt.
-        note: Why it did not run, or what went wrong; one line.
+        note: Why it did not run, what went wrong, or what it warned of; one line.
+        warning: The last warning the node logged in this attempt.
     """
 
     id: str
@@ -41,6 +42,7 @@ class NodeLine:
     attempt: int | None = None
     tail: str = ""
     note: str = ""
+    warning: str = ""
 
 
 @dataclass(slots=True)
@@ -147,16 +149,18 @@ class RunProgress:
     def _node(self, node: NodeLine, event: Event) -> None:
         kind = event.type.removeprefix("node.")
         if kind == "started":
-            node.status, node.note, node.tail = "running", "", ""
+            node.status, node.note, node.tail, node.warning = "running", "", "", ""
             node.started, node.attempt = self._clock(), event.attempt
         elif kind == "answered":
             node.status, node.note = "running", ""
         elif kind in ("completed", "failed", "skipped", "blocked", "cancelled"):
             node.status, node.tail = kind, ""
             node.seconds = self._seconds(node, event)
-            node.note = why(event)
+            node.note = why(event) or node.warning
         elif kind in ("retrying", "waiting"):
             node.status, node.note = kind, why(event)
+        elif kind == "log" and event.data.get("level") == "warning":
+            node.warning = str(event.data.get("message", ""))
 
     def _seconds(self, node: NodeLine, event: Event) -> float | None:
         took = event.data.get("duration_s")

@@ -113,3 +113,14 @@ def test_plain_lines_name_the_node_the_time_and_the_reason() -> None:
     assert failed == "failed     b (0.0 s): no way"
     assert told(event("execution.paused", reason="waits")) == "paused: waits"
     assert told(event("execution.completed")) is None
+
+
+def test_what_a_node_warned_of_is_shown_with_its_end_and_forgotten_by_a_new_attempt() -> None:
+    cut = event("node.log", "a", 1, message="the reply was cut at 440 tokens", level="warning")
+    done = event("node.completed", "a", 1, outputs={}, duration_s=2.0)
+    seen = progress(event("node.started", "a", 1), cut, event("node.log", "a", 1, message="hm"))
+    seen.apply(done)
+    assert sentence(done, seen) == "completed  a  First (2.0 s): the reply was cut at 440 tokens"
+    seen.apply(event("node.started", "a", 2))
+    seen.apply(done)
+    assert seen.nodes["a"].note == ""

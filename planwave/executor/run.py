@@ -270,7 +270,10 @@ class Execution:
             data = step.node.data
             if step.template is not None:
                 data = await self.data_of(scope.runtime, node, inputs)
-            context = self.context(scope.runtime, node, flight.attempt)
+            context = FlowContext(
+                step.node.id, self.execution_id, flight.path, flight.attempt, self._chat_id,
+                self._state, scope.runtime, self._services,
+            )  # fmt: skip
 
             say = partial(self._say, flight)
             if flight.resume is None:

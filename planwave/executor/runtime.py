@@ -21,6 +21,8 @@ from planwave.graph.plan import canonical_json
 from planwave.graph.values import Arrival, DataValue, Inputs
 
 Outputs = Mapping[str, DataValue]
+_arrival: Callable[[type[Arrival], tuple[Any, ...]], Arrival] = tuple[Any, ...].__new__
+"""Makes an arrival of its fields in order; the constructor would cost as much again."""
 _asking: ContextVar[tuple[str, ...]] = ContextVar("asking", default=())
 """The open ``resolve``/``materialize`` steps of this task, outermost first, for cycle messages."""
 
@@ -116,11 +118,10 @@ class Runtime:
             value = given.get(edge.source_handle)
             if value is not None:
                 name = steps[sources[number]].node.name
-                found.append(
-                    Arrival(
-                        edge.id, edge.source, name, edge.source_handle, edge.target_handle, value
-                    )
-                )
+                fields = (
+                    edge.id, edge.source, name, edge.source_handle, edge.target_handle, value,
+                )  # fmt: skip
+                found.append(_arrival(Arrival, fields))
         return tuple(found)
 
     def _number(self, node_id: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 from pydantic import BaseModel
 
-from planwave.graph.capabilities import FlowExecutor, LinkMaterializer, NodeFacts
+from planwave.graph.capabilities import NodeFacts
 from planwave.graph.model import Port
 from planwave.nodes.node_type import INPUT, OUTPUT, NodeType
 from planwave.nodes.sockets import DataField, fields_of, with_field_ports
@@ -44,8 +44,8 @@ def spec_of(implementation: Any) -> TypeSpec:
     Raises:
         TypeError: No usable name, or neither ``execute`` nor ``materialize``.
     """
-    executes = isinstance(implementation, FlowExecutor)
-    materializes = isinstance(implementation, LinkMaterializer)
+    executes = callable(getattr(implementation, "execute", None))
+    materializes = callable(getattr(implementation, "materialize", None))
     name = _vetted_name(implementation, capable=executes or materializes)
     model = getattr(implementation, "Data", None)
     fields = fields_of(model)

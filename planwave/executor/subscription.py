@@ -68,6 +68,8 @@ class Subscription:
                     yield events
                     if events[-1].type in TERMINAL:
                         return
+                    if events[-1].seq and not self._events:
+                        await asyncio.sleep(0)  # the next turn is often this near: no wake-up then
                 elif self._closed:
                     return
                 else:

@@ -50,6 +50,7 @@ class DirectoryLock:
         """Let others write."""
         if self._file is not None:
             os.ftruncate(self._file, 0)
+            fcntl.flock(self._file, fcntl.LOCK_UN)  # also where a child just forked has it open
             self.forget()
 
     def forget(self) -> None:

@@ -20,9 +20,12 @@ print("held", flush=True)
 input()
 """
 FORK = """
+ready, running = os.pipe()
 if os.fork() == 0:
+    os.write(running, b"1")
     input()
     os._exit(0)
+os.read(ready, 1)  # what a fork does in the child is done by now
 """
 
 

@@ -31,20 +31,6 @@ async def test_the_openai_sdk_understands_chat_and_responses_streamed_or_not() -
     assert [request.path for request in llm.requests] == ["/v1/chat/completions", "/v1/responses"]
 
 
-async def test_the_anthropic_sdk_understands_messages_streamed_or_not() -> None:
-    from anthropic import AsyncAnthropic
-
-    async with (
-        FakeLLM(Says("one"), Says("two", chunks=3)) as llm,
-        AsyncAnthropic(base_url=llm.anthropic_url, api_key="k", max_retries=0) as sdk,
-    ):
-        ask = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
-        whole = await sdk.messages.create(**ask)  # type: ignore[call-overload]
-        assert whole.content[0].text == "one"
-        async with sdk.messages.stream(**ask) as stream:
-            assert await stream.get_final_text() == "two"
-
-
 async def test_steps_come_first_then_computed_replies() -> None:
     from openai import AsyncOpenAI, RateLimitError
 

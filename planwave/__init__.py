@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from planwave.client import AsyncClient, Client
     from planwave.errors import GraphInvalid, NodeError, PlanInvalid, PlanwaveError
     from planwave.events import Event
     from planwave.executor.options import RunOptions
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "planwave.client": ("AsyncClient", "Client"),
     "planwave.errors": ("GraphInvalid", "NodeError", "PlanInvalid", "PlanwaveError"),
     "planwave.events": ("Event",),
     "planwave.executor.options": ("RunOptions",),
@@ -44,7 +46,9 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "AsyncClient",
     "BuiltGraph",
+    "Client",
     "DataValue",
     "Edge",
     "Event",

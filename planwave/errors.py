@@ -9,7 +9,15 @@
     │   ├── PlanInvalid   422     a model's plan that could not be repaired
     │   ├── UnknownProvider / UnavailableProvider / UnknownModel 422
     │   ├── NotFound      404     no plan, execution, node or file of that name
-    │   └── Conflict      409     right request, wrong moment
+    │   ├── Conflict      409     right request, wrong moment
+    │   ├── Gone          410     what was asked for is over
+    │   ├── Unauthorized  401     no token, or not the right one
+    │   ├── Forbidden     403     a host or an origin that is not allowed
+    │   └── Busy          429     too much at once; says when to come back
+    │       └── QueueFull 429     as many executions wait as may
+    ├── TooSlow                   a watcher fell too far behind; says where to go on
+    ├── Draining          503     the service is going down and takes nothing new
+    ├── Unreachable       503     no service answers where one was expected
     ├── NodeError                 one node of one execution; says whether trying again may help
     │   ├── TemplateError         an expression that cannot be parsed or resolved
     │   ├── ResultNotJson         a node returned what cannot be stored
@@ -85,7 +93,7 @@ class LimitExceeded(InputError):
     def __init__(self, limit: str, value: float, met: float, *, what: str = "") -> None:
         of = f" for {what}" if what else ""
         super().__init__(
-            f"limit {limit}{of} is {value:g}, met {met:g}",
+            f"limit {limit}{of} is {value:.12g}, met {met:.12g}",
             hint=f"shorten the input or raise PLANWAVE_LIMIT_{limit.upper()}",
         )
         self.limit = limit
@@ -156,6 +164,80 @@ class Conflict(InputError):
 
     code = "conflict"
     status_hint = 409
+
+
+class Gone(InputError):
+    """What the request is about was there and is over."""
+
+    code = "gone"
+    status_hint = 410
+
+
+class Unauthorized(InputError):
+    """The request carries no token, or not the right one."""
+
+    code = "unauthorized"
+    status_hint = 401
+
+
+class Forbidden(InputError):
+    """The request comes through a host or from an origin that is not allowed here."""
+
+    code = "forbidden"
+    status_hint = 403
+
+
+class Busy(InputError):
+    """Too much is asked at once; ``retry_after_s`` says when to come back."""
+
+    code = "too-many-requests"
+    status_hint = 429
+
+    def __init__(self, message: str, *, retry_after_s: float, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint or f"try again in {retry_after_s:.0f} s")
+        self.retry_after_s = retry_after_s
+
+
+class QueueFull(Busy):
+    """As many executions wait to be started as may."""
+
+    code = "queue-full"
+
+
+class TooSlow(PlanwaveError):
+    """A watcher fell too far behind and was dropped; ``cursor`` is the last ``seq`` it was given."""
+
+    code = "too-slow"
+    status_hint = 503
+
+    def __init__(self, cursor: int) -> None:
+        super().__init__(
+            f"this watcher fell too far behind after event {cursor} and was dropped",
+            hint=f"go on from there with after={cursor}",
+        )
+        self.cursor = cursor
+
+
+class Draining(PlanwaveError):
+    """The service is going down: it takes nothing new, and its streams end."""
+
+    code = "server-draining"
+    status_hint = 503
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the service is going down and takes nothing new", hint="try again in a moment"
+        )
+
+
+class Unreachable(PlanwaveError):
+    """No service answers where one was expected."""
+
+    code = "service-unreachable"
+    status_hint = 503
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, hint="is `planwave serve` running there?")
 
 
 class NodeError(PlanwaveError):

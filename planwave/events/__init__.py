@@ -1,7 +1,8 @@
 """Immutable, numbered facts about an execution, and everything that is computed from them alone.
 
-``vocabulary`` names the facts, ``state`` folds them into the state of an execution, ``sentences``
-tells them as log lines. Pure: no clock, no I/O, no pydantic; cheap to import.
+``vocabulary`` names the facts, ``state`` folds them into the state of an execution, ``course`` tells
+what happened to one node and ``feeds`` what reached it, ``sentences`` and ``entries`` tell all of it
+as log lines. Pure: no clock, no I/O, no pydantic; cheap to import.
 """
 
 from planwave.events.node_state import ENDED_NODE, NodeState, UsageTotal

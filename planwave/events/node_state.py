@@ -82,6 +82,32 @@ class UsageTotal:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class OpenRequest:
+    """A question a node waits on.
+
+    Attributes:
+        since: When it was asked, UTC.
+        timeout_s: Seconds from then on after which the node goes on without an answer, or None.
+    """
+
+    request_id: str
+    path: str
+    request: Any
+    since: str = ""
+    timeout_s: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the request as JSON."""
+        return {
+            "request_id": self.request_id,
+            "path": self.path,
+            "request": self.request,
+            "since": self.since,
+            "timeout_s": self.timeout_s,
+        }
+
+
 @dataclass(slots=True)
 class NodeState:
     """One node, nested or not, as far as the events tell.
@@ -100,6 +126,7 @@ class NodeState:
         handle: The required handle that got nothing, for a skipped node.
         cause: Why it was blocked or cancelled.
         via: The edge that won ``join: any``.
+        answer: What it was answered last, where it asked for something.
         prompt: The data of the last ``node.event`` of type ``prompt``, whole.
         provider, model: Of the newest usage.
     """
@@ -118,6 +145,7 @@ class NodeState:
     handle: str | None = None
     cause: Any = None
     via: str | None = None
+    answer: Any = None
     prompt: Any = None
     provider: str | None = None
     model: str | None = None
@@ -147,8 +175,10 @@ class NodeState:
         self._reasoning.clear()
 
     def stream(self, kind: str, offset: int, piece: str) -> None:
-        """Put a piece of streamed text."""
-        (self._reasoning if kind == "reasoning" else self._text).put(offset, piece)
+        """Put a piece of streamed text; only text and reasoning are kept to be shown again."""
+        kept = {"text": self._text, "reasoning": self._reasoning}.get(kind)
+        if kept is not None:
+            kept.put(offset, piece)
 
     def as_json(self) -> dict[str, Any]:
         """Give the node as JSON, every field, with the text streamed so far."""
@@ -167,6 +197,7 @@ class NodeState:
             "handle": self.handle,
             "cause": self.cause,
             "via": self.via,
+            "answer": self.answer,
             "prompt": self.prompt,
             "provider": self.provider,
             "model": self.model,

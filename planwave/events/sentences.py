@@ -1,10 +1,14 @@
-"""Events as log lines for people: the sentences the first service wrote, one projection of two."""
+"""Events as log lines for people: the sentences the first service wrote, one projection of two.
+
+It had no words for what is paused, answered, entered again or cancelled; those stand here too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+from planwave.events.course import TIMEOUT, said
 from planwave.events.vocabulary import TERMINAL, Event
 
 
@@ -26,8 +30,46 @@ class SentenceLog:
 
         Nested nodes are named by their whole path.
         """
+        if event.path is None or event.type == "wave.started":
+            return self._of_execution(event)
+        if event.type in ("node.waiting", "node.answered", "node.cancelled"):
+            return self._of_control(event, event.path)
+        return self._of_work(event, event.path)
+
+    def _of_work(self, event: Event, node: str) -> str | None:
         data = event.data
-        node = event.path or ""
+        match event.type:
+            case "node.started":
+                again = " again, as it was cut off" if data.get("reentry") else ""
+                return f"Starting node {self._named(node)}{again}"
+            case "node.completed" if data.get("reused"):
+                return f"Completed node {node} (taken over from execution {_origin_of(data)})"
+            case "node.completed" if data.get("changed"):
+                return f"Completed node {node} (given by the fork)"
+            case "node.completed":
+                return f"Completed node {node} (took {data.get('duration_s') or 0.0:.2f}s)"
+            case "node.failed":
+                return f"Failed node {self._named(node)} - {_message_of(data)}"
+            case "node.blocked":
+                return self._blocked_by(data)
+            case _:
+                return None
+
+    def _of_control(self, event: Event, node: str) -> str | None:
+        data = event.data
+        if event.type == "node.waiting":
+            return f"Waiting for an answer: node {self._named(node)}"
+        if event.type == "node.cancelled":
+            if event.attempt is None:  # it was not at work
+                return None
+            return f"Cancelled node {self._named(node)} - {data.get('cause')}"
+        answer = said(data.get("answer"))
+        if data.get("by") == TIMEOUT:
+            return f"No answer in time: node {self._named(node)} goes on with {answer}"
+        return f"Answered node {self._named(node)} - {answer}"
+
+    def _of_execution(self, event: Event) -> str | None:
+        data = event.data
         match event.type:
             case "execution.created":
                 self._learn_names(data.get("graph"))
@@ -36,14 +78,12 @@ class SentenceLog:
             case "wave.started":
                 nodes: list[str] = data.get("nodes") or []
                 return f"Executing {len(nodes)} nodes in parallel: {nodes}"
-            case "node.started":
-                return f"Starting node {node}: {self._name_of(node)}"
-            case "node.completed":
-                return f"Completed node {node} (took {data.get('duration_s') or 0.0:.2f}s)"
-            case "node.failed":
-                return f"Failed node {node}: {self._name_of(node)} - {_message_of(data)}"
-            case "node.blocked":
-                return self._blocked_by(data)
+            case "execution.paused":
+                return f"Execution paused: {data.get('reason')}"
+            case "execution.resumed" if data.get("reason") == "recovery":
+                return "Execution resumed: the service was started again"
+            case "execution.resumed":
+                return f"Execution resumed: {data.get('reason')}"
             case _ if event.type in TERMINAL:
                 return f"Execution completed. Status: {event.type.removeprefix('execution.')}"
             case _:
@@ -54,8 +94,8 @@ class SentenceLog:
         nodes: list[dict[str, Any]] = (graph or {}).get("nodes", [])
         self._names = {n["id"]: n.get("name") or n["id"] for n in nodes}
 
-    def _name_of(self, path: str) -> str:
-        return self._names.get(path) or path.rpartition("/")[2]
+    def _named(self, path: str) -> str:
+        return f"{path}: {self._names.get(path) or path.rpartition('/')[2]}"
 
     def _blocked_by(self, data: dict[str, Any]) -> str | None:
         cause: dict[str, Any] = data.get("cause") or {}
@@ -70,6 +110,11 @@ def execution_logs(events: Iterable[Event]) -> list[str]:
     """Give the log of an execution as sentences, in the order of its events."""
     log = SentenceLog()
     return [line for event in events if (line := log.told(event)) is not None]
+
+
+def _origin_of(data: dict[str, Any]) -> str:
+    reused: dict[str, Any] = data["reused"]
+    return str(reused.get("execution_id"))
 
 
 def _message_of(data: dict[str, Any]) -> str:

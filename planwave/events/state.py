@@ -11,27 +11,19 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from planwave.errors import KernelMisuse
-from planwave.events.node_state import ENDED_NODE, NodeState, UsageTotal
+from planwave.events.node_state import ENDED_NODE, NodeState, OpenRequest, UsageTotal
 from planwave.events.vocabulary import TRANSIENT, Event
 
 ENDED_STATUS: Final = frozenset({"completed", "failed", "cancelled"})
 """Execution statuses that never change again."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenRequest:
-    """A question a node waits on."""
-
-    request_id: str
-    path: str
-    request: Any
-
-
 @dataclass(slots=True)
 class ExecutionState:
     """One execution as far as the events tell; ``nodes`` by path, in graph order, nested ones last.
 
-    ``requests`` holds the open ones, oldest first. ``created_at``, ``started_at`` and
+    ``requests`` holds the open ones, oldest first; ``closed_requests`` says of the others what
+    closed them: ``answered``, ``timeout`` or ``cancelled``. ``created_at``, ``started_at`` and
     ``completed_at`` are UTC.
     """
 
@@ -57,6 +49,7 @@ class ExecutionState:
     waves_total: int = 0
     nodes: dict[str, NodeState] = field(default_factory=dict[str, NodeState])
     requests: dict[str, OpenRequest] = field(default_factory=dict[str, OpenRequest])
+    closed_requests: dict[str, str] = field(default_factory=dict[str, str])
     usage: UsageTotal = field(default_factory=UsageTotal)
     _waves_begun: set[int] = field(default_factory=set[int], repr=False)
     _waves_done: set[int] = field(default_factory=set[int], repr=False)
@@ -136,14 +129,20 @@ class ExecutionState:
     def close_requests_of(self, path: str) -> None:
         """Forget the open requests of a node that has ended."""
         for request_id in [r.request_id for r in self.requests.values() if r.path == path]:
-            del self.requests[request_id]
+            self.close_request(request_id, "cancelled")
+
+    def close_request(self, request_id: str, by: str) -> None:
+        """Note that a request is not open any more."""
+        if self.requests.pop(request_id, None) is not None:
+            self.closed_requests[request_id] = by
 
     def end(self, status: str, at: str) -> None:
         """End the execution; nothing waits any more."""
         self.status = status
         self.completed_at = at
         self.reason = None
-        self.requests.clear()
+        for request_id in list(self.requests):
+            self.close_request(request_id, "cancelled")
 
     def begin_wave(self, wave: int) -> None:
         """Note that the first node of a wave has started."""
@@ -179,6 +178,7 @@ class ExecutionState:
             "usage": self.usage.as_json(),
             "waitingForInput": self.waiting_for_input,
             "currentNodeId": self.current_node_id,
+            "requests": [request.as_json() for request in self.requests.values()],
             "nodes": [node.as_json() for node in self.nodes.values()],
         }
 
@@ -314,12 +314,16 @@ def _node_waiting(state: ExecutionState, event: Event) -> None:
     node = state.node(event.path)
     node.status = "waiting"
     request_id = event.data["request_id"]
-    state.requests[request_id] = OpenRequest(request_id, node.path, event.data.get("request"))
+    data = event.data
+    state.requests[request_id] = OpenRequest(
+        request_id, node.path, data.get("request"), event.at, data.get("timeout_s")
+    )
 
 
 def _node_answered(state: ExecutionState, event: Event) -> None:
     node = state.node(event.path)
-    state.requests.pop(event.data["request_id"], None)
+    state.close_request(event.data["request_id"], event.data.get("by") or "answered")
+    node.answer = event.data.get("answer")
     if node.status == "waiting" and not any(r.path == node.path for r in state.requests.values()):
         node.status = "running"
 

@@ -7,23 +7,24 @@ carries ``seq`` 0.
 ``data`` by type (``?`` marks optional keys; outputs are ``{handle: {"type", "value"}}``):
 
 =====================  ============================================================================
-execution.created      goal, title, plan_id?, plan_hash?, graph?, inputs?, options?, parent?
+execution.created      goal, title, plan_id?, plan_hash?, graph?, inputs?, options?, trigger?, parent?
 execution.started      linked?: [id], not_reached?: [id], waves: total number of waves
 execution.paused       reason
-execution.resumed
+execution.resumed      reason, epoch: the owner's
 execution.completed    handled_failures?: [path]
 execution.failed       error: {code, message, hint?}, failures: [path]
 execution.cancelled    cause
 wave.started           wave, nodes: [id]
 wave.completed         wave
-node.started           wave, via?: edge id (the winner of ``join: any``)
-node.completed         outputs, duration_s, given?: true for a node settled from outside, never run
+node.started           wave, via?: edge id (winner of ``join: any``), reentry?: times cut off
+node.completed         outputs, duration_s, given?: true for a node settled from outside, never run;
+                       in a fork reused?: {execution_id} of the result, changed?: true where it was set
 node.failed            error: {code, message, hint?}, handled: bool, outputs?, duration_s
 node.retrying          error, delay_s, next_attempt
 node.skipped           reason, handle?
 node.blocked           cause: {node, error}
-node.waiting           request_id, request
-node.answered          request_id, answer
+node.waiting           request_id, request, state?, timeout_s?, timeout_answer?, interrupted?: true
+node.answered          request_id, answer, by?: "timeout"
 node.cancelled         cause
 node.log               message, level
 node.event             event_type, data

@@ -29,20 +29,23 @@ class Reference(NamedTuple):
             where it is computed.
         pointer: JSON pointer of the field, relative to ``node.data``.
         guarded: Whether the template copes with the variable's absence: ``default``, ``is defined``.
+        handle: Of ``nodes["id"].output`` the output; None where it is computed or not named.
     """
 
     root: str
     key: str | None
     pointer: str
     guarded: bool = False
+    handle: str | None = None
 
 
 class Root(NamedTuple):
-    """A root and, for ``nodes`` and ``inputs``, the key; a reference before the field is known."""
+    """A reference before its field is known."""
 
     name: str
     key: str | None = None
     guarded: bool = False
+    handle: str | None = None
 
 
 def roots_of_path(path: PlainPath) -> tuple[Root, ...]:
@@ -50,9 +53,11 @@ def roots_of_path(path: PlainPath) -> tuple[Root, ...]:
     if path.root is None:
         return ()
     guarded = bool(path.filters) and path.filters[0].handles_undefined
-    if path.root in _KEYED and path.steps:
-        return (Root(path.root, str(path.steps[0]), guarded),)
-    return (Root(path.root, None, guarded),)
+    if path.root not in _KEYED or not path.steps:
+        return (Root(path.root, None, guarded),)
+    key, *beyond = path.steps
+    named = path.root == NODES and beyond and isinstance(beyond[0], str)
+    return (Root(path.root, str(key), guarded, str(beyond[0]) if named else None),)
 
 
 def roots_of_segments(segments: Iterable[Segment]) -> tuple[tuple[Root, ...], frozenset[str]]:
@@ -103,14 +108,21 @@ def _root(tokens: list[Token], at: int) -> Root:
     name = tokens[at].text
     if name not in _KEYED:
         return Root(name)
-    following = [*tokens[at + 1 : at + 4], *[Token("op", "")] * 3][:3]
+    key, end = _step(tokens, at + 1)
+    handle = _step(tokens, end)[0] if key is not None and name == NODES else None
+    return Root(name, key, handle=handle)
+
+
+def _step(tokens: list[Token], at: int) -> tuple[str | None, int]:
+    """Give the key of a step that is written out, ``["key"]`` or ``.key``, and where it ends."""
+    following = [*tokens[at : at + 3], *[Token("op", "")] * 3][:3]
     match following:
         case [Token(_, "["), Token("string", text), Token(_, "]")] if _SIMPLE_STRING.match(text):
-            return Root(name, text[1:-1])
+            return text[1:-1], at + 3
         case [Token(_, "."), Token("name", text), Token(_, after)] if after != "(":
-            return Root(name, text)
+            return text, at + 2
         case _:
-            return Root(name)
+            return None, at
 
 
 def _bound(tokens: list[Token]) -> set[str]:

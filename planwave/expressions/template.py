@@ -217,7 +217,7 @@ def compile_template(
             raise located(error, pointer) from error
         found.append(_Field(keys, pointer, program))
         for root in roots:
-            references[Reference(root.name, root.key, pointer, root.guarded)] = None
+            references[Reference(root.name, root.key, pointer, root.guarded, root.handle)] = None
     return Template(value, tuple(found), tuple(references)) if found else None
 
 

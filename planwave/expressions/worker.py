@@ -33,8 +33,8 @@ class Refused(Exception):
         self.code = code
 
 
-class Record(dict[str, Any]):
-    """A JSON object whose only reachable methods read: the engine asks Python for attributes."""
+class _Sealed:
+    """A JSON container whose only reachable methods read: the engine asks Python for attributes."""
 
     __slots__ = ()
 
@@ -49,20 +49,16 @@ class Record(dict[str, Any]):
     __repr__ = __str__
 
 
-class Items(list[Any]):
-    """A JSON list whose only reachable methods read."""
+class Record(_Sealed, dict[str, Any]):
+    """A JSON object that cannot be written to."""
 
     __slots__ = ()
 
-    def __getattribute__(self, name: str) -> Any:
-        if name in _REACHABLE:
-            return super().__getattribute__(name)
-        raise AttributeError(name)
 
-    def __str__(self) -> str:
-        return _json(self)
+class Items(_Sealed, list[Any]):
+    """A JSON list that cannot be written to."""
 
-    __repr__ = __str__
+    __slots__ = ()
 
 
 def sealed(value: Json) -> Json:

@@ -6,12 +6,13 @@ from collections.abc import Container, Iterable
 
 from planwave.graph.choices import Choices, Facts
 from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.doubts import Doubts
 from planwave.graph.model import FLOW, Edge, Graph
 from planwave.graph.topology import Topology
 
 
 def crowded_ports(
-    graph: Graph, single: Iterable[tuple[int, Edge]], choices: Choices
+    graph: Graph, single: Iterable[tuple[int, Edge]], choices: Choices, doubts: Doubts
 ) -> list[Diagnostic]:
     """Find ports for one value that several edges can deliver to.
 
@@ -22,13 +23,14 @@ def crowded_ports(
         graph: The graph.
         single: Number and edge of all that go into a port which is not ``multiple``.
         choices: Which edges never deliver together.
+        doubts: Which nodes may have another policy.
     """
     into: dict[tuple[str, str], list[tuple[int, Edge]]] = {}
     for number, edge in single:
         into.setdefault((edge.target, edge.target_handle), []).append((number, edge))
     found: list[Diagnostic] = []
     for (target, handle), edges in into.items():
-        if len(edges) < 2 or graph.by_id[target].policy.join == "any":
+        if len(edges) < 2 or graph.by_id[target].policy.join == "any" or target in doubts.unruled:
             continue
         if not choices.are_exclusive([number for number, _ in edges]):
             number, edge = edges[1]
@@ -42,7 +44,7 @@ def crowded_ports(
     return found
 
 
-def missing_inputs(graph: Graph, facts: Facts) -> list[Diagnostic]:
+def missing_inputs(graph: Graph, facts: Facts, doubts: Doubts) -> list[Diagnostic]:
     """Find required ports with neither an edge nor a value of that name in the node's data."""
     required = {
         kind: [port.name for port in about.inputs if port.required]
@@ -64,15 +66,19 @@ def missing_inputs(graph: Graph, facts: Facts) -> list[Diagnostic]:
         for number, node in enumerate(graph.nodes)
         for name in required.get(node.type, ())
         if (node.id, name) not in connected and node.data.get(name) in (None, "", [], {})
+        if node.id not in doubts.incomplete and not doubts.may_feed(node.id, name)
     ]
 
 
-def never_started(topology: Topology, dead_edges: Container[int]) -> list[Diagnostic]:
+def never_started(
+    topology: Topology, dead_edges: Container[int], doubts: Doubts
+) -> list[Diagnostic]:
     """Find nodes that no execution can start, because nothing can ever reach them.
 
     Args:
         topology: The graph's topology; nodes on a cycle are left out.
         dead_edges: Numbers of edges that never deliver.
+        doubts: Which nodes something else may reach.
     """
     if not dead_edges:
         return []
@@ -81,6 +87,8 @@ def never_started(topology: Topology, dead_edges: Container[int]) -> list[Diagno
     dead_nodes: set[int] = set()
     for node in topology.order:
         flows = [e for e in topology.incoming[node] if edges[e].channel == FLOW]
+        if doubts.may_feed(topology.ids[node]):
+            continue
         if flows and all(e in dead_edges or sources[e] in dead_nodes for e in flows):
             dead_nodes.add(node)
             message = f"node {topology.ids[node]!r} can never start: nothing is ever sent to it"

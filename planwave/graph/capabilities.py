@@ -6,6 +6,7 @@ demand), or both; a leaf that waits for a person also has ``resume``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -38,10 +39,15 @@ class ExecutionResult(NamedTuple):
 
 
 class Suspension(NamedTuple):
-    """A node waits for an answer: ``request`` is shown to the person, ``state`` comes back."""
+    """A node waits for an answer: ``request`` is shown to the person, ``state`` comes back.
+
+    Where ``timeout_s`` seconds pass without one, it goes on with ``timeout_answer``.
+    """
 
     request: Json
     state: Json = None
+    timeout_s: float | None = None
+    timeout_answer: Json = None
 
 
 class RuntimeApi(Protocol):
@@ -64,9 +70,18 @@ class RuntimeApi(Protocol):
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json: ...
 
 
+def unlimited() -> float:
+    """Give the time an attempt without a timeout has left, in seconds."""
+    return math.inf
+
+
 @dataclass(slots=True)
 class FlowContext:
-    """Where a node runs. ``services`` and ``state`` are opaque to the executor."""
+    """Where a node runs. ``services`` and ``state`` are opaque to the executor.
+
+    ``answers`` counts how often this attempt has been answered so far; ``left_s`` gives the seconds
+    it still has before its timeout, infinitely many without one.
+    """
 
     node_id: str
     run_id: str
@@ -76,6 +91,8 @@ class FlowContext:
     state: Any
     runtime: RuntimeApi
     services: Any
+    answers: int = 0
+    left_s: Callable[[], float] = unlimited
 
 
 @runtime_checkable
@@ -122,7 +139,9 @@ class NodeFacts(NamedTuple):
 
     ``inputs`` and ``outputs`` are matched in order: fixed names before patterns before open ones.
     ``template_fields`` are the top-level ``data`` fields in which ``{{ … }}`` is resolved before
-    the node runs; None means every field, () means none.
+    the node runs; None means every field, () means none. ``chooses`` says that one output alone carries
+    a value in any run; of a numbered family of outputs that is known without it. ``version`` and
+    ``reads_goal`` are part of what a result follows from; see ``executor/identity.py``.
     """
 
     node_type: str
@@ -134,6 +153,9 @@ class NodeFacts(NamedTuple):
     materializes: bool = False
     effect: Effect = "none"
     template_fields: tuple[str, ...] | None = None
+    chooses: bool = False
+    version: int = 1
+    reads_goal: bool = False
 
 
 class Catalogue(Protocol):

@@ -1,7 +1,7 @@
 """Which edges can never deliver in the same run, because a node before them chooses between them.
 
-A type with a numbered family of outputs chooses one of its outputs; a node that continues on error
-sends either from the error handle or from the others.
+A type that says so, or has a numbered family of outputs, chooses one of its outputs; a node that
+continues on error sends either from the error handle or from the others.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from itertools import combinations
 from typing import Final
 
 from planwave.graph.capabilities import NodeFacts
+from planwave.graph.doubts import NO_DOUBTS, Doubts
+from planwave.graph.gaps import UNREAD
 from planwave.graph.model import ERROR_HANDLE, FLOW, Node
-from planwave.graph.ports import find_port, is_numbered
+from planwave.graph.ports import find_output, is_numbered
 from planwave.graph.topology import Topology
 
 Facts = Mapping[str, NodeFacts | None]
-Guards = Mapping[int, str]
-"""What must have been chosen, by node number, for something to happen."""
+Guards = Mapping[int, str] | None
+"""What must have been chosen, by node number, for something to happen; None where that is not known,
+so that it may be anything."""
 
 _MOST: Final = 64
 """Choices remembered for one node, so that the work stays linear; with more, the farthest are lost
@@ -25,11 +28,18 @@ and edges may count as able to deliver together."""
 
 
 class Choices:
-    """The choices that lie before each node; worked out at the first question."""
+    """The choices that lie before each node; worked out at the first question.
 
-    def __init__(self, topology: Topology, facts: Facts) -> None:
+    Args:
+        topology: The graph.
+        facts: What is known of each node type.
+        doubts: Which nodes may come after more than the graph shows.
+    """
+
+    def __init__(self, topology: Topology, facts: Facts, doubts: Doubts = NO_DOUBTS) -> None:
         self._topology = topology
         self._facts = facts
+        self._doubts = doubts
         self._before: list[Guards] | None = None
 
     def are_exclusive(self, edges: Sequence[int]) -> bool:
@@ -38,7 +48,9 @@ class Choices:
             self._before = self._work_out()
         guards = [self._guards_of(edge, self._before) for edge in edges]
         return all(
-            any(other.get(node, choice) != choice for node, choice in one.items())
+            one is None
+            or other is None
+            or any(other.get(node, choice) != choice for node, choice in one.items())
             for one, other in combinations(guards, 2)
         )
 
@@ -49,28 +61,42 @@ class Choices:
         edges = topology.edges
         for node in topology.order:
             incoming = topology.incoming[node]
-            if incoming and all(edges[edge].channel == FLOW for edge in incoming):
-                first, *others = (self._guards_of(edge, before) for edge in incoming)
-                common = {n: c for n, c in first.items() if all(g.get(n) == c for g in others)}
-                before[node] = dict(list(common.items())[-_MOST:])
+            if not incoming and self._doubts.may_feed(topology.ids[node]):
+                before[node] = None
+            elif incoming and all(edges[edge].channel == FLOW for edge in incoming):
+                before[node] = _in_common([self._guards_of(edge, before) for edge in incoming])
         return before
 
     def _guards_of(self, edge: int, before: Sequence[Guards]) -> Guards:
         source = self._topology.sources[edge]
         if source < 0:
-            return {}
+            return None if self._doubts.may_run(self._topology.edges[edge].source) else {}
+        guards = before[source]
         handle = self._topology.edges[edge].source_handle
         choice = _choice(self._topology.nodes[source], handle, self._facts)
-        return before[source] if choice is None else {**before[source], source: choice}
+        if guards is None or choice is None:
+            return guards
+        return {**guards, source: f"{handle}{edge}" if handle == UNREAD else choice}
+
+
+def _in_common(ways: Sequence[Guards]) -> Guards:
+    known = [guards for guards in ways if guards is not None]
+    if not known:
+        return None
+    common = {n: c for n, c in known[0].items() if all(g.get(n) == c for g in known[1:])}
+    return dict(list(common.items())[-_MOST:])
 
 
 def _choice(node: Node, handle: str, facts: Facts) -> str | None:
-    """Give what a node has chosen if this handle sends; None where it does not choose."""
+    """Give what a node has chosen if this handle sends; None where it does not choose.
+
+    A type that could not be read may choose.
+    """
     about = facts.get(node.type)
     if about is None:
-        return None
-    if any(is_numbered(port) for port in about.outputs):
+        return handle if node.type == UNREAD else None
+    if about.chooses or any(is_numbered(port) for port in about.outputs):
         return handle
-    if find_port(about.outputs, ERROR_HANDLE) is not None:
+    if find_output(about.outputs, ERROR_HANDLE) is not None:
         return None
     return ERROR_HANDLE if handle == ERROR_HANDLE else ""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 Severity = Literal["error", "warning", "info"]
+
+_LISTS: Final = {"nodes": 1, "edges": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +56,17 @@ class Diagnostic:
 def errors_in(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Give the findings that stop a graph from running."""
     return [d for d in diagnostics if d.severity == "error"]
+
+
+def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Give findings by their place: the whole document, its nodes in turn, its edges in turn.
+
+    Those of one node or edge stay in the order given.
+    """
+    return sorted(diagnostics, key=_place)
+
+
+def _place(found: Diagnostic) -> tuple[int, int]:
+    parts = found.pointer.split("/", 3)
+    section = _LISTS.get(parts[1], 0) if len(parts) > 1 else 0
+    return section, int(parts[2]) if len(parts) > 2 and section else -1

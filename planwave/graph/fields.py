@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final, cast
 
 from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.gaps import REPORTED, UNREAD, UNREAD_CHANNEL, UNREAD_EDGE, Gaps, stand_in
 from planwave.graph.model import (
     DEFAULT_POLICY,
     DEFAULT_SOURCE_HANDLE,
@@ -31,62 +33,108 @@ _PLACES_SHOWN: Final = 8
 _ID_HINT: Final = "ids are 1 to 64 of the characters A-Z a-z 0-9 _ . -"
 
 
-_FAULTY: Final = object()
-"""Stands for a value whose faults are already reported."""
+class _Entry:
+    """One node or edge: the fields that could be read, and the names of those that could not."""
+
+    __slots__ = ("at", "has_strangers", "unread", "values")
+
+    def __init__(self, at: str) -> None:
+        self.at = at
+        self.values: dict[str, Any] = {}
+        self.unread: set[str] = set()
+        self.has_strangers = False
+
+    def may_hide(self, name: str) -> bool:
+        """Say whether a field may be meant to hold something that was not read.
+
+        An unknown field may be any field that is left out, under a wrong name.
+        """
+        return name in self.unread or (self.has_strangers and self.values.get(name) is None)
 
 
 class FieldReader:
-    """Reads nodes and edges the careful way and collects what it finds."""
+    """Reads nodes and edges the careful way and collects what it finds.
+
+    Attributes:
+        findings: What is wrong.
+        met_reported: Whether something was met that the caller has reported.
+    """
 
     def __init__(self, room: Room) -> None:
         self.findings: list[Diagnostic] = []
+        self.met_reported = False
         self._room = room
 
+    @cached_property
+    def gaps(self) -> Gaps:
+        """What could not be read; made when there is something to note."""
+        return Gaps()
+
     def node(self, raw: Any, number: int) -> Node:
-        """Read one node; a faulty one only serves to find further faults."""
-        at, named = f"/nodes/{number}", f"node {number}"
-        fields = self._object(raw, at, NODE_FIELDS, named)
-        if fields is None:
-            return Node("", "", "")
-        node_id = self._id(fields, at, named, required=True) or ""
-        node_type = self._text(fields, "type", at, required=f"node {node_id or number}") or ""
-        document = self._fields(fields, "policy", at)
+        """Read one node; what is wrong with it stands in ``gaps``."""
+        named = f"node {number}"
+        entry = self._entry(raw, f"/nodes/{number}", NODE_FIELDS, named)
+        node_id = None if entry is None else self._id(entry, named, required=True)
+        name = self._name_of_node(node_id, number)
+        if entry is None:
+            self.gaps.incomplete.add(name)
+            self.gaps.unruled.add(name)
+            return Node(name, UNREAD, name)
+        node_type = self._text(entry, "type", required=f"node {node_id or number}") or UNREAD
+        document = self._fields(entry, "policy")
         policy = DEFAULT_POLICY
         if document is not None:
-            policy, faults = read_policy(document, f"{at}/policy")
+            policy, faults = read_policy(document, f"{entry.at}/policy")
             self.findings += faults
-        return Node(
-            node_id,
+            if faults:
+                entry.unread.add("policy")
+        node = Node(
+            name,
             node_type,
-            self._text(fields, "name", at) or node_id,
-            self._text(fields, "description", at) or "",
-            self._fields(fields, "data", at) or {},
+            self._text(entry, "name") or name,
+            self._text(entry, "description") or "",
+            self._fields(entry, "data") or {},
             policy,
-            self._fields(fields, "ui", at),
+            self._fields(entry, "ui"),
             document,
         )
+        if entry.has_strangers or entry.unread & {"description", "data"}:
+            self.gaps.incomplete.add(name)
+        if entry.may_hide("policy"):
+            self.gaps.unruled.add(name)
+        return node
 
     def edge(self, raw: Any, number: int, fresh_id: Callable[[], str]) -> Edge | None:
-        """Read one edge, or give None where it is faulty."""
-        at, named = f"/edges/{number}", f"edge {number}"
-        before = len(self.findings)
-        fields = self._object(raw, at, EDGE_FIELDS, named)
-        if fields is None:
+        """Read one edge, or give None where an end, a handle or the channel of it is not known."""
+        named = f"edge {number}"
+        entry = self._entry(raw, f"/edges/{number}", EDGE_FIELDS, named)
+        if entry is None:
+            self.gaps.edges.append((number, UNREAD_EDGE))
             return None
-        edge_id = self._id(fields, at, named)
+        edge_id = self._id(entry, named)
         named = f"edge {edge_id!r}" if edge_id else named
-        source = self._text(fields, "source", at, required=named) or ""
-        target = self._text(fields, "target", at, required=named) or ""
-        source_handle = self._handle(fields, "sourceHandle", at) or DEFAULT_SOURCE_HANDLE
-        target_handle = self._handle(fields, "targetHandle", at) or DEFAULT_TARGET_HANDLE
-        edge_type = self._text(fields, "type", at)
-        data = self._fields(fields, "data", at)
-        ends = f"{named} ({shown(source)} to {shown(target)})"
-        channel = self._channel(fields, data, at, ends, edge_id)
-        if len(self.findings) > before or channel is None or data is None:
-            return None
-        edge_id = edge_id or fresh_id()
-        return Edge(edge_id, source, source_handle, target, target_handle, channel, data, edge_type)
+        source = self._text(entry, "source", required=named) or UNREAD
+        target = self._text(entry, "target", required=named) or UNREAD
+        source_handle = self._handle(entry, "sourceHandle", DEFAULT_SOURCE_HANDLE)
+        target_handle = self._handle(entry, "targetHandle", DEFAULT_TARGET_HANDLE)
+        edge_type = self._text(entry, "type")
+        data = self._fields(entry, "data")
+        ends = " to ".join("?" if end == UNREAD else shown(end) for end in (source, target))
+        channel = self._channel(entry, data, f"{named} ({ends})", edge_id)
+        edge = Edge(
+            edge_id or fresh_id(),
+            source,
+            source_handle,
+            target,
+            target_handle,
+            channel,
+            data or {},
+            edge_type,
+        )
+        if UNREAD not in (source, source_handle, target, target_handle, channel):
+            return edge
+        self.gaps.edges.append((number, edge))
+        return None
 
     def dropped_edge(self, edge: Edge, number: int, first: int) -> None:
         """Note that an edge says what an earlier one says and was left out."""
@@ -102,87 +150,109 @@ class FieldReader:
             )
         )
 
+    def is_reported(self, value: object) -> bool:
+        """Say whether the caller has reported this value, and remember that there was one."""
+        self.met_reported = self.met_reported or value is REPORTED
+        return value is REPORTED
+
     def _add(self, code: str, message: str, pointer: str, **more: Any) -> None:
         self.findings.append(Diagnostic(code, "error", message, pointer, **more))
 
-    def _object(
-        self, raw: Any, at: str, allowed: tuple[str, ...], named: str
-    ) -> Mapping[str, Any] | None:
-        """Give the known fields of an object; unknown and unsound ones are reported."""
+    def _entry(self, raw: Any, at: str, allowed: tuple[str, ...], named: str) -> _Entry | None:
+        """Give an object's fields; unknown and unsound ones are reported."""
         if type(raw) is not dict:
-            self._add("invalid-field", f"{named} must be an object, got {shown(raw)}", at)
+            if not self.is_reported(raw):
+                self._add("invalid-field", f"{named} must be an object, got {shown(raw)}", at)
             return None
-        fields: dict[str, Any] = {}
+        entry = _Entry(at)
         for name, value in cast("dict[Any, Any]", raw).items():
+            reported = self.is_reported(value)
             if name not in allowed:
-                hint = f"known fields are {', '.join(allowed)}"
-                message = f"{named} has the unknown field {shown(name)}"
-                self._add("unknown-field", message, at + pointer_of_name(name), hint=hint)
+                entry.has_strangers = True
+                if not reported:
+                    hint = f"known fields are {', '.join(allowed)}"
+                    message = f"{named} has the unknown field {shown(name)}"
+                    self._add("unknown-field", message, at + pointer_of_name(name), hint=hint)
+            elif reported:
+                entry.unread.add(name)
             elif faults := value_faults(value, f"{at}/{name}", self._room):
                 self.findings += faults
-                fields[name] = _FAULTY
+                entry.unread.add(name)
+                entry.values[name] = self._sound_part(value)
             else:
-                fields[name] = value
-        return fields
+                entry.values[name] = value
+        return entry
 
-    def _id(
-        self, fields: Mapping[str, Any], at: str, named: str, *, required: bool = False
-    ) -> str | None:
-        value = fields.get("id")
-        if value is None and required:
-            self._add("missing-field", f"{named} has no id", f"{at}/id", hint=_ID_HINT)
-        if value is None or value is _FAULTY:
+    def _sound_part(self, value: Any) -> dict[str, Any] | None:
+        """Give the sound fields of an object that has unsound ones."""
+        if type(value) is not dict:
             return None
-        if type(value) is not str or not _is_id(value):
-            message = f"{named}: {shown(value)} cannot be an id"
-            self._add("invalid-id", message, f"{at}/id", hint=_ID_HINT)
-            return None
-        return value
+        fields = cast("dict[str, Any]", value).items()
+        return {k: v for k, v in fields if not value_faults({k: v}, room=self._room)}
 
-    def _text(
-        self, fields: Mapping[str, Any], name: str, at: str, *, required: str = ""
-    ) -> str | None:
+    def _name_of_node(self, node_id: str | None, number: int) -> str:
+        if node_id is None:
+            self.gaps.nameless.add(stand_in(number))
+            return stand_in(number)
+        if not _is_id(node_id):
+            self.gaps.misnamed.add(node_id)
+        return node_id
+
+    def _id(self, entry: _Entry, named: str, *, required: bool = False) -> str | None:
+        """Give an id; also one that is reported, as long as others can go by it."""
+        value = entry.values.get("id")
+        if value is None:
+            if required and "id" not in entry.unread:
+                self._add("missing-field", f"{named} has no id", f"{entry.at}/id", hint=_ID_HINT)
+            return None
+        if type(value) is str and _is_id(value):
+            return value
+        message = f"{named}: {shown(value)} cannot be an id"
+        self._add("invalid-id", message, f"{entry.at}/id", hint=_ID_HINT)
+        if type(value) is not str or value.startswith("#"):
+            return None
+        return value if 0 < len(value) <= LONGEST_HANDLE else None
+
+    def _text(self, entry: _Entry, name: str, *, required: str = "") -> str | None:
         """Give a text field; ``required`` names its owner where it may not be left out."""
-        value = fields.get(name)
-        if value is _FAULTY:
+        value = entry.values.get(name)
+        if name in entry.unread:
             return None
         if required and (value is None or value == ""):
-            self._add("missing-field", f"{required} has no {name}", f"{at}/{name}")
+            self._add("missing-field", f"{required} has no {name}", f"{entry.at}/{name}")
         elif value is not None and type(value) is not str:
             message = f"{name} must be a string, got {shown(value)}"
-            self._add("invalid-field", message, f"{at}/{name}")
+            self._add("invalid-field", message, f"{entry.at}/{name}")
         else:
             return value
+        entry.unread.add(name)
         return None
 
-    def _handle(self, fields: Mapping[str, Any], name: str, at: str) -> str | None:
-        value = self._text(fields, name, at)
+    def _handle(self, entry: _Entry, name: str, default: str) -> str:
+        value = self._text(entry, name)
         if value is not None and not 0 < len(value) <= LONGEST_HANDLE:
             message = f"{name} must be 1 to {LONGEST_HANDLE} characters, or left out"
-            self._add("invalid-field", message, f"{at}/{name}")
+            self._add("invalid-field", message, f"{entry.at}/{name}")
+            return UNREAD
+        if value is None:
+            return UNREAD if entry.may_hide(name) else default
         return value
 
-    def _fields(self, fields: Mapping[str, Any], name: str, at: str) -> dict[str, Any] | None:
-        """Copy a field that holds an object."""
-        value = fields.get(name)
-        if value is None or value is _FAULTY:
+    def _fields(self, entry: _Entry, name: str) -> dict[str, Any] | None:
+        """Give a copy of a field that holds an object."""
+        value = entry.values.get(name)
+        if value is None:
             return None
         if type(value) is dict:
             return copied(cast("dict[str, Any]", value), self._room)
         message = f"{name} must be an object, got {shown(value)}"
-        self._add("invalid-field", message, f"{at}/{name}")
+        self._add("invalid-field", message, f"{entry.at}/{name}")
+        entry.unread.add(name)
         return None
 
     def _channel(
-        self,
-        fields: Mapping[str, Any],
-        data: Mapping[str, Any] | None,
-        at: str,
-        named: str,
-        edge_id: str | None,
-    ) -> Channel | None:
-        if data is None and fields.get("data") is not None:
-            return None
+        self, entry: _Entry, data: Mapping[str, Any] | None, named: str, edge_id: str | None
+    ) -> Channel:
         value = None if data is None else data.get("channel")
         for channel in CHANNELS:
             if value == channel:
@@ -190,9 +260,10 @@ class FieldReader:
         code, message = "unknown-channel", f"{named}: unknown channel {shown(value)}"
         if value is None:
             code, message = "missing-channel", f"{named} does not say its channel"
-        hint = 'write "data": {"channel": "flow"}, or "link" for a dependency used on demand'
-        self._add(code, message, f"{at}/data/channel", edge=edge_id, hint=hint)
-        return None
+        if value is not None or "data" not in entry.unread:
+            hint = 'write "data": {"channel": "flow"}, or "link" for a dependency used on demand'
+            self._add(code, message, f"{entry.at}/data/channel", edge=edge_id, hint=hint)
+        return UNREAD_CHANNEL
 
 
 def repeated_ids(

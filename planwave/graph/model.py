@@ -23,6 +23,8 @@ ERROR_HANDLE = "error"
 
 ID_PATTERN = r"[A-Za-z0-9_.-]{1,64}"
 
+_LONGEST_WAIT_S = 86_400
+
 OnError = Literal["fail", "continue", "default"]
 Join = Literal["all", "any"]
 Effect = Literal["none", "read", "write", "once"]
@@ -33,6 +35,11 @@ class Retry(NamedTuple):
 
     attempts: int = 1
     backoff_s: float = 0.0
+
+    def wait_s(self, attempt: int) -> float:
+        """Give the seconds from a failed attempt to the next: they double, up to a day."""
+        doubled = self.backoff_s * 2.0 ** min(attempt - 1, 1_000)
+        return min(doubled, max(self.backoff_s, _LONGEST_WAIT_S))
 
 
 class Policy(NamedTuple):

@@ -16,9 +16,9 @@ def nearest(name: str, known: Collection[str]) -> str | None:
     """
     if len(name) > _LONGEST or len(known) > _MOST:
         return None
-    folded = _folded(name)
+    plain = folded(name)
     for candidate in known:
-        if _folded(candidate) == folded:
+        if folded(candidate) == plain:
             return candidate
     from difflib import get_close_matches  # only needed for faulty graphs
 
@@ -26,6 +26,6 @@ def nearest(name: str, known: Collection[str]) -> str | None:
     return close[0] if close else None
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
     """Give a name without case and separators, so that "Research X" finds "research_x"."""
     return "".join(c for c in name.casefold() if c.isalnum())

@@ -1,15 +1,17 @@
-"""Reading a node's policy: strict, every fault with its own pointer."""
+"""Reading a node's policy: strict, every fault with its own pointer; and holding it to limits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.model import DEFAULT_POLICY, Effect, Join, Json, OnError, Policy, Retry
-from planwave.graph.strict import pointer_part, shown
+from planwave.graph.model import Effect, Join, Json, Node, OnError, Policy, Retry
+from planwave.graph.strict import limit_exceeded, pointer_part, shown
 
-MOST_ATTEMPTS: Final = 10
+if TYPE_CHECKING:
+    from planwave.settings import Limits
+
 _FIELDS: Final = ("join", "retry", "timeoutS", "onError", "default", "effect")
 
 
@@ -19,21 +21,43 @@ def read_policy(document: Mapping[str, Json], pointer: str) -> tuple[Policy, lis
     A null field is the same as a missing one.
 
     Returns:
-        The policy and its faults; with faults the policy is the default one.
+        The policy and its faults; what is at fault has its default.
     """
     faults = _Faults(pointer)
     faults.only(document, _FIELDS, "")
-    join = faults.choice(document, "join", get_args(Join), "all")
     on_error = faults.choice(document, "onError", get_args(OnError), "fail")
+    is_certain = not faults.found  # else it may be meant to be another
+    join = faults.choice(document, "join", get_args(Join), "all")
     effect = faults.choice(document, "effect", get_args(Effect), None)
     timeout = document.get("timeoutS")
     if timeout is not None and not (_is_number(timeout) and timeout > 0):
         faults.add("/timeoutS", f"timeoutS is {shown(timeout)}, must be seconds above 0")
+        timeout = None
     retry = _read_retry(document.get("retry"), faults)
-    default = _read_default(document.get("default"), on_error, faults)
-    if faults.found:
-        return DEFAULT_POLICY, faults.found
-    return Policy(join, retry, timeout, on_error, default, effect), []
+    default = _read_default(document.get("default"), on_error if is_certain else None, faults)
+    return Policy(join, retry, timeout, on_error, default, effect), faults.found
+
+
+def passed_limits(node: Node, limits: Limits) -> list[Diagnostic]:
+    """Find what a node's policy asks for beyond the limits; pointers are relative to the node."""
+    policy, retry = node.policy, node.policy.retry
+    asked = (
+        ("policy_timeout_s", limits.policy_timeout_s, policy.timeout_s or 0, "timeoutS"),
+        ("policy_attempts", limits.policy_attempts, retry.attempts, "retry/attempts"),
+        ("policy_backoff_s", limits.policy_backoff_s, retry.backoff_s, "retry/backoffS"),
+    )
+    return [
+        limit_exceeded(
+            limit,
+            most,
+            met,
+            f"node {node.id!r}: {field}",
+            f"/policy/{field}",
+            hint=f"ask for {most:g} at most",
+        )
+        for limit, most, met, field in asked
+        if met > most
+    ]
 
 
 class _Faults:
@@ -60,6 +84,7 @@ class _Faults:
             return missing
         if value not in choices:
             self.add(f"/{name}", f"{name} is {shown(value)}, must be one of {', '.join(choices)}")
+            return missing
         return value
 
     def fields(self, value: Json, name: str, allowed: tuple[str, ...]) -> Mapping[str, Json] | None:
@@ -80,21 +105,25 @@ def _read_retry(value: Json, faults: _Faults) -> Retry:
     if value is None or (fields := faults.fields(value, "retry", ("attempts", "backoffS"))) is None:
         return Retry()
     attempts = 1 if fields.get("attempts") is None else fields["attempts"]
-    if type(attempts) is not int or not 1 <= attempts <= MOST_ATTEMPTS:
-        message = f"attempts is {shown(attempts)}, must be a whole number from 1 to {MOST_ATTEMPTS}"
+    if type(attempts) is not int or attempts < 1:
+        message = f"attempts is {shown(attempts)}, must be a whole number from 1 up"
         faults.add("/retry/attempts", message)
+        attempts = 1
     backoff = 0.0 if fields.get("backoffS") is None else fields["backoffS"]
     if not _is_number(backoff) or backoff < 0:
         faults.add("/retry/backoffS", f"backoffS is {shown(backoff)}, must be seconds from 0 up")
+        backoff = 0.0
     return Retry(attempts, backoff)
 
 
-def _read_default(value: Json, on_error: str, faults: _Faults) -> Mapping[str, Json] | None:
+def _read_default(value: Json, on_error: str | None, faults: _Faults) -> Mapping[str, Json] | None:
+    """Read a default; ``on_error`` is None where it is not known what was meant."""
     if value is None:
         if on_error == "default":
             faults.add("/default", "onError is 'default' but default is missing", "missing-field")
         return None
-    if on_error != "default":
+    before = len(faults.found)
+    if on_error not in ("default", None):
         faults.add("/default", f"default is only used with onError 'default', not {on_error!r}")
     fields = faults.fields(value, "default", ("handle", "value"))
     if fields is not None:
@@ -104,4 +133,4 @@ def _read_default(value: Json, on_error: str, faults: _Faults) -> Mapping[str, J
         handle = fields.get("handle", "")
         if not isinstance(handle, str) or ("handle" in fields and not handle):
             faults.add("/default/handle", f"handle is {shown(handle)}, must be a name")
-    return fields
+    return fields if len(faults.found) == before else None

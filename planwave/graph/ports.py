@@ -1,4 +1,4 @@
-"""Which port of a node type a handle name means."""
+"""Which port of a node type a handle name means, and which outputs a type has."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from planwave.graph.model import Port
+from planwave.graph.capabilities import NodeFacts
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE, Port, handles_of
 
 NUMBER: Final = "i"
 """``{i}`` in a port name stands for a whole number, any other ``{word}`` for any text."""
@@ -30,9 +31,33 @@ def find_port(ports: Iterable[Port], handle: str, channel: str | None = None) ->
     return best[1] if best else None
 
 
+def find_output(ports: Iterable[Port], handle: str, channel: str | None = None) -> Port | None:
+    """Give the output a handle means; the reserved ``error`` only where it is declared by name."""
+    if handle == ERROR_HANDLE:
+        ports = [port for port in ports if port.name == handle]
+    return find_port(ports, handle, channel)
+
+
 def is_numbered(port: Port) -> bool:
     """Say whether a port is a numbered family of handles, as ``case-{i}`` is."""
     return _kind(port.name) == 1
+
+
+def fixed_outputs(facts: NodeFacts) -> frozenset[str]:
+    """Give the outputs of a type with a fixed name: ``output`` where it declares none at all."""
+    if not facts.outputs:
+        return frozenset((DEFAULT_SOURCE_HANDLE,))
+    return frozenset(port.name for port in facts.outputs if "{" not in port.name)
+
+
+def has_output(facts: NodeFacts, handle: str) -> bool:
+    """Say whether a result may be on a handle; the reserved ``error`` is to be declared by name."""
+    return handle in fixed_outputs(facts) or find_output(facts.outputs, handle) is not None
+
+
+def outputs_shown(facts: NodeFacts) -> str:
+    """Give the outputs of a type as messages name them."""
+    return ", ".join(handles_of(facts.outputs)) or DEFAULT_SOURCE_HANDLE
 
 
 @lru_cache(maxsize=1024)

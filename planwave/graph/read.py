@@ -1,19 +1,24 @@
-"""Reading a graph document: strict JSON in, a :class:`Graph` out, or every fault at once.
+"""Reading a graph document: strict JSON in, a :class:`Graph` out, and every fault at once.
 
 A well-formed node or edge takes a short path of a few type tests. Anything else goes through
 ``fields.py``, which finds out what is wrong and says where; it accepts everything the short path
 accepts, so the two cannot disagree.
+
+What is wrong in one place does not keep the rest from being read, so that ``check.py`` can tell its
+findings together with those made here.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.fields import EDGE_FIELDS, FieldReader, repeated_ids
+from planwave.graph.gaps import UNREAD_EDGE, Gaps
 from planwave.graph.model import (
     DEFAULT_POLICY,
     DEFAULT_SOURCE_HANDLE,
@@ -28,7 +33,6 @@ from planwave.graph.model import (
 )
 from planwave.graph.strict import (
     DEEPEST,
-    UNBOUNDED,
     Room,
     copied,
     is_sound_text,
@@ -41,7 +45,7 @@ from planwave.graph.strict import (
 if TYPE_CHECKING:
     from planwave.settings import Limits
 
-__all__ = ["read_graph", "strict_json"]
+__all__ = ["Reading", "read_graph", "read_partly", "strict_json"]
 
 _TOP_FIELDS: Final = ("nodes", "edges")
 _PLAIN_NODE: Final = frozenset({"id", "type", "name", "description", "data"})
@@ -58,23 +62,57 @@ _LIST: Final[type] = list
 _NO_DATA: Final[dict[str, Any]] = {}
 
 
+class Reading(NamedTuple):
+    """What became of a document.
+
+    Attributes:
+        graph: Everything that could be read. Every entry of ``nodes`` is a node of it.
+        findings: What is wrong, and (severity ``info``) what was changed on the way.
+        gaps: What could not be read; None where all of it could.
+        places: Number in the document of each edge of the graph; None where it is its own.
+    """
+
+    graph: Graph
+    findings: list[Diagnostic]
+    gaps: Gaps | None
+    places: Sequence[int] | None
+
+
 def read_graph(
     source: str | bytes | Mapping[str, Json], *, limits: Limits | None = None
 ) -> tuple[Graph, list[Diagnostic]]:
-    """Read a graph document.
+    """Read a graph document that is known to be sound; see ``read_and_check`` for any other.
 
     Args:
-        source: JSON text, or ``{"nodes": [{"id", "type", "name"?, "description"?, "data"?,
-            "policy"?, "ui"?}], "edges": [{"id"?, "source", "sourceHandle"?, "target",
-            "targetHandle"?, "type"?, "data": {"channel"}}]}``. Null is the same as missing. The
-            values of a mapping are copied.
-        limits: What may not be passed; None means only the fixed nesting of 64.
+        source: See :func:`read_partly`.
+        limits: See :func:`read_partly`.
 
     Returns:
         The graph, and what was changed on the way (severity ``info``): a duplicate edge is one.
 
     Raises:
-        GraphInvalid: every fault of the document, each with its JSON pointer.
+        GraphInvalid: Every fault of the document that reading can find.
+    """
+    graph, findings, gaps, _ = read_partly(source, limits=limits)
+    if gaps is not None:
+        raise GraphInvalid(findings)
+    return graph, findings
+
+
+def read_partly(
+    source: str | bytes | Mapping[str, Json], *, limits: Limits | None = None
+) -> Reading:
+    """Read what can be read of a graph document.
+
+    Args:
+        source: JSON text, or ``{"nodes": [{"id", "type", "name"?, "description"?, "data"?,
+            "policy"?, "ui"?}], "edges": [{"id"?, "source", "sourceHandle"?, "target",
+            "targetHandle"?, "type"?, "data": {"channel"}}]}``. Null is the same as missing. The
+            values of a mapping are copied; ``REPORTED`` may stand for some of them.
+        limits: What may not be passed; None means only the fixed nesting of 64.
+
+    Raises:
+        GraphInvalid: It is not strict JSON, no object, or has too many nodes or edges.
     """
     room = Room(above=_ABOVE_DATA)
     if limits is not None:
@@ -85,44 +123,58 @@ def read_graph(
         owned = len(source) * 4 <= room.string_bytes
     else:
         document, owned = source, False
-    raw_nodes, raw_edges = _lists_of(document, limits)
-    inside = None if owned else room
     fields = FieldReader(room)
+    raw_nodes, raw_edges = _lists_of(document, limits, fields)
+    inside = None if owned else room
     nodes = _read_nodes(raw_nodes, inside, fields)
-    edges = _read_edges(raw_edges, {node.id for node in nodes}, inside, fields)
-    if errors_in(fields.findings):
-        raise GraphInvalid(fields.findings)
-    return Graph(tuple(nodes), tuple(edges)), fields.findings
+    edges, places = _read_edges(raw_edges, {node.id for node in nodes}, inside, fields)
+    is_whole = not fields.met_reported and not errors_in(fields.findings)
+    gaps = None if is_whole else fields.gaps
+    return Reading(Graph(tuple(nodes), tuple(edges)), fields.findings, gaps, places)
 
 
-def _lists_of(document: Json, limits: Limits | None) -> tuple[list[Any], list[Any]]:
-    """Give the two lists of a document, after their lengths were held against the limits."""
+def _lists_of(
+    document: Json, limits: Limits | None, fields: FieldReader
+) -> tuple[list[Any], list[Any]]:
+    """Give the two lists of a document, empty where there are none, held against the limits."""
     if not isinstance(cast(object, document), Mapping):
         message = f"a graph must be an object, got {_kind_of(document)}"
         raise GraphInvalid([Diagnostic("invalid-field", "error", message)])
-    findings: list[Diagnostic] = []
-    lists: list[list[Any]] = []
-    for name in _TOP_FIELDS:
-        value: Any = document.get(name)
-        if value is None:
-            message = f"field {name!r} is missing"
-            findings.append(Diagnostic("missing-field", "error", message, f"/{name}"))
-        elif type(value) is not _LIST:
-            message = f"{name} must be an array, got {_kind_of(value)}"
-            findings.append(Diagnostic("invalid-field", "error", message, f"/{name}"))
-        else:
-            lists.append(value)
-            most = UNBOUNDED if limits is None else getattr(limits, name)
-            if len(value) > most:
-                findings.append(limit_exceeded(name, most, len(value), name, f"/{name}"))
+    nodes = _list_of(document, "nodes", fields)
+    edges = _list_of(document, "edges", fields)
     for name in document:
         if name not in _TOP_FIELDS:
             message = f"unknown field {shown(name)}; a graph has nodes and edges"
             pointer = pointer_of_name(name)
-            findings.append(Diagnostic("unknown-field", "error", message, pointer))
-    if findings:
-        raise GraphInvalid(findings)
-    return lists[0], lists[1]
+            fields.findings.append(Diagnostic("unknown-field", "error", message, pointer))
+    if limits is not None and (passed := _passed(limits, nodes=nodes, edges=edges)):
+        raise GraphInvalid([*fields.findings, *passed])
+    if nodes is None:
+        fields.gaps.no_nodes = True
+    if edges is None:
+        fields.gaps.edges.append((0, UNREAD_EDGE))
+    return nodes or [], edges or []
+
+
+def _passed(limits: Limits, **lists: list[Any] | None) -> list[Diagnostic]:
+    return [
+        limit_exceeded(name, getattr(limits, name), len(met), name, f"/{name}")
+        for name, met in lists.items()
+        if met is not None and len(met) > getattr(limits, name)
+    ]
+
+
+def _list_of(document: Mapping[str, Json], name: str, fields: FieldReader) -> list[Any] | None:
+    value = document.get(name)
+    if type(value) is _LIST:
+        return value
+    if fields.is_reported(value):
+        return None
+    code, message = "invalid-field", f"{name} must be an array, got {_kind_of(value)}"
+    if value is None:
+        code, message = "missing-field", f"field {name!r} is missing"
+    fields.findings.append(Diagnostic(code, "error", message, f"/{name}"))
+    return None
 
 
 def _kind_of(value: object) -> str:
@@ -175,7 +227,8 @@ def _plain_node(get: _Get, room: Room | None) -> Node | None:
 
 def _read_edges(
     raw_edges: Sequence[Any], ids: set[str], room: Room | None, fields: FieldReader
-) -> list[Edge]:
+) -> tuple[list[Edge], list[int] | None]:
+    """Give the edges, and their places where some were left out."""
     edges: list[Edge] = []
     fresh = _FreshIds(raw_edges)
     seen: dict[str, int] = {}
@@ -195,9 +248,12 @@ def _read_edges(
         else:
             seen[ends] = number
             edges.append(edge)
-    if fresh.given and len({edge.id for edge in edges}) != len(edges):
-        fields.findings += repeated_ids([edge.id for edge in edges], "edges", list(seen.values()))
-    return edges
+    if fresh.given and (fields.gaps.edges or len({edge.id for edge in edges}) != len(edges)):
+        unread = [(number, edge) for number, edge in fields.gaps.edges if edge is not UNREAD_EDGE]
+        placed = sorted([*zip(seen.values(), edges, strict=True), *unread], key=itemgetter(0))
+        names, numbers = [edge.id for _, edge in placed], [number for number, _ in placed]
+        fields.findings += repeated_ids(names, "edges", numbers)
+    return edges, None if len(edges) == len(raw_edges) else list(seen.values())
 
 
 class _FreshIds:

@@ -111,16 +111,22 @@ def shown(value: object) -> str:
 
 
 def limit_exceeded(
-    limit: str, value: float, met: float | str, what: str, pointer: str = ""
+    limit: str,
+    value: float,
+    met: float | str,
+    what: str,
+    pointer: str = "",
+    *,
+    hint: str | None = None,
 ) -> Diagnostic:
     """Make the diagnostic for a passed limit: its name, its value and what was met."""
-    came = met if isinstance(met, str) else f"{met:g}"
+    came = met if isinstance(met, str) else f"{met:.12g}"
     return Diagnostic(
         "limit-exceeded",
         "error",
-        f"{what}: limit {limit} is {value:g}, met {came}",
+        f"{what}: limit {limit} is {value:.12g}, met {came}",
         pointer,
-        hint=f"make it smaller or raise PLANWAVE_LIMIT_{limit.upper()}",
+        hint=hint or f"make it smaller or raise PLANWAVE_LIMIT_{limit.upper()}",
     )
 
 

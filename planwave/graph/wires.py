@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 
 from planwave.graph.capabilities import Catalogue, NodeFacts
 from planwave.graph.fields import CHANNELS
-from planwave.graph.model import ERROR_HANDLE, FLOW, Port, handles_of
-from planwave.graph.ports import find_port
+from planwave.graph.gaps import UNREAD
+from planwave.graph.model import ERROR_HANDLE, FLOW, Channel, Port, handles_of
+from planwave.graph.ports import find_output, find_port
 
 
 class Fault(NamedTuple):
@@ -39,12 +40,16 @@ class Fit(NamedTuple):
 
 
 FITS: Final = Fit()
-DANGLES: Final = FITS._replace()
-"""Nothing is known against it but that an end is missing; equal to FITS, not the same object."""
+TO_BE_SEEN: Final = FITS._replace()
+"""Nothing is known against it, but an end is missing or it is the handle for errors: each edge of
+the kind needs a look. Equal to FITS, not the same object."""
 
 
 class Wire(NamedTuple):
-    """A kind of edge: facts are None where the node's type is unknown."""
+    """A kind of edge: facts are None where the node's type is unknown.
+
+    Handles and channel are ``UNREAD`` where they could not be read.
+    """
 
     source: NodeFacts | None
     source_handle: str
@@ -54,7 +59,12 @@ class Wire(NamedTuple):
 
 
 def fit_of(wire: Wire, catalogue: Catalogue) -> Fit:
-    """Hold one kind of edge against the ports of its ends."""
+    """Hold one kind of edge against the ports of its ends.
+
+    Of an edge whose channel could not be read, only what is wrong on either channel is a fault.
+    """
+    if wire.channel == UNREAD:
+        return _fit_on_either(wire, catalogue)
     faults: list[Fault] = []
     if wire.channel not in CHANNELS:
         message = f"unknown channel {wire.channel!r}"
@@ -71,6 +81,26 @@ def fit_of(wire: Wire, catalogue: Catalogue) -> Fit:
     return Fit(tuple(faults), single, from_error) if faults or single or from_error else FITS
 
 
+def open_channels(wire: Wire, catalogue: Catalogue) -> list[Channel]:
+    """Give the channels that the ports of an edge's two ends leave open to it."""
+    return [
+        channel
+        for channel in CHANNELS
+        if all(
+            fault.code != "channel-mismatch"
+            for fault in fit_of(wire._replace(channel=channel), catalogue).faults
+        )
+    ]
+
+
+def _fit_on_either(wire: Wire, catalogue: Catalogue) -> Fit:
+    if not open_channels(wire, catalogue):
+        message = "the output it leaves and the input it goes into are for different channels"
+        return Fit((Fault("channel-mismatch", "", message, "these two cannot be connected"),))
+    fits = [fit_of(wire._replace(channel=channel), catalogue) for channel in CHANNELS]
+    return Fit(tuple(fault for fault in fits[0].faults if fault in fits[1].faults))
+
+
 def _output(wire: Wire, faults: list[Fault]) -> tuple[Port | None, bool]:
     """Find the port an edge leaves, and whether it is the reserved error handle."""
     facts = wire.source
@@ -81,7 +111,9 @@ def _output(wire: Wire, faults: list[Fault]) -> tuple[Port | None, bool]:
         hint = "connect it with a link to the node that uses it"
         faults.append(Fault("channel-mismatch", "/data/channel", message, hint))
         return None, False
-    port = find_port(facts.outputs, wire.source_handle, wire.channel)
+    if wire.source_handle == UNREAD:
+        return None, False
+    port = find_output(facts.outputs, wire.source_handle, wire.channel)
     if port is None and wire.source_handle == ERROR_HANDLE and facts.executes:
         if wire.channel != FLOW:
             message = f"the handle {ERROR_HANDLE!r} carries data, not links"
@@ -95,7 +127,7 @@ def _output(wire: Wire, faults: list[Fault]) -> tuple[Port | None, bool]:
 
 def _input(wire: Wire, faults: list[Fault]) -> Port | None:
     facts = wire.target
-    if facts is None:
+    if facts is None or wire.target_handle == UNREAD:
         return None
     port = find_port(facts.inputs, wire.target_handle, wire.channel)
     if port is None:

@@ -79,3 +79,32 @@ def test_handles_read_through_inputs_are_named() -> None:
     compiled = compile_template("{{ inputs.a }}{{ inputs['b c'] + inputs.get('d') }}")
     assert compiled is not None
     assert {reference.key for reference in compiled.references} == {"a", "b c", None}
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("{{ nodes.a.output }}", ("a", "output")),
+        ("{{ nodes['a']['condition-0'].x[0] | upper }}", ("a", "condition-0")),
+        ("{{ nodes.a }}", ("a", None)),
+        ("{{ nodes.a[0] }}", ("a", None)),
+        ("{{ nodes['a'].output ~ '!' }}", ("a", "output")),
+        ("{% if nodes.a['else'].x == 1 %}y{% endif %}", ("a", "else")),
+        ("{{ nodes.a.items() | list }}", ("a", None)),
+        ("{{ nodes.a.get('output') ~ '' }}", ("a", None)),
+        ("{{ nodes.a[input] ~ '' }}", ("a", None)),
+        ("{{ nodes.a['x' ~ input] }}", ("a", None)),
+        ("{% for h in nodes.a | items %}{{ h }}{% endfor %}", ("a", None)),
+        ("{{ nodes.get('a').output ~ '' }}", (None, None)),
+        ("{{ nodes[input].output }}", (None, None)),
+        ("{{ inputs.a.b }}", ("a", None)),
+        ("{{ inputs.a.b ~ '' }}", ("a", None)),
+    ],
+)
+def test_the_output_that_is_read_of_a_node_is_named(
+    template: str, expected: tuple[str | None, str | None]
+) -> None:
+    compiled = compile_template(template)
+    assert compiled is not None
+    found = {(r.key, r.handle) for r in compiled.references if r.root in ("nodes", "inputs")}
+    assert found == {expected}

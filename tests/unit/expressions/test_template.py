@@ -153,8 +153,8 @@ def test_references_name_roots_node_ids_and_fields() -> None:
         {"p": '{{ nodes["a-1"].output }} {{ nodes.b.output }}', "q/~": "{{ input.x }} {{ handle }}"}
     )
     assert template.references == (
-        Reference("nodes", "a-1", "/p"),
-        Reference("nodes", "b", "/p"),
+        Reference("nodes", "a-1", "/p", handle="output"),
+        Reference("nodes", "b", "/p", handle="output"),
         Reference("input", None, "/q~1~0"),
         Reference("handle", None, "/q~1~0"),
     )

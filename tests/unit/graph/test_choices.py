@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import pytest
 
+from planwave.graph.capabilities import NodeFacts
 from planwave.graph.check import check
 from planwave.graph.choices import Choices
-from planwave.graph.model import Graph, Policy
+from planwave.graph.model import Graph, Policy, Port
 from planwave.graph.topology import Topology
 from tests.fakes.catalogue import FakeCatalogue, graph_of
+
+
+class Judges(FakeCatalogue):
+    """Has types whose outputs are named by the node: one sends through all, one through one."""
+
+    def facts(self, node_type: str) -> NodeFacts | None:
+        if node_type not in ("judge", "herald"):
+            return super().facts(node_type)
+        chooses = node_type == "judge"
+        ports = (Port("input", multiple=True),), (Port("{name}"),)
+        return NodeFacts(node_type, "", *ports, chooses=chooses)
+
 
 CONTINUE = Policy(on_error="continue")
 
 
 def codes(graph: Graph) -> list[str]:
-    return [d.code for d in check(graph, FakeCatalogue()) if d.severity == "error"]
+    return [d.code for d in check(graph, Judges()) if d.severity == "error"]
 
 
 @pytest.mark.parametrize(
     "graph",
     [
         graph_of("f:fork a b c", "f.way-0>a", "f.else>b", "a>c.only", "b>c.only"),
+        graph_of("j:judge c", "j.yes>c.only", "j.no>c.only"),
         graph_of("f:fork a c", "f.way-0>a", "a>c.only", "f.else>c.only"),
         graph_of("f:fork c d", "f.way-0>c.only", "f.else>c.only", "f.way-0>d.only", "f.else>d.only"),
         graph_of("f:fork a a2 b c", "f.way-0>a", "a>a2", "f.way-1>b", "a2>c.only", "b>c.only"),
@@ -44,6 +58,7 @@ def test_branches_of_one_choice_may_meet_at_a_port_for_one(graph: Graph) -> None
         graph_of("f:fork a b c", "f.way-0>a", "f.way-0>b", "a>c.only", "b>c.only"),
         graph_of("f:fork x a b c", "f.way-0>a", "x>a", "f.else>b", "a>c.only", "b>c.only"),
         graph_of("f:fork a b c", "f.way-0>a", "f.else>b", "f.way-1>b", "a>c.only", "b>c.only", "f.else>a"),
+        graph_of("h:herald c", "h.yes>c.only", "h.no>c.only"),
         graph_of("p:pair a b c", "p.left>a", "p.right>b", "a>c.only", "b>c.only"),
         graph_of("f:fork g:fork a b c", "f.way-0>a", "g.else>b", "a>c.only", "b>c.only"),
     ],

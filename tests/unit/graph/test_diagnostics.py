@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from planwave.graph.diagnostics import Diagnostic, errors_in
+import re
+from pathlib import Path
+
+from planwave.graph.diagnostics import Diagnostic, errors_in, in_order
 
 
 def test_fields_that_do_not_apply_are_left_out() -> None:
@@ -30,3 +33,32 @@ def test_only_errors_stop_a_graph() -> None:
         Diagnostic("c", "warning", ""),
     ]
     assert [d.code for d in errors_in(found)] == ["b"]
+
+
+def test_findings_are_ordered_by_place_and_else_stay_as_they_are() -> None:
+    places = ["/edges/2/id", "/nodes/10", "/edges", "/nodes/9/data", "/nodes/9", "", "/x/1"]
+    ordered = in_order(Diagnostic("a", "error", "", place) for place in places)
+    assert [found.pointer for found in ordered] == [
+        "", "/x/1", "/nodes/9/data", "/nodes/9", "/nodes/10", "/edges", "/edges/2/id",
+    ]  # fmt: skip
+
+
+ROOT = Path(__file__).resolve().parents[3]
+WHILE_RUNNING = {
+    "empty-prompt", "invalid-result", "no-models", "provider-error", "unknown-decision",
+    "value-not-editable",
+}  # fmt: skip
+"""Codes of node errors, which no check can give."""
+
+
+def test_every_code_is_written_down() -> None:
+    sources = [
+        file.read_text("utf-8")
+        for room in ("graph", "nodes")
+        for file in (ROOT / "planwave" / room).glob("*.py")
+    ]
+    codes = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', "\n".join(sources)))
+    _, _, section = (ROOT / "docs/semantics.md").read_text("utf-8").partition("## Findings")
+    written = set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", section.partition("\n## ")[0]))
+    assert len(codes) > 30
+    assert codes - WHILE_RUNNING <= written

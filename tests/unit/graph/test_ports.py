@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planwave.graph.model import LINK, Port
-from planwave.graph.ports import find_port, is_numbered
+from planwave.graph.ports import find_output, find_port, is_numbered
 
 OPEN = Port("{name}")
 NUMBERED = Port("way-{i}")
@@ -42,6 +42,14 @@ def test_a_socket_for_each_channel_is_found_by_channel() -> None:
     assert find_port([flow, link], "tool", LINK) is link
     assert find_port([link, flow], "tool", "flow") is flow
     assert find_port([flow], "tool", LINK) is flow
+
+
+def test_the_handle_for_errors_is_an_output_only_under_its_own_name() -> None:
+    own = Port("error")
+    assert find_port([OPEN], "error") is OPEN
+    assert find_output([OPEN], "error") is None
+    assert find_output([OPEN, own], "error") is own
+    assert find_output([OPEN], "way-7") is OPEN
 
 
 def test_only_numbered_names_are_families() -> None:

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planwave.errors import GraphInvalid
+from planwave.graph.gaps import REPORTED, UNREAD, UNREAD_EDGE, Gaps
 from planwave.graph.model import DEFAULT_POLICY, Graph, Join, Policy, Retry
-from planwave.graph.read import read_graph
+from planwave.graph.read import read_graph, read_partly
 from planwave.settings import Limits
 
 FLOW = {"channel": "flow"}
@@ -178,6 +179,55 @@ def test_all_faults_are_named_at_once() -> None:
         "missing-field", "invalid-field", "duplicate-id", "missing-channel", "invalid-id",
         "unknown-field",
     ]  # fmt: skip
+
+
+def test_faults_at_the_top_do_not_hide_those_below() -> None:
+    source = {"edges": [edge(colour=1)], "title": "x"}
+    assert faults_of(source) == [
+        ("missing-field", "/nodes"), ("unknown-field", "/title"), ("unknown-field", "/edges/0/colour"),
+    ]  # fmt: skip
+
+
+def test_ids_are_compared_among_faulty_edges_too() -> None:
+    source = doc(edges=[edge(id="x", data={}), 7, edge(id="x", data={"channel": "link"})])
+    assert faults_of(source)[-1] == ("duplicate-id", "/edges/2/id")
+    assert "duplicate-id" not in [code for code, _ in faults_of(doc(edges=[edge(id="x"), 7, 7]))]
+
+
+def test_what_can_be_read_of_a_faulty_document_is_read() -> None:
+    nodes = [node("a", type=None, data={"x": 1}), 7, node("c c", ui=1), node("d", label=1)]
+    edges = [edge(data={"channel": "wire"}), edge(), edge(source_handle="x"), edge(), edge(id="?")]
+    graph, _, gaps, places = read_partly(doc(nodes, edges))
+    assert [(n.id, n.type) for n in graph.nodes] == [
+        ("a", UNREAD), ("#1", UNREAD), ("c c", "step"), ("d", "step"),
+    ]  # fmt: skip
+    assert graph.nodes[0].data == {"x": 1}
+    assert [e.id for e in graph.edges] == ["e2"]
+    assert places == [1]
+    assert gaps is not None
+    assert [(n, e.source_handle, e.channel) for n, e in gaps.edges] == [
+        (0, "output", UNREAD), (2, UNREAD, "flow"),
+    ]  # fmt: skip
+    assert (gaps.nameless, gaps.misnamed, gaps.no_nodes) == ({"#1"}, {"c c"}, False)
+    assert gaps.incomplete == gaps.unruled == {"#1", "d"}
+
+
+@pytest.mark.parametrize("node_id", ["#1", "", "x" * 257, 5])
+def test_an_id_that_nobody_can_go_by_is_none(node_id: Any) -> None:
+    reading = read_partly(doc([node(node_id)]))
+    assert [n.id for n in reading.graph.nodes] == ["#0"]
+
+
+def test_what_the_caller_has_reported_is_unread_and_not_reported_again() -> None:
+    nodes = [REPORTED, node(REPORTED), node("c", label=REPORTED, description=REPORTED)]
+    edges = [REPORTED, edge(data=REPORTED), edge(target=REPORTED)]
+    graph, findings, gaps, _ = read_partly(doc(nodes, edges))
+    assert findings == []
+    assert [n.id for n in graph.nodes] == ["#0", "#1", "c"]
+    assert gaps is not None
+    assert (len(gaps.edges), gaps.incomplete) == (3, {"#0", "c"})
+    assert read_partly({"nodes": REPORTED, "edges": []}).gaps == Gaps(no_nodes=True)
+    assert read_partly({"nodes": [], "edges": REPORTED}).gaps == Gaps(edges=[(0, UNREAD_EDGE)])
 
 
 def test_a_missing_channel_names_the_edge_and_the_way_out() -> None:

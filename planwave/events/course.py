@@ -1,0 +1,160 @@
+"""The course of a node: all that happened to it, one thing after the other.
+
+The state of a node says what it has come to; its course says how it came to that: every start, every
+failed attempt, every question and who answered it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple, cast
+
+from planwave.events.vocabulary import Event
+from planwave.graph.values import text_of
+
+TIMEOUT: Final = "timeout"
+"""Stands for who answered where nobody did in time."""
+PERSON: Final = "person"
+
+
+class Step(NamedTuple):
+    """One thing that happened to a node.
+
+    Attributes:
+        seq: Number of the event that says so.
+        at: When, UTC.
+        what: ``started entered-again tried-again asked answered completed failed skipped blocked
+            cancelled``; ``given reused changed`` for a result without a run: from the inputs, from
+            the execution before a fork, or as the fork was asked to change it.
+        attempt: In which attempt, None where there was none.
+        facts: What there is to say about it, by name; as JSON.
+    """
+
+    seq: int
+    at: str
+    what: str
+    attempt: int | None
+    facts: dict[str, Any]
+
+    def as_json(self) -> dict[str, Any]:
+        """Give ``{"seq", "at", "what", "attempt"?}`` and the facts."""
+        shown: dict[str, Any] = {"seq": self.seq, "at": self.at, "what": self.what}
+        if self.attempt is not None:
+            shown["attempt"] = self.attempt
+        return shown | self.facts
+
+
+def courses(events: Iterable[Event]) -> dict[str, list[Step]]:
+    """Give the course of every node that anything happened to, by path."""
+    found: dict[str, list[Step]] = {}
+    for event in events:
+        tell = _TOLD.get(event.type)
+        if tell is not None and event.path is not None:
+            what, facts = tell(event.data)
+            step = Step(event.seq, event.at, what, event.attempt, facts)
+            found.setdefault(event.path, []).append(step)
+    return found
+
+
+def reentries(course: Iterable[Step]) -> int:
+    """Say how often a node was entered again because its process had ended."""
+    return sum(step.what == "entered-again" for step in course)
+
+
+def answers(course: Iterable[Step]) -> list[dict[str, Any]]:
+    """Give what a node was answered: ``[{"request_id", "at", "by", "answer", …}]``."""
+    return [{"at": step.at, **step.facts} for step in course if step.what == "answered"]
+
+
+def said(answer: Any) -> str:
+    """Give an answer for people: the decision with its note, or any other answer as text."""
+    decision = _field(answer, "decision")
+    if not isinstance(decision, str):
+        return text_of(answer) or "nothing"
+    edited = " (with a value)" if "value" in answer else ""
+    note = _field(answer, "note")
+    return f"{decision}{edited}: {note}" if isinstance(note, str) and note else decision + edited
+
+
+def asked(request: Any) -> str:
+    """Give a request for people: its question, or all of it as text."""
+    for name in ("prompt", "message", "question"):
+        if isinstance(found := _field(request, name), str) and found:
+            return found
+    return text_of(request)
+
+
+def is_decision(request: Any) -> bool:
+    """Say whether a request is planwave's own, about a node that was cut off and may act but once."""
+    return _field(request, "kind") == "interrupted"
+
+
+def _field(value: Any, name: str) -> Any:
+    return cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
+
+
+_Told = tuple[str, dict[str, Any]]
+
+
+def _started(data: Mapping[str, Any]) -> _Told:
+    again = {"reentry": data["reentry"]} if data.get("reentry") else {}
+    return "entered-again" if again else "started", again
+
+
+def _retrying(data: Mapping[str, Any]) -> _Told:
+    named = ("error", "delay_s", "next_attempt")
+    return "tried-again", {name: data.get(name) for name in named}
+
+
+def _waiting(data: Mapping[str, Any]) -> _Told:
+    facts = {"request_id": data["request_id"], "request": data.get("request")}
+    if data.get("timeout_s") is not None:
+        facts |= {"timeout_s": data["timeout_s"], "timeout_answer": data.get("timeout_answer")}
+    return "asked", facts
+
+
+def _answered(data: Mapping[str, Any]) -> _Told:
+    answer = data.get("answer")
+    facts = {"request_id": data["request_id"], "by": data.get("by") or PERSON, "answer": answer}
+    for name in ("decision", "note"):
+        if (value := _field(answer, name)) is not None:
+            facts[name] = value
+    return "answered", facts
+
+
+def _completed(data: Mapping[str, Any]) -> _Told:
+    if data.get("reused"):
+        return "reused", {"reused": data["reused"]}
+    for what in ("given", "changed"):
+        if data.get(what):
+            return what, {}
+    return "completed", {"duration_s": data.get("duration_s")}
+
+
+def _failed(data: Mapping[str, Any]) -> _Told:
+    return "failed", {"error": data.get("error"), "handled": bool(data.get("handled"))}
+
+
+def _skipped(data: Mapping[str, Any]) -> _Told:
+    return "skipped", {"reason": data.get("reason")}
+
+
+def _blocked(data: Mapping[str, Any]) -> _Told:
+    return "blocked", {"cause": data.get("cause")}
+
+
+def _cancelled(data: Mapping[str, Any]) -> _Told:
+    return "cancelled", {"cause": data.get("cause")}
+
+
+_TOLD: Final[Mapping[str, Callable[[Mapping[str, Any]], _Told]]] = {
+    "node.started": _started,
+    "node.retrying": _retrying,
+    "node.waiting": _waiting,
+    "node.answered": _answered,
+    "node.completed": _completed,
+    "node.failed": _failed,
+    "node.skipped": _skipped,
+    "node.blocked": _blocked,
+    "node.cancelled": _cancelled,
+}

@@ -1,0 +1,146 @@
+"""Events as typed log entries, one for each thing a node does: the other of the two log projections.
+
+``type`` is one of ``step_start start_prompt logic_check wait_input input_received llm_response
+llm_error error subagent_call_start subagent_call_end subagent_call_error``. A failure is told once:
+``llm_error`` for a node that had asked a model, else ``error``. What somebody asked of the whole
+execution is told of ``system``: a pause as ``wait_input``, its end as ``input_received``, and that
+it was taken up after its process had ended as ``step_start``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple, cast
+
+from planwave.events.course import TIMEOUT, asked, said
+from planwave.events.vocabulary import Event
+from planwave.graph.values import DataValue, result_text, text_of
+
+SYSTEM: Final = "system"
+"""Stands where a node id would, for what concerns the whole execution."""
+
+_SAID: Final = frozenset(
+    {"logic_check", "subagent_call_start", "subagent_call_end", "subagent_call_error"}
+)
+"""Node events that are entries as they are."""
+_TOLD_BY_NODES: Final = frozenset({"waiting for an answer", "answered"})
+"""Why executions pause and go on where nobody asked for that."""
+
+
+class Entry(NamedTuple):
+    """One line: ``timestamp`` is UTC, ``node_id`` a node's path, ``content`` for people.
+
+    ``seq`` is that of the event it tells of.
+    """
+
+    seq: int
+    timestamp: str
+    node_id: str
+    type: str
+    content: str
+
+    def as_json(self) -> dict[str, str]:
+        """Give ``{"timestamp", "nodeId", "type", "content"}``."""
+        return {
+            "timestamp": self.timestamp,
+            "nodeId": self.node_id,
+            "type": self.type,
+            "content": self.content,
+        }
+
+
+class EntryLog:
+    """Turns events into entries one after the other; remembers names, and who asked a model."""
+
+    __slots__ = ("_asked", "_titles")
+
+    def __init__(self) -> None:
+        self._titles: dict[str, str] = {}
+        self._asked: set[str] = set()
+
+    def told(self, event: Event) -> Entry | None:
+        """Give the entry of an event, or None for one that is not worth a line."""
+        data, path = event.data, event.path or SYSTEM
+        match event.type:
+            case "execution.created":
+                self._learn_titles(data.get("graph") or {})
+            case "node.started":
+                self._asked.discard(path)
+                again = ", again: it was cut off" if data.get("reentry") else ""
+                return _entry(event, "step_start", f"{self._titles.get(path) or path}{again}")
+            case "node.event":
+                return self._said(event, path)
+            case "node.waiting":
+                return _entry(event, "wait_input", asked(data.get("request")))
+            case "node.answered":
+                late = "Nobody answered in time: " if data.get("by") == TIMEOUT else ""
+                return _entry(event, "input_received", f"{late}{said(data.get('answer'))}")
+            case "node.cancelled" if event.attempt is not None:  # else it was not at work
+                return _entry(event, "error", f"Cancelled: {text_of(data.get('cause'))}")
+            case "node.completed" if path in self._asked:
+                return _entry(event, "llm_response", _result_of(data))
+            case "node.failed" | "node.retrying":
+                kind = "llm_error" if path in self._asked else "error"
+                return _entry(event, kind, _message_of(data))
+            case "execution.paused" | "execution.resumed":
+                return _held(event)
+            case _:
+                return _end_of(event)
+        return None
+
+    def _learn_titles(self, graph: Mapping[str, Any]) -> None:
+        for node in graph.get("nodes", ()):
+            name = node.get("name")
+            named = f"{name} " if name and name != node["id"] else ""
+            self._titles[node["id"]] = f"{named}{node['type']} node"
+
+    def _said(self, event: Event, path: str) -> Entry | None:
+        kind, said = str(event.data.get("event_type")), event.data.get("data")
+        fields = cast("dict[str, Any]", said) if isinstance(said, dict) else {}
+        if kind == "prompt":
+            self._asked.add(path)
+            return _entry(event, "start_prompt", text_of(fields.get("prompt")))
+        if kind in _SAID:
+            return _entry(event, kind, text_of(fields.get("message", said)))
+        return None
+
+
+def entries(events: Iterable[Event]) -> list[Entry]:
+    """Give the log of an execution as entries, in the order of its events."""
+    log = EntryLog()
+    return [entry for event in events if (entry := log.told(event)) is not None]
+
+
+def _entry(event: Event, kind: str, content: str) -> Entry:
+    return Entry(event.seq, event.at, event.path or SYSTEM, kind, content)
+
+
+def _held(event: Event) -> Entry | None:
+    """Give the entry of a pause or its end; where a node asked and was answered, it has told that."""
+    reason = str(event.data.get("reason"))
+    if reason in _TOLD_BY_NODES:
+        return None
+    if event.type == "execution.paused":
+        return _entry(event, "wait_input", f"Execution paused: {reason}")
+    if reason == "recovery":
+        return _entry(event, "step_start", "Execution resumed: the service was started again")
+    return _entry(event, "input_received", f"Execution resumed: {reason}")
+
+
+def _end_of(event: Event) -> Entry | None:
+    """Give the entry of an execution that ended for a reason no node has told."""
+    if event.type == "execution.cancelled":
+        return _entry(event, "error", f"Cancelled: {text_of(event.data.get('cause'))}")
+    if event.type == "execution.failed" and "node" not in (event.data.get("error") or {}):
+        return _entry(event, "error", _message_of(event.data))
+    return None
+
+
+def _result_of(data: Mapping[str, Any]) -> str:
+    outputs: Mapping[str, Mapping[str, Any]] = data.get("outputs") or {}
+    return result_text({h: DataValue(o["type"], o["value"]) for h, o in outputs.items()})
+
+
+def _message_of(data: Mapping[str, Any]) -> str:
+    error: Mapping[str, Any] = data.get("error") or {}
+    return str(error.get("message") or error.get("code") or "unknown error")

@@ -1,0 +1,31 @@
+"""What is stored of an execution and makes no sense: told as a refusal, never as a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+from planwave.errors import Conflict, KernelMisuse, PlanwaveError
+
+UNREADABLE: Final = "unreadable"
+
+
+@contextmanager
+def reading(execution_id: str) -> Generator[None]:
+    """Make sense of what is stored of an execution: somebody may have written to it, or the disk.
+
+    Raises:
+        Conflict: ``unreadable``: what is stored is nothing that planwave has stored.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, PlanwaveError) and not isinstance(error, KernelMisuse):
+            raise
+        raise Conflict(
+            f"what is stored of execution {execution_id} cannot be read: "
+            f"{type(error).__name__}: {error}",
+            code=UNREADABLE,
+            hint="it was changed from outside; restore it from a backup",
+        ) from error

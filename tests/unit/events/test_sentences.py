@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planwave.events import Event, execution_logs
+
+GRAPH = {"nodes": [{"id": "a", "type": "agent", "name": "Writer", "data": {}}], "edges": []}
+
+
+def told(*facts: tuple[str, str | None, dict[str, Any]], attempt: int | None = 1) -> list[str]:
+    """The sentences of what follows the creation of an execution."""
+    all_facts = [("execution.created", None, {"graph": GRAPH}), *facts]
+    return execution_logs(
+        Event("x1", seq, "t", kind, path, attempt if path else None, data)
+        for seq, (kind, path, data) in enumerate(all_facts, start=1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "data", "sentence"),
+    [
+        ("execution.started", None, {"waves": 1}, "Starting execution..."),
+        ("wave.started", None, {"wave": 1, "nodes": ["a"]}, "Executing 1 nodes in parallel: ['a']"),
+        ("wave.started", "a[1]", {"wave": 1, "nodes": ["i"]}, "Executing 1 nodes in parallel: ['i']"),
+        ("node.started", "a", {"wave": 1}, "Starting node a: Writer"),
+        ("node.started", "a[1]/i", {"wave": 1}, "Starting node a[1]/i: i"),
+        ("node.completed", "a", {"duration_s": 1.234}, "Completed node a (took 1.23s)"),
+        ("node.failed", "a", {"error": {"message": "boom"}}, "Failed node a: Writer - boom"),
+        (
+            "node.blocked", "a", {"cause": {"node": "b"}},
+            "Cannot proceed - dependencies failed: ['b']",
+        ),
+        ("execution.failed", None, {}, "Execution completed. Status: failed"),
+    ],
+)  # fmt: skip
+def test_the_first_service_s_sentences_are_kept_to_the_letter(
+    kind: str, path: str | None, data: dict[str, Any], sentence: str
+) -> None:
+    assert told((kind, path, data)) == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "sentence"),
+    [
+        ("node.started", {"reentry": 1}, "Starting node a: Writer again, as it was cut off"),
+        ("node.waiting", {"request_id": "r1"}, "Waiting for an answer: node a: Writer"),
+        (
+            "node.answered", {"answer": {"decision": "approve", "note": "fine"}},
+            "Answered node a: Writer - approve: fine",
+        ),
+        (
+            "node.answered", {"answer": {"decision": "reject"}, "by": "timeout"},
+            "No answer in time: node a: Writer goes on with reject",
+        ),
+        ("node.cancelled", {"cause": "no need"}, "Cancelled node a: Writer - no need"),
+        (
+            "node.completed", {"reused": {"execution_id": "x0"}},
+            "Completed node a (taken over from execution x0)",
+        ),
+        ("node.completed", {"changed": True}, "Completed node a (given by the fork)"),
+    ],
+)  # fmt: skip
+def test_what_happens_to_a_node_besides_has_a_sentence(
+    kind: str, data: dict[str, Any], sentence: str
+) -> None:
+    assert told((kind, "a", data)) == [sentence]
+
+
+def test_a_pause_and_its_end_are_told_with_the_reason() -> None:
+    reasons = [("paused", "paused by request"), ("resumed", "answered"), ("resumed", "recovery")]
+    assert told(*((f"execution.{kind}", None, {"reason": why}) for kind, why in reasons)) == [
+        "Execution paused: paused by request",
+        "Execution resumed: answered",
+        "Execution resumed: the service was started again",
+    ]
+
+
+def test_what_is_cancelled_before_it_ran_has_no_sentence() -> None:
+    assert told(("node.cancelled", "a", {"cause": "enough"}), attempt=None) == []
+
+
+def test_nodes_blocked_by_the_same_one_share_a_sentence() -> None:
+    blocked = ("node.blocked", "a", {"cause": {"node": "b"}})
+    assert len(told(blocked, blocked)) == 1

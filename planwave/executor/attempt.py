@@ -7,11 +7,12 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from inspect import isawaitable
 from typing import Any, cast
 
-from planwave.errors import NodeError, ResultNotJson
-from planwave.executor.program import Program, Step, has_output, outputs_shown
+from planwave.errors import NodeError, PlanwaveError, ResultNotJson
+from planwave.executor.program import Program, Step
 from planwave.executor.runtime import Runtime
 from planwave.graph.capabilities import ExecutionResult, NodeEvent, Suspension
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
+from planwave.graph.ports import has_output, outputs_shown
 from planwave.graph.values import DataValue, Inputs
 
 MAX_RESULT_DEPTH = 200
@@ -201,3 +202,12 @@ async def resolved_data(
     scope = NodeScope(runtime, node, inputs, variables)
     resolved: Mapping[str, Json] = await step.template.resolve(scope, renderer)
     return resolved
+
+
+def as_node_error(error: BaseException) -> NodeError:
+    """Give any exception of a node as a NodeError; planned errors keep code and hint."""
+    if isinstance(error, NodeError):
+        return error
+    if isinstance(error, PlanwaveError):
+        return NodeError(error.message, code=error.code, hint=error.hint)
+    return NodeError(f"{type(error).__name__}: {error}")

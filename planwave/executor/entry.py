@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from planwave.errors import InputError
-from planwave.executor.program import Program, has_output, outputs_shown
+from planwave.executor.options import RunOptions
+from planwave.executor.program import Program
 from planwave.graph.model import Json
+from planwave.graph.ports import has_output, outputs_shown
 from planwave.graph.strict import WHOLE, copied, value_faults
 
 _NODES_SHOWN = 20
@@ -16,25 +18,54 @@ _NODES_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Which part of a program an execution's inputs choose; see ``docs/semantics.md``, "Entry"."""
+    """Which part of a program is chosen to run; see ``docs/semantics.md``, "Entry".
+
+    Attributes:
+        given: The nodes that are settled from outside, with their values.
+        dropped: Entry nodes that were not chosen.
+        part: The nodes that run or are settled; None for all.
+    """
 
     given: Mapping[int, Mapping[str, Json]]
     dropped: frozenset[int]
     part: frozenset[int] | None
 
 
-def entry_of(program: Program, inputs: Mapping[str, Mapping[str, Json]] | None) -> Entry:
+def entry_of(
+    program: Program,
+    inputs: Mapping[str, Mapping[str, Json]] | None,
+    options: RunOptions = RunOptions(),  # noqa: B008 - immutable
+) -> Entry:
     """Find the part that runs with some inputs, which are as :func:`own_inputs` gives them.
 
     Where inputs name entry nodes, the other entry nodes are dropped; what a chosen entry reaches
     runs, with everything that is needed for it; what only feeds settled or dropped nodes does not.
+    ``run_from`` and ``run_to`` narrow that: to what follows some nodes, and to what leads to some,
+    again with everything needed for it.
 
     Raises:
-        InputError: ``unknown-input-node``.
+        InputError: ``unknown-input-node``; ``unknown-node`` where an option names one, and
+            ``nothing-to-run`` where the options leave nothing.
     """
-    if not inputs:
-        return Entry({}, frozenset(), None)
-    given = {_number(program, node_id): values for node_id, values in inputs.items()}
+    given = {_number(program, node_id): values for node_id, values in (inputs or {}).items()}
+    entry = _entered(program, given)
+    if not (options.run_from or options.run_to):
+        return entry
+    before = _numbers(program, options.run_from, "run_from")
+    ends = _numbers(program, options.run_to, "run_to")
+    wanted = set(range(len(program.steps)) if entry.part is None else entry.part) - entry.dropped
+    if before:
+        wanted &= program.walk(before, forward=True)
+    if ends:
+        wanted &= ends
+    if not wanted:
+        raise _nothing_to_run(options)
+    needed = program.walk(wanted, forward=False, stops=entry.dropped | given.keys())
+    return Entry(given, entry.dropped & needed, frozenset(needed | given.keys()))
+
+
+def _entered(program: Program, given: Mapping[int, Mapping[str, Json]]) -> Entry:
+    """Find what inputs choose by themselves."""
     chosen = program.entries & given.keys()
     if not chosen:
         return Entry(given, frozenset(), None)
@@ -42,6 +73,32 @@ def entry_of(program: Program, inputs: Mapping[str, Mapping[str, Json]] | None) 
     reached = program.walk(chosen, forward=True)
     part = program.walk(reached, forward=False, stops=dropped | given.keys())
     return Entry(given, dropped, frozenset(part | dropped))
+
+
+def _numbers(program: Program, node_ids: Sequence[str], option: str) -> set[int]:
+    index = program.topology.index
+    unknown = [node_id for node_id in node_ids if node_id not in index]
+    if unknown:
+        names = ", ".join(map(repr, unknown[:_NODES_SHOWN]))
+        raise InputError(
+            f"{option} names {names}, not in the graph",
+            code="unknown-node",
+            hint=f"nodes are: {', '.join(program.topology.ids[:_NODES_SHOWN])}",
+        )
+    return {index[node_id] for node_id in node_ids}
+
+
+def _nothing_to_run(options: RunOptions) -> InputError:
+    asked = [
+        f"{name} {', '.join(map(repr, ids[:_NODES_SHOWN]))}"
+        for name, ids in (("run_from", options.run_from), ("run_to", options.run_to))
+        if ids
+    ]
+    return InputError(
+        f"nothing is left to run with {' and '.join(asked)}",
+        code="nothing-to-run",
+        hint="run_to has to name what follows run_from, and what the inputs lead to",
+    )
 
 
 def own_inputs(program: Program, inputs: Mapping[str, Any] | None) -> dict[str, dict[str, Json]]:

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from enum import Enum
 from typing import Any
 
+from planwave.executor.decisions import Cause, Status
 from planwave.executor.program import Program
 from planwave.executor.runtime import Outputs, Runtime
 from planwave.executor.schedule import Schedule
@@ -80,6 +81,22 @@ class Scope:
             return {**error, "message": f"node {path!r} failed: {error['message']}", "node": path}
         return {"code": "node-cancelled", "message": "a node was cancelled"}
 
+    def first_cause(self, cause: Cause) -> dict[str, Any]:
+        """Give ``{"node", "error"}`` of the failure that blocked a node."""
+        if cause.node is None:
+            return {"node": None, "error": {"code": "blocked", "message": cause.reason}}
+        path = self.prefix + self.program.topology.ids[cause.node]
+        unknown = {"code": "node-cancelled", "message": cause.reason}
+        return {"node": path, "error": self.failures.get(path, unknown)}
+
+    def has_completed(self, node: int) -> bool:
+        """Say whether a node has a result of its own, not one its error policy put in its place."""
+        return self.schedule.status[node] is Status.COMPLETED
+
+    def cancelled(self, path: str, cause: str) -> None:
+        """Note that a node was cancelled by itself: this graph has failed by that."""
+        self.failures[path] = {"code": "node-cancelled", "message": cause}
+
     def airborne(self) -> Iterator[Flight]:
         """Give every unsettled flight of this graph and of those nested in it."""
         for flight in self.flights.values():
@@ -92,29 +109,46 @@ class Flight:
     """One attempt of one node, from its start to its outcome.
 
     Once its phase is ``OVER`` the driver has settled it; whatever its task still says is dropped.
-    ``nesting`` counts its open nested runs: its own time stands still while it has any.
+    ``nesting`` counts its open nested runs: its own time stands still while it has any. ``resume``
+    is ``(state, answer)`` where it goes on after an answer, the ``answers``-th of this attempt.
+    ``limit_s`` bounds its own time. ``reentry`` counts how often it was cut off by the end of a process before.
     """
 
     __slots__ = (
-        "attempt", "children", "nested_s", "nested_since", "nesting", "node", "offsets", "path",
-        "phase", "resume", "scope", "started", "task",
+        "answers", "attempt", "children", "limit_s", "nested_s", "nested_since", "nesting", "node", "offsets",
+        "path", "phase", "reentry", "resume", "scope", "started", "task",
     )  # fmt: skip
 
     def __init__(
-        self, scope: Scope, node: int, attempt: int = 1, resume: tuple[Any, Any] | None = None
+        self,
+        scope: Scope,
+        node: int,
+        attempt: int = 1,
+        resume: tuple[Any, Any] | None = None,
+        answers: int = 0,
+        reentry: int = 0,
     ) -> None:
         self.scope = scope
         self.node = node
         self.attempt = attempt
         self.path = scope.prefix + scope.program.topology.ids[node]
         self.resume = resume
+        self.answers = answers
+        self.reentry = reentry
         self.phase = QUEUED
         self.task: asyncio.Task[None] | None = None
         self.started = 0.0
+        self.limit_s: float | None = None
         self.nesting = 0
         self.nested_since = self.nested_s = 0.0
         self.children: list[Scope] | None = None
         self.offsets: dict[str, int] | None = None
+
+    @property
+    def acts_once(self) -> bool:
+        """Whether what it does must not be done twice."""
+        step = self.scope.program.steps[self.node]
+        return (step.node.policy.effect or step.facts.effect) == "once"
 
     def own_time(self, now: float) -> float:
         """Give the seconds this attempt spent on its own work, nested runs left out."""

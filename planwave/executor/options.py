@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 
@@ -16,6 +17,11 @@ class RunOptions(NamedTuple):
         node_timeout_s: Default for nodes without ``timeoutS``, seconds of an attempt's own time.
         run_timeout_s: The whole execution, seconds.
         max_events: Stored events, the terminal one apart.
+        max_result_bytes: What one node gives, on all its outputs; more fails the node. Sizes are
+            those of compact JSON in UTF-8, escapes counted as one byte.
+        max_state_bytes: What all nodes give together, nested runs included.
+        run_to: Ids of nodes: only these and what they need run. Nested runs are not narrowed.
+        run_from: Ids of nodes: only these and what follows them run, with what that needs.
     """
 
     scheduling: Literal["eager", "waves"] = "eager"
@@ -24,8 +30,21 @@ class RunOptions(NamedTuple):
     node_timeout_s: float | None = None
     run_timeout_s: float | None = None
     max_events: int | None = None
+    max_result_bytes: int | None = None
+    max_state_bytes: int | None = None
+    run_to: Sequence[str] = ()
+    run_from: Sequence[str] = ()
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether anything is to be counted while it runs."""
+        counted = (self.max_events, self.max_result_bytes, self.max_state_bytes)
+        return any(most is not None for most in counted)
 
     def as_json(self) -> dict[str, Any]:
-        """Give the options that differ from the defaults."""
-        defaults = RunOptions()._asdict()
-        return {name: value for name, value in self._asdict().items() if value != defaults[name]}
+        """Give the options that differ from the defaults; ``RunOptions(**them)`` is the same."""
+        given, defaults = self._asdict(), RunOptions()._asdict()
+        for name in ("run_to", "run_from"):
+            given[name] = list(given[name])
+            defaults[name] = []
+        return {name: value for name, value in given.items() if value != defaults[name]}

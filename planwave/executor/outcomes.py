@@ -1,35 +1,47 @@
-"""What each message in the mailbox means: from outcomes to schedule facts and events."""
+"""What each message about an attempt means: from outcomes to schedule facts and events."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol, cast
 
-from planwave.errors import LimitExceeded, NodeError, NodeTimeout, PlanwaveError
-from planwave.executor.attempt import json_fault
+from planwave.errors import NodeError, NodeTimeout
+from planwave.events.reading import reading
+from planwave.executor.attempt import as_node_error, json_fault
+from planwave.executor.bounds import Bounds
+from planwave.executor.commands import Commands
 from planwave.executor.deadlines import Deadlines
-from planwave.executor.decisions import Cause, Decisions, Final
+from planwave.executor.decisions import Decisions, Final
 from planwave.executor.flight import OVER, Flight, Scope, outputs_document
+from planwave.executor.nesting import Nesting
 from planwave.executor.options import RunOptions
+from planwave.executor.past import WAITING, Past
 from planwave.executor.publisher import Publisher
-from planwave.executor.runtime import Outputs
-from planwave.executor.slots import NestedAnswer, Slots
+from planwave.executor.replay import again, replay
+from planwave.executor.requests import OpenRequest, Requests
+from planwave.executor.reuse import TakenOver
+from planwave.executor.runtime import Host, Outputs
+from planwave.executor.slots import Slots
 from planwave.graph.capabilities import ExecutionResult, NodeEvent, Suspension
-from planwave.graph.model import ERROR_HANDLE, Json
+from planwave.graph.model import ERROR_HANDLE
 from planwave.graph.values import DataValue
 
 
 class Driver(Protocol):
     """What outcomes need of the execution they are settled for."""
 
+    @property
+    def host(self) -> Host: ...
+
+    execution_id: str
     publisher: Publisher
     options: RunOptions
     slots: Slots
     deadlines: Deadlines[Any]
     root: Scope
-    status: str
+    past: Past | None
 
     def time(self) -> float: ...
+    def post(self, take: Any, about: Any, what: Any) -> None: ...
     def watch_time(self, flight: Flight) -> None: ...
     def abort(self, flight: Flight) -> None: ...
 
@@ -39,20 +51,33 @@ class Outcomes:
 
     def __init__(self, execution: Driver) -> None:
         self._execution = execution
-        self._emit = execution.publisher.emit
+        self.emit = execution.publisher.emit
+        self.requests = Requests()
+        self.nesting = Nesting(execution, self)
+        self.commands = Commands(execution, self)
         self._touched: dict[Scope, None] = {}
-        self._open: dict[str, tuple[Flight, Json]] = {}
-        self._claimed: set[str] = set()
+        self._bounds = Bounds(execution.options) if execution.options.has_bounds else None
         self._ended: Final | None = None
-        self._cause = ""
-        self._paused = False
+        self.pause: str | None = None
         self.final: Final | None = None
         self.error: dict[str, Any] | None = None
+        if execution.past is not None:
+            self.pause = execution.past.pause
+            if self._bounds is not None:
+                self._bounds.hold(execution.past.held_bytes)
 
     # -- beginning and end -------------------------------------------------------------------------
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether it is decided how the execution ends."""
+        return self._ended is not None or self.final is not None
+
     def begin(self, scope: Scope) -> None:
-        """Start the execution's own graph."""
+        """Start the execution's own graph, or take it up where its stored events leave it."""
+        if self._execution.past is not None and self._execution.past.is_started:
+            self._take_up(scope)
+            return
         waves = scope.schedule.waves
         data: dict[str, Any] = {"waves": waves.total}
         topology = scope.program.topology
@@ -60,36 +85,52 @@ class Outcomes:
             data["linked"] = [i for i, on in zip(topology.ids, topology.linked, strict=True) if on]
         if unreached := scope.schedule.not_reached:
             data["not_reached"] = [topology.ids[n] for n in unreached]
-        self._emit("execution.started", data)
+        self.emit("execution.started", data)
+        self._begin_anew(scope)
+
+    def begin_nested(self, scope: Scope) -> None:
+        """Start a graph nested in a node, or take it up."""
+        past = self._execution.past
+        if past is not None and past.knows(scope.prefix):
+            self._take_up(scope)
+        else:
+            self._begin_anew(scope)
+
+    def _begin_anew(self, scope: Scope) -> None:
         self._tell_given(scope)
-        self._follow(scope, scope.schedule.start())
+        self.follow(scope, scope.schedule.start())
 
     def _tell_given(self, scope: Scope) -> None:
         """Tell the results of nodes that were settled from outside; they were never started."""
         for node, outputs in enumerate(scope.runtime.outputs) if scope.given else ():
             if outputs is not None:
                 data = {"outputs": outputs_document(outputs), "duration_s": 0.0, "given": True}
-                self._emit("node.completed", data, scope.prefix + scope.program.topology.ids[node])
+                self.emit("node.completed", data, scope.prefix + scope.program.topology.ids[node])
 
     def decide(self) -> None:
         """Ask every schedule that was told something what follows."""
         if self._touched:
             touched, self._touched = self._touched, {}
             for scope in touched:
-                self._follow(scope, scope.schedule.decide())
-        limit = self._execution.options.max_events
-        if limit is not None and self.error is None and self._execution.publisher.seq > limit:
-            met = self._execution.publisher.seq
-            self._fail_all(LimitExceeded("events", limit, met).as_json())
+                self.follow(scope, scope.schedule.decide())
+        if self._bounds is not None and self.error is None:
+            passed = self._bounds.passed(self._execution.publisher.seq)
+            if passed is not None:
+                self.commands.fail_all(passed.as_json())
 
     def conclude(self) -> None:
         """Say that the execution is paused, or over."""
         if self._ended is not None:
             self._finish(self._ended)
-        elif self._open and not self._paused and self._execution.slots.idle:
-            self._paused = True
-            self._execution.status = "paused"
-            self._emit("execution.paused", {"reason": "waiting for an answer"})
+        elif self.requests.by_id or self.pause is not None:
+            self._rest_or_go_on()
+
+    def _rest_or_go_on(self) -> None:
+        is_idle = self._execution.slots.idle
+        if self.pause is None and is_idle:
+            self.commands.pause(WAITING)
+        elif self.pause == WAITING and not is_idle:
+            self.commands.go_on("nothing is waited for any more")
 
     def _finish(self, ended: Final) -> None:
         scope = self._execution.root
@@ -101,17 +142,17 @@ class Outcomes:
             self.error = self.error or scope.first_failure()
             data = {"error": self.error, "failures": list(scope.failures)}
         else:
-            data = {"cause": self._cause}
-        self._emit(f"execution.{ended}", data)
+            data = {"cause": self.commands.cause}
+        self.emit(f"execution.{ended}", data)
         self.final = ended
 
-    def _follow(self, scope: Scope, decisions: Decisions) -> None:
+    def follow(self, scope: Scope, decisions: Decisions) -> None:
         """Turn decisions into events and queued starts."""
         if decisions.skipped or decisions.blocked or decisions.cancelled:
             self._tell_unrun(scope, decisions)
         for wave in decisions.waves_completed:
             if wave in scope.started_waves:
-                self._emit("wave.completed", {"wave": wave}, scope.path)
+                self.emit("wave.completed", {"wave": wave}, scope.path)
         for node, via in decisions.starts:
             if via is not None:
                 scope.runtime.winners[node] = via
@@ -121,7 +162,7 @@ class Outcomes:
             if scope.parent is None:
                 self._ended = decisions.finished
             else:
-                self._nested_ended(scope, decisions.finished)
+                self.nesting.ended(scope, decisions.finished)
 
     def _tell_unrun(self, scope: Scope, decisions: Decisions) -> None:
         ids, prefix = scope.program.topology.ids, scope.prefix
@@ -129,28 +170,79 @@ class Outcomes:
             data: dict[str, Any] = {"reason": cause.reason}
             if cause.handle is not None:
                 data["handle"] = cause.handle
-            self._emit("node.skipped", data, prefix + ids[node])
+            self.emit("node.skipped", data, prefix + ids[node])
         for node, cause in decisions.blocked:
-            self._emit("node.blocked", {"cause": _first_cause(scope, cause)}, prefix + ids[node])
+            self.emit("node.blocked", {"cause": scope.first_cause(cause)}, prefix + ids[node])
         for node, cause in decisions.cancelled:
-            self._open = {r: f for r, f in self._open.items() if f[0].path != prefix + ids[node]}
-            self._emit("node.cancelled", {"cause": cause.reason}, prefix + ids[node])
+            self.requests.drop(prefix + ids[node])
+            self.emit("node.cancelled", {"cause": cause.reason}, prefix + ids[node])
 
     def let_go(self) -> None:
         """Forget the driver; nothing is settled any more, ``final`` and ``error`` remain."""
-        del self._execution
+        self.commands.let_go()
+        self.requests = Requests()
+        del self._execution, self.nesting
+
+    # -- what had not ended ------------------------------------------------------------------------
+
+    def _take_up(self, scope: Scope) -> None:
+        execution = self._execution
+        if execution.past is None:
+            return
+        now = execution.publisher.time()
+        with reading(execution.execution_id):
+            left = replay(scope, execution.past.facts_of(scope.prefix), self.requests, now)
+            for request_id, request in self.requests:
+                if request.flight.scope is scope:
+                    self.commands.watch_request(request_id, request)
+        for flight in left.cut_off:
+            self._enter_again(flight)
+        for flight in left.ready:
+            execution.slots.enqueue(flight)
+        for flight, wait_s in left.retries:
+            self._wait_to_retry(flight, wait_s)
+        self._touched[scope] = None
+
+    def _enter_again(self, flight: Flight) -> None:
+        """Make an attempt that was cut off once more; ask first where it may act but once."""
+        scope, node = flight.scope, flight.node
+        if not flight.acts_once:
+            following = scope.flights[node] = again(flight)
+            self._execution.slots.enqueue(following)
+            return
+        del scope.flights[node]
+        message = (
+            f"Node {flight.path!r} was cut off while it ran. It may act only once, and nobody knows "
+            "whether it did. Run it again, give its result, or let it fail?"
+        )
+        actions = ["run_again", "give_result", "fail"]
+        request = {"kind": "interrupted", "message": message, "actions": actions}
+        self._wait(flight, Suspension(request), is_interrupted=True)
+
+    def _wait(self, flight: Flight, asked: Suspension, *, is_interrupted: bool = False) -> None:
+        publisher = self._execution.publisher
+        request_id = f"r{publisher.seq + 1}"
+        request = OpenRequest(flight, asked, publisher.time(), is_interrupted)
+        self.requests.add(request_id, request)
+        flight.scope.schedule.waits(flight.node)
+        self.emit("node.waiting", request.as_data(request_id), flight.path, flight.attempt)
+        self.commands.watch_request(request_id, request)
 
     # -- attempts ----------------------------------------------------------------------------------
 
     def started(self, flight: Flight) -> None:
-        """A flight got a slot: say so, and that its wave began where it is the first."""
-        if flight.resume is not None:
+        """A flight got a slot: say so, and that its wave began where it is the first.
+
+        One that goes on after an answer has begun before; of one that may act but once it is kept
+        that it went on.
+        """
+        if flight.resume is not None and not flight.reentry and not flight.acts_once:
             return
         scope = flight.scope
         wave = scope.schedule.waves.number[flight.node]
         if wave not in scope.started_waves:
             scope.started_waves.add(wave)
-            self._emit(
+            self.emit(
                 "wave.started",
                 {"wave": wave, "nodes": scope.nodes_in_wave(wave)},
                 scope.path,
@@ -159,34 +251,47 @@ class Outcomes:
         via = scope.runtime.winners.get(flight.node) if scope.runtime.winners else None
         if via is not None:
             data["via"] = scope.program.graph.edges[via].id
-        self._emit("node.started", data, flight.path, flight.attempt)
+        if flight.reentry:
+            data["reentry"] = flight.reentry
+        self.emit("node.started", data, flight.path, flight.attempt)
 
     def gave(self, flight: Flight, result: ExecutionResult | Suspension) -> None:
         """An attempt ended well, or suspended."""
         if flight.phase is OVER:
             return
-        self._land(flight)
+        if self._bounds is not None and isinstance(result, ExecutionResult):
+            refused = self._bounds.take(flight.path, result.outputs)
+            if refused is not None:
+                self.failed(flight, refused)
+                return
+        self.land(flight)
         if isinstance(result, Suspension):
-            request_id = f"{flight.path}#{flight.attempt}.{self._execution.publisher.seq + 1}"
-            self._open[request_id] = (flight, result.state)
-            flight.scope.schedule.waits(flight.node)
-            data = {"request_id": request_id, "request": result.request}
-            self._emit("node.waiting", data, flight.path, flight.attempt)
+            self._wait(flight, result)
             return
         outputs = flight.scope.runtime.outputs[flight.node] = result.outputs
         data = {"outputs": outputs_document(outputs), "duration_s": self._duration(flight)}
-        self._emit("node.completed", data, flight.path, flight.attempt)
+        self.emit("node.completed", data, flight.path, flight.attempt)
+        flight.scope.schedule.completed(flight.node, outputs)
+
+    def took_over(self, flight: Flight, result: TakenOver) -> None:
+        """A node has its result without having run."""
+        if flight.phase is OVER:
+            return
+        self.land(flight)
+        outputs = flight.scope.runtime.outputs[flight.node] = result.outputs
+        data = {"outputs": outputs_document(outputs), "duration_s": 0.0, **result.facts}
+        self.emit("node.completed", data, flight.path, flight.attempt)
         flight.scope.schedule.completed(flight.node, outputs)
 
     def failed(self, flight: Flight, error: BaseException) -> None:
         """An attempt ended with an exception."""
         if flight.phase is OVER:
             return
-        self._land(flight)
-        known = _as_node_error(error)
+        self.land(flight)
+        known = as_node_error(error)
         policy = flight.scope.program.steps[flight.node].node.policy
         if known.retryable and flight.attempt < policy.retry.attempts:
-            self._retry_later(flight, known, policy.retry.backoff_s * 2 ** (flight.attempt - 1))
+            self._retry_later(flight, known, policy.retry.wait_s(flight.attempt))
             return
         self._fail(flight, known.as_json())
 
@@ -206,16 +311,19 @@ class Outcomes:
             scope.handled.append(flight.path)
         else:
             scope.failures[flight.path] = error
-        self._emit("node.failed", data, flight.path, flight.attempt)
+        self.emit("node.failed", data, flight.path, flight.attempt)
         scope.schedule.failed(node, f"{error['code']}: {error['message']}", outputs)
 
     def _retry_later(self, flight: Flight, error: NodeError, delay_s: float) -> None:
         following = Flight(flight.scope, flight.node, flight.attempt + 1)
         flight.scope.flights[flight.node] = following
-        self._execution.slots.hold_back(following)
-        self._execution.deadlines.after(delay_s, (self._retry, following, None))
         data = {"error": error.as_json(), "delay_s": delay_s, "next_attempt": following.attempt}
-        self._emit("node.retrying", data, flight.path, flight.attempt)
+        self.emit("node.retrying", data, flight.path, flight.attempt)
+        self._wait_to_retry(following, delay_s)
+
+    def _wait_to_retry(self, flight: Flight, delay_s: float) -> None:
+        self._execution.slots.hold_back(flight)
+        self._execution.deadlines.after(delay_s, (self._retry, flight, None))
 
     def _retry(self, flight: Flight, _: object) -> None:
         if flight.phase is not OVER:
@@ -233,13 +341,11 @@ class Outcomes:
         if kind == "log":
             log = cast("dict[str, Any]", data) if is_object else {"message": data}
             said = {"message": str(log.get("message", "")), "level": log.get("level", "info")}
-            self._emit("node.log", said, flight.path, flight.attempt)
+            self.emit("node.log", said, flight.path, flight.attempt)
         elif kind == "usage" and is_object:
-            self._emit("usage", cast("dict[str, Any]", data), flight.path, flight.attempt)
+            self.emit("usage", cast("dict[str, Any]", data), flight.path, flight.attempt)
         else:
-            self._emit(
-                "node.event", {"event_type": kind, "data": data}, flight.path, flight.attempt
-            )
+            self.emit("node.event", {"event_type": kind, "data": data}, flight.path, flight.attempt)
 
     def overdue(self, flight: Flight, limit_s: float) -> None:
         """An attempt's deadline came; nested runs and earlier flights do not count."""
@@ -249,7 +355,7 @@ class Outcomes:
         if left > 1e-3:
             self._execution.deadlines.after(left, (self.overdue, flight, limit_s))
             return
-        self._abort_children(flight, "the node ran out of time")
+        self.abort_children(flight, "the node ran out of time")
         self._execution.abort(flight)
         error = NodeTimeout(
             f"node {flight.path!r} did not finish within {limit_s:g} s",
@@ -258,129 +364,35 @@ class Outcomes:
         )
         self.failed(flight, error)
 
-    def _land(self, flight: Flight) -> None:
+    def land(self, flight: Flight) -> None:
         """Take a flight out of the air, with what is nested in it; its schedule has news."""
-        self._abort_children(flight, "the node that asked for it has ended")
+        self.abort_children(flight, "the node that asked for it has ended")
         self._execution.slots.leave(flight)
         del flight.scope.flights[flight.node]
         self._touched[flight.scope] = None
 
-    # -- commands ----------------------------------------------------------------------------------
-
-    def cancelled(self, scope: Scope, cause: str) -> None:
-        """Cancel everything that is not settled."""
-        self.decide()  # what was in the mailbox before comes first
-        if self._ended is None and self.final is None:
-            self._cause = cause
-            self._cancel_scope(scope, cause)
-
-    def out_of_time(self, scope: Scope, limit_s: float) -> None:
-        """The execution's own deadline came."""
-        self.decide()
-        if self._ended is None and self.final is None:
-            message = f"the execution did not finish within {limit_s:g} s"
-            self._fail_all({"code": "run-timeout", "message": message})
-
-    def _fail_all(self, error: dict[str, Any]) -> None:
-        self.error = error
-        self._cancel_scope(self._execution.root, error["message"])
-        self.decide()
-
-    def _cancel_scope(self, scope: Scope, cause: str) -> None:
+    def cancel_scope(self, scope: Scope, cause: str) -> None:
+        """Cancel all of a running graph that is not settled."""
         scope.schedule.cancel(cause)
         self._touched[scope] = None
         for flight in list(scope.flights.values()):
-            self._abort_children(flight, cause)
-            self._land(flight)
+            self.abort_children(flight, cause)
+            self.land(flight)
             self._execution.abort(flight)
-            self._emit("node.cancelled", {"cause": cause}, flight.path, flight.attempt)
+            self.emit("node.cancelled", {"cause": cause}, flight.path, flight.attempt)
             scope.schedule.cancelled(flight.node, cause)
 
-    def _abort_children(self, flight: Flight, cause: str) -> None:
+    def abort_children(self, flight: Flight, cause: str) -> None:
+        """Cancel what is nested in an attempt."""
         for child in flight.children or ():
-            self._cancel_scope(child, cause)
+            self.cancel_scope(child, cause)
 
-    def claim(self, request_id: str) -> bool:
-        """Take a request for answering; False if it is not open or already claimed."""
-        if request_id not in self._open or request_id in self._claimed:
-            return False
-        self._claimed.add(request_id)
-        return True
-
-    def answered(self, request_id: str, answer: Json) -> None:
-        """A waiting node goes on with an answer."""
-        self.decide()
-        if request_id not in self._open:
-            return
-        waiting, state = self._open.pop(request_id)
-        if self._paused:
-            self._paused = False
-            self._execution.status = "executing"
-            self._emit("execution.resumed", {})
-        data = {"request_id": request_id, "answer": answer}
-        self._emit("node.answered", data, waiting.path, waiting.attempt)
-        scope = waiting.scope
-        scope.schedule.answered(waiting.node)
-        flight = Flight(scope, waiting.node, waiting.attempt, resume=(state, answer))
-        scope.flights[waiting.node] = flight
-        self._execution.slots.enqueue(flight)
-
-    # -- nested runs -------------------------------------------------------------------------------
-
-    def nest(self, flight: Flight, scope: Scope) -> None:
-        """A running node asked for a nested run: it gives its slot back until that has ended."""
-        if flight.phase is OVER:
-            return
-        if not flight.nesting:
-            flight.nested_since = self._time()
-        self._execution.slots.enter_nested(flight)
-        flight.nesting += 1
-        flight.children = [*(flight.children or ()), scope]
-        self._tell_given(scope)
-        self._follow(scope, scope.schedule.start())
-
-    def unnest(self, flight: Flight, scope: Scope) -> None:
-        """A node no longer waits for its nested run."""
-        self.decide()
-        if flight.phase is not OVER and scope in (flight.children or ()):
-            self._cancel_scope(scope, "its node does not wait for it any more")
-
-    def _nested_ended(self, scope: Scope, ended: Final) -> None:
-        flight, asked = scope.parent, scope.asked
-        if flight is None or flight.phase is OVER:
-            return
-        if flight.children:
-            flight.children.remove(scope)
-        result: Mapping[str, Outputs] | NodeError = scope.results()
-        if ended != "completed":
-            error = scope.first_failure()
-            result = NodeError(error["message"], code="nested-run-failed", hint=error.get("hint"))
-        flight.nesting -= 1
-        if not flight.nesting:
-            flight.nested_s += self._time() - flight.nested_since
-            self._execution.watch_time(flight)
-        self._execution.slots.come_back(NestedAnswer(flight, asked, result))
+    def touch(self, scope: Scope) -> None:
+        """Note that a graph's schedule has news."""
+        self._touched[scope] = None
 
     def _time(self) -> float:
         return self._execution.time()
 
     def _duration(self, flight: Flight) -> float:
         return round(self._execution.time() - flight.started, 6) if flight.started else 0.0
-
-
-def _first_cause(scope: Scope, cause: Cause) -> dict[str, Any]:
-    """Give ``{"node", "error"}`` of the failure that blocked a node."""
-    if cause.node is None:
-        return {"node": None, "error": {"code": "blocked", "message": cause.reason}}
-    path = scope.prefix + scope.program.topology.ids[cause.node]
-    unknown = {"code": "node-cancelled", "message": cause.reason}
-    return {"node": path, "error": scope.failures.get(path, unknown)}
-
-
-def _as_node_error(error: BaseException) -> NodeError:
-    """Give any exception of a node as a NodeError; planned errors keep code and hint."""
-    if isinstance(error, NodeError):
-        return error
-    if isinstance(error, PlanwaveError):
-        return NodeError(error.message, code=error.code, hint=error.hint)
-    return NodeError(f"{type(error).__name__}: {error}")

@@ -10,16 +10,8 @@ from planwave.executor.decisions import Rules
 from planwave.executor.options import RunOptions
 from planwave.expressions import Template, compile_template
 from planwave.graph.capabilities import Catalogue, NodeFacts
-from planwave.graph.model import (
-    DEFAULT_SOURCE_HANDLE,
-    ERROR_HANDLE,
-    FLOW,
-    Edge,
-    Graph,
-    Node,
-    handles_of,
-)
-from planwave.graph.ports import find_port
+from planwave.graph.model import FLOW, Edge, Graph, Node
+from planwave.graph.ports import fixed_outputs
 from planwave.graph.topology import topology_of
 
 
@@ -32,7 +24,7 @@ class Step(NamedTuple):
     template: Template | None
     """The expressions in ``node.data``, or None where it holds none."""
     handles: frozenset[str]
-    """The outputs with a fixed name; :func:`has_output` knows the others."""
+    """The outputs with a fixed name; ``ports.has_output`` knows the others."""
 
 
 class Program:
@@ -129,25 +121,6 @@ class Program:
                 template = compile_template(dict(node.data), fields=facts.template_fields)
             steps.append(Step(node, facts, implementation, template, handles))
         return steps
-
-
-def fixed_outputs(facts: NodeFacts) -> frozenset[str]:
-    """Give the outputs of a type with a fixed name: ``output`` where it declares none at all."""
-    if not facts.outputs:
-        return frozenset((DEFAULT_SOURCE_HANDLE,))
-    return frozenset(port.name for port in facts.outputs if "{" not in port.name)
-
-
-def has_output(facts: NodeFacts, handle: str) -> bool:
-    """Say whether a result may be on a handle; the reserved ``error`` is to be declared by name."""
-    if handle in fixed_outputs(facts):
-        return True
-    return handle != ERROR_HANDLE and find_port(facts.outputs, handle) is not None
-
-
-def outputs_shown(facts: NodeFacts) -> str:
-    """Give the outputs of a type as messages name them."""
-    return ", ".join(handles_of(facts.outputs)) or DEFAULT_SOURCE_HANDLE
 
 
 def _look_up(node: Node, catalogue: Catalogue) -> tuple[NodeFacts, Any, frozenset[str]]:

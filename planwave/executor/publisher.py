@@ -25,8 +25,8 @@ class Publisher:
     """The only place that assigns ``seq``; see ``run.py`` for the arguments."""
 
     __slots__ = (
-        "_at", "_epoch", "_journal", "_now", "_on_events", "_subscribers",
-        "durable", "execution_id", "pending", "seq",
+        "_at", "_journal", "_now", "_on_events", "_subscribers",
+        "durable", "epoch", "execution_id", "pending", "seq",
     )  # fmt: skip
 
     def __init__(
@@ -41,7 +41,7 @@ class Publisher:
         self.execution_id = execution_id
         self.seq = last_seq
         self.pending: list[Event] = []
-        self._journal, self._epoch = journal, epoch
+        self._journal, self.epoch = journal, epoch
         self.durable = journal is not None
         self._on_events = on_events
         self._now = now
@@ -84,7 +84,7 @@ class Publisher:
     async def append(self, events: list[Event]) -> None:
         """Make a batch durable."""
         if self._journal is not None:
-            await self._journal.append(self.execution_id, self._epoch, events)
+            await self._journal.append(self.execution_id, self.epoch, events)
 
     def publish(self, events: list[Event]) -> None:
         """Tell everyone who listens; the batch is durable by now, or has nowhere to be."""

@@ -10,37 +10,38 @@ settled without it is dropped.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import CoroutineType
-from typing import Any
+from typing import Any, Literal
 
-from planwave.errors import Conflict, NodeError, PlanwaveError
+from planwave.errors import NodeError
 from planwave.events import Event
-from planwave.executor.attempt import heard, resolved_data, vetted
+from planwave.executor.asked import Asked, settle
+from planwave.executor.attempt import heard, vetted
 from planwave.executor.clock import utc_now
+from planwave.executor.commanded import Commanded
 from planwave.executor.deadlines import Deadlines
-from planwave.executor.entry import entry_of, own_inputs
-from planwave.executor.flight import OVER, Flight, Scope, current_flight
+from planwave.executor.flight import NESTED, OVER, Flight, current_flight
+from planwave.executor.host import NodeHost
+from planwave.executor.landing import Landing
 from planwave.executor.options import RunOptions
 from planwave.executor.outcomes import Outcomes
+from planwave.executor.past import Past, is_held
 from planwave.executor.ports import Journal
 from planwave.executor.program import Program
 from planwave.executor.publisher import Publisher
-from planwave.executor.runtime import Outputs, Runtime
-from planwave.executor.schedule import Schedule
+from planwave.executor.reuse import Reuse
+from planwave.executor.runtime import LinkUse, Outputs
+from planwave.executor.scope import open_scope
 from planwave.executor.slots import Slots
-from planwave.graph.capabilities import FlowContext, NodeEvent
-from planwave.graph.model import Graph, Json
-from planwave.graph.values import DataValue, Inputs
-
-GRACE_S = 2.0
-"""How long a finished execution waits for cancelled node tasks to clean up (DESIGN: cancel ≤ 2 s)."""
-_abandoned: set[asyncio.Task[None]] = set()
-"""Tasks that ignored cancellation; kept only so that they are not collected while they run."""
+from planwave.graph.capabilities import FlowContext, NodeEvent, unlimited
+from planwave.graph.model import Json
+from planwave.graph.values import Inputs
 
 
-class Execution:
+class Execution(Commanded):
     """One execution of a program, driven by :meth:`run`.
 
     Args:
@@ -56,6 +57,10 @@ class Execution:
         renderer: Renders what plain paths cannot; see ``expressions.Renderer``.
         on_events: Called with every published batch, after it is durable.
         now: Gives the UTC time of a batch as text.
+        past: What is stored of it, where it is taken up again; ``last_seq`` is not heeded then.
+        is_recovery: It is taken up because its process ended; that is told.
+        reuse: Results it takes over from the execution it is a fork of.
+        parks: Leave, instead of waiting in memory, when it is paused and nothing is at work.
     """
 
     def __init__(
@@ -75,23 +80,32 @@ class Execution:
         renderer: Any = None,
         on_events: Callable[[list[Event]], None] | None = None,
         now: Callable[[], str] = utc_now,
+        past: Past | None = None,
+        is_recovery: bool = False,
+        parks: bool = False,
+        reuse: Reuse | None = None,
     ) -> None:
         self.execution_id = execution_id
         self.options = options
+        last_seq = last_seq if past is None else past.last_seq
         self.publisher = Publisher(execution_id, last_seq, journal, epoch, on_events, now)
-        self._variables = dict(variables or {})
-        self._services, self._chat_id, self._state = services, chat_id, state
-        self._renderer = renderer
+        self.past, self._is_recovery, self._parks = past, is_recovery, parks
+        self._reuse = reuse
+        self.host = NodeHost(execution_id, variables, services, chat_id, state, renderer)
         self._inbox: list[tuple[Callable[[Any, Any], None], Any, Any]] = []
         self._wake: asyncio.Future[None] | None = None
         self.slots = Slots(options.max_parallel)
         self._launching: list[Flight] = []
         self._answers: list[Callable[[], None]] = []
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._nested: dict[tuple[str, str], Mapping[str, Outputs]] = {}
+        self._landing = Landing()
+        self.abort = self._landing.abort
+        self._leaving: Literal["soon", "now"] | None = None
         self._outcomes = Outcomes(self)
-        self.root = self.open_scope(program, inputs)
-        self.status: str = "starting"
+        self._asked = Asked(self.post, self.after_commit)
+        self.host.nesting = self._outcomes.nesting
+        self.root = open_scope(program, self.host, options, inputs)
+        self._has_begun = False
+        self._left: str | None = None
 
     # -- for callers -------------------------------------------------------------------------------
 
@@ -99,9 +113,23 @@ class Execution:
         """Give an async iterable of every event from now on, ended by the terminal one."""
         return self.publisher.subscribe()
 
+    @property
+    def status(self) -> str:
+        """How it stands: ``starting executing paused``, or what :meth:`run` gave."""
+        if self._left is not None:
+            return self._left
+        if not self._has_begun:
+            return "starting"
+        return "executing" if self._outcomes.pause is None else "paused"
+
     def use(self, services: Any) -> None:
         """Set what nodes find as ``context.services``; before :meth:`run`."""
-        self._services = services
+        self.host.services = services
+
+    @property
+    def links(self) -> LinkUse:
+        """How often links were served from what was made before."""
+        return self.host.links
 
     @property
     def outputs(self) -> dict[str, Outputs]:
@@ -113,25 +141,24 @@ class Execution:
         """Why the execution failed, ``{"code", "message", "hint"?}``, or None."""
         return self._outcomes.error
 
-    def cancel(self, cause: str) -> None:
-        """Cancel the execution; :meth:`run` ends with ``cancelled`` unless it finished before."""
-        self.post(self._outcomes.cancelled, self.root, cause)
+    def interrupt(self, *, at_once: bool = False) -> None:
+        """Start nothing more, and leave once the nodes at work have finished, or at once.
 
-    def answer(self, request_id: str, answer: Json) -> None:
-        """Answer a waiting node; it goes on with its ``resume``.
-
-        Raises:
-            Conflict: No request of that id is open.
+        No terminal event is written: what is stored can be taken up again. :meth:`run` then ends
+        with ``interrupted``. Called before :meth:`run`, with commands in the mailbox, these are
+        settled and kept, and nothing is started.
         """
-        if not self._outcomes.claim(request_id):
-            raise Conflict(f"request {request_id!r} is not open", code="request-not-open")
-        self.post(self._outcomes.answered, request_id, answer)
+        self._leaving = "now" if at_once else self._leaving or "soon"
+        if self._wake is not None:
+            self._rouse()
 
     async def run(self) -> str:
         """Drive the execution to its end.
 
         Returns:
             ``completed``, ``failed`` or ``cancelled``; the terminal event is durable by then.
+            ``interrupted`` after :meth:`interrupt`, where it had not ended by itself. ``paused``
+            where it parks: nothing can go on before a command, which has to find it in the store.
 
         Raises:
             StoreError: The journal refused a batch; nothing of it was published.
@@ -143,26 +170,60 @@ class Execution:
         )
         if self.options.run_timeout_s is not None:
             limit = self.options.run_timeout_s
-            self.deadlines.after(limit, (self._outcomes.out_of_time, self.root, limit))
-        self.status = "executing"
-        self._outcomes.begin(self.root)
+            left = limit - (self.past.active_s if self.past is not None else 0.0)
+            self.deadlines.after(
+                max(left, 0.0), (self._outcomes.commands.out_of_time, self.root, limit)
+            )
+        self._begin()
         try:
-            while True:
-                await self._turn()
-                if self._outcomes.final is None and not self._inbox:
-                    self._wake = wake = self._loop.create_future()
-                    await wake
-                if self._outcomes.final is not None:
-                    self.status = self._outcomes.final
-                    return self.status
+            await self._turn()
+            while not self._has_left():
+                if self._inbox:
+                    await self._turn()
+                else:
+                    self._wake = self._loop.create_future()
+                    await self._wake
+            return self.status
         finally:
             self._wake = None  # nothing that comes from now on takes a turn
             self.deadlines.close()
-            await self._land()
+            await self._landing.land(self.root.airborne())
             self.publisher.close()
+            self._asked.close()
             # What remains is what callers may ask for; without these circles it is freed at once.
-            del self.deadlines
+            del self.deadlines, self.abort
+            self.host.nesting = None
             self._outcomes.let_go()
+
+    def _begin(self) -> None:
+        self._has_begun = True
+        if is_held(self._outcomes.pause):
+            self.slots.close()
+        if self._is_recovery:
+            self._outcomes.commands.recovered()
+        self._outcomes.begin(self.root)
+
+    def _has_left(self) -> bool:
+        """Say whether there is nothing more to drive, and note how it was left."""
+        if self._outcomes.final is not None:
+            self._left = self._outcomes.final
+        elif self._leaving is not None and self._is_leaving():
+            self._left = "interrupted"
+        elif self._parks and self._is_parking():
+            self._left = "paused"
+        return self._left is not None
+
+    def _is_parking(self) -> bool:
+        """Say whether nothing can happen before a command comes."""
+        if self._outcomes.pause is None or self._inbox or self.slots.at_work:
+            return False
+        # A node that runs a graph is at work, though it holds no slot: it has to be there for that.
+        return not any(flight.phase is NESTED for flight in self.root.flights.values())
+
+    def _is_leaving(self) -> bool:
+        if self._leaving == "soon":
+            return not (self.slots.at_work or self._inbox)
+        return self._leaving == "now"
 
     # -- the loop ----------------------------------------------------------------------------------
 
@@ -217,7 +278,7 @@ class Execution:
         except Exception as error:  # noqa: BLE001 - a broken driver ends run(), not this node
             self._rouse(error)
             return
-        if self._outcomes.final is not None or self._inbox:
+        if self._outcomes.final is not None or self._inbox or self._leaving:
             self._rouse()
 
     def _rouse(self, error: Exception | None = None) -> None:
@@ -236,8 +297,10 @@ class Execution:
     # -- attempts ----------------------------------------------------------------------------------
 
     def _fill_slots(self) -> None:
+        if self._leaving is not None:
+            return
         for answer in self.slots.returning():
-            self.after_commit(lambda answer=answer: _settle(answer.asked, answer.result))
+            self.after_commit(lambda answer=answer: settle(answer.asked, answer.result))
         for flight in self.slots.starting():
             self._outcomes.started(flight)
             self._launching.append(flight)
@@ -247,6 +310,7 @@ class Execution:
         policy = flight.scope.program.steps[flight.node].node.policy
         limit = self.options.node_timeout_s if policy.timeout_s is None else policy.timeout_s
         if limit is not None:
+            flight.limit_s = limit
             left = limit - flight.own_time(self.time())
             self.deadlines.after(max(left, 0), (self._outcomes.overdue, flight, limit))
 
@@ -258,21 +322,34 @@ class Execution:
             self.watch_time(flight)
         # Not a TaskGroup: an attempt that ignores cancellation must not hold up the end of the run,
         # and one failing node must not cancel the others. ``_land`` waits for every task here.
-        flight.task = self._loop.create_task(self._fly(flight))
+        # What was answered goes on with that, whatever the execution before came to meanwhile.
+        is_new = self._reuse is not None and flight.scope is self.root and flight.resume is None
+        work = self._take_over(flight) if is_new else self._fly(flight)
+        flight.task = self._loop.create_task(work)
+
+    async def _take_over(self, flight: Flight) -> None:
+        """The task of one attempt of a fork: it runs only where there is no result to be had."""
+        found = None if self._reuse is None else await self._reuse.result_of(flight, self.host)
+        if found is None:
+            await self._fly(flight)
+        else:
+            flight.task = None
+            self._report(self._outcomes.took_over, flight, found)
 
     async def _fly(self, flight: Flight) -> None:
         """The task of one attempt; the one place where any exception becomes a fact."""
-        scope, node = flight.scope, flight.node
+        scope, node, host = flight.scope, flight.node, self.host
         step = scope.program.steps[node]
         current_flight.set(flight)
         try:
             inputs = Inputs(scope.runtime.arrivals_at(node))
             data = step.node.data
             if step.template is not None:
-                data = await self.data_of(scope.runtime, node, inputs)
+                data = await host.data_of(scope.runtime, node, inputs)
             context = FlowContext(
-                step.node.id, self.execution_id, flight.path, flight.attempt, self._chat_id,
-                self._state, scope.runtime, self._services,
+                step.node.id, self.execution_id, flight.path, flight.attempt, host.chat_id,
+                host.state, scope.runtime, host.services, flight.answers,
+                unlimited if flight.limit_s is None else partial(self._left_s, flight),
             )  # fmt: skip
 
             say = partial(self._say, flight)
@@ -299,6 +376,10 @@ class Execution:
         finally:
             flight.task = None  # a task, its context and its flight would keep each other alive
 
+    def _left_s(self, flight: Flight) -> float:
+        limit_s = math.inf if flight.limit_s is None else flight.limit_s
+        return max(limit_s - flight.own_time(self.time()), 0.0)
+
     def _say(self, flight: Flight, event: NodeEvent) -> None:
         if flight.phase is OVER:
             return
@@ -306,93 +387,3 @@ class Execution:
             self.publisher.delta(flight, event.data)
         else:
             self.post(self._outcomes.said, flight, event)
-
-    async def _land(self) -> None:
-        """Cancel what still runs and wait for it, but no longer than the grace time."""
-        for task in [f.task for f in self.root.airborne() if f.task is not None]:
-            task.cancel()
-            self._tasks.add(task)
-        if self._tasks:
-            _, stubborn = await asyncio.wait(self._tasks, timeout=GRACE_S)
-            for task in stubborn:
-                _abandoned.add(task)
-                task.add_done_callback(_abandoned.discard)
-
-    def abort(self, flight: Flight) -> None:
-        """Cancel the task of a flight that was settled without it."""
-        if flight.task is not None and not flight.task.done():
-            flight.task.cancel()
-            self._tasks.add(flight.task)
-            flight.task.add_done_callback(self._tasks.discard)
-
-    # -- what runtimes need ------------------------------------------------------------------------
-
-    def open_scope(
-        self,
-        program: Program,
-        inputs: Mapping[str, Mapping[str, Json]] | None,
-        prefix: str = "",
-        parent: Flight | None = None,
-        asked: asyncio.Future[Any] | None = None,
-    ) -> Scope:
-        """Make a program ready to be driven, its inputs already settled."""
-        entry = entry_of(program, inputs)
-        runtime = Runtime(program, self, prefix)
-        for node, values in entry.given.items():
-            runtime.outputs[node] = {h: DataValue("any", v) for h, v in values.items()}
-        schedule = Schedule(
-            program.topology,
-            program.rules(self.options),
-            given={node: values.keys() for node, values in entry.given.items()},
-            part=entry.part,
-            dropped=entry.dropped,
-        )
-        return Scope(program, schedule, runtime, parent, asked)
-
-    async def nested(
-        self, runtime: Runtime, key: str, graph: Graph, inputs: Mapping[str, Any]
-    ) -> Mapping[str, Outputs]:
-        """Run a graph inside a running node; see ``RuntimeApi.run_graph``."""
-        flight = current_flight.get()
-        if flight.phase is OVER:
-            raise NodeError(f"attempt {flight.attempt} of node {flight.path!r} is over")
-        place = (flight.path, key)
-        if place not in self._nested:
-            program = Program(graph, runtime.program.catalogue)
-            given = own_inputs(program, inputs)
-            asked: asyncio.Future[Any] = self._loop.create_future()
-            scope = self.open_scope(program, given, f"{flight.path}[{key}]/", flight, asked)
-            self.post(self._outcomes.nest, flight, scope)
-            try:
-                self._nested[place] = await asked
-            except asyncio.CancelledError:
-                self.post(self._outcomes.unnest, flight, scope)
-                raise
-        return self._nested[place]
-
-    async def data_of(self, runtime: Runtime, node: int, inputs: Inputs) -> Mapping[str, Json]:
-        """Give a node's data with its expressions resolved."""
-        return await resolved_data(
-            runtime.program, node, runtime, inputs, self._variables, self._renderer
-        )
-
-    def asking(self) -> int:
-        """Give the number of the node whose task this is called in."""
-        return current_flight.get().node
-
-    def context(self, runtime: Runtime, node: int, attempt: int) -> FlowContext:
-        """Give the context of one attempt."""
-        node_id = runtime.program.topology.ids[node]
-        return FlowContext(
-            node_id, self.execution_id, runtime.prefix + node_id, attempt, self._chat_id,
-            self._state, runtime, self._services,
-        )  # fmt: skip
-
-
-def _settle(asked: asyncio.Future[Any], result: Any) -> None:
-    if asked.done():
-        return
-    if isinstance(result, PlanwaveError):
-        asked.set_exception(result)
-    else:
-        asked.set_result(result)

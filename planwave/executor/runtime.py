@@ -27,9 +27,21 @@ _asking: ContextVar[tuple[str, ...]] = ContextVar("asking", default=())
 """The open ``resolve``/``materialize`` steps of this task, outermost first, for cycle messages."""
 
 
+class LinkUse:
+    """How often links of one execution were served from what was made before, and how often made."""
+
+    __slots__ = ("hits", "misses")
+
+    def __init__(self) -> None:
+        self.hits = 0
+        self.misses = 0
+
+
 class Host(Protocol):
     """What a runtime needs of the driver that owns it."""
 
+    @property
+    def links(self) -> LinkUse: ...
     async def nested(
         self, runtime: Runtime, key: str, graph: Graph, inputs: Mapping[str, Any]
     ) -> Mapping[str, Outputs]: ...
@@ -175,7 +187,9 @@ class Runtime:
                 return await self._make(key, data, step)
             try:
                 self._refuse_deadlock(chain, step)
-                return await asyncio.shield(shared)
+                made = await asyncio.shield(shared)
+                self._driver.links.hits += 1
+                return made
             except asyncio.CancelledError:
                 task = asyncio.current_task()
                 if not shared.cancelled() or (task is not None and task.cancelling()):
@@ -194,6 +208,7 @@ class Runtime:
                 code="channel-mismatch",
                 hint="connect it with a flow edge",
             )
+        self._driver.links.misses += 1
         shared = self._links[key] = asyncio.get_running_loop().create_future()
         token = _asking.set((*_asking.get(), step))
         try:

@@ -25,12 +25,12 @@ class Slots:
     waiting for a retry.
     """
 
-    __slots__ = ("_backoff", "_busy", "_limit", "_queue", "_returning")
+    __slots__ = ("_asked", "_backoff", "_busy", "_limit", "_queue", "_returning")
 
     def __init__(self, limit: int | None) -> None:
         if limit is not None and limit < 1:
             raise InputError(f"max_parallel is {limit}, must be at least 1")
-        self._limit = limit
+        self._limit = self._asked = limit
         self._busy = self._backoff = 0
         self._queue: deque[Flight] = deque()
         self._returning: deque[NestedAnswer] = deque()
@@ -39,6 +39,19 @@ class Slots:
     def idle(self) -> bool:
         """Whether nothing works, is queued, or will come back by itself."""
         return not (self._busy or self._queue or self._returning or self._backoff)
+
+    @property
+    def at_work(self) -> bool:
+        """Whether any node does its own work."""
+        return self._busy > 0
+
+    def close(self) -> None:
+        """Give no slot to anybody until :meth:`reopen`."""
+        self._limit = 0
+
+    def reopen(self) -> None:
+        """Give slots again."""
+        self._limit = self._asked
 
     @property
     def alone(self) -> bool:

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, JsonValue
 from planwave.graph.capabilities import FlowContext, NodeEvent
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Port
 from planwave.graph.values import DataValue, Inputs, described_arrivals
-from planwave.nodes.model_call import Prompt, is_fed, model_call
+from planwave.nodes.model_call import Prompt, is_fed, model_call, unused_input
 from planwave.nodes.node_type import Finding, NodeData, NodeType, template
 from planwave.nodes.services import NodeServices, services_of
 from planwave.nodes.wiring import Wiring
@@ -60,6 +60,7 @@ class Agent(NodeType):
     purpose = "Do one task with a language model: reads its inputs, gives text."
     Data = AgentData
     outputs = (Port("output", "text"),)
+    reads_goal = True
     calls_model = True
 
     async def run(
@@ -82,6 +83,8 @@ class Agent(NodeType):
                 "an agent needs a description, a userPrompt or an input",
                 hint="describe the task in the node's description",
             )
+        if data is not None and data.user_prompt:
+            yield from unused_input(wiring, "userPrompt")
         if data is not None and (data.tools.web_search or data.tools.subagents):
             can = wiring.profile is None or wiring.profile.tools
             yield Finding(

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from pydantic import BaseModel, ValidationError
 
 from planwave.errors import InputError, TemplateError
 from planwave.expressions import Reference, compile_template
-from planwave.graph.model import FLOW, Node
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE, FLOW, Node, handles_of
 from planwave.graph.names import nearest
-from planwave.graph.strict import pointer_part
+from planwave.graph.ports import NUMBER, fixed_outputs, has_output, outputs_shown
+from planwave.graph.strict import limit_exceeded, pointer_part
 from planwave.nodes.node_type import Finding
 from planwave.nodes.spec import TypeSpec
 from planwave.nodes.wiring import GraphView, Wiring
 from planwave.providers.api import ModelProfile
+
+if TYPE_CHECKING:
+    from planwave.settings import Limits
 
 ROOTS: Final = ("input", "inputs", "nodes", "trigger", "goal", "PREVIOUS_OUTPUT")
 """What every template may start from; a node's own input handles come on top."""
@@ -41,8 +45,9 @@ class Reading(NamedTuple):
 class DataChecks:
     """Reads node data and remembers what it found, so that equal nodes are read once."""
 
-    def __init__(self, template_bytes: int | None = None) -> None:
-        self._template_bytes = template_bytes
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits
+        self._template_bytes = None if limits is None else limits.template_bytes
         self._kept: dict[tuple[str, str], tuple[TypeSpec, Reading]] = {}
 
     def findings(
@@ -58,11 +63,12 @@ class DataChecks:
         """
         reading = self._read(spec, node)
         wiring = Wiring(node, view)
+        wiring.uses = reading.uses
         yield from reading.findings
         lacks = [name for name in reading.missing if not _is_fed(name, spec, wiring)]
         for name in lacks:
             yield _missing(name, spec)
-        yield from _use_faults(reading.uses, spec, wiring)
+        yield from _use_faults(spec, wiring)
         if reading.findings or lacks:
             return
         if spec.calls_model and not (wiring.is_wired("provider") or wiring.is_wired("model")):
@@ -72,9 +78,17 @@ class DataChecks:
             )
             if fault is not None:
                 yield fault
+        if spec.calls_model:
+            yield from self._too_many_tokens(getattr(reading.data, "max_tokens", None))
         find_faults = getattr(spec.implementation, "find_faults", None)
         if find_faults is not None:
             yield from cast("Iterable[Finding]", find_faults(reading.data, wiring))
+
+    def _too_many_tokens(self, asked: object) -> Iterator[Finding]:
+        most = None if self._limits is None else self._limits.call_tokens
+        if most is not None and isinstance(asked, int) and asked > most:
+            passed = limit_exceeded("call_tokens", most, asked, "maxTokens", "/data/maxTokens")
+            yield Finding(passed.code, passed.message, passed.pointer, passed.hint)
 
     def _read(self, spec: TypeSpec, node: Node) -> Reading:
         key = (node.type, repr(node.data))
@@ -147,12 +161,12 @@ def _data_fault(fault: Any, spec: TypeSpec) -> Finding:
     return Finding("invalid-data", f"{where} is not a field of this type", pointer, hint)
 
 
-def _use_faults(uses: Iterable[Reference], spec: TypeSpec, wiring: Wiring) -> Iterator[Finding]:
+def _use_faults(spec: TypeSpec, wiring: Wiring) -> Iterator[Finding]:
     handles: list[str] | None = None
-    for found in uses:
+    for found in wiring.uses:
         if found.root == "nodes":
             if found.key is not None:
-                yield from _ancestor_fault(found, found.key, wiring)
+                yield from _node_fault(found, found.key, wiring)
             continue
         if handles is None:
             handles = _handles(wiring)
@@ -194,9 +208,11 @@ def _undefined(found: Reference, handles: list[str]) -> Finding:
     return Finding("template-undefined", message, found.pointer, f"a template may use: {legal}")
 
 
-def _ancestor_fault(found: Reference, node_id: str, wiring: Wiring) -> Iterator[Finding]:
+def _node_fault(found: Reference, node_id: str, wiring: Wiring) -> Iterator[Finding]:
     known = wiring.view.by_id
     if node_id in known and wiring.view.is_ancestor(node_id, wiring.node.id):
+        if found.handle is not None and not found.guarded:
+            yield from _output_fault(found, found.handle, known[node_id], wiring)
         return
     if node_id not in known:
         near = wiring.view.nearest_id(node_id)
@@ -206,6 +222,28 @@ def _ancestor_fault(found: Reference, node_id: str, wiring: Wiring) -> Iterator[
         message = f"the template reads node {node_id!r}, which no flow edge leads here from"
         hint = f"connect {node_id!r} (directly or through others) to {wiring.node.id!r}"
     yield Finding("not-an-ancestor", message, found.pointer, hint)
+
+
+def _output_fault(found: Reference, handle: str, source: Node, wiring: Wiring) -> Iterator[Finding]:
+    """Find an output that a node can never have; patterns and open names may all be there."""
+    facts = wiring.view.facts_of(source.id)
+    if facts is None or has_output(facts, handle):
+        return
+    if handle == ERROR_HANDLE:
+        if source.policy.on_error == "continue":
+            return
+        hint = f'give {source.id!r} the policy "onError": "continue"'
+    elif near := nearest(handle, sorted(fixed_outputs(facts))):
+        hint = f"did you mean {near!r}?"
+    else:
+        first, *_ = handles_of(facts.outputs) or (DEFAULT_SOURCE_HANDLE,)
+        one = first.replace(f"{{{NUMBER}}}", "0")
+        hint = f'name one of them, as in nodes["{source.id}"]["{one}"]'
+    message = (
+        f"the template reads output {handle!r} of node {source.id!r}, which type "
+        f"{source.type!r} does not have; its outputs are: {outputs_shown(facts)}"
+    )
+    yield Finding("unknown-handle", message, found.pointer, hint)
 
 
 def model_fault(error: InputError) -> Finding:

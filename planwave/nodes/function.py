@@ -90,6 +90,7 @@ class FunctionNode(Generic[P, R]):
         templates: Iterable[str] = (),
         effect: Effect = "none",
         entry: bool = False,
+        version: int = 1,
     ) -> None:
         """Read the function's signature; see :func:`node`."""
         self._streams = inspect.isasyncgenfunction(function)
@@ -104,9 +105,9 @@ class FunctionNode(Generic[P, R]):
         hints = _hints(function)
         reading = _Signature(node_type, function, hints, inputs, frozenset(templates))
         self.node_type = node_type
-        self.purpose = purpose or _first_line(function)
+        self.purpose = purpose or (inspect.getdoc(function) or "").partition("\n")[0]
         self.effect: Effect = effect
-        self.entry = entry
+        self.entry, self.version = entry, version
         self.inputs = reading.ports()
         self.outputs = tuple(_output_port(port, hints.get("return", Any)) for port in outputs)
         self.Data = reading.data_model()
@@ -315,6 +316,7 @@ def node(
     templates: Iterable[str] = (),
     effect: Effect = "none",
     entry: bool = False,
+    version: int = 1,
     registry: Registry | None = None,
     replace: bool = False,
 ) -> Callable[[Callable[P, R]], FunctionNode[P, R]]:
@@ -328,6 +330,7 @@ def node(
         templates: Data fields in which ``{{ … }}`` is resolved.
         effect: What running it does to the world.
         entry: Whether an execution may be started by settling this node.
+        version: Raise it where the same inputs give something else from now on; see ``NodeType``.
         registry: Where to register it; the process's default registry if None.
         replace: Allow a name that is taken.
 
@@ -346,6 +349,7 @@ def node(
             templates=templates,
             effect=effect,
             entry=entry,
+            version=version,
         )
         where = default_registry() if registry is None else registry
         return where.register(made, replace=replace)
@@ -377,10 +381,6 @@ def _shaped(shape: Shape, arrivals: list[Arrival]) -> Json:
     if shape == "list" or len(arrivals) > 1:
         return [arrival.value.value for arrival in arrivals]
     return arrivals[0].value.value
-
-
-def _first_line(function: Callable[..., Any]) -> str:
-    return (inspect.getdoc(function) or "").partition("\n")[0]
 
 
 def _port_name(port: str | Port) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planwave.nodes.agent import Agent
+from planwave.nodes.approval import Approval
 from planwave.nodes.end import End
 from planwave.nodes.if_ import If
 from planwave.nodes.llm import Llm
@@ -11,4 +12,4 @@ from planwave.nodes.parser import Parser
 from planwave.nodes.start import Start
 from planwave.nodes.text import Text
 
-LIBRARY: tuple[type[NodeType], ...] = (Start, Agent, Llm, Text, Parser, If, End)
+LIBRARY: tuple[type[NodeType], ...] = (Start, Agent, Llm, Text, Parser, If, Approval, End)

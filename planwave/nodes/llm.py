@@ -13,7 +13,7 @@ from planwave.graph.model import DEFAULT_TARGET_HANDLE
 from planwave.graph.strict import strict_json
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.agent import BRIEF
-from planwave.nodes.model_call import Prompt, is_fed, model_call
+from planwave.nodes.model_call import Prompt, is_fed, model_call, unused_input
 from planwave.nodes.node_type import Finding, NodeData, NodeType, template
 from planwave.nodes.services import services_of
 from planwave.nodes.wiring import Wiring
@@ -73,7 +73,9 @@ class Llm(NodeType):
                     yield item
 
     def find_faults(self, data: LlmData | None, wiring: Wiring) -> Iterable[Finding]:
-        if data is not None and data.prompt is None and not is_fed(wiring, "prompt"):
+        if data is not None and data.prompt is not None:
+            yield from unused_input(wiring, "prompt")
+        elif data is not None and not is_fed(wiring, "prompt"):
             yield Finding(
                 "missing-required-input",
                 "an llm node needs a prompt or an input",

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from typing import Annotated
+from collections.abc import AsyncGenerator, Iterator
+from typing import Annotated, Final
 
 from pydantic import AfterValidator
 
 from planwave.errors import NodeError
 from planwave.graph.capabilities import FlowContext, NodeEvent
-from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
+from planwave.graph.model import (
+    DEFAULT_SOURCE_HANDLE,
+    DEFAULT_TARGET_HANDLE,
+    FLOW,
+    Edge,
+    Json,
+    handles_of,
+)
+from planwave.nodes.node_type import Finding
 from planwave.nodes.services import services_of
 from planwave.nodes.wiring import Wiring
 from planwave.providers.api import CallScope, Delta, ModelReply, ModelRequest
@@ -23,9 +31,46 @@ Prompt = Annotated[str | None, AfterValidator(_text_or_none)]
 """A prompt in ``data``; white space alone is no prompt, before and after templates are resolved."""
 
 
+_UPSTREAM: Final = ("input", "inputs", "nodes", "PREVIOUS_OUTPUT")
+"""Where a template finds what earlier nodes gave, besides input handles by name."""
+_SHOWN: Final = 4
+
+
 def is_fed(wiring: Wiring, field: str) -> bool:
     """Say whether an edge brings a node its input, or the prompt of this field."""
     return wiring.is_wired(DEFAULT_TARGET_HANDLE) or wiring.is_wired(field)
+
+
+def unused_input(wiring: Wiring, field: str) -> Iterator[Finding]:
+    """Warn of results that never reach the model, because the prompt is sent as it stands.
+
+    Args:
+        wiring: A node whose data hold a prompt.
+        field: The prompt's name.
+    """
+    if wiring.node.policy.join == "any" or wiring.is_wired(field):
+        return
+    handles = {edge.target_handle for edge in wiring.incoming}
+    if any(use.root in _UPSTREAM or use.root in handles for use in wiring.uses):
+        return
+    given = (edge for edge in wiring.incoming if edge.target_handle == DEFAULT_TARGET_HANDLE)
+    sources = list(dict.fromkeys(edge.source for edge in given if _brings_result(edge, wiring)))
+    if sources:
+        names = ", ".join(map(repr, sources[:_SHOWN]))
+        names += f" and {len(sources) - _SHOWN} more" if len(sources) > _SHOWN else ""
+        message = f"what {names} gives never reaches the model: data.{field} does not use it"
+        hint = f"add {{{{ input }}}} to data.{field}, or remove the edge"
+        yield Finding("unused-input", message, f"/data/{field}", hint, "warning")
+
+
+def _brings_result(edge: Edge, wiring: Wiring) -> bool:
+    """Say whether an edge brings more than the moment to start: a choice, an error, a beginning."""
+    facts = wiring.view.facts_of(edge.source)
+    if facts is None or edge.channel != FLOW:
+        return False
+    if facts.entry and not any(wiring.view.by_id[edge.source].data.values()):
+        return False
+    return (handles_of(facts.outputs) or (DEFAULT_SOURCE_HANDLE,)) == (edge.source_handle,)
 
 
 async def model_call(
@@ -44,16 +89,10 @@ async def model_call(
     def told(event_type: str, data: Json) -> NodeEvent:
         return NodeEvent(context.node_id, node_type, event_type, context.run_id, data)
 
-    yield told(
-        "prompt",
-        {
-            "system": request.system,
-            "prompt": request.prompt,
-            "provider": request.provider,
-            "model": request.model,
-        },
+    yield told("prompt", _prompt(request))
+    scope = CallScope(
+        context.run_id, context.path, context.attempt, context.answers, context.left_s
     )
-    scope = CallScope(context.run_id, context.path, context.attempt)
     stream = services_of(context).models.stream(request, scope)
     reply: ModelReply | None = None
     try:
@@ -87,6 +126,15 @@ def _refuse_empty(request: ModelRequest, context: FlowContext) -> None:
             code="empty-prompt",
             hint="write a prompt or a description, or connect an input that carries text",
         )
+
+
+def _prompt(request: ModelRequest) -> dict[str, Json]:
+    return {
+        "system": request.system,
+        "prompt": request.prompt,
+        "provider": request.provider,
+        "model": request.model,
+    }
 
 
 def _usage(reply: ModelReply) -> dict[str, Json]:

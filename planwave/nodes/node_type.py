@@ -86,9 +86,15 @@ class NodeType(ABC):
             only port where there is one.
         entry: Whether an execution may be started by settling this node.
         effect: What running it does to the world.
+        version: Raise it where the same data and inputs give something else from now on: results
+            of an earlier version are then not taken over into a fork.
+        reads_goal: Whether its result depends on the execution's goal, besides what templates in
+            its data name.
         calls_model: Whether it asks the language model named by ``data.provider`` and
             ``data.model``, so that these are checked before a run.
         field_sockets: Whether data fields are also sockets.
+        chooses: Whether one output alone carries a value, so that inputs for one value may be fed by
+            several; known by itself of a numbered family of outputs.
     """
 
     node_type: str
@@ -98,8 +104,11 @@ class NodeType(ABC):
     outputs: tuple[Port, ...] = (OUTPUT,)
     entry: bool = False
     effect: Effect = "none"
+    version: int = 1
+    reads_goal: bool = False
     calls_model: bool = False
     field_sockets: bool = True
+    chooses: bool = False
 
     def __init__(self) -> None:
         fields = fields_of(self.Data)

@@ -7,18 +7,22 @@ import weakref
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from planwave.errors import InputError
 from planwave.graph.capabilities import NodeFacts
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.model import Graph, Node
+from planwave.graph.model import DEFAULT_POLICY, Graph, Node
+from planwave.graph.policy import passed_limits
 from planwave.nodes.checks import DataChecks, model_fault
 from planwave.nodes.node_type import Finding
 from planwave.nodes.services import wanted_model
 from planwave.nodes.spec import TypeSpec, described, schema_of, spec_of
 from planwave.nodes.wiring import GraphView
 from planwave.providers.api import ModelProfile, Providers
+
+if TYPE_CHECKING:
+    from planwave.settings import Limits
 
 ENTRY_POINTS: Final = "planwave.nodes"
 
@@ -47,7 +51,7 @@ class Registry:
         providers: Providers | None = None,
         default_provider: str | None = None,
         default_model: str | None = None,
-        template_bytes: int | None = None,
+        limits: Limits | None = None,
     ) -> None:
         """Make a registry.
 
@@ -56,13 +60,14 @@ class Registry:
             providers: Where to look up providers and models in :meth:`check`; None checks neither.
             default_provider: Provider of nodes that name none.
             default_model: Model of nodes that name none and use the default provider.
-            template_bytes: Longest template :meth:`check` accepts; None for no limit.
+            limits: What a node may not pass in :meth:`check`; None for no limits.
         """
         self._specs: dict[str, TypeSpec] = {}
         self._points: set[EntryPoint] = set()
         self._providers = providers
         self._defaults = (default_provider, default_model)
-        self._checks = DataChecks(template_bytes)
+        self._limits = limits
+        self._checks = DataChecks(limits)
         self._view: tuple[weakref.ref[Graph], GraphView] | None = None
         self.warnings: list[Diagnostic] = []
         for implementation in types:
@@ -129,7 +134,7 @@ class Registry:
         *,
         default_provider: str | None = None,
         default_model: str | None = None,
-        template_bytes: int | None = None,
+        limits: Limits | None = None,
     ) -> Registry:
         """Give a registry of the same types that looks up models at these providers.
 
@@ -139,7 +144,7 @@ class Registry:
             providers=providers,
             default_provider=default_provider,
             default_model=default_model,
-            template_bytes=template_bytes,
+            limits=limits,
         )
         other._specs = self._specs
         other._points = self._points
@@ -180,17 +185,20 @@ class Registry:
         return described(self._specs[node_type])
 
     def check(self, node: Node, graph: Graph) -> Iterable[Diagnostic]:
+        passed: Sequence[Diagnostic] = ()
+        if self._limits is not None and node.policy is not DEFAULT_POLICY:
+            passed = passed_limits(node, self._limits)
         spec = self._specs.get(node.type)
         if spec is None or not (spec.is_checked if node.data else spec.is_checked_empty):
-            return ()
+            return passed
         found = self._checks.findings(spec, node, self._view_of(graph), self._look_up)
-        return [_stamped(finding, node) for finding in found]
+        return [*passed, *(_stamped(finding, node) for finding in found)]
 
     def _view_of(self, graph: Graph) -> GraphView:
         """Give the view of a graph, kept while the same graph is checked node by node."""
         kept = self._view
         if kept is None or kept[0]() is not graph:
-            kept = self._view = (weakref.ref(graph), GraphView(graph))
+            kept = self._view = (weakref.ref(graph), GraphView(graph, self._specs))
         return kept[1]
 
     def _look_up(

@@ -39,7 +39,8 @@ def spec_of(implementation: Any) -> TypeSpec:
     Args:
         implementation: A ``NodeType`` or any object with ``node_type`` and a capability; all else
             (``purpose``, ``Data``, ``inputs``, ``outputs``, ``entry``, ``effect``,
-            ``template_fields``, ``calls_model``) is optional.
+            ``template_fields``, ``calls_model``, ``chooses``, ``version``, ``reads_goal``) is
+            optional.
 
     Raises:
         TypeError: No usable name, or neither ``execute`` nor ``materialize``.
@@ -63,6 +64,9 @@ def spec_of(implementation: Any) -> TypeSpec:
         materializes=materializes,
         effect=getattr(implementation, "effect", "none"),
         template_fields=_template_fields(implementation, fields),
+        chooses=bool(getattr(implementation, "chooses", False)),
+        version=int(getattr(implementation, "version", 1)),
+        reads_goal=bool(getattr(implementation, "reads_goal", False)),
     )
     calls_model = bool(getattr(implementation, "calls_model", False))
     is_checked_empty = (

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
+from planwave.expressions import Reference
+from planwave.graph.capabilities import NodeFacts
 from planwave.graph.model import FLOW, Edge, Graph, Node
 from planwave.graph.names import nearest
 from planwave.providers.api import ModelProfile
+
+if TYPE_CHECKING:
+    from planwave.nodes.spec import TypeSpec
 
 _WALK_STEPS = 2_000_000
 """How many edges all ancestor walks of one graph may follow together (about a second). Past that a
@@ -17,12 +23,16 @@ _GUESSES = 20
 
 
 class GraphView:
-    """Indices over one graph, each built at first use and shared by the checks of all its nodes."""
+    """Indices over one graph, each built at first use and shared by the checks of all its nodes.
 
-    def __init__(self, graph: Graph) -> None:
+    ``specs`` are the node types by name.
+    """
+
+    def __init__(self, graph: Graph, specs: Mapping[str, TypeSpec]) -> None:
         # Parts, not the graph: views are kept by weak reference to it.
         self._edges = graph.edges
         self.by_id = graph.by_id
+        self._specs = specs
         self._steps_left = _WALK_STEPS
         self._guesses_left = _GUESSES
 
@@ -41,6 +51,12 @@ class GraphView:
         for edge in self._edges:
             found.setdefault(edge.source, []).append(edge)
         return found
+
+    def facts_of(self, node_id: str) -> NodeFacts | None:
+        """Give what is known of a node's type; None where there is no such node or type."""
+        node = self.by_id.get(node_id)
+        spec = None if node is None else self._specs.get(node.type)
+        return None if spec is None else spec.facts
 
     def is_ancestor(self, candidate: str, node_id: str) -> bool:
         """Say whether a node settles before another one, along edges; nearest nodes first.
@@ -76,14 +92,20 @@ class GraphView:
 
 
 class Wiring:
-    """One node and its edges; ``profile`` is its model's, where the type asks a known one."""
+    """One node and its edges, as its type sees them.
 
-    __slots__ = ("node", "profile", "view")
+    Attributes:
+        profile: Its model's, where the type asks a known one.
+        uses: What the templates in its data refer to.
+    """
+
+    __slots__ = ("node", "profile", "uses", "view")
 
     def __init__(self, node: Node, view: GraphView) -> None:
         self.node = node
         self.view = view
         self.profile: ModelProfile | None = None
+        self.uses: Sequence[Reference] = ()
 
     @property
     def incoming(self) -> Sequence[Edge]:

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from planwave.errors import NodeError
 from planwave.executor.attempt import MAX_RESULT_DEPTH, json_fault, vetted
-from planwave.executor.program import Step, fixed_outputs
+from planwave.executor.program import Step
 from planwave.graph.capabilities import ExecutionResult, NodeEvent, NodeFacts, Suspension
 from planwave.graph.model import Node, Policy, Port
+from planwave.graph.ports import fixed_outputs
 from planwave.graph.values import DataValue
 from tests.fakes.catalogue import graph_of
 from tests.fakes.stones import Ledger, Rig, gives

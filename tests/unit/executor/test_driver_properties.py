@@ -86,7 +86,7 @@ class Scene:
                     loop.call_later(2, answer, event.data["request_id"])
 
         def answer(request_id: str) -> None:
-            if rig.execution._outcomes._open.get(request_id):
+            if request_id in rig.execution._outcomes.requests:
                 rig.execution.answer(request_id, None)
 
         rig.execution.publisher._on_events = answers

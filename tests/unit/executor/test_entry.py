@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from planwave.errors import InputError
 from planwave.executor.entry import Entry, entry_of, own_inputs
+from planwave.executor.flight import Flight
+from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
+from planwave.executor.scope import open_scope
 from planwave.graph.model import Graph
 from tests.fakes.cases import Choices, graph_from
 from tests.fakes.catalogue import FACTS, FakeCatalogue, graph_of
@@ -95,6 +98,110 @@ def test_the_part_is_what_the_sentence_says(source: bytes) -> None:
     case = Case(graph, passive, given={n: frozenset("p") for n in named})
     assert entry.part == part_of(case, doors, doors & named)
     assert entry.dropped == doors - named
+
+
+# -- narrowed by options
+
+
+def part(program: Program, options: RunOptions, *names: str) -> set[str]:
+    """Give the ids in the part for inputs that name these nodes, and options."""
+    entry = entry_of(program, {name: {"output": 1} for name in names}, options)
+    assert entry.part is not None
+    return {program.topology.ids[n] for n in entry.part}
+
+
+def test_run_to_takes_what_leads_to_some_nodes() -> None:
+    program = program_of(graph_of("a b c d e", "a>b", "b>c", "d>c", "c>e"))
+    assert part(program, RunOptions(run_to=("c",))) == {"a", "b", "c", "d"}
+    assert part(program, RunOptions(run_to=("b", "d"))) == {"a", "b", "d"}
+
+
+def test_run_from_takes_what_follows_some_nodes_with_what_that_needs() -> None:
+    program = program_of(graph_of("a b c d e", "a>b", "b>c", "d>c", "a>e"))
+    assert part(program, RunOptions(run_from=("b",))) == {"a", "b", "c", "d"}
+
+
+def test_run_from_and_run_to_take_what_lies_between() -> None:
+    program = program_of(graph_of("a b c d e f", "a>b", "b>c", "c>d", "e>c", "e>f"))
+    assert part(program, RunOptions(run_from=("b",), run_to=("c",))) == {"a", "b", "c", "e"}
+    assert part(program, RunOptions(run_from=("b",), run_to=("c", "f"))) == {"a", "b", "c", "e"}
+
+
+def test_options_narrow_what_the_inputs_choose() -> None:
+    graph = graph_of("d:door e:door c x y z", "d>x", "c>x", "x>y", "e>y", "x>z")
+    entry = entry_of(program_of(graph), {"d": {"output": 1}}, RunOptions(run_to=("x",)))
+    assert entry == Entry({0: {"output": 1}}, frozenset(), frozenset({0, 2, 3}))
+    entry = entry_of(program_of(graph), {"d": {"output": 1}}, RunOptions(run_to=("y",)))
+    assert entry == Entry({0: {"output": 1}}, frozenset({1}), frozenset({0, 1, 2, 3, 4}))
+
+
+def test_what_only_feeds_a_settled_node_is_not_needed_for_run_to() -> None:
+    program = program_of(graph_of("a b c", "a>b", "b>c"))
+    assert part(program, RunOptions(run_to=("c",)), "b") == {"b", "c"}
+
+
+@pytest.mark.parametrize("option", ["run_to", "run_from"])
+def test_an_option_that_names_an_unknown_node_is_refused_with_the_known_ones(option: str) -> None:
+    options = RunOptions(**{option: ["b", "ghost", "other"]})  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=f"{option} names 'ghost', 'other'") as caught:
+        entry_of(program_of(graph_of("a b")), None, options)
+    assert caught.value.code == "unknown-node"
+    assert caught.value.hint == "nodes are: a, b"
+
+
+def test_options_that_leave_nothing_to_run_are_refused() -> None:
+    options = RunOptions(run_from=("b",), run_to=("a",))
+    with pytest.raises(InputError, match="run_from 'b' and run_to 'a'") as caught:
+        entry_of(program_of(graph_of("a b", "a>b")), None, options)
+    assert caught.value.code == "nothing-to-run"
+    doors = program_of(graph_of("d:door e:door x y", "d>x", "e>y"))
+    for unchosen in ("e", "y"):
+        with pytest.raises(InputError, match=unchosen):
+            entry_of(doors, {"d": {"output": 1}}, RunOptions(run_to=(unchosen,)))
+
+
+@given(st.binary(min_size=40, max_size=100))
+def test_a_node_runs_if_a_way_leads_from_it_to_one_that_is_wanted(source: bytes) -> None:
+    choices = Choices(source)
+    graph, passive = graph_from(choices)
+    case = Case(graph, passive)
+    nodes = set(case.nodes)
+    settled = {n for n in nodes - case.linked if choices.one_in(5)}
+    before = {n for n in nodes if choices.one_in(3)}
+    ends = {n for n in nodes if choices.one_in(3)} or ({0} if not before else set[int]())
+    kinds = [n._replace(type="vein" if i in passive else "step") for i, n in enumerate(graph.nodes)]
+    program = program_of(Graph(tuple(kinds), graph.edges))
+
+    def leads(node: int, target: int) -> bool:
+        steps = [t for s, t in case.order.values() if s == node]
+        return node == target or any(leads(step, target) for step in steps)
+
+    def is_needed(node: int, target: int) -> bool:
+        """As ``leads``, but not on beyond a node whose result is there."""
+        steps = [t for s, t in case.order.values() if s == node and t not in settled]
+        return node == target or any(is_needed(step, target) for step in steps)
+
+    wanted = {n for n in nodes if not before or any(leads(first, n) for first in before)}
+    wanted = {n for n in wanted if not ends or n in ends}
+    options = RunOptions(run_from=[f"n{n}" for n in before], run_to=[f"n{n}" for n in ends])
+    inputs = {f"n{n}": {"p": 1} for n in settled}
+    if not wanted:
+        with pytest.raises(InputError, match="nothing is left to run"):
+            entry_of(program, inputs, options)
+        return
+    runs = {n for n in nodes if any(is_needed(n, target) for target in wanted)}
+    assert entry_of(program, inputs, options).part == runs | settled
+
+
+def test_nested_runs_are_not_narrowed() -> None:
+    program = program_of(graph_of("a b", "a>b"))
+    inner = program_of(graph_of("x y", "x>y"))
+    host: Any = type("Host", (), {})()
+    options = RunOptions(run_to=("a",))
+    outer = open_scope(program, host, options, None)
+    assert [program.topology.ids[n] for n in outer.schedule.not_reached] == ["b"]
+    flight = Flight(outer, 0)
+    assert open_scope(inner, host, options, None, "a[k]/", flight).schedule.not_reached == []
 
 
 def test_an_input_for_an_unknown_node_is_refused_with_the_known_ones() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from typing import Any
 
 import pytest
@@ -68,6 +69,35 @@ async def test_the_last_attempts_failure_is_the_nodes() -> None:
     rig = Rig(graph, {"a": fails_until(9)})
     assert await rig.run() == "failed"
     assert [d["error"]["message"] for d in rig.of("node.failed")] == ["attempt 2"]
+
+
+@virtual_time
+async def test_the_wait_doubles_up_to_a_day() -> None:
+    graph = graph_of("a", policies={"a": Policy(retry=Retry(14, 100))})
+    rig = Rig(graph, {"a": fails_until(14)})
+    assert await rig.run() == "completed"
+    waits = [data["delay_s"] for data in rig.of("node.retrying")]
+    assert waits == [100 * 2**n for n in range(10)] + [86_400] * 3
+
+
+@virtual_time
+async def test_a_node_may_be_tried_as_often_as_its_policy_says() -> None:
+    graph = graph_of("a", policies={"a": Policy(retry=Retry(1_100, 0.0))})
+    rig = Rig(graph, {"a": fails_until(1_100)})
+    assert await rig.run() == "completed"
+    assert {data["delay_s"] for data in rig.of("node.retrying")} == {0}
+
+
+@pytest.mark.parametrize("backoff_s", [100_000, 1e308])
+def test_a_wait_that_is_longer_from_the_start_stays_as_it_was_asked_for(backoff_s: float) -> None:
+    @virtual_time
+    async def scene() -> None:
+        graph = graph_of("a", policies={"a": Policy(retry=Retry(9, backoff_s))})
+        rig = Rig(graph, {"a": fails_until(9)}, RunOptions(run_timeout_s=250_000))
+        assert await rig.run() == "failed"
+        assert {data["delay_s"] for data in rig.of("node.retrying")} == {backoff_s}
+
+    scene()
 
 
 @pytest.mark.parametrize("error", [NodeError("no"), ValueError("no"), InputError("no")])
@@ -560,3 +590,20 @@ async def test_an_abandoned_attempt_cannot_start_nested_runs_in_the_next_ones_na
     assert await rig.run() == "completed"
     assert "node.started a[late]/i" not in rig.tale()
     assert rig.execution.outputs["a"]["output"].value == 2
+
+
+@virtual_time
+async def test_a_node_can_see_how_much_of_its_time_is_left() -> None:
+    seen: list[float] = []
+
+    async def looks(inputs: Inputs, context: Context) -> Any:
+        seen.append(context.left_s())
+        await asyncio.sleep(3)
+        seen.append(context.left_s())
+        return gives(1)
+
+    rig = Rig(graph_of("a", policies={"a": Policy(timeout_s=10)}), {"a": looks})
+    assert await rig.run() == "completed"
+    unlimited = Rig(graph_of("a"), {"a": looks})
+    assert await unlimited.run() == "completed"
+    assert seen == pytest.approx([10, 7, math.inf, math.inf])

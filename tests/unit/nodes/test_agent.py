@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -137,12 +138,17 @@ async def test_a_node_that_names_no_model_uses_the_defaults_of_the_run() -> None
         assert (request.provider, request.model) == chosen
 
 
-async def test_the_call_belongs_to_its_attempt() -> None:
+@pytest.mark.parametrize(("answers", "first"), [(0, 0), (2, 2_000)])
+async def test_the_call_belongs_to_its_attempt_and_to_what_was_answered(
+    answers: int, first: int
+) -> None:
     services, models = services_with(hello)
-    await outcome_of(Agent().execute({}, arrivals("x"), context_for(PLAIN, services=services)))
+    context = replace(context_for(PLAIN, services=services), answers=answers)
+    await outcome_of(Agent().execute({}, arrivals("x"), context))
     scope = models.scopes[0]
     assert scope is not None
     assert (scope.execution_id, scope.path, scope.attempt) == ("run-1", "a", 1)
+    assert scope.next_ordinal() == first
 
 
 async def test_a_cut_reply_keeps_its_text_and_warns() -> None:

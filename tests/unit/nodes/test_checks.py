@@ -9,7 +9,16 @@ from pydantic import BaseModel
 
 from planwave.expressions.references import WELL_KNOWN
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.model import LINK, Edge, Graph, Node, make_edge
+from planwave.graph.model import (
+    LINK,
+    Edge,
+    Graph,
+    Node,
+    Policy,
+    Port,
+    Retry,
+    make_edge,
+)
 from planwave.nodes import wiring
 from planwave.nodes.checks import ROOTS
 from planwave.nodes.library import LIBRARY
@@ -17,6 +26,7 @@ from planwave.nodes.node_type import NodeType
 from planwave.nodes.registry import Registry
 from planwave.nodes.text import TextData
 from planwave.providers.api import ModelProfile
+from planwave.settings import Limits
 from tests.fakes.node_context import ListedProviders
 
 PROVIDERS = ListedProviders(
@@ -24,7 +34,7 @@ PROVIDERS = ListedProviders(
     off=["anthropic"],
     profiles={"tiny": ModelProfile(small=True, tools=False)},
 )
-CATALOGUE = Registry(LIBRARY, providers=PROVIDERS, template_bytes=1_000)
+CATALOGUE = Registry(LIBRARY, providers=PROVIDERS, limits=Limits(template_bytes=1_000))
 
 
 def check(
@@ -162,6 +172,43 @@ def test_a_model_needs_something_to_be_asked(node_type: str, prompt: str, other:
     assert codes({prompt: " \n"}) == ["missing-required-input"]
     assert codes({}, other) == ["missing-required-input"]
     assert codes({}, "input") == codes({prompt: ""}, "input") == codes({}, prompt) == []
+
+
+@pytest.mark.parametrize("node_type", ["agent", "llm"])
+def test_more_tokens_than_a_call_may_ask_for_are_found(node_type: str) -> None:
+    few = Registry(LIBRARY, limits=Limits(call_tokens=500))
+    prompt = {"prompt": "p"} if node_type == "llm" else {"userPrompt": "p"}
+    assert check(node_type, {**prompt, "maxTokens": 500}, catalogue=few) == []
+    (diagnostic,) = check(node_type, {**prompt, "maxTokens": 501}, catalogue=few)
+    assert (diagnostic.code, diagnostic.pointer) == ("limit-exceeded", "/data/maxTokens")
+    assert "limit call_tokens is 500, met 501" in diagnostic.message
+    assert "PLANWAVE_LIMIT_CALL_TOKENS" in (diagnostic.hint or "")
+    huge = {**prompt, "maxTokens": 10**12}
+    assert check(node_type, huge, catalogue=Registry(LIBRARY)) == []
+    assert [d.code for d in check(node_type, huge)] == ["limit-exceeded"]
+
+
+@pytest.mark.parametrize("node_type", ["text", "end", "unheard-of"])
+def test_a_policy_past_the_limits_is_found_whatever_the_type(node_type: str) -> None:
+    policy = Policy(timeout_s=86_401, retry=Retry(11, 601))
+    node = Node("a", node_type, "A", data={"text": "t"} if node_type == "text" else {})
+    node = node._replace(policy=policy)
+    graph = Graph((node,), ())
+    assert [(d.code, d.pointer) for d in CATALOGUE.check(node, graph)] == [
+        ("limit-exceeded", "/policy/timeoutS"),
+        ("limit-exceeded", "/policy/retry/attempts"),
+        ("limit-exceeded", "/policy/retry/backoffS"),
+    ]
+    assert list(Registry(LIBRARY).check(node, graph)) == []
+    at_most = node._replace(policy=Policy(timeout_s=86_400, retry=Retry(10, 600)))
+    assert list(CATALOGUE.check(at_most, Graph((at_most,), ()))) == []
+
+
+def test_limits_go_along_to_a_registry_with_other_providers() -> None:
+    other = Registry(LIBRARY).with_providers(PROVIDERS, limits=Limits(call_tokens=1))
+    assert [d.code for d in check("llm", {**LLM, "maxTokens": 2}, catalogue=other)] == [
+        "limit-exceeded"
+    ]
 
 
 def test_a_wired_provider_is_not_looked_up() -> None:
@@ -313,6 +360,79 @@ def test_a_template_cannot_read_other_nodes(name: str, hint: str) -> None:
     (diagnostic,) = check("text", data, **_chain("before", "a", "after"))
     assert (diagnostic.code, diagnostic.hint) == ("not-an-ancestor", hint)
     assert diagnostic.pointer == "/data/text"
+
+
+BRANCH = {"conditions": [{"operator": "equal", "value": "x"}]}
+
+
+class Sorter(NodeType):
+    node_type = "sorter"
+    outputs = (Port("{name}"),)
+
+    async def run(self, data: Any, inputs: Any, context: Any) -> Any: ...
+
+
+class Bare:
+    """Declares no outputs at all, so it has ``output``."""
+
+    node_type = "bare"
+    outputs = ()
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> Any: ...
+
+
+def _reads(text: str, source: Node) -> list[Diagnostic]:
+    """Check a text that reads an earlier node."""
+    catalogue = Registry([*LIBRARY, Sorter, Bare()])
+    edges = [make_edge("x", "a")]
+    return check("text", {"text": text}, edges=edges, others=[source], catalogue=catalogue)
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "there_are", "hint"),
+    [
+        (Node("x", "if", "X", data=BRANCH), "{{ nodes.x.output }}", "condition-{i}, false",
+         'name one of them, as in nodes["x"]["condition-0"]'),
+        (Node("x", "if", "X", data=BRANCH), "{{ nodes.x.flase ~ '' }}", "condition-{i}, false",
+         "did you mean 'false'?"),
+        (Node("x", "if", "X", data=BRANCH), "{{ nodes.x['condition-x'] }}", "condition-{i}, false",
+         'name one of them, as in nodes["x"]["condition-0"]'),
+        (Node("x", "text", "X"), "{{ nodes.x.text | upper }}", "output",
+         'name one of them, as in nodes["x"]["output"]'),
+        (Node("x", "bare", "X"), "{{ nodes.x.result }}", "output",
+         'name one of them, as in nodes["x"]["output"]'),
+        (Node("x", "text", "X"), "{{ nodes.x.error }}", "output",
+         "give 'x' the policy \"onError\": \"continue\""),
+        (Node("x", "sorter", "X"), "{{ nodes.x.error }}", "{name}",
+         "give 'x' the policy \"onError\": \"continue\""),
+    ],
+)  # fmt: skip
+def test_a_template_cannot_read_an_output_that_a_node_does_not_have(
+    source: Node, text: str, there_are: str, hint: str
+) -> None:
+    (diagnostic,) = _reads(text, source)
+    assert (diagnostic.code, diagnostic.severity) == ("unknown-handle", "error")
+    assert (diagnostic.pointer, diagnostic.hint) == ("/data/text", hint)
+    assert "node 'x'" in diagnostic.message
+    assert f"its outputs are: {there_are}" in diagnostic.message
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (Node("x", "if", "X", data=BRANCH), "{{ nodes.x['condition-0'] }}{{ nodes.x.false }}"),
+        (Node("x", "if", "X", data=BRANCH), "{{ nodes.x.output | default('none') }}"),
+        (Node("x", "if", "X", data=BRANCH), "{% if nodes.x.output is defined %}y{% endif %}"),
+        (Node("x", "if", "X", data=BRANCH), "{{ nodes.x }}{{ nodes.x | length }}"),
+        (Node("x", "if", "X", data=BRANCH), "{{ nodes.x[input] ~ nodes.x.get('output', '') }}"),
+        (Node("x", "sorter", "X"), "{{ nodes.x.anything }}"),
+        (Node("x", "bare", "X"), "{{ nodes.x.output.deep[0] }}"),
+        (Node("x", "text", "X", policy=Policy(on_error="continue")), "{{ nodes.x.error.code }}"),
+        (Node("x", "unheard-of", "X"), "{{ nodes.x.anything }}"),
+    ],
+)
+def test_an_output_that_may_be_there_is_no_fault(source: Node, text: str) -> None:
+    assert _reads(text, source) == []
 
 
 def test_a_link_does_not_make_an_ancestor() -> None:

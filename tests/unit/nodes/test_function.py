@@ -320,3 +320,15 @@ def test_annotations_out_of_reach_count_as_absent() -> None:
     assert FunctionNode(_odd, "f").inputs == (Port("input", "text", multiple=True, required=True),)
     registry = Registry([FunctionNode(_odd, "f")])
     assert registry.schema("f")["properties"]["thing"] == {"default": 3, "title": "thing"}
+
+
+def test_a_function_may_say_which_version_of_its_type_it_is() -> None:
+    registry = Registry()
+
+    @node("second", version=2, registry=registry)
+    async def second() -> str:
+        return "2"
+
+    facts = registry.facts("second")
+    assert facts is not None
+    assert (facts.version, facts.reads_goal) == (2, False)

@@ -213,7 +213,8 @@ def test_the_group_is_read_from_installed_metadata(
 def test_importing_the_room_loads_no_sdk() -> None:
     code = (
         "import sys, planwave.nodes.library, planwave.nodes.function\n"
-        "heavy = {'openai', 'anthropic', 'pydantic_ai', 'jinja2', 'minijinja', 'sqlalchemy'}\n"
+        "heavy = {'openai', 'anthropic', 'pydantic_ai', 'jinja2', 'minijinja', 'sqlalchemy',"
+        " 'jsonschema_rs'}\n"
         "print(sorted(heavy & sys.modules.keys()))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

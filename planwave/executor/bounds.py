@@ -1,0 +1,80 @@
+"""What one execution may not pass: number of events, size of a result and of all results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from planwave.errors import LimitExceeded, NodeError
+from planwave.executor.options import RunOptions
+from planwave.graph.model import Json
+from planwave.graph.values import DataValue
+
+_RESULT = "largest_result_bytes"
+_STATE = "run_state_bytes"
+
+
+class Bounds:
+    """Holds an execution to what its options bound; nothing is counted that is not bounded."""
+
+    __slots__ = ("_events", "_held", "_result", "_state")
+
+    def __init__(self, options: RunOptions) -> None:
+        self._events = options.max_events
+        self._result = options.max_result_bytes
+        self._state = options.max_state_bytes
+        self._held = 0
+
+    def hold(self, size: int) -> None:
+        """Count results that were stored before."""
+        self._held += size
+
+    def take(self, path: str, outputs: Mapping[str, DataValue]) -> NodeError | None:
+        """Count a result; give why it is refused where it is too large by itself."""
+        if self._result is None and self._state is None:
+            return None
+        size = sum(size_of(output.value) for output in outputs.values())
+        if self._result is not None and size > self._result:
+            return NodeError(
+                f"node {path!r} gave a result of {size} bytes; limit {_RESULT} is {self._result}",
+                code=LimitExceeded.code,
+                hint="give less, or where it lies in place of the whole",
+            )
+        self._held += size
+        return None
+
+    def passed(self, events: int) -> LimitExceeded | None:
+        """Give the bound that the whole execution has passed, if any."""
+        if self._events is not None and events > self._events:
+            return LimitExceeded("events", self._events, events)
+        if self._state is not None and self._held > self._state:
+            return LimitExceeded(_STATE, self._state, self._held, what="all results of a run")
+        return None
+
+
+def size_of(value: Json) -> int:
+    """Give the bytes of a value's compact JSON in UTF-8, with escapes counted as one byte.
+
+    Nothing is written for it: a text costs no more than a look, however long it is.
+    """
+    size = 0
+    stack: list[Any] = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            size += 2 + _utf8(item)
+        elif isinstance(item, dict):
+            pairs = cast("dict[str, Json]", item)
+            size += max(2, 4 * len(pairs) + 1) + _utf8("".join(pairs))
+            stack += pairs.values()
+        elif isinstance(item, (list, tuple)):
+            items = cast("list[Json]", item)
+            size += max(2, len(items) + 1)
+            stack += items
+        else:  # "True" and "None" are as long as "true" and "null"
+            size += len(str(item))
+    return size
+
+
+def _utf8(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())

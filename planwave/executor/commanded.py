@@ -1,0 +1,57 @@
+"""The commands of an execution, as callers give them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from planwave.executor.asked import Asked
+from planwave.executor.flight import Scope
+from planwave.executor.outcomes import Outcomes
+from planwave.executor.past import PAUSED_BY_REQUEST
+from planwave.graph.model import Json
+
+
+class Commanded:
+    """What an execution can be told; each command takes its turn in the mailbox."""
+
+    root: Scope
+    _outcomes: Outcomes
+    _asked: Asked
+    _has_begun: bool
+
+    def post(self, take: Callable[[Any, Any], None], about: Any, what: Any) -> None:
+        """Put a message into the mailbox: ``take(about, what)`` is called in its turn."""
+        raise NotImplementedError
+
+    def cancel(self, cause: str) -> None:
+        """Cancel the execution; :meth:`run` ends with ``cancelled`` unless it finished before."""
+        self.post(self._outcomes.commands.cancelled, self.root, cause)
+
+    def cancel_node(self, path: str, cause: str) -> asyncio.Future[None]:
+        """Cancel one node; done once that is durable, ``Conflict`` where it cannot be."""
+        return self._asked.ask(self._outcomes.commands.node_cancelled, path, cause)
+
+    def pause(self, reason: str = PAUSED_BY_REQUEST) -> asyncio.Future[None]:
+        """Start nothing more until :meth:`resume`; nodes at work go on to their end."""
+        return self._asked.ask(self._outcomes.commands.paused, self.root, reason)
+
+    def resume(self, reason: str = "resumed by request") -> asyncio.Future[None]:
+        """Go on after :meth:`pause`; ``Conflict`` where it is not paused."""
+        return self._asked.ask(self._outcomes.commands.resumed, self.root, reason)
+
+    def expire(self, request_id: str) -> None:
+        """Have a waiting node go on with what it wants where nobody answers in time."""
+        self.post(self._outcomes.commands.expired, request_id, None)
+
+    def answer(self, request_id: str, answer: Json) -> asyncio.Future[None]:
+        """Answer a waiting node; it goes on with its ``resume``. Done once that is durable.
+
+        Raises:
+            Conflict, Gone: No request of that id is open (any more); the code says why.
+        """
+        requests = self._outcomes.requests
+        if self._has_begun and not requests.claim(request_id):
+            raise requests.refusal(request_id)
+        return self._asked.ask(self._outcomes.commands.answered, request_id, answer)

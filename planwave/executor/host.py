@@ -1,0 +1,71 @@
+"""What the nodes of one execution find around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from planwave.errors import NodeError
+from planwave.executor.attempt import resolved_data
+from planwave.executor.flight import current_flight
+from planwave.executor.identity import result_key
+from planwave.executor.nesting import Nesting
+from planwave.executor.runtime import LinkUse, Outputs, Runtime
+from planwave.graph.capabilities import FlowContext
+from planwave.graph.model import Graph, Json
+from planwave.graph.values import Inputs
+
+
+class NodeHost:
+    """Satisfies ``executor.runtime.Host``; see ``run.py`` for the arguments.
+
+    Attributes:
+        services: What nodes find as ``context.services``.
+        links: How links were used.
+        nesting: Runs nested graphs; None once the execution is over.
+    """
+
+    def __init__(
+        self,
+        execution_id: str,
+        variables: Mapping[str, Json] | None,
+        services: Any,
+        chat_id: str | None,
+        state: Any,
+        renderer: Any,
+    ) -> None:
+        self.links = LinkUse()
+        self.services = services
+        self.nesting: Nesting | None = None
+        self.execution_id, self.chat_id, self.state = execution_id, chat_id, state
+        self._variables, self._renderer = dict(variables or {}), renderer
+
+    async def nested(
+        self, runtime: Runtime, key: str, graph: Graph, inputs: Mapping[str, Any]
+    ) -> Mapping[str, Outputs]:
+        """Run a graph inside a running node; see ``RuntimeApi.run_graph``."""
+        if self.nesting is None:
+            raise NodeError("the execution this node belongs to is over")
+        return await self.nesting.run(runtime, key, graph, inputs)
+
+    async def data_of(self, runtime: Runtime, node: int, inputs: Inputs) -> Mapping[str, Json]:
+        """Give a node's data with its expressions resolved."""
+        return await resolved_data(
+            runtime.program, node, runtime, inputs, self._variables, self._renderer
+        )
+
+    async def key_of(self, runtime: Runtime, node: int) -> str:
+        """Give the identity of a node's result; see ``executor/identity.py``."""
+        return await result_key(runtime, node, self._variables, self._renderer)
+
+    def asking(self) -> int:
+        """Give the number of the node whose task this is called in."""
+        return current_flight.get().node
+
+    def context(self, runtime: Runtime, node: int, attempt: int) -> FlowContext:
+        """Give the context of one attempt."""
+        node_id = runtime.program.topology.ids[node]
+        return FlowContext(
+            node_id, self.execution_id, runtime.prefix + node_id, attempt, self.chat_id,
+            self.state, runtime, self.services,
+        )  # fmt: skip

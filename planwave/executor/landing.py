@@ -1,0 +1,41 @@
+"""Ends the tasks of attempts that were settled without them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+from planwave.executor.flight import Flight
+
+GRACE_S: Final = 2.0
+"""How long a finished execution waits for cancelled node tasks to clean up (DESIGN: cancel ≤ 2 s)."""
+_abandoned: Final[set[asyncio.Task[None]]] = set()
+"""Tasks that ignored cancellation; kept only so that they are not collected while they run."""
+
+
+class Landing:
+    """The cancelled tasks of one execution, until they have ended."""
+
+    __slots__ = ("_tasks",)
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def abort(self, flight: Flight) -> None:
+        """Cancel the task of a flight that was settled without it."""
+        if flight.task is not None and not flight.task.done():
+            flight.task.cancel()
+            self._tasks.add(flight.task)
+            flight.task.add_done_callback(self._tasks.discard)
+
+    async def land(self, airborne: Iterable[Flight]) -> None:
+        """Cancel what still runs and wait for it, but no longer than the grace time."""
+        for task in [flight.task for flight in airborne if flight.task is not None]:
+            task.cancel()
+            self._tasks.add(task)
+        if self._tasks:
+            _, stubborn = await asyncio.wait(self._tasks, timeout=GRACE_S)
+            for task in stubborn:
+                _abandoned.add(task)
+                task.add_done_callback(_abandoned.discard)

@@ -1,0 +1,113 @@
+"""What is stored of an execution that is taken up again, sorted by the graph it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final
+
+from planwave.events import Event
+from planwave.executor.bounds import size_of
+
+WAITING = "waiting for an answer"
+"""The reason of ``execution.paused`` where nothing can go on before a request is answered."""
+PAUSED_BY_REQUEST = "paused by request"
+"""The reason where somebody asked for it."""
+_NOT_RUN: Final = frozenset({"given", "reused", "changed"})
+"""What ``node.completed`` says of a result that no run of the node gave."""
+
+
+def is_held(pause: str | None) -> bool:
+    """Say whether an execution paused for this reason goes on only when it is told to."""
+    return pause is not None and pause != WAITING
+
+
+class Past:
+    """The stored events of one execution, ready to be told to a new driver.
+
+    Attributes:
+        last_seq: Number of the last one.
+        is_started: ``execution.started`` is among them.
+        pause: Why it is paused, or None where it is not.
+        active_s: Seconds it was neither paused nor left alone, by the times of its events.
+        held_bytes: Size of all results that nodes gave by running.
+    """
+
+    __slots__ = ("_facts", "_since", "active_s", "held_bytes", "is_started", "last_seq", "pause")
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self.last_seq = 0
+        self.is_started = False
+        self.pause: str | None = None
+        self.active_s = 0.0
+        self.held_bytes = 0
+        self._facts: dict[str, list[Event]] = {}
+        self._since: datetime | None = None
+        last: Event | None = None
+        for event in events:
+            if event.path is None and event.type.startswith("execution."):
+                self._of_execution(event, last)
+            else:
+                self._of_node(event)
+            last = event
+        if last is not None:
+            self.last_seq = last.seq
+            self._stop_counting(last)
+
+    def knows(self, prefix: str) -> bool:
+        """Say whether anything happened in a graph that was not told yet."""
+        return prefix in self._facts
+
+    def facts_of(self, prefix: str) -> list[Event]:
+        """Give what happened in one graph, the execution's own ("") or a nested one; once."""
+        return self._facts.pop(prefix, [])
+
+    def _of_execution(self, event: Event, last: Event | None) -> None:
+        if event.type == "execution.started":
+            self.is_started = True
+            self._since = datetime.fromisoformat(event.at)
+        elif event.type == "execution.paused":
+            self.pause = event.data.get("reason") or ""
+            self._stop_counting(event)
+        elif event.type == "execution.resumed":
+            self.pause = None
+            if last is not None:
+                self._stop_counting(last)
+            self._since = datetime.fromisoformat(event.at)
+
+    def _stop_counting(self, event: Event) -> None:
+        if self._since is not None:
+            passed = datetime.fromisoformat(event.at) - self._since
+            self.active_s += max(passed.total_seconds(), 0.0)
+            self._since = None
+
+    def _of_node(self, event: Event) -> None:
+        path = event.path or ""
+        if event.type.startswith("wave."):
+            prefix = path and path + "/"
+        else:
+            prefix = path[: path.rfind("/") + 1]
+        self._facts.setdefault(prefix, []).append(event)
+        if event.type == "node.completed" and not _NOT_RUN & event.data.keys():
+            outputs: dict[str, dict[str, Any]] = event.data.get("outputs") or {}
+            self.held_bytes += sum(size_of(each.get("value")) for each in outputs.values())
+        elif event.type == "node.retrying":
+            self._forget_unfinished(path + "[")
+
+    def _forget_unfinished(self, start: str) -> None:
+        """Forget nested runs that came to nothing: the next attempt makes them anew."""
+        for prefix in [each for each in self._facts if each.startswith(start)]:
+            if any(_came_to_nothing(event) for event in self._facts[prefix]):
+                del self._facts[prefix]
+
+
+def _came_to_nothing(event: Event) -> bool:
+    if event.type == "node.failed":
+        return not event.data.get("handled")
+    return event.type == "node.cancelled"
+
+
+def seconds_between(earlier: str, later: str) -> float:
+    """Give the seconds between two event times, 0 where the clock went back."""
+    passed = datetime.fromisoformat(later) - datetime.fromisoformat(earlier)
+    return max(passed.total_seconds(), 0.0)

@@ -1,0 +1,124 @@
+"""The open requests of an execution: what its waiting nodes asked, and until when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from planwave.errors import Conflict, Gone, PlanwaveError
+from planwave.events import Event
+from planwave.executor.flight import Flight
+from planwave.graph.capabilities import Suspension
+
+ANSWERED: Final = "answered"
+
+
+class OpenRequest(NamedTuple):
+    """A request that can be answered.
+
+    Attributes:
+        flight: The attempt that asked.
+        suspension: What it asked with.
+        since: When, as events carry times.
+        is_interrupted: It was the driver that asked, what is to become of an attempt that was cut
+            off and must not simply be made again.
+    """
+
+    flight: Flight
+    suspension: Suspension
+    since: str
+    is_interrupted: bool = False
+
+    def as_data(self, request_id: str) -> dict[str, Any]:
+        """Give the data of its ``node.waiting``."""
+        asked = self.suspension
+        data: dict[str, Any] = {"request_id": request_id, "request": asked.request}
+        if asked.state is not None:
+            data["state"] = asked.state
+        if asked.timeout_s is not None:
+            data["timeout_s"] = asked.timeout_s
+            data["timeout_answer"] = asked.timeout_answer
+        if self.is_interrupted:
+            data["interrupted"] = True
+        return data
+
+
+class Requests:
+    """The open requests, in the order they were made; each is answered once.
+
+    Attributes:
+        by_id: The open ones; looked at with every turn, so without a call.
+    """
+
+    __slots__ = ("_claimed", "_closed", "by_id")
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, OpenRequest] = {}
+        self._claimed: set[str] = set()
+        self._closed: dict[str, str] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.by_id)
+
+    def __contains__(self, request_id: str) -> bool:
+        return request_id in self.by_id
+
+    def __iter__(self) -> Iterator[tuple[str, OpenRequest]]:
+        return iter(self.by_id.items())
+
+    def add(self, request_id: str, request: OpenRequest) -> None:
+        """Note a request."""
+        self.by_id[request_id] = request
+
+    def claim(self, request_id: str) -> bool:
+        """Take a request for answering; False if it is not open or already claimed."""
+        if request_id not in self.by_id or request_id in self._claimed:
+            return False
+        self._claimed.add(request_id)
+        return True
+
+    def take(self, request_id: str, by: str = ANSWERED) -> OpenRequest | None:
+        """Give a request that is answered now, once; ``by``: what closes it."""
+        return self._close(request_id, by)
+
+    def drop(self, path: str) -> OpenRequest | None:
+        """Forget the request of a node that does not wait any more, and give it."""
+        for request_id, request in self.by_id.items():
+            if request.flight.path == path:
+                return self._close(request_id, "cancelled")
+        return None
+
+    def refusal(self, request_id: str) -> PlanwaveError:
+        """Give why a request cannot be answered."""
+        by = ANSWERED if request_id in self.by_id else self._closed.get(request_id)
+        if by is None:
+            return not_at_work(request_id)
+        if by == ANSWERED:
+            return Conflict(f"request {request_id!r} was answered already", code="request-answered")
+        return Gone(
+            f"request {request_id!r} was closed before the answer came", code="request-closed"
+        )
+
+    def _close(self, request_id: str, by: str) -> OpenRequest | None:
+        request = self.by_id.pop(request_id, None)
+        if request is not None:
+            self._closed[request_id] = by
+        return request
+
+
+def not_at_work(request_id: str) -> Conflict:
+    """Give why a request of a nested run cannot be answered as long as its node is not at work."""
+    return Conflict(
+        f"request {request_id!r} is of a run inside a node, which is not at work just now",
+        code="not-at-work",
+        hint="resume the execution where it is paused, and answer then",
+    )
+
+
+def request_of(event: Event, flight: Flight) -> OpenRequest:
+    """Give the request that a stored ``node.waiting`` tells of."""
+    data = event.data
+    asked = Suspension(
+        data.get("request"), data.get("state"), data.get("timeout_s"), data.get("timeout_answer")
+    )
+    return OpenRequest(flight, asked, event.at, bool(data.get("interrupted")))

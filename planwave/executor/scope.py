@@ -1,0 +1,51 @@
+"""Makes a program ready to be driven: its inputs settled, its schedule at the beginning."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from planwave.executor.entry import entry_of
+from planwave.executor.flight import Flight, Scope
+from planwave.executor.options import RunOptions
+from planwave.executor.program import Program
+from planwave.executor.runtime import Host, Runtime
+from planwave.executor.schedule import Schedule
+from planwave.graph.model import Json
+from planwave.graph.values import DataValue
+
+
+def open_scope(
+    program: Program,
+    host: Host,
+    options: RunOptions,
+    inputs: Mapping[str, Mapping[str, Json]] | None,
+    prefix: str = "",
+    parent: Flight | None = None,
+    asked: asyncio.Future[Any] | None = None,
+) -> Scope:
+    """Open the scope of an execution's own graph, or of one nested in a node.
+
+    Args:
+        program: What is to run.
+        host: The driver.
+        options: Scheduling, failure policy, and of the execution's own graph which part runs.
+        inputs: ``{node_id: {handle: value}}``: nodes settled with these values.
+        prefix: Goes before the ids of nested nodes in their paths.
+        parent: The flight it is nested in.
+        asked: Where the nested run's outputs are awaited.
+    """
+    # Node ids of options are those of the execution's own graph.
+    entry = entry_of(program, inputs, options if parent is None else RunOptions())
+    runtime = Runtime(program, host, prefix)
+    for node, values in entry.given.items():
+        runtime.outputs[node] = {h: DataValue("any", v) for h, v in values.items()}
+    schedule = Schedule(
+        program.topology,
+        program.rules(options),
+        given={node: values.keys() for node, values in entry.given.items()},
+        part=entry.part,
+        dropped=entry.dropped,
+    )
+    return Scope(program, schedule, runtime, parent, asked)

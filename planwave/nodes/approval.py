@@ -1,0 +1,166 @@
+"""``approval``: wait for a person's decision; it says which way the input goes on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, cast
+
+from pydantic import Field
+
+from planwave.errors import NodeError
+from planwave.graph.capabilities import ExecutionResult, FlowContext, Suspension
+from planwave.graph.gaps import UNREAD
+from planwave.graph.model import ERROR_HANDLE, FLOW, Json, Port
+from planwave.graph.names import nearest
+from planwave.graph.strict import shown
+from planwave.graph.values import DataValue, Inputs
+from planwave.nodes.forms import schema_faults
+from planwave.nodes.node_type import Finding, NodeData, NodeType, passed_on, template
+from planwave.nodes.sockets import value_type
+from planwave.nodes.wiring import Wiring
+
+_LONGEST_ACTION: Final = 64
+_LONGEST_WAIT_S: Final = 366 * 86_400.0
+_NOT_PLANNED: Final[dict[str, Json]] = {"planned": False}
+"""Marks fields that a model has no need of to plan a question."""
+
+
+class ApprovalData(NodeData):
+    """What is asked, and what may be answered."""
+
+    prompt: str = template()
+    actions: list[str] = Field(["approve", "reject"], min_length=1, max_length=20)
+    form: dict[str, Json] | None = Field(None, json_schema_extra=_NOT_PLANNED)
+    editable: bool = Field(True, json_schema_extra=_NOT_PLANNED)
+    timeout_s: float | None = Field(None, gt=0, le=_LONGEST_WAIT_S, json_schema_extra=_NOT_PLANNED)
+    timeout_action: str | None = Field(None, json_schema_extra=_NOT_PLANNED)
+
+
+class Approval(NodeType):
+    """Passes its input, or what the person made of it, on to the handle named by the decision.
+
+    Every action is a handle. The answer is ``{"decision", "note", "value"?, "form"?}``; note and form
+    stay with the answer, only the value moves on.
+    """
+
+    node_type = "approval"
+    purpose = (
+        "Wait for a person's decision, only where the goal asks for one; the input goes on through "
+        "the handle named like it: approve or reject, or one of data.actions."
+    )
+    Data = ApprovalData
+    outputs = (Port("{action}"),)
+    chooses = True
+
+    async def run(self, data: ApprovalData, inputs: Inputs, context: FlowContext) -> Suspension:
+        for fault in _faults(data):  # wires may have brought what no check has seen
+            raise NodeError(fault.message, code="invalid-data", hint=fault.hint)
+        request: dict[str, Json] = {
+            "kind": "approval",
+            "prompt": data.prompt,
+            "actions": list(data.actions),
+            "form": data.form,
+            "value": passed_on(inputs).value,
+            "editable": data.editable,
+        }
+        state: dict[str, Json] = {"actions": list(data.actions), "editable": data.editable}
+        if data.timeout_s is None:
+            return Suspension(request, state)
+        request |= {"timeoutS": data.timeout_s, "timeoutAction": data.timeout_action}
+        unanswered = {"decision": data.timeout_action, "note": ""}
+        return Suspension(request, state, data.timeout_s, unanswered)
+
+    async def resume(
+        self,
+        data: Mapping[str, Json],
+        inputs: Inputs,
+        context: FlowContext,
+        state: Json,
+        answer: Json,
+    ) -> ExecutionResult:
+        """Go on with an answer.
+
+        Raises:
+            NodeError: No answer to this request; ``service.requests`` refuses those beforehand.
+        """
+        given = cast("dict[str, Json]", answer) if isinstance(answer, dict) else {}
+        decision: Any = given.get("decision")
+        actions: list[str] = state["actions"]
+        if decision not in actions:
+            raise NodeError(
+                f"the decision {shown(decision)} is none of {', '.join(actions)}",
+                code="unknown-decision",
+                hint='answer with {"decision": …}, one of these',
+            )
+        if "value" not in given:
+            return ExecutionResult({decision: passed_on(inputs)})
+        if not state["editable"]:
+            raise NodeError("the value cannot be edited here", code="value-not-editable")
+        value = given["value"]
+        return ExecutionResult({decision: DataValue(value_type(value), value)})
+
+    def find_faults(self, data: ApprovalData | None, wiring: Wiring) -> Iterable[Finding]:
+        if data is None:
+            return
+        if not data.prompt.strip() and not wiring.is_wired("prompt"):
+            hint = "write what the person is to decide"
+            yield Finding("invalid-data", "data.prompt is blank", "/data/prompt", hint)
+        if not any(map(wiring.is_wired, ("actions", "form", "timeoutS", "timeoutAction"))):
+            yield from _faults(data)
+        if not wiring.is_wired("actions"):
+            yield from _handle_faults(data.actions, wiring)
+
+
+def _faults(data: ApprovalData) -> Iterator[Finding]:
+    """Find what is wrong with data of the right shape."""
+    counts = Counter(data.actions)
+    for number, action in enumerate(data.actions):
+        if action == ERROR_HANDLE:
+            why = "is reserved for errors"
+        elif not 0 < len(action) <= _LONGEST_ACTION:
+            why = f"has to have 1 to {_LONGEST_ACTION} characters"
+        elif action != action.strip() or not action.isprintable() or "{" in action:
+            why = "has spaces around it, or characters no handle has"
+        elif counts[action] > 1 and data.actions.index(action) != number:
+            why = "is there already"
+        else:
+            continue
+        message = f"data.actions.{number}: {shown(action)} {why}"
+        yield Finding("invalid-data", message, f"/data/actions/{number}", "name it otherwise")
+    yield from _timeout_faults(data)
+    for fault in [] if data.form is None else schema_faults(data.form):
+        message = f"data.form is no usable JSON Schema: {fault.message}"
+        yield Finding("invalid-data", message, f"/data/form{fault.pointer}", fault.hint)
+
+
+def _timeout_faults(data: ApprovalData) -> Iterator[Finding]:
+    action, hint = data.timeout_action, f"use one of {', '.join(data.actions)}"
+    if action is None and data.timeout_s is not None:
+        message = "data.timeoutS needs data.timeoutAction, the decision when nobody answers"
+        yield Finding("invalid-data", message, "/data/timeoutAction", hint)
+    elif action is not None and action not in data.actions:
+        message = f"data.timeoutAction: {shown(action)} is none of the actions"
+        yield Finding("invalid-data", message, "/data/timeoutAction", hint)
+
+
+def _handle_faults(actions: list[str], wiring: Wiring) -> Iterator[Finding]:
+    """Find edges that leave through no action, and questions whose answer leads nowhere."""
+    flows = [edge for edge in wiring.outgoing if edge.channel == FLOW]
+    for edge in flows:
+        if edge.source_handle in (*actions, ERROR_HANDLE, UNREAD):
+            continue
+        near = nearest(edge.source_handle, actions)
+        yield Finding(
+            "unknown-handle",
+            f"edge {edge.id!r} leaves through {shown(edge.source_handle)}, which is none of the "
+            f"actions {', '.join(actions)}",
+            "/data/actions",
+            hint=f"did you mean {near!r}?"
+            if near
+            else f'give the edge a "sourceHandle" of {", ".join(actions)}',
+        )
+    if not flows:
+        message = "nothing follows the decision: no edge leaves through any of the actions"
+        hint = f'connect an edge with "sourceHandle": "{actions[0]}"'
+        yield Finding("unused-decision", message, "/data/actions", hint, "warning")

@@ -1,0 +1,41 @@
+"""Commands and timers that meet in one turn: what came first holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planwave.errors import NodeError
+from planwave.graph.capabilities import Suspension
+from planwave.graph.model import Graph, Node, Policy, Retry
+from tests.fakes.stones import Rig
+from tests.fakes.virtual_loop import virtual_time
+
+
+async def asks(inputs: Any, context: Any) -> Suspension:
+    return Suspension({"prompt": "?"}, None, 60.0, "nobody came")
+
+
+def waiting(rig: Rig) -> str:
+    """Give the id of its one request."""
+    (data,) = rig.of("node.waiting")
+    return data["request_id"]
+
+
+def test_a_request_whose_time_is_over_when_all_is_cancelled_is_closed_by_that() -> None:
+    async def cancels(inputs: Any, context: Any) -> Any:
+        if context.attempt == 1:
+            raise NodeError("not yet", retryable=True)
+        rig.execution.cancel("enough")
+        rig.execution.expire(waiting(rig))
+
+    patient = Policy(retry=Retry(2, 1.0))
+    graph = Graph((Node("q", "step", "Q"), Node("c", "step", "C", policy=patient)), ())
+    rig = Rig(graph, {"q": asks, "c": cancels})
+
+    @virtual_time
+    async def plays() -> None:
+        assert await rig.run() == "cancelled"
+
+    plays()
+    assert rig.of("node.answered") == []
+    assert rig.of("node.cancelled", "q") == [{"cause": "enough"}]

@@ -1,0 +1,94 @@
+"""Odd moments of one execution: what pauses, nested runs and what came before come to."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from planwave.errors import Conflict, Gone, PlanwaveError
+from planwave.executor.options import RunOptions
+from planwave.graph.capabilities import Suspension
+from tests.fakes.catalogue import graph_of
+from tests.fakes.stones import Ledger, Rig, gives
+from tests.fakes.virtual_loop import virtual_time
+
+
+@virtual_time
+async def test_a_wait_inside_a_node_does_not_count_as_time_of_the_run() -> None:
+    async def outer(inputs: Any, context: Any) -> Any:
+        await context.runtime.run_graph("k", graph_of("q"), {})
+        await asyncio.sleep(3)
+        return gives("done")
+
+    async def asks(inputs: Any, context: Any) -> Any:
+        await asyncio.sleep(3)
+        return Suspension({})
+
+    async def answers() -> None:
+        await asyncio.sleep(1000)
+        ((request_id, _),) = rig.execution._outcomes.requests
+        await rig.execution.answer(request_id, "yes")
+
+    rig = Rig(graph_of("a"), {"a": outer, "q": asks}, RunOptions(run_timeout_s=7), journal=Ledger())
+    async with asyncio.TaskGroup() as group:
+        group.create_task(answers())
+        assert await rig.run() == "completed"
+
+
+@virtual_time
+async def test_the_time_of_the_run_is_over_also_after_a_wait() -> None:
+    async def outer(inputs: Any, context: Any) -> None:
+        await context.runtime.run_graph("k", graph_of("q"), {})
+        await asyncio.sleep(10_000)
+
+    async def asks(inputs: Any, context: Any) -> Any:
+        return Suspension({}, timeout_s=100)
+
+    rig = Rig(graph_of("a"), {"a": outer, "q": asks}, RunOptions(run_timeout_s=7), journal=Ledger())
+    assert await rig.run() == "failed"
+    assert rig.execution.error is not None
+    assert rig.execution.error["code"] == "run-timeout"
+    assert asyncio.get_running_loop().time() == pytest.approx(107, abs=0.1)
+
+
+@virtual_time
+async def test_whoever_answers_too_late_is_told_why_before_it_is_durable() -> None:
+    told: dict[str, PlanwaveError] = {}
+
+    class Slow(Ledger):
+        async def append(self, execution_id: str, epoch: int, events: Any) -> None:
+            await super().append(execution_id, epoch, events)
+            await asyncio.sleep(1)
+
+    async def asks(inputs: Any, context: Any) -> Any:
+        return Suspension({}, timeout_s={"a": 100, "b": 50, "c": None}[context.node_id])
+
+    def late(path: str) -> None:
+        try:
+            rig.execution.answer(ids[path], "late")
+        except PlanwaveError as error:
+            told[path] = error
+
+    async def plays() -> None:
+        await asyncio.sleep(40)
+        ids.update({r.flight.path: i for i, r in rig.execution._outcomes.requests})
+        rig.execution.cancel_node("a", "not needed")
+        rig.execution.answer(ids["c"], "yes")
+        await asyncio.sleep(0.5)
+        late("a")
+        late("c")
+        await asyncio.sleep(10.5)  # the time for b was over half a second ago
+        late("b")
+
+    ids: dict[str, str] = {}
+    rig = Rig(graph_of("a b c"), dict.fromkeys("abc", asks), journal=Slow())
+    async with asyncio.TaskGroup() as group:
+        group.create_task(plays())
+        assert await rig.run() == "failed"
+    assert {path: (type(e), e.code) for path, e in told.items()} == {
+        "a": (Gone, "request-closed"),
+        "b": (Gone, "request-closed"),
+        "c": (Conflict, "request-answered"),
+    }

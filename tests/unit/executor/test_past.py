@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planwave.events import Event
+from planwave.executor.past import PAUSED_BY_REQUEST, WAITING, Past, is_held, seconds_between
+
+
+def at(second: float) -> str:
+    return f"2026-01-01T00:{int(second) // 60:02d}:{second % 60:09.6f}+00:00"
+
+
+def told(*facts: tuple[str, float] | tuple[str, float, str, dict[str, Any]]) -> list[Event]:
+    made: list[Event] = []
+    for seq, (kind, second, *more) in enumerate(facts, 1):
+        path, data = more if more else (None, {})
+        made.append(Event("x", seq, at(second), kind, path, 1 if path else None, data))
+    return made
+
+
+def test_only_the_time_it_was_at_work_counts() -> None:
+    past = Past(
+        told(
+            ("execution.created", 0),
+            ("execution.started", 1),
+            ("execution.paused", 4, None, {"reason": WAITING}),
+            ("execution.resumed", 100, None, {"reason": "answered"}),
+            ("node.started", 101, "a", {}),
+            ("node.completed", 103, "a", {"outputs": {}}),  # then its process ended
+            ("execution.resumed", 1000, None, {"reason": "recovery"}),
+            ("node.started", 1005, "b", {}),
+        )
+    )
+    assert past.active_s == pytest.approx(3 + 3 + 5)
+    assert past.is_started
+    assert past.pause is None
+    assert past.last_seq == 8
+
+
+def test_a_clock_that_went_back_counts_for_nothing() -> None:
+    past = Past(
+        told(("execution.created", 50), ("execution.started", 60), ("node.started", 5, "a", {}))
+    )
+    assert past.active_s == 0
+    assert seconds_between(at(60), at(5)) == 0
+    assert seconds_between(at(5), at(60)) == 55
+
+
+@pytest.mark.parametrize(
+    ("reason", "held"), [(WAITING, False), (PAUSED_BY_REQUEST, True), ("set aside: …", True)]
+)
+def test_a_pause_is_remembered_until_it_is_over(reason: str, held: bool) -> None:
+    begun = told(("execution.created", 0), ("execution.started", 1))
+    paused = [*begun, Event("x", 3, at(2), "execution.paused", None, None, {"reason": reason})]
+    assert is_held(Past(paused).pause) is held
+    assert not is_held(Past(begun).pause)
+
+
+def test_facts_are_sorted_by_the_graph_they_are_about_and_given_once() -> None:
+    past = Past(
+        told(
+            ("execution.created", 0),
+            ("execution.started", 0),
+            ("wave.started", 0, None, {"wave": 1}),  # type: ignore[arg-type]
+            ("node.started", 0, "loop", {}),
+            ("node.started", 0, "loop[1]/step", {}),
+            (
+                "node.completed",
+                0,
+                "loop[1]/step",
+                {"outputs": {"o": {"type": "t", "value": "abc"}}},
+            ),
+        )
+    )
+    assert [e.type for e in past.facts_of("")] == ["wave.started", "node.started"]
+    assert past.knows("loop[1]/")
+    assert len(past.facts_of("loop[1]/")) == 2
+    assert past.facts_of("loop[1]/") == []
+    assert past.held_bytes == 5
+
+
+@pytest.mark.parametrize("kind", ["node.cancelled", "node.failed"])
+def test_a_nested_run_that_came_to_nothing_is_made_anew_by_the_next_attempt(kind: str) -> None:
+    nested = [("node.started", 0, "a[k]/n", {}), (kind, 0, "a[k]/n", {"error": {}})]
+    done = [("node.completed", 0, "a[l]/n", {"outputs": {}})]
+    again = [("node.retrying", 0, "a", {"next_attempt": 2})]
+    past = Past(told(*nested, *done, *again))  # type: ignore[arg-type]
+    assert not past.knows("a[k]/")
+    assert past.knows("a[l]/")

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from planwave.errors import InputError
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.gaps import REPORTED
 from planwave.graph.model import Json
 from planwave.planner.offers import DEFAULT_TYPE, calls_model
 from planwave.planner.wire import ReplyEdge, ReplyNode, ReplyPlan
 from planwave.providers.api import Providers
 
 _OPENINGS = ("{{", "{%", "{#")
+_MODEL_FIELDS: Final = ("provider", "model")
+_WIRE_NAMES: Final = {
+    "channel": "data",
+    "source_handle": "sourceHandle",
+    "target_handle": "targetHandle",
+}
+"""Where a graph document has what a reply has under another name."""
 
 
 class Defaults(NamedTuple):
@@ -34,10 +42,10 @@ class Draft(NamedTuple):
 def draft_of(
     plan: ReplyPlan, catalogue: Catalogue, providers: Providers, defaults: Defaults
 ) -> Draft:
-    """Give the graph document a plan stands for.
+    """Give the graph document a plan stands for; ``REPORTED`` stands where faults are known of.
 
     Args:
-        plan: A reply of the right shape.
+        plan: A reply, or what could be read of one.
         catalogue: Says which types ask a model and where they resolve templates.
         providers: Fills in the model of a node that names only its provider.
         defaults: Provider and model of nodes left open.
@@ -45,7 +53,12 @@ def draft_of(
     drafter = _Drafter(catalogue, providers, defaults)
     nodes = [drafter.node(node, f"/nodes/{i}") for i, node in enumerate(plan.nodes)]
     edges = [drafter.edge(edge, i) for i, edge in enumerate(plan.edges)]
-    return Draft({"nodes": nodes, "edges": edges}, drafter.fixes, drafter.faults)
+    document: dict[str, Json] = {"nodes": nodes, "edges": edges}
+    for (name, number), refused in plan.unread.entries.items():
+        marked = {_WIRE_NAMES.get(field, field): REPORTED for field in refused}
+        document[name][number] = {**document[name][number], **marked} if marked else REPORTED
+    document.update(dict.fromkeys(plan.unread.lists, REPORTED))
+    return Draft(document, drafter.fixes, drafter.faults)
 
 
 class _Drafter:
@@ -59,8 +72,10 @@ class _Drafter:
     def node(self, node: ReplyNode, pointer: str) -> dict[str, Json]:
         node_type = DEFAULT_TYPE if node.type is None else node.type
         data = self._literal(node, node_type)
-        self._choose_model(node, node_type, data, pointer)
         document: dict[str, Json] = {"id": node.id, "type": node_type, "data": data}
+        for field in self._choose_model(node, node_type, data, pointer):
+            data.pop(field, None)
+            document[field] = REPORTED
         document["name"] = node.name or node.id
         document["description"] = node.description or ""
         for field in ("policy", "ui"):
@@ -81,8 +96,12 @@ class _Drafter:
 
     def _choose_model(
         self, node: ReplyNode, node_type: str, data: dict[str, Json], pointer: str
-    ) -> None:
-        """Put the node's provider and model into its data, and the defaults where it names none."""
+    ) -> Sequence[str]:
+        """Put the node's provider and model into its data, and the defaults where it names none.
+
+        Returns:
+            Fields whose value is a fault that was reported.
+        """
         facts = self.catalogue.facts(node_type)
         if facts is not None and not calls_model(self.catalogue, node_type):
             if node.provider or node.model:
@@ -90,8 +109,9 @@ class _Drafter:
                     f"dropped provider and model of node {node.id!r}: "
                     f"type {node_type!r} asks no model"
                 )
-            return
-        for field, value in (("provider", node.provider), ("model", node.model)):
+            return ()
+        refused: list[str] = []
+        for field, value in zip(_MODEL_FIELDS, (node.provider, node.model), strict=True):
             if value and data.get(field) not in (None, value):
                 message = f"node {node.id!r} names two values for {field!r}"
                 self.faults.append(
@@ -99,10 +119,11 @@ class _Drafter:
                         "conflicting-field", "error", message, f"{pointer}/data/{field}", node.id
                     )
                 )
+                refused.append(field)
             elif value:
                 data[field] = value
-        if facts is None:
-            return
+        if facts is None or refused:
+            return refused
         try:
             data.update(self._left_open(data.get("provider"), data.get("model")))
         except InputError as error:
@@ -116,6 +137,8 @@ class _Drafter:
                     hint=error.hint,
                 )
             )
+            return _MODEL_FIELDS
+        return ()
 
     def _left_open(self, provider: Json, model: Json) -> dict[str, Json]:
         if not provider and not model:
@@ -167,19 +190,20 @@ class _Drafter:
             "target": edge.target,
             "targetHandle": target,
             "type": edge.type,
-            "data": data,
+            "data": REPORTED if channel is REPORTED else data,
         }
         return {field: value for field, value in document.items() if value is not None}
 
     def _one_of(
         self, edge: ReplyEdge, pointer: str, field: str, first: Json, second: Json
     ) -> Json | None:
-        """Give the one value written in either spelling; two different ones are a fault."""
+        """Give the one value written in either spelling; two different ones are reported."""
         if first is not None and second is not None and first != second:
             message = f"edge {edge.source!r} -> {edge.target!r} names two values for {field!r}"
             self.faults.append(
                 Diagnostic("conflicting-field", "error", message, f"{pointer}/{field}")
             )
+            return REPORTED
         return second if first is None else first
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from planwave.errors import InputError
 from planwave.graph.capabilities import Catalogue, NodeFacts
 from planwave.graph.model import LINK, Json, Port
 from planwave.prompts.render import ProviderCard, TypeCard
 from planwave.providers.api import Providers
+from planwave.providers.local_catalogue import MODEL_FILES
 
 DEFAULT_TYPE = "agent"
 _MODEL_FIELDS = frozenset({"provider", "model"})
 _SOCKET_SIDE = "bottom"
 """Sockets of data fields: the fields themselves are listed, so these would say it twice."""
 _MODELS_SHOWN = 12
+_WAYS_SHOWN = 3
 _KEPT = frozenset({"type", "enum", "const", "anyOf", "items", "properties", "required"})
 """Schema keywords that all providers take; the reader knows the rest."""
 
@@ -30,14 +33,38 @@ def type_cards(catalogue: Catalogue) -> list[TypeCard]:
 
 
 def provider_cards(providers: Providers) -> list[ProviderCard]:
-    """Give every available provider with some of its models, its default model first."""
+    """Give every available provider with some of its models, its default model first.
+
+    A model too weak to plan is not one to choose for a step unasked, so it is left out.
+    """
     cards: list[ProviderCard] = []
     for info in providers.list():
-        if info.available:
-            first = (info.default_model,) if info.default_model else ()
-            models = tuple(dict.fromkeys((*first, *info.models)))[:_MODELS_SHOWN]
-            cards.append(ProviderCard(info.name, models))
+        first = (info.default_model,) if info.default_model else ()
+        models = dict.fromkeys((*first, *info.models))
+        able = [model for model in models if providers.profile(info.name, model).plans]
+        if info.available and (able or not models):
+            cards.append(ProviderCard(info.name, tuple(able[:_MODELS_SHOWN])))
     return cards
+
+
+def check_can_plan(providers: Providers, provider: str, model: str) -> None:
+    """Refuse a model that cannot write plans before it is fetched, loaded or asked.
+
+    Raises:
+        InputError: It cannot (``model-cannot-plan``); the hint names models that can.
+    """
+    if providers.profile(provider, model).plans:
+        return
+    able = [(card.name, card.models[0]) for card in provider_cards(providers) if card.models]
+    able = able or [("local", file.name) for file in MODEL_FILES.values() if file.plans]
+    first, *others = able[:_WAYS_SHOWN]
+    ways = [f"--provider {first[0]} --model {first[1]}", *("/".join(other) for other in others)]
+    raise InputError(
+        f"{provider}/{model} is too small to write plans",
+        code="model-cannot-plan",
+        hint=f"plan with another: {', or '.join(ways)}; "
+        f"{model} still runs the steps of a graph that name it",
+    )
 
 
 def reply_schema(catalogue: Catalogue) -> dict[str, Json]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
@@ -19,7 +20,7 @@ from planwave.graph.strict import is_sound_text
 from planwave.planner.document import Defaults
 from planwave.planner.extract import RETRY_UNSEEN
 from planwave.planner.forecast import forecast, text_tokens
-from planwave.planner.offers import provider_cards, reply_schema, type_cards
+from planwave.planner.offers import check_can_plan, provider_cards, reply_schema, type_cards
 from planwave.planner.progress import Listener, PlanProgress, PlanScanner, parts_of
 from planwave.planner.reply import Reader, Reading, read_reply
 from planwave.planner.small import read_small_reply, small_request
@@ -92,14 +93,16 @@ class Planner:
             on_progress: Told what happens while the plan is written; it must not block.
 
         Raises:
-            InputError: The goal is empty (``empty-goal``) or no storable text (``invalid-text``).
+            InputError: The goal is empty (``empty-goal``) or no storable text (``invalid-text``),
+                or the model cannot plan (``model-cannot-plan``).
             LimitExceeded: The goal is longer than ``goal_chars``.
             UnknownProvider, UnavailableProvider, UnknownModel: Before anything is asked.
             PlanInvalid: Faulty after two repairs; holds every diagnostic and the raw replies.
             ProviderError: A call failed after the retry layer gave up.
         """
-        self._check_goal(prompt)
+        check_goal(prompt, self._limits)
         provider, model = self._providers.resolve(provider, model)
+        check_can_plan(self._providers, provider, model)
         questions = self._questions(prompt, provider, model)
         reader = Reader(
             self._catalogue,
@@ -131,18 +134,6 @@ class Planner:
             findings = reading.diagnostics
             request = questions.again(request, reading, answer)
         raise PlanInvalid(findings, attempts)
-
-    def _check_goal(self, goal: str) -> None:
-        if not goal.strip():
-            raise InputError(
-                "the goal is empty", code="empty-goal", hint="say what you want to have done"
-            )
-        if self._limits is not None and len(goal) > self._limits.goal_chars:
-            raise LimitExceeded("goal_chars", self._limits.goal_chars, len(goal), what="the goal")
-        if not is_sound_text(goal):
-            raise InputError(
-                "the goal holds a NUL character or half a surrogate pair", code="invalid-text"
-            )
 
     def _questions(self, goal: str, provider: str, model: str) -> _Questions:
         profile = self._providers.profile(provider, model)
@@ -231,6 +222,25 @@ class Planner:
         )
 
 
+def check_goal(goal: str, limits: Limits | None) -> None:
+    """Refuse a goal that no model should be asked about.
+
+    Raises:
+        InputError: It is empty (``empty-goal``) or no storable text (``invalid-text``).
+        LimitExceeded: It is longer than ``goal_chars``.
+    """
+    if not goal.strip():
+        raise InputError(
+            "the goal is empty", code="empty-goal", hint="say what you want to have done"
+        )
+    if limits is not None and len(goal) > limits.goal_chars:
+        raise LimitExceeded("goal_chars", limits.goal_chars, len(goal), what="the goal")
+    if not is_sound_text(goal):
+        raise InputError(
+            "the goal holds a NUL character or half a surrogate pair", code="invalid-text"
+        )
+
+
 class _Answer(NamedTuple):
     text: str
     finish_reason: str
@@ -279,17 +289,28 @@ def _attempt(answer: _Answer, reading: Reading) -> dict[str, Any]:
     }
 
 
-def _told(errors: Iterable[Diagnostic]) -> list[str]:
-    """Give faults as sentences for the model, the way out included."""
+def _told(errors: Sequence[Diagnostic]) -> list[str]:
+    """Give faults as sentences for the model, the way out included; of each kind some."""
+    shown = _some_of_each_kind(errors, _FINDINGS_SHOWN)
     sentences = [
         f"[{d.code}] {d.message}"
         + (f" (at {d.pointer})" if d.pointer and d.pointer not in d.message else "")
         + (f"; {d.hint}" if d.hint else "")
-        for d in errors
+        for d in shown
     ]
-    if (more := len(sentences) - _FINDINGS_SHOWN) > 0:
-        sentences[_FINDINGS_SHOWN:] = [f"and {more} more like these"]
+    if more := len(errors) - len(shown):
+        sentences.append(f"and {more} more like these")
     return sentences
+
+
+def _some_of_each_kind(errors: Sequence[Diagnostic], most: int) -> list[Diagnostic]:
+    """Leave out what is most like the rest: the later ones of the codes that come most often."""
+    met: Counter[str] = Counter()
+    ranked: list[tuple[int, int]] = []
+    for number, error in enumerate(errors):
+        ranked.append((met[error.code], number))
+        met[error.code] += 1
+    return [errors[number] for number in sorted(number for _, number in sorted(ranked)[:most])]
 
 
 def _shortened(reply: str) -> str:

@@ -1,7 +1,8 @@
 """From what a model wrote to a checked graph, or every reason why not.
 
-extract → strict JSON → shape → graph document → ``read_graph`` → ``check``. Nothing is dropped,
-closed or guessed on the way but what is listed in ``fixes``.
+extract → strict JSON → shape → graph document → ``read_and_check``. Nothing is dropped, closed or
+guessed on the way but what is listed in ``fixes``. From the shape on, what is wrong in one place does
+not keep the rest from being looked at, so that a model is told everything at once.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from typing import Any, NamedTuple, cast
 
 from planwave.errors import GraphInvalid
 from planwave.graph.capabilities import Catalogue
-from planwave.graph.check import check
-from planwave.graph.diagnostics import Diagnostic, errors_in
+from planwave.graph.check import read_and_check
+from planwave.graph.diagnostics import Diagnostic, errors_in, in_order
 from planwave.graph.model import Graph, Json
-from planwave.graph.read import read_graph, strict_json
+from planwave.graph.read import strict_json
 from planwave.graph.strict import is_sound_text
 from planwave.planner.document import Defaults, draft_of
 from planwave.planner.extract import extract
@@ -48,7 +49,7 @@ class Reading:
             characters that no store takes are replaced.
         graph: The checked graph; None where there are errors.
         title: The plan's own title, "" where it has none.
-        diagnostics: Every finding; errors where ``graph`` is None.
+        diagnostics: Every finding by its place; errors where ``graph`` is None.
         fixes: What was changed, one sentence each.
     """
 
@@ -84,7 +85,7 @@ def read_reply(reply: str, reader: Reader, finish_reason: str = "stop") -> Readi
     plan, faults = _shaped(value, reader.translate)
     if plan is None:
         return Reading(shown, diagnostics=[*forbidden, *faults], fixes=found.fixes)
-    reading = _checked(plan, reader, forbidden)
+    reading = _checked(plan, reader, [*forbidden, *faults])
     return replace(reading, reply=shown, fixes=(*found.fixes, *reading.fixes))
 
 
@@ -121,18 +122,13 @@ def _shaped(value: Json, translate: Translate | None) -> tuple[ReplyPlan | None,
     return parse_reply(value)
 
 
-def _checked(plan: ReplyPlan, reader: Reader, forbidden: Sequence[Diagnostic]) -> Reading:
+def _checked(plan: ReplyPlan, reader: Reader, known: Sequence[Diagnostic]) -> Reading:
     """Make the graph and check it; all that is wrong is told at once."""
     draft = draft_of(plan, reader.catalogue, reader.providers, reader.defaults)
-    findings = [*forbidden, *draft.faults, *_too_many(plan, reader.limits)]
-    fixes = list(draft.fixes)
-    try:
-        graph, read = read_graph(draft.document, limits=reader.limits)
-    except GraphInvalid as invalid:
-        return Reading("", diagnostics=[*findings, *invalid.diagnostics], fixes=fixes)
-    fixes += [f"{d.message}: {d.fix}" for d in read if d.fix]
-    findings += [d for d in read if not d.fix]
-    findings += check(graph, reader.catalogue, reader.limits)
+    findings = [*known, *draft.faults, *_too_many(plan, reader.limits)]
+    graph, found = read_and_check(draft.document, reader.catalogue, reader.limits)
+    fixes = [*draft.fixes, *(f"{d.message}: {d.fix}" for d in found if d.fix)]
+    findings = in_order([*findings, *(d for d in found if not d.fix)])
     kept = None if errors_in(findings) else graph
     return Reading("", kept, (plan.title or "").strip(), findings, fixes)
 

@@ -17,6 +17,7 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 from planwave import prompts
+from planwave.errors import InputError
 from planwave.prompts.render import small_planner_prompt
 from planwave.providers.api import ModelRequest
 
@@ -27,11 +28,17 @@ REQUIRED = ("n1", "n2", "n3", "final")
 MAX_TOKENS = 1_200
 """Above what a reply can hold that uses every bound of the schema to the full in English."""
 
-_TITLE_CHARS = 60
-_NAME_CHARS = 60
+_TITLE_CHARS = 90
+_NAME_CHARS = 70
 _TASK_CHARS = 240
-_GOAL_CHARS = 3_000
-"""About 750 tokens: half a minute of reading for the model, and far inside its context."""
+_NEAR = 8
+"""A text this close to its bound was cut: the model takes whole words, and ends, or writes a stray
+character, where none fits any more."""
+_GOAL_BYTES = 2_300
+"""A token is a byte or more, so that prompt, goal and reply fit the model's context (4,096 tokens)
+in any script; in English it is about 500 tokens, half a minute of reading on slow cores."""
+_MOST_GOAL_BYTES = 12_000
+"""Every step reads the whole goal beside its inputs: about 2,500 tokens of English."""
 _ID_CHARS = 48
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _REFERENCE = re.compile(r"\bn([1-4])\b")
@@ -57,7 +64,18 @@ def small_request(
         provider: Who is asked.
         model: See ``provider``.
         catalogue_types: Node types a step may have, the default first; one type is not asked for.
+
+    Raises:
+        InputError: The goal is longer than the model's steps can read (``context-too-long``).
     """
+    size = len(goal.encode())
+    if size > _MOST_GOAL_BYTES:
+        raise InputError(
+            f"the goal is {size} bytes long; {provider}/{model} can read {_MOST_GOAL_BYTES} "
+            "beside what its steps are given",
+            code="context-too-long",
+            hint="shorten the goal, or choose a larger model with --provider and --model",
+        )
     example = nearest_example(goal)
     system, prompt = small_planner_prompt(
         _shown(goal), example.goal, json.dumps(example.plan, ensure_ascii=False)
@@ -214,20 +232,21 @@ def _task(step: str, steps: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _whole_words(text: str, limit: int) -> str:
-    """Give the text on one line; one that filled its bound loses its last, broken word."""
+    """Give the text on one line; one that reached its bound loses its last, broken word."""
     line = "".join(char for char in " ".join(text.split()) if char.isprintable()).strip()
-    if len(text) >= limit and " " in line and not line.endswith((".", "!", "?")):
+    if len(text) > limit - _NEAR and " " in line and not line.endswith((".", "!", "?")):
         line = line.rsplit(" ", 1)[0].rstrip(" ,;:-") + " …"
     return line
 
 
 def _shown(goal: str) -> str:
     """Give the goal as the prompt shows it: bounded, and free of the model's control tokens."""
-    plain = goal.replace("<|", "< |").strip()
-    if len(plain) <= _GOAL_CHARS:
-        return plain
-    half = _GOAL_CHARS // 2
-    return f"{plain[:half]}\n[…]\n{plain[-half:]}"
+    plain = goal.replace("<|", "< |").strip().encode()
+    if len(plain) <= _GOAL_BYTES:
+        return plain.decode()
+    half = _GOAL_BYTES // 2
+    start, end = (part.decode(errors="ignore") for part in (plain[:half], plain[-half:]))
+    return f"{start}\n[…]\n{end}"
 
 
 @cache

@@ -6,10 +6,10 @@ document (``data.channel``, ``sourceHandle``); all other fields are refused by n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Json
@@ -56,6 +56,21 @@ class ReplyEdge(BaseModel):
     data: dict[str, Any] | None = None
 
 
+class Unread(NamedTuple):
+    """Which parts of a reply were refused.
+
+    Attributes:
+        lists: ``nodes`` or ``edges``.
+        entries: List and number of a node or edge, and its refused fields; none where all of it is.
+    """
+
+    lists: frozenset[str]
+    entries: Mapping[tuple[str, int], frozenset[str]]
+
+
+ALL_READ: Final = Unread(frozenset(), {})
+
+
 class ReplyPlan(BaseModel):
     """A whole reply."""
 
@@ -64,13 +79,31 @@ class ReplyPlan(BaseModel):
     title: str | None = None
     nodes: list[ReplyNode]
     edges: list[ReplyEdge]
+    _unread: Unread = PrivateAttr(ALL_READ)
+
+    @property
+    def unread(self) -> Unread:
+        """What was refused of the reply and is not in here."""
+        return self._unread
+
+    def without(self, unread: Unread) -> ReplyPlan:
+        """Say what was refused."""
+        self._unread = unread
+        return self
+
+
+_ENTRIES: Final[Mapping[str, type[BaseModel]]] = {"nodes": ReplyNode, "edges": ReplyEdge}
 
 
 def parse_reply(value: Json) -> tuple[ReplyPlan | None, list[Diagnostic]]:
-    """Give the reply as a :class:`ReplyPlan`, or every difference from its shape.
+    """Give a reply as a :class:`ReplyPlan`, and every difference from its shape.
 
     Args:
         value: Any JSON value.
+
+    Returns:
+        The plan, or what was written as it must be of one, whose ``unread`` says what was not; None
+        where there is nothing to go by.
     """
     if not isinstance(value, dict):
         message = f"the plan must be an object, got {kind_of(value)}"
@@ -78,13 +111,55 @@ def parse_reply(value: Json) -> tuple[ReplyPlan | None, list[Diagnostic]]:
     document: dict[str, Json] = value  # pyright: ignore[reportUnknownVariableType]
     if stranger := _stranger(document):
         return None, [stranger]
+    faults: list[Diagnostic] = []
     try:
         plan = ReplyPlan.model_validate(document)
     except ValidationError as error:
-        return None, [_difference(e, document) for e in error.errors(include_url=False)]
-    if not plan.nodes:
-        return None, [Diagnostic("empty-plan", "error", "the plan has no nodes", "/nodes")]
-    return plan, []
+        differences = error.errors(include_url=False)
+        faults = [_difference(each, document) for each in differences]
+        plan = _partly(document, _unread([each["loc"] for each in differences], document))
+    if not plan.nodes and "nodes" not in plan.unread.lists:
+        return None, [*faults, Diagnostic("empty-plan", "error", "the plan has no nodes", "/nodes")]
+    return plan, faults
+
+
+def _unread(places: Iterable[tuple[str | int, ...]], document: Mapping[str, Json]) -> Unread:
+    lists: set[str] = set()
+    whole: set[tuple[str, int]] = set()
+    fields: dict[tuple[str, int], set[str]] = {}
+    for place in places:
+        match place:
+            case ("nodes" | "edges" as name,):
+                lists.add(name)
+            case ("nodes" | "edges" as name, int() as number):
+                whole.add((name, number))
+            case ("nodes" | "edges" as name, int() as number, field, *_):
+                refused = fields.setdefault((name, number), set())
+                refused.add(str(field))
+                if field not in _ENTRIES[name].model_fields and name == "nodes":
+                    # It may be the type, which would make another node of it.
+                    refused.update({"type"} - document[name][number].keys())
+            case _:
+                pass  # at the top of the plan, where no node and no edge depends on it
+    entries = {entry: frozenset(named) for entry, named in fields.items()}
+    return Unread(frozenset(lists), {**entries, **dict.fromkeys(whole, frozenset[str]())})
+
+
+def _partly(document: Mapping[str, Json], unread: Unread) -> ReplyPlan:
+    """Give what was not refused as a plan; what has to be there is left empty."""
+    title = document.get("title")
+    kept: dict[str, Json] = {"title": title if isinstance(title, str) else None}
+    for name in _ENTRIES:
+        kept[name] = [] if name in unread.lists else [*document[name]]
+    for (name, number), refused in unread.entries.items():
+        kept[name][number] = _sound(kept[name][number], _ENTRIES[name], refused)
+    return ReplyPlan.model_validate(kept).without(unread)
+
+
+def _sound(entry: Json, model: type[BaseModel], refused: frozenset[str]) -> dict[str, Json]:
+    needed = {name: "" for name, field in model.model_fields.items() if field.is_required()}
+    fields = cast("dict[str, Json]", entry) if isinstance(entry, dict) else {}
+    return {**needed, **{name: value for name, value in fields.items() if name not in refused}}
 
 
 def kind_of(value: Json) -> str:
@@ -155,7 +230,7 @@ def _difference(error: Mapping[str, Any], document: Mapping[str, Json]) -> Diagn
 
 
 def _known_fields(location: Sequence[str | int]) -> list[str]:
-    model = {"nodes": ReplyNode, "edges": ReplyEdge}.get(str(location[0])) or ReplyPlan
+    model = _ENTRIES.get(str(location[0]), ReplyPlan)
     if len(location) == 1:
         model = ReplyPlan
     return [f.alias or name for name, f in model.model_fields.items() if name not in ("ui",)]

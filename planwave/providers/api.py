@@ -7,9 +7,10 @@ Provider-neutral: nothing here knows an SDK. :class:`Models` is the port nodes a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Mapping
+import math
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from planwave.graph.plan import canonical_json
 
@@ -65,20 +66,59 @@ class ModelReply:
     """True where the reply was served from the recorder and nothing was paid again."""
 
 
+class CallEnd(NamedTuple):
+    """How one attempt at a call ended; told to whoever counts calls.
+
+    Attributes:
+        outcome: ``completed``, ``recorded`` (served again, nothing was paid), ``cancelled``, or the
+            code of the ``ProviderError``.
+        duration_s: Of the attempt alone, without waiting for the provider's turn.
+        usage: What it took, where that is known.
+        again: Another attempt follows.
+    """
+
+    provider: str
+    model: str
+    outcome: str
+    duration_s: float = 0.0
+    usage: Usage | None = None
+    again: bool = False
+
+
+ORDINALS_PER_ANSWER: Final = 1_000
+"""How far apart the calls before and after an answer are numbered."""
+
+
 class CallScope:
     """Where a call belongs: one attempt of one node of one execution.
 
     ``next_ordinal`` numbers the calls of an attempt 0, 1, 2 …; a re-entered attempt that asks the
-    same things in the same order is served what was recorded.
+    same things in the same order is served what was recorded. An attempt that goes on after an
+    answer does not begin anew, so its numbers are others than those it had before.
+
+    Args:
+        execution_id: The execution.
+        path: The node's path in it.
+        attempt: Its attempt, from 1.
+        answers: How often this attempt was answered so far.
+        left_s: Gives the seconds the attempt has left; a call does not wait for longer than that.
     """
 
-    __slots__ = ("_ordinal", "attempt", "execution_id", "path")
+    __slots__ = ("_ordinal", "attempt", "execution_id", "left_s", "path")
 
-    def __init__(self, execution_id: str, path: str, attempt: int) -> None:
+    def __init__(
+        self,
+        execution_id: str,
+        path: str,
+        attempt: int,
+        answers: int = 0,
+        left_s: Callable[[], float] = lambda: math.inf,
+    ) -> None:
         self.execution_id = execution_id
         self.path = path
         self.attempt = attempt
-        self._ordinal = 0
+        self.left_s = left_s
+        self._ordinal = answers * ORDINALS_PER_ANSWER
 
     def next_ordinal(self) -> int:
         """Give this call's number within the attempt."""
@@ -130,6 +170,8 @@ class ModelProfile:
 
     small: bool = False
     """Needs the positional schema, one exemplar and token caps (the embedded models)."""
+    plans: bool = True
+    """Whether it can write plans at all; one that cannot still runs the steps that name it."""
     structured_output: bool = True
     tools: bool = True
     max_output_tokens: int | None = None

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -80,16 +80,26 @@ async def attempt(
     )
     said: list[str] = []
     in_tool: list[str] = []
-    async with opened as stream, aclosing(_events(stream)) as events:
-        async for event in events:
-            delta, is_tool = _delta_of(event)
-            if delta is None:
-                continue
-            if delta.kind == "text":
-                (in_tool if is_tool else said).append(delta.text)
-            yield delta
-        # A model may chat before it fills in the forced tool; only the tool is the reply then.
-        yield _finish(wire, request, stream, "".join(in_tool or said))
+    with _garbage_told_as_such(request):
+        async with opened as stream, aclosing(_events(stream)) as events:
+            async for event in events:
+                delta, is_tool = _delta_of(event)
+                if delta is None or (is_tool and request.schema is None):
+                    continue
+                if delta.kind == "text":
+                    (in_tool if is_tool else said).append(delta.text)
+                yield delta
+            # A model may chat before it fills in the forced tool; only the tool is the reply then.
+            yield _finish(wire, request, stream, "".join(in_tool or said))
+
+
+@contextmanager
+def _garbage_told_as_such(request: ModelRequest) -> Generator[None, None, None]:
+    """Blame the provider where an SDK stumbles: they take JSON of any shape for an event."""
+    try:
+        yield
+    except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise _bad_end("stream-garbage", request) from error
 
 
 async def _events(stream: StreamedResponse) -> AsyncGenerator[ModelResponseStreamEvent, None]:
@@ -221,6 +231,8 @@ def _finish(wire: Wire, request: ModelRequest, stream: StreamedResponse, text: s
         raise _bad_end("refused", request, _text_or_none(details.get("refusal")))
     if stream.finish_reason == "content_filter":
         raise _bad_end("content-filtered", request)
+    if _calls_other_tools(request, stream):
+        raise _bad_end("unasked-tool-call", request)
     if reason is None:
         whole = wire.strict_end and not text
         raise _bad_end("empty-reply" if whole else "stream-truncated", request)
@@ -230,6 +242,15 @@ def _finish(wire: Wire, request: ModelRequest, stream: StreamedResponse, text: s
         raise _bad_end("provider-error", request)
     is_cut = stream.finish_reason == "length"
     return Finished(text, "length" if is_cut else "stop", _usage(request, stream, text))
+
+
+def _calls_other_tools(request: ModelRequest, stream: StreamedResponse) -> bool:
+    """Say whether a reply calls a tool besides the one that carries a reply asked for as JSON."""
+    from pydantic_ai.messages import ToolCallPart
+
+    asked = None if request.schema is None else request.schema_name
+    parts = stream.get().parts
+    return any(isinstance(part, ToolCallPart) and part.tool_name != asked for part in parts)
 
 
 def _bad_end(code: str, request: ModelRequest, detail: str | None = None) -> ProviderError:

@@ -20,6 +20,7 @@ from pydantic import SecretStr
 
 from planwave.errors import UnavailableProvider, UnknownModel, UnknownProvider
 from planwave.providers.api import LocalProvider, ModelProfile, ProviderInfo, Usage
+from planwave.providers.local_catalogue import MODEL_FILES
 from planwave.settings import ProviderSettings, Settings
 
 Kind = Literal["openai", "anthropic", "openai-compatible", "local"]
@@ -107,7 +108,9 @@ class ProviderCatalogue:
                 f"provider {info.name!r} is not available: {info.reason}",
                 hint=self._ways_out(info.how_to_enable),
             )
-        if model is None and settings.model is not None and settings.provider == info.name:
+        if info.name == "local" and model == settings.local_model:
+            model = None  # the embedded model, named as it was configured: perhaps by its path
+        elif model is None and settings.model is not None and settings.provider == info.name:
             model = settings.model
         return info.name, self._accepted(info, model)
 
@@ -311,10 +314,12 @@ class ProviderCatalogue:
         if chosen in info.models or (info.open_models and _is_model_name(chosen)):
             return chosen
         offered = ", ".join(info.models) or "any name without spaces"
+        can_be_pulled = info.name == "local" and chosen in MODEL_FILES
         raise UnknownModel(
             f"provider {info.name!r} has no model {chosen[:80]!r}; it offers: {offered}"
             + _guess(chosen, {name: info for name in info.models}),
-            hint="leave the model out to use the provider's default",
+            hint=(f"run: planwave model pull {chosen}, or " if can_be_pulled else "")
+            + "leave the model out to use the provider's default",
         )
 
     def _overview(self) -> str:

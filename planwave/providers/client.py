@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import quote
+from itertools import count
+from typing import TYPE_CHECKING, Any
 
-from planwave.errors import ProviderError, StoreError
+from planwave.errors import ProviderError
 from planwave.providers.api import (
+    CallEnd,
     CallKey,
     CallScope,
     Delta,
@@ -29,7 +30,8 @@ from planwave.providers.api import (
 from planwave.providers.calls import Finished, attempt
 from planwave.providers.catalogue import Connection, ProviderCatalogue
 from planwave.providers.faults import classify
-from planwave.providers.limits import ProviderGate
+from planwave.providers.lanes import Call, Lane
+from planwave.providers.recordings import idempotency_key, key_of, reply_from
 from planwave.settings import Settings
 
 if TYPE_CHECKING:
@@ -51,8 +53,11 @@ class ModelClient:
         clock: Seconds that only go forward.
         sleep: How to wait between attempts and for a provider's turn.
         rng: Gives a number in [0, 1): the jitter.
-        timeout: Makes the deadline of one wait on the network.
+        timeout: Makes the deadline of one wait, on the network or for a provider in trouble.
         now: The present, for ``Retry-After`` dates.
+
+    Attributes:
+        on_call: Called with how each attempt ended; None where nobody counts them.
     """
 
     def __init__(
@@ -75,7 +80,8 @@ class ModelClient:
         self._rng = rng
         self._timeout = timeout
         self._now = now
-        self._gates: dict[str, ProviderGate] = {}
+        self.on_call: Callable[[CallEnd], None] | None = None
+        self._lanes: dict[str, Lane] = {}
         self._loaded: set[str] = set()
         self._wires: dict[tuple[str, str | None, str], Wire] = {}
 
@@ -91,9 +97,10 @@ class ModelClient:
             UnknownProvider, UnavailableProvider: The request names what cannot be called.
             StoreError: The recorder cannot keep the reply or gives back what is no reply.
         """
-        key = _key_of(request, scope) if scope is not None else None
+        key = key_of(request, scope) if scope is not None else None
         recorded = await self._recorded(key)
         if recorded is not None:
+            self._tell(request, "recorded")
             yield Delta(recorded.text)
             yield recorded
             return
@@ -105,8 +112,6 @@ class ModelClient:
                 else:
                     reply = item
         assert reply is not None  # noqa: S101 - an attempt ends with a reply or raises
-        if key is not None and self._recorder is not None:
-            await self._recorder.record(key, asdict(reply))
         yield reply
 
     async def close(self) -> None:
@@ -120,58 +125,94 @@ class ModelClient:
         if key is None or self._recorder is None:
             return None
         found = await self._recorder.recorded(key)
-        return None if found is None else _reply_from(found)
+        return None if found is None else reply_from(found)
 
     async def _with_retries(
         self, request: ModelRequest, scope: CallScope | None, key: CallKey | None
     ) -> AsyncGenerator[Delta | ModelReply, None]:
         connection = self._catalogue.connection(request.provider)
-        gate = self._gate(connection)
-        headers = {"Idempotency-Key": idempotency_key(key)} if key is not None else {}
+        lane = self._lane(connection)
+        secret = connection.api_key
+        call = Call(request, scope, secret.get_secret_value() if secret is not None else "")
         await self._load(connection.kind)
         started = self._clock()
-        number = 0
-        while True:
-            number += 1
+        for number in count(1):
             delivered = False
+            began: float | None = None
             try:
-                async with gate.turn(scope.execution_id if scope else ""):
-                    wire = await self._wire(connection, request.model)
-                    async with aclosing(attempt(wire, request, headers)) as items:
+                async with lane.turn(call, again=number > 1):
+                    began = self._clock()
+                    async with aclosing(self._attempt(connection, request, key)) as items:
                         async for item in items:
+                            lane.answered(call)
                             if isinstance(item, Delta):
                                 delivered = True
                                 yield item
-                            else:
-                                yield self._reply(request, item, number, self._clock() - started)
-                                return
+                                continue
+                            reply = self._reply(request, item, number, self._clock() - started)
+                            self._tell(request, "completed", began, reply.usage)
+                            began = None
+                            await self._keep(key, reply)
+                            yield reply
+                            return
+            except (asyncio.CancelledError, GeneratorExit):
+                if began is not None:  # else no call was made, or it is told of already
+                    self._tell(request, "cancelled", began)
+                raise
             except Exception as error:
-                found = self._sorted(error, request, connection)
+                if began is None:
+                    raise
+                found = self._sorted(error, call)
                 if found is None:
                     raise
                 failed, retry = found
-                self._slow_down(gate, failed)
-                if not retry or delivered or number >= self._limits.call_attempts:
+                lane.failed(call, failed)
+                left = number < self._limits.call_attempts and lane.has_time_for(call)
+                again = retry and not delivered and left
+                self._tell(request, failed.code, began, again=again)
+                if not again:
                     raise failed from error
-                await self._sleep(self._backoff(number))
+            finally:
+                lane.left(call)
+            await self._sleep(self._backoff(number))
 
-    def _sorted(
-        self, error: Exception, request: ModelRequest, connection: Connection
-    ) -> tuple[ProviderError, bool] | None:
+    async def _attempt(
+        self, connection: Connection, request: ModelRequest, key: CallKey | None
+    ) -> AsyncGenerator[Delta | Finished, None]:
+        headers = {"Idempotency-Key": idempotency_key(key)} if key is not None else {}
+        wire = await self._wire(connection, request.model)
+        async with aclosing(attempt(wire, request, headers)) as items:
+            async for item in items:
+                yield item
+
+    async def _keep(self, key: CallKey | None, reply: ModelReply) -> None:
+        """Record a reply the moment it is whole: it is paid for, and nobody has it yet."""
+        if key is not None and self._recorder is not None:
+            await self._recorder.record(key, asdict(reply))
+
+    def _tell(
+        self,
+        request: ModelRequest,
+        outcome: str,
+        began: float | None = None,
+        usage: Usage | None = None,
+        *,
+        again: bool = False,
+    ) -> None:
+        if self.on_call is not None:
+            spent = 0.0 if began is None else self._clock() - began
+            self.on_call(CallEnd(request.provider, request.model, outcome, spent, usage, again))
+
+    def _sorted(self, error: Exception, call: Call) -> tuple[ProviderError, bool] | None:
         if isinstance(error, ProviderError):
             return error, error.code == "stream-truncated"
         return classify(
             error,
-            provider=request.provider,
-            model=request.model,
+            provider=call.request.provider,
+            model=call.request.model,
             now=self._now(),
-            secret=connection.api_key.get_secret_value() if connection.api_key else "",
+            secret=call.secret,
         )
-
-    def _slow_down(self, gate: ProviderGate, failed: ProviderError) -> None:
-        """Make every call of the provider wait as long as it asked one of them to."""
-        if failed.retry_after_s:
-            gate.pause(min(failed.retry_after_s, self._limits.retry_after_s))
 
     def _backoff(self, number: int) -> float:
         """Give full jitter; it runs out while the gate is shut for the time a provider asked."""
@@ -191,16 +232,17 @@ class ModelClient:
             duration_s=round(duration_s, 6),
         )
 
-    def _gate(self, connection: Connection) -> ProviderGate:
-        gate = self._gates.get(connection.name)
-        if gate is None:
-            gate = self._gates[connection.name] = ProviderGate(
-                connection.max_concurrency,
-                connection.requests_per_minute,
+    def _lane(self, connection: Connection) -> Lane:
+        lane = self._lanes.get(connection.name)
+        if lane is None:
+            lane = self._lanes[connection.name] = Lane(
+                connection,
+                self._limits,
                 clock=self._clock,
                 sleep=self._sleep,
+                timeout=self._timeout,
             )
-        return gate
+        return lane
 
     async def _load(self, kind: str) -> None:
         """Import the SDKs at the first call, off the loop: they take long enough to be felt."""
@@ -232,51 +274,3 @@ def _load_sdk(kind: str) -> None:
     from planwave.providers.wire import load
 
     load(kind)
-
-
-def idempotency_key(key: CallKey) -> str:
-    """Give ``{execution}/{path}/{ordinal}`` in characters a header may hold."""
-    return quote(f"{key.execution_id}/{key.path}/{key.ordinal}", safe="/[]().,:=@+~-_")
-
-
-def _key_of(request: ModelRequest, scope: CallScope) -> CallKey:
-    return CallKey(
-        scope.execution_id, scope.path, scope.attempt, scope.next_ordinal(), request.hash()
-    )
-
-
-def _reply_from(record: Mapping[str, Any]) -> ModelReply:
-    """Read a recorded reply. Rows come from storage, so nothing about them is taken for granted."""
-    try:
-        usage = cast("dict[str, Any]", record["usage"])
-        return ModelReply(
-            text=_checked(str, record["text"]),
-            provider=_checked(str, record["provider"]),
-            model=_checked(str, record["model"]),
-            finish_reason=_checked(str, record["finish_reason"]),
-            usage=Usage(
-                input_tokens=_checked(int, usage["input_tokens"]),
-                output_tokens=_checked(int, usage["output_tokens"]),
-                cost_usd=_price_of(usage.get("cost_usd")),
-                estimated=bool(usage.get("estimated")),
-            ),
-            attempts=_checked(int, record.get("attempts", 1)),
-            duration_s=float(record.get("duration_s", 0.0)),
-            recorded=True,
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise StoreError(
-            f"a recorded model call cannot be read: {type(error).__name__}",
-            code="bad-record",
-            hint="start the execution anew",
-        ) from error
-
-
-def _price_of(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _checked(kind: type[Any], value: object) -> Any:
-    if not isinstance(value, kind):
-        raise TypeError(kind.__name__)
-    return value

@@ -28,6 +28,8 @@ _QUOTA_WORDS = frozenset(
         "exceeded_current_quota_error",
     }
 )
+_CONTEXT_WORD = "exceed_context_size_error"
+"""llama.cpp's, and so the embedded server's; pydantic-ai does not know it."""
 _QUOTED_CHARS = 300
 _SECRET = re.compile(r"\b(?:sk|pk|key|api)[-_][\w*.-]{6,}|\bBearer\s+\S+", re.IGNORECASE)
 
@@ -64,6 +66,7 @@ _HINTS = {
     "stream-truncated": _AGAIN,
     "stream-garbage": "check that the endpoint's address is that of an API that streams",
     "empty-reply": _AGAIN,
+    "unasked-tool-call": "say in the prompt to answer in words, or choose another model",
     "content-filtered": "rephrase the prompt",
     "refused": "rephrase the prompt, or choose another model",
     "first-byte-timeout": "raise PLANWAVE_LIMIT_FIRST_BYTE_S, or choose a faster model",
@@ -87,6 +90,7 @@ _SENTENCES = {
     "content-filtered": "{who} held the reply back: its content filter was triggered",
     "refused": "{who} refused to answer",
     "empty-reply": "{who} sent an empty reply",
+    "unasked-tool-call": "{who} called a tool it was not given, instead of answering",
     "first-byte-timeout": "{who} did not begin to answer in time",
     "chunk-timeout": "{who} fell silent in the middle of a reply",
     "call-timeout": "the call to {who} took too long",
@@ -104,10 +108,24 @@ def failure(
     retryable: bool = False,
     status: int | None = None,
     retry_after_s: float | None = None,
+    sentence: str | None = None,
+    again_in_s: float | None = None,
 ) -> ProviderError:
-    """Build the error of one code, with its sentence and its way out."""
+    """Build the error of one code, with its sentence and its way out.
+
+    Args:
+        code: Stable; has a sentence and a hint here.
+        provider: Its name here.
+        model: The model asked, or None.
+        detail: What the provider said.
+        retryable: Whether the node's policy may try again.
+        status: Of the HTTP answer.
+        retry_after_s: What the provider asked us to wait, seconds; the message says it.
+        sentence: Instead of the code's own; ``{who}`` is the provider.
+        again_in_s: What ``sentence`` says of when to come back, seconds.
+    """
     who = f"{provider} ({model})" if model else provider
-    message = _SENTENCES[code].format(who=who)
+    message = (sentence or _SENTENCES[code]).format(who=who)
     if status is not None:
         message += f" (HTTP {status})"
     if retry_after_s is not None:
@@ -122,7 +140,7 @@ def failure(
         hint=_HINTS.get(code),
         retryable=retryable,
         status=status,
-        retry_after_s=retry_after_s,
+        retry_after_s=retry_after_s if again_in_s is None else again_in_s,
     )
 
 
@@ -193,10 +211,11 @@ def _category(error: Any) -> tuple[str, bool]:
     from pydantic_ai import exceptions as api
 
     status: int | None = getattr(error, "status_code", None)
-    if isinstance(error, api.ModelQuotaExceededError) or not _QUOTA_WORDS.isdisjoint(
-        _words(error.body)
-    ):
+    words = _words(error.body)
+    if isinstance(error, api.ModelQuotaExceededError) or not _QUOTA_WORDS.isdisjoint(words):
         return "quota-exhausted", False
+    if _CONTEXT_WORD in words:
+        return "context-too-long", False
     by_class: list[tuple[type[Exception], str]] = [
         (api.ModelRateLimitError, "rate-limited"),
         (api.ModelUnavailableError, "provider-overloaded"),

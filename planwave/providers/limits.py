@@ -43,21 +43,37 @@ class ProviderGate:
         """Let nobody in for ``seconds`` from now; a longer pause that is already set stays."""
         self._paused_until = max(self._paused_until, self._clock() + seconds)
 
+    def paused_for(self) -> float:
+        """Give the seconds that are left of a pause."""
+        return max(0.0, self._paused_until - self._clock())
+
     @asynccontextmanager
-    async def turn(self, execution: str) -> AsyncGenerator[None, None]:
-        """Wait for this execution's turn and hold one place until the block ends."""
+    async def turn(
+        self, execution: str, lets: Callable[[], bool] = lambda: True
+    ) -> AsyncGenerator[bool, None]:
+        """Wait for this execution's turn and hold one place until the block ends.
+
+        Args:
+            execution: Whose queue to stand in.
+            lets: Asked in the moment the call would go out. Where it says no, False is given, no
+                place is held, and nothing counts.
+        """
         await self._reach_door(execution)
         try:
             while (wait := self._closed_for()) > 0:
                 await self._sleep(wait)
-            if self._per_minute is not None:
+            goes = lets()
+            if goes and self._per_minute is not None:
                 self._starts.append(self._clock())
         except BaseException:
             self._leave_door(entered=False)
             raise
-        self._leave_door(entered=True)
+        self._leave_door(entered=goes)
+        if not goes:
+            yield False
+            return
         try:
-            yield
+            yield True
         finally:
             self._free += 1
             self._admit()
@@ -108,7 +124,7 @@ class ProviderGate:
         wait = self._paused_until - now
         if self._per_minute is None:
             return wait
-        while self._starts and now - self._starts[0] >= _MINUTE_S:
+        while self._starts and self._starts[0] + _MINUTE_S <= now:  # the same sum as below
             self._starts.popleft()
         if len(self._starts) >= self._per_minute:
             wait = max(wait, self._starts[0] + _MINUTE_S - now)

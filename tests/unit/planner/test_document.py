@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from planwave.expressions import compile_template
 from planwave.graph.capabilities import NodeFacts
+from planwave.graph.gaps import REPORTED
 from planwave.nodes.registry import Registry
 from planwave.planner.document import Defaults, Draft, draft_of
 from planwave.planner.wire import parse_reply
@@ -73,6 +74,7 @@ def test_a_model_of_a_provider_that_is_not_there_is_a_fault_and_not_the_defaults
     keyed = ProviderCatalogue(Settings(openai_api_key=SecretStr("k")), environ={})
     draft = draft_of(plan, library(), keyed, Defaults("openai", "gpt-4o-mini"))
     (fault,) = draft.faults
+    assert draft.document["nodes"][0]["model"] is REPORTED
     assert (fault.code, fault.pointer) == ("unavailable-provider", "/nodes/0/data/model")
     assert fault.node == "a"
     assert "anthropic" in fault.message
@@ -107,6 +109,36 @@ def test_two_different_values_for_one_field_are_a_fault() -> None:
         ("conflicting-field", "/edges/0/channel"),
         ("conflicting-field", "/edges/1/sourceHandle"),
     ]
+
+
+def test_what_contradicts_itself_is_marked_as_reported() -> None:
+    made = drafted(
+        node("a", provider="own", data={"provider": "openai", "x": 1}),
+        edges=[
+            flow("a", "b", data={"channel": "link"}),
+            flow("a", "b", source_handle="x", sourceHandle="y"),
+        ],
+    ).document
+    assert made["nodes"][0]["provider"] is REPORTED
+    assert made["nodes"][0]["data"] == {"x": 1}
+    assert made["edges"][0]["data"] is REPORTED
+    assert made["edges"][1]["sourceHandle"] is REPORTED
+
+
+def test_what_was_refused_of_a_reply_is_marked_where_the_document_has_it() -> None:
+    edges = [{"source": "a", "channel": 1, "source_handle": 1, "target_handle": 1, "to": "b"}, 7]
+    made = drafted(node("a", kind="x"), 5, edges=edges).document
+    assert made["nodes"][0] == {
+        "id": "a", "type": REPORTED, "name": "A", "description": "Do a.", "kind": REPORTED,
+        "data": {"provider": "openai", "model": "gpt"},
+    }  # fmt: skip
+    assert made["nodes"][1] is made["edges"][1] is REPORTED
+    marked = ("target", "data", "sourceHandle", "targetHandle", "to")
+    assert made["edges"][0] == {"source": "a", **dict.fromkeys(marked, REPORTED)}
+    plan, _ = parse_reply({"nodes": [node("a")]})
+    assert plan is not None
+    draft = draft_of(plan, library(), FakeProviders(), Defaults("openai", "gpt"))
+    assert draft.document["edges"] is REPORTED
 
 
 def test_a_model_for_a_type_that_asks_none_is_dropped_and_listed() -> None:

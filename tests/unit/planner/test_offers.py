@@ -5,12 +5,21 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from pydantic import BaseModel
 
+from planwave.errors import InputError
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
-from planwave.planner.offers import calls_model, provider_cards, reply_schema, type_cards
+from planwave.planner.offers import (
+    calls_model,
+    check_can_plan,
+    provider_cards,
+    reply_schema,
+    type_cards,
+)
 from planwave.prompts.render import ProviderCard
+from planwave.providers.api import ProviderInfo
 from tests.fakes.planning import FakeProviders, library
 
 
@@ -46,7 +55,9 @@ class Odd:
 
 def test_the_cards_hold_every_type_that_runs_with_the_default_first() -> None:
     cards = type_cards(Registry([*LIBRARY, Tool]))
-    assert [c.name for c in cards] == ["agent", "end", "if", "llm", "parser", "start", "text"]
+    assert [c.name for c in cards] == [
+        "agent", "approval", "end", "if", "llm", "parser", "start", "text",
+    ]  # fmt: skip
     agent = cards[0]
     assert list(agent.inputs) == ["input (any)"], "data fields are not listed twice"
     assert list(agent.outputs) == ["output (text)"]
@@ -54,8 +65,11 @@ def test_the_cards_hold_every_type_that_runs_with_the_default_first() -> None:
     assert not any(f.startswith(("provider", "model ")) for f in agent.fields)
     assert not any(f.startswith(("tools", "agentName")) for f in agent.fields), "without effect"
     assert agent.templates == ("userPrompt",)
-    choose = cards[2]
+    choose = cards[3]
     assert choose.fields == ["conditions (list of {operator: equal | contains, value: string})"]
+    ask = cards[1]
+    assert ask.fields == ["prompt (string)", "actions (list of string)"], "the rest is for editors"
+    assert "only where the goal asks" in ask.purpose
 
 
 def test_only_available_providers_are_offered_their_default_model_first() -> None:
@@ -64,6 +78,36 @@ def test_only_available_providers_are_offered_their_default_model_first() -> Non
         ProviderCard("own", ("one", "two")),
         ProviderCard("tiny", ("t1",)),
     ]
+
+
+class Toys(FakeProviders):
+    infos = (
+        ProviderInfo("own", "openai-compatible", True, "", "", ("toy", "one"), "toy"),
+        ProviderInfo("tiny", "local", True, "", "", ("toy",), "toy", open_models=False),
+        ProviderInfo("open", "openai-compatible", True, ""),
+    )
+
+
+def test_a_model_that_cannot_plan_is_not_offered_for_steps_either() -> None:
+    assert provider_cards(Toys()) == [ProviderCard("own", ("one",)), ProviderCard("open", ())]
+
+
+def test_a_model_that_cannot_plan_is_refused_with_those_that_can() -> None:
+    check_can_plan(FakeProviders(), "openai", "gpt")
+    with pytest.raises(InputError) as caught:
+        check_can_plan(Toys(), "tiny", "toy")
+    assert str(caught.value.hint).startswith("plan with another: --provider own --model one; toy")
+
+
+class OnlyToys(FakeProviders):
+    infos = (ProviderInfo("local", "local", True, "", "", ("toy",), "toy"),)
+
+
+def test_where_no_model_here_can_plan_the_embedded_ones_that_can_be_fetched_are_named() -> None:
+    with pytest.raises(InputError) as caught:
+        check_can_plan(OnlyToys(), "local", "toy")
+    assert "--provider local --model qwen2.5-coder-1.5b" in str(caught.value.hint)
+    assert "smollm2-135m" not in str(caught.value.hint)
 
 
 def test_types_that_ask_a_model_are_known_from_the_registry() -> None:

@@ -120,6 +120,16 @@ async def test_the_limit_of_the_goal_is_kept_to_the_character() -> None:
     assert (caught.value.limit, caught.value.value, caught.value.met) == ("goal_chars", 10, 11)
 
 
+async def test_a_model_that_cannot_plan_is_refused_before_anything_is_asked() -> None:
+    with pytest.raises(InputError, match="openai/toy is too small to write plans") as caught:
+        await planner_of(ScriptedModels([])).create_plan("goal", provider="openai", model="toy")
+    assert caught.value.code == "model-cannot-plan"
+    assert caught.value.hint == (
+        "plan with another: --provider openai --model gpt, or own/one, or tiny/t1; "
+        "toy still runs the steps of a graph that name it"
+    )
+
+
 async def test_an_unknown_or_unavailable_provider_is_refused_before_anything_is_asked() -> None:
     for provider, kind in (("nobody", UnknownProvider), ("off", UnavailableProvider)):
         with pytest.raises(kind) as caught:
@@ -287,6 +297,34 @@ async def test_a_thousand_faults_are_handed_back_in_forty_lines() -> None:
     _, models = await planned(flood, DIAMOND)
     assert models.requests[1].prompt.count("[dangling-edge]") == 40
     assert "and 160 more" in models.requests[1].prompt
+
+
+async def test_of_every_kind_of_fault_some_are_handed_back_in_the_order_of_the_plan() -> None:
+    edges = [flow("a", "b"), flow("b", "a"), *(flow("a", f"ghost{i}") for i in range(200))]
+    _, models = await planned(
+        reply(node("a"), node("b"), node("c", type="x"), edges=edges), DIAMOND
+    )
+    told = models.requests[1].prompt
+    places = [told.index(f"[{code}]") for code in ("flow-cycle", "unknown-node-type")]
+    assert places == sorted(places)
+    assert told.count("[dangling-edge]") == 38
+    assert "and 162 more" in told
+
+
+async def test_faults_of_shape_and_of_the_graph_go_back_in_one_repair() -> None:
+    faulty = reply(
+        node("a", kind="agent"),
+        node("b", type="nope"),
+        node("c", description=5),
+        edges=[flow("a", "b"), flow("b", "a"), {"source": "b", "to": "c", "channel": "flow"}],
+    )
+    plan, models = await planned(faulty, DIAMOND)
+    assert len(plan.attempts) == 2
+    told = models.requests[1].prompt
+    for code in ("unknown-field", "unknown-node-type", "invalid-field", "missing-field"):
+        assert f"[{code}]" in told
+    assert "[flow-cycle]" in told
+    assert "[dangling-edge]" not in told
 
 
 async def test_a_long_faulty_reply_is_shown_shortened() -> None:

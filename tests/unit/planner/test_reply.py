@@ -118,17 +118,52 @@ def test_a_duplicate_edge_is_dropped_and_listed() -> None:
     assert "edge 1" in reading.fixes[0]
 
 
-def test_faults_of_every_stage_after_the_shape_are_told_together() -> None:
+def test_faults_of_every_stage_from_the_shape_on_are_told_together() -> None:
     text = reply(
         node("a", data={"api_key": "sk-live-123", "temperature": 9}),
         node("b", type="agnet"),
         node("c", provider="off", data={"provider": "own"}),
-        edges=[flow("a", "b"), flow("b", "a")],
+        node("d", depends_on=["c"]),
+        edges=[flow("a", "b"), flow("b", "a"), {"source": "c", "target": "d"}],
     )
-    found = codes(text)
-    for code in ("forbidden-field", "conflicting-field", "unknown-node-type", "flow-cycle"):
-        assert code in found
-    assert "invalid-data" in found
+    assert codes(text) == [
+        "forbidden-field", "flow-cycle", "invalid-data", "unknown-node-type", "conflicting-field",
+        "unknown-field", "missing-channel",
+    ]  # fmt: skip
+
+
+CHOICE = node("a", type="if", data={"conditions": [{"operator": "contains", "value": "x"}]})
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "told"),
+    [
+        ([{**node("a"), "id": 5}, node("b")], [flow("5", "b")], ["/nodes/0/id"]),
+        (["a", node("b")], [flow("a", "b")], ["/nodes/0"]),
+        ([node("a"), node("b", kind="llm", data={"prompt": "x"})], [], ["/nodes/1/kind"]),
+        ([node("a"), node("b", data=1)], [flow("a", "b")], ["/nodes/1/data"]),
+        ([node("a"), node("b")], [flow("a", "b", channel=1)], ["/edges/0/channel"]),
+        ([CHOICE, node("b")], [flow("a", "b", source_handle=1)],
+         ["/edges/0/source_handle"]),
+        ([CHOICE, node("b")], [flow("a", "b", port="else")], ["/edges/0/port"]),
+        ([node("a"), node("b")], ["a to b"], ["/edges/0"]),
+        ([node("a"), node("b")], [flow("a", "b", data={"channel": "link"})], ["/edges/0/channel"]),
+        ([CHOICE, node("b")], [flow("a", "b", source_handle="x", sourceHandle="y")],
+         ["/edges/0/sourceHandle"]),
+        ([node("a", model="zzz", provider="own", data={"model": "one", "provider": "off"})], [],
+         ["/nodes/0/data/provider", "/nodes/0/data/model"]),
+        ({"a": {}}, [flow("a", "b")], ["/nodes"]),
+        ([node("a")], None, ["/edges"]),
+    ],
+)  # fmt: skip
+def test_a_fault_of_shape_brings_no_others_along(nodes: Any, edges: Any, told: list[str]) -> None:
+    if isinstance(nodes, list):
+        nodes = [
+            {**n, "data": {"conditions": []}} if n == node("a", type="if") else n for n in nodes
+        ]
+    reading = read(json.dumps({"title": "t", "nodes": nodes, "edges": edges}))
+    assert [d.pointer for d in reading.diagnostics] == told
+    assert reading.graph is None
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planwave.errors import InputError
 from planwave.graph.model import ID_PATTERN
 from planwave.planner.small import (
+    MAX_TOKENS,
     STEPS,
     nearest_example,
     positional_schema,
     read_small_reply,
     small_request,
 )
+from planwave.providers.local import CONTEXT_TOKENS
 
 
 def values_of(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
@@ -123,6 +126,22 @@ def test_a_text_that_filled_its_bound_loses_its_broken_last_word() -> None:
     assert description.endswith("word …")
 
 
+@pytest.mark.parametrize(
+    ("written", "title"),
+    [
+        ("A short story about a lighthouse keeper and a message in a bottle",) * 2,
+        ("Train, car or plane: " + "x " * 31 + "Vi", "Train, car or plane: " + "x " * 31 + "…"),
+        ("Train, car or plane: " + "x " * 31 + "瓶", "Train, car or plane: " + "x " * 31 + "…"),
+    ],
+)
+def test_a_title_has_room_and_one_cut_where_no_word_fitted_any_more_says_so(
+    written: str, title: str
+) -> None:
+    reply = {"title": written, "n1": step("a"), "n2": step("b"), "n3": step("c")}
+    assert len(written) < positional_schema()["properties"]["title"]["maxLength"]
+    assert read_small_reply({**reply, "final": step("f")})["title"] == title
+
+
 def test_a_step_can_only_name_steps_before_it_and_every_size_is_bounded() -> None:
     schema = positional_schema()
     for place, name in enumerate(STEPS[1:], start=1):
@@ -152,6 +171,15 @@ def test_the_examples_are_plans_the_schema_allows_and_never_suggest_more_than_fi
             assert set(plan[name]["depends_on"]) <= set(STEPS[: STEPS.index(name)]) & set(plan)
 
 
+def test_what_goals_seldom_name_is_a_word_in_the_examples_for_a_letter_would_be_left_standing() -> (
+    None
+):
+    for goal in GOALS:
+        example = nearest_example(goal)
+        letters = set(re.findall(r"\b[A-Z]\b", f"{example.goal} {json.dumps(example.plan)}"))
+        assert not letters & {"L", "R"}, example.kind
+
+
 GOALS = {
     "Compare three ways to store time series data and recommend one": "choose",
     "Compare solar, wind and nuclear power for a small island and recommend one": "compare",
@@ -174,10 +202,23 @@ def test_a_goal_is_shown_an_example_of_its_own_kind(goal: str, kind: str) -> Non
     assert request.temperature == 0.0
 
 
-def test_a_goal_of_any_length_leaves_the_model_room_to_answer() -> None:
-    request = small_request("tide " * 6_000, provider="local", model="m")
-    assert len(request.prompt) < 6_000
-    assert "[…]" in request.prompt
+@pytest.mark.parametrize("goal", ["tide " * 2_000, "3,14;" * 2_000, "🛰" * 2_000, "Ω𓀀潮" * 1_000])
+def test_a_goal_in_any_script_leaves_the_model_room_to_answer(goal: str) -> None:
+    request = small_request(goal, provider="local", model="m")
+    shown = request.prompt.rpartition("Goal: ")[2]
+    assert "[…]" in shown
+    assert "\ufffd" not in shown
+    written = f"{request.system}{request.prompt}".removesuffix(shown)
+    # A token is a byte or more of a goal, and 3.7 of the English and JSON around it.
+    assert len(written) / 3.5 + len(shown.encode()) + MAX_TOKENS < CONTEXT_TOKENS
+
+
+def test_a_goal_no_step_could_read_is_refused_before_anything_is_asked() -> None:
+    small_request("x" * 12_000, provider="local", model="m")
+    with pytest.raises(InputError, match="12001 bytes long") as caught:
+        small_request("x" * 12_001, provider="local", model="m")
+    assert caught.value.code == "context-too-long"
+    assert "--provider" in str(caught.value.hint)
 
 
 def test_a_goal_cannot_speak_as_another_role() -> None:

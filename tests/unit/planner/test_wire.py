@@ -11,8 +11,7 @@ from tests.fakes.planning import flow, node
 
 
 def only_fault(value: Any) -> tuple[str, str, str]:
-    plan, faults = parse_reply(value)
-    assert plan is None
+    _, faults = parse_reply(value)
     assert len(faults) == 1, faults
     return faults[0].code, faults[0].pointer, faults[0].message
 
@@ -73,8 +72,7 @@ def test_every_difference_is_told_at_once_and_names_its_node() -> None:
         "nodes": [{"id": "a", "depends_on": ["b"]}, {"id": "b", "description": 3}, {"name": "c"}],
         "edges": [{"from": "a", "to": "b"}],
     }
-    plan, faults = parse_reply(value)
-    assert plan is None
+    _, faults = parse_reply(value)
     assert [(f.code, f.pointer, f.node) for f in faults] == [
         ("unknown-field", "/nodes/0/depends_on", "a"),
         ("invalid-field", "/nodes/1/description", "b"),
@@ -86,6 +84,57 @@ def test_every_difference_is_told_at_once_and_names_its_node() -> None:
     ]
     assert "source" in (faults[-1].hint or "")
     assert "description" in (faults[0].hint or "")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [],
+        {"nodes": [], "edges": [{}]},
+        {"refusal": "No.", "nodes": []},
+        {"error": "overloaded"},
+    ],
+)
+def test_what_has_no_nodes_is_nothing_to_go_by(value: Any) -> None:
+    plan, faults = parse_reply(value)
+    assert plan is None
+    assert faults
+
+
+def test_what_was_not_refused_is_read_and_what_was_is_named() -> None:
+    plan, _ = parse_reply(
+        {
+            "title": 5,
+            "nodes": [
+                {"id": "a", "name": 7, "data": {"x": 1}},
+                "b",
+                {"type": "llm", "kind": "llm"},
+                {"id": "d", "kind": "llm"},
+            ],
+            "edges": [{"source": "a", "from": "a", "channel": []}, 3],
+        }
+    )
+    assert plan is not None
+    assert plan.title is None
+    assert [(n.id, n.name, n.data) for n in plan.nodes] == [
+        ("a", None, {"x": 1}), ("", None, None), ("", None, None), ("d", None, None),
+    ]  # fmt: skip
+    assert [(e.source, e.target) for e in plan.edges] == [("a", ""), ("", "")]
+    assert plan.unread.lists == frozenset()
+    assert plan.unread.entries == {
+        ("nodes", 0): {"name"},
+        ("nodes", 1): set(),
+        ("nodes", 2): {"id", "kind"},
+        ("nodes", 3): {"kind", "type"},
+        ("edges", 0): {"target", "from", "channel"},
+        ("edges", 1): set(),
+    }
+
+
+def test_a_list_that_is_none_is_named_and_the_other_is_read() -> None:
+    plan, _ = parse_reply({"nodes": {"a": {}}, "edges": [flow("a", "b")]})
+    assert plan is not None
+    assert (plan.nodes, len(plan.edges), plan.unread.lists) == ([], 1, {"nodes"})
 
 
 def test_both_spellings_and_null_for_left_open_are_read() -> None:

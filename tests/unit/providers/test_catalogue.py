@@ -208,6 +208,22 @@ def test_local_models_are_a_closed_list() -> None:
         known.resolve("local", "huge")
 
 
+def test_an_embedded_model_that_was_not_fetched_is_one_pull_away() -> None:
+    with pytest.raises(UnknownModel, match=r"no model 'qwen2\.5-coder-0\.5b'") as caught:
+        catalogue(Embedded()).resolve("local", "qwen2.5-coder-0.5b")
+    assert caught.value.hint == (
+        "run: planwave model pull qwen2.5-coder-0.5b, "
+        "or leave the model out to use the provider's default"
+    )
+
+
+def test_the_embedded_model_may_be_named_by_the_path_it_was_configured_with() -> None:
+    known = catalogue(Embedded(), local_model="/models/tiny.gguf", model="/models/tiny.gguf")
+    assert known.resolve("local", "/models/tiny.gguf") == ("local", "tiny")
+    with pytest.raises(UnknownModel):
+        known.resolve("local", "/models/other.gguf")
+
+
 def test_a_connection_holds_what_the_settings_say_and_shows_no_key() -> None:
     table = ProviderSettings(
         base_url="http://h/v1", api_key_env="BOX", max_concurrency=3, requests_per_minute=9

@@ -3,16 +3,27 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from contextlib import aclosing
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from planwave.errors import ProviderError, StoreError, UnavailableProvider, UnknownProvider
-from planwave.providers.api import CallKey, CallScope, Delta, ModelProfile, ModelReply, ModelRequest
+from planwave.providers.api import (
+    CallEnd,
+    CallKey,
+    CallScope,
+    Delta,
+    ModelProfile,
+    ModelReply,
+    ModelRequest,
+)
 from planwave.providers.catalogue import ProviderCatalogue
-from planwave.providers.client import ModelClient, idempotency_key
+from planwave.providers.client import ModelClient
 from planwave.settings import Limits, ProviderSettings, Settings
+from planwave.storage.sqlite import SqliteStore
 from tests.fakes.llm_server import Fails, FakeLLM, Says
 from tests.fakes.model_rig import model_rig, until
 
@@ -29,6 +40,15 @@ class Notebook:
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
         await asyncio.sleep(0)
         self.kept[key] = reply
+
+
+@asynccontextmanager
+async def stored_in(place: Path) -> AsyncGenerator[SqliteStore]:
+    store = SqliteStore.open(place)
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 def test_importing_the_room_loads_no_sdk() -> None:
@@ -99,11 +119,10 @@ async def test_a_failed_call_leaves_no_record() -> None:
     assert notebook.kept == {}
 
 
-@pytest.mark.parametrize("record", [{}, {"text": 5}, {"text": "x", "usage": None}])
-async def test_a_record_that_is_no_reply_is_a_store_error(record: dict[str, Any]) -> None:
+async def test_a_damaged_record_fails_the_call_and_nothing_is_paid_again() -> None:
     class Damaged(Notebook):
         async def recorded(self, key: CallKey) -> dict[str, Any] | None:
-            return record
+            return {}
 
     async with model_rig(recorder=Damaged()) as rig:
         with pytest.raises(StoreError) as caught:
@@ -119,6 +138,128 @@ async def test_a_record_that_cannot_be_kept_fails_the_call() -> None:
     async with model_rig(recorder=Full()) as rig:
         with pytest.raises(StoreError, match="disk full"):
             await rig.ask(scope=CallScope("e", "n", 1))
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "box"])
+async def test_a_crash_between_answer_and_record_costs_one_more_call_under_the_same_key(
+    provider: str,
+) -> None:
+    writing = asyncio.Event()
+
+    class Crashing(Notebook):
+        async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
+            writing.set()
+            await asyncio.Event().wait()
+
+    keys: list[str] = []
+    async with model_rig(recorder=Crashing()) as rig, asyncio.TaskGroup() as group:
+        cut_off = group.create_task(rig.ask(provider, scope=CallScope("e", "n", 1)))
+        await writing.wait()
+        cut_off.cancel()
+        keys += [request.headers["idempotency-key"] for request in rig.llm.requests]
+    async with model_rig(recorder=Notebook()) as rig:
+        for _ in range(2):
+            await rig.ask(provider, scope=CallScope("e", "n", 1))
+        keys += [request.headers["idempotency-key"] for request in rig.llm.requests]
+    assert keys == ["e/n/0"] * 2
+
+
+async def test_a_reply_is_kept_the_moment_it_is_whole_and_told_of_once() -> None:
+    """Nothing that can be cancelled lies between the end of a stream and its record."""
+    ends: list[str] = []
+    notebook = Notebook()
+    async with model_rig(Says("abc", chunks=3), recorder=notebook) as rig:
+        rig.client.on_call = lambda end: ends.append(end.outcome)
+        items = rig.client.stream(ModelRequest("box", "box-1", "hi"), CallScope("e", "n", 1))
+        async for item in items:
+            if isinstance(item, ModelReply):
+                break
+        assert len(notebook.kept) == 1
+        await items.aclose()
+    assert ends == ["completed"]
+
+
+async def test_a_reply_that_is_cancelled_while_it_is_recorded_is_told_of_as_completed() -> None:
+    ends: list[str] = []
+    writing = asyncio.Event()
+
+    class Slow(Notebook):
+        async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
+            writing.set()
+            await asyncio.Event().wait()
+
+    async with model_rig(recorder=Slow()) as rig, asyncio.TaskGroup() as group:
+        rig.client.on_call = lambda end: ends.append(end.outcome)
+        call = group.create_task(rig.ask(scope=CallScope("e", "n", 1)))
+        await writing.wait()
+        call.cancel()
+    assert ends == ["completed"], "it is paid for"
+
+
+async def test_a_reply_whose_call_is_cancelled_at_its_very_end_is_recorded_all_the_same(
+    tmp_path: Path,
+) -> None:
+    async with stored_in(tmp_path) as store, model_rig(recorder=store) as rig:
+        asking = asyncio.ensure_future(  # noqa: TID251 - cancelled on purpose
+            rig.ask(scope=CallScope("e", "n", 1))
+        )
+        rig.client.on_call = lambda _: asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        rig.client.on_call = None
+        await rig.ask(scope=CallScope("e", "later", 1))  # all that is to be written is written now
+        assert (await rig.ask(scope=CallScope("e", "n", 1))).recorded
+        assert len(rig.llm.requests) == 2
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "box"])
+async def test_a_call_that_is_cut_off_in_the_middle_leaves_no_record(provider: str) -> None:
+    notebook = Notebook()
+    never = asyncio.Event()
+    left = Says("abcdef", chunks=6, gates={4: never})
+    cut = Says("abcdef", chunks=6, cut_after=5)
+    async with model_rig(cut, left, recorder=notebook, limits=Limits(call_attempts=1)) as rig:
+        with pytest.raises(ProviderError):
+            await rig.ask(provider, scope=CallScope("e", "n", 1))
+        async with asyncio.TaskGroup() as group:
+            cut_off = group.create_task(rig.ask(provider, scope=CallScope("e", "n", 1)))
+            await until(lambda: len(rig.llm.requests) == 2 and rig.deltas)
+            cut_off.cancel()
+        assert notebook.kept == {}
+        assert not (await rig.ask(provider, scope=CallScope("e", "n", 1))).recorded
+        assert len(rig.llm.requests) == 3
+
+
+async def test_after_an_answer_an_attempt_is_not_served_what_it_asked_before() -> None:
+    async with model_rig(Says("before"), Says("after"), recorder=Notebook()) as rig:
+        texts: list[str] = []
+        for answers in (0, 1, 0, 1):
+            reply = await rig.ask(scope=CallScope("e", "n", 1, answers))
+            texts.append(reply.text)
+        keys = [request.headers["idempotency-key"] for request in rig.llm.requests]
+    assert texts == ["before", "after"] * 2
+    assert keys == ["e/n/0", "e/n/1000"]
+
+
+async def test_calls_of_a_provider_left_alone_are_refused_and_not_counted_as_calls() -> None:
+    ends: list[str] = []
+    limits = Limits(call_attempts=1, provider_failures=1, provider_wait_s=0)
+    async with model_rig(Fails(529), limits=limits) as rig:
+        rig.client.on_call = lambda end: ends.append(end.outcome)
+        for _ in range(3):
+            with pytest.raises(ProviderError):
+                await rig.ask()
+        assert (await rig.ask("box")).text == "ok", "another provider is another matter"
+    assert ends == ["provider-overloaded", "completed"]
+
+
+async def test_a_second_try_comes_out_of_time_with_the_failure_of_the_first() -> None:
+    limits = Limits(provider_failures=1, provider_wait_s=5)
+    limited = Fails(429, "rate_limit_error", headers={"retry-after": "6"})
+    async with model_rig(limited, limits=limits) as rig:
+        with pytest.raises(ProviderError, match="asked to wait 6 s"):
+            await rig.ask()
+        assert rig.time.slept == []
 
 
 async def test_jitter_spreads_the_waits_between_nothing_and_a_cap() -> None:
@@ -144,6 +285,29 @@ async def test_an_unknown_or_unconfigured_provider_is_refused_before_any_call() 
 async def test_duration_is_the_time_from_the_start_to_the_end_with_waits() -> None:
     async with model_rig(Fails(429, headers={"retry-after": "7"})) as rig:
         assert (await rig.ask()).duration_s == 7
+
+
+async def test_how_every_attempt_ended_is_told_to_who_counts_calls() -> None:
+    never = asyncio.Event()
+    ends: list[CallEnd] = []
+    steps = [Fails(429, headers={"retry-after": "7"}), Says("one"), Fails(400)]
+    left = Says("abcdef", chunks=6, gates={4: never})
+    async with model_rig(*steps, left, recorder=Notebook()) as rig:
+        rig.client.on_call = ends.append
+        for _ in range(2):
+            reply = await rig.ask(scope=CallScope("e", "n", 1))
+        with pytest.raises(ProviderError):
+            await rig.ask()
+        async with aclosing(rig.client.stream(ModelRequest("box", "box-1", "hi"))) as items:
+            async for _ in items:
+                break
+    assert ends == [
+        CallEnd("openai", "gpt-4o-mini", "rate-limited", 0.0, again=True),
+        CallEnd("openai", "gpt-4o-mini", "completed", 0.0, usage=reply.usage),
+        CallEnd("openai", "gpt-4o-mini", "recorded"),
+        CallEnd("openai", "gpt-4o-mini", "bad-request"),
+        CallEnd("box", "box-1", "cancelled"),
+    ]
 
 
 async def test_executions_take_turns_at_a_busy_provider() -> None:
@@ -251,11 +415,3 @@ async def test_a_local_server_that_cannot_start_is_told_as_it_is() -> None:
                 assert [item async for item in items]
         assert caught.value.code == "local-start-failed"
         await client.close()
-
-
-def test_an_idempotency_key_can_stand_in_a_header_whatever_the_names_are() -> None:
-    key = CallKey("exec\r\nx: y", "ü/[2]", 1, 3, "hash")
-    text = idempotency_key(key)
-    assert text.isascii()
-    assert text.isprintable()
-    assert text.endswith("/%C3%BC/[2]/3")

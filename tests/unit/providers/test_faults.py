@@ -90,6 +90,22 @@ def test_a_quota_word_deep_in_an_error_body_is_found() -> None:
     assert (found.error.code, found.retry) == ("quota-exhausted", False)
 
 
+def test_a_prompt_too_long_for_the_embedded_server_is_told_as_such() -> None:
+    from pydantic_ai.exceptions import ModelHTTPError
+
+    body = {
+        "code": 400,
+        "message": "request (9031 tokens) exceeds the available context size (4096 tokens)",
+        "type": "exceed_context_size_error",
+        "n_prompt_tokens": 9031,
+        "n_ctx": 4096,
+    }
+    found = classify(ModelHTTPError(400, "m", body), provider="p", model="m")
+    assert found is not None
+    assert (found.error.code, found.retry) == ("context-too-long", False)
+    assert found.error.message.startswith("the prompt is too long for p (m) (HTTP 400): request (9")
+
+
 def test_an_error_in_a_stream_without_a_status_may_be_tried_again() -> None:
     from pydantic_ai.exceptions import ModelAPIError
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from itertools import pairwise
 
 import pytest
 
@@ -75,6 +76,16 @@ async def test_a_rate_limit_lets_so_many_start_in_any_minute() -> None:
     assert door.at == [0, 0, 60, 60, 120]
 
 
+async def test_a_minute_that_ends_by_a_rounding_error_lets_no_crowd_start() -> None:
+    door = Door(10, per_minute=1)
+    door.time.now = 4.07
+    assert (4.07 + 60) - 4.07 < 60
+    door.let_finish(4)
+    async with calls(door, *"aaaa"):
+        pass
+    assert all(later - earlier > 59 for earlier, later in pairwise(door.at))
+
+
 async def test_a_late_execution_passes_the_queue_of_a_rate_limited_one() -> None:
     door = Door(10, per_minute=1)
     door.let_finish(9)
@@ -144,3 +155,13 @@ async def test_a_failing_call_gives_its_place_back() -> None:
             raise ValueError("boom")
     door.let_finish(1)
     await door.call("a")
+
+
+async def test_who_is_not_let_go_at_the_door_holds_no_place_and_counts_for_nothing() -> None:
+    door = Door(1, per_minute=1)
+    for _ in range(3):
+        async with door.gate.turn("a", lambda: False) as goes:
+            assert not goes
+    door.let_finish(1)
+    await door.call("a")
+    assert door.at == [0]

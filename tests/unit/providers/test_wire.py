@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Literal
+from typing import Any, Literal
 
 import httpx2
 import pytest
@@ -19,6 +19,7 @@ from planwave.providers.wire import (
     StreamGarbage,
     Wire,
 )
+from tests.fakes.llm_server import Fails, FakeLLM
 
 LINE = 4 * 1024 * 1024
 
@@ -182,12 +183,14 @@ async def test_certificates_are_verified_however_https_is_spelled(
     url: str | None, verified: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[bool] = []
+    real = httpx2.AsyncHTTPTransport.__init__
 
-    def transport(*, verify: bool, **_: object) -> Canned:
+    def remember(self: httpx2.AsyncHTTPTransport, *, verify: bool, **more: Any) -> None:
         made.append(verify)
-        return Canned()
+        real(self, verify=verify, **more)
 
-    monkeypatch.setattr(httpx2, "AsyncHTTPTransport", transport)
+    # On the class, not in its place: an SDK first imported meanwhile would keep what is there.
+    monkeypatch.setattr(httpx2.AsyncHTTPTransport, "__init__", remember)
     connection = Connection("openai", "openai", url, None, 1, None)
     limits = Deadlines(1, 1, 1)
     wire = Wire(connection, url, "k", limits, clock=lambda: 0.0, timeout=asyncio.timeout)
@@ -203,16 +206,15 @@ async def test_what_the_environment_adds_for_a_hosted_service_reaches_no_other_e
     monkeypatch.setenv("OPENAI_ORG_ID", "canary")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "canary")
     monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Gate: canary\nauthorization: Bearer canary")
-    inner = Canned(status=400, kind="application/json")
-    monkeypatch.setattr(httpx2, "AsyncHTTPTransport", lambda **_: inner)
-    name = kind if named == "own" else "box"
-    connection = Connection(name, kind, "http://x.test", None, 1, None)
-    limits = Deadlines(1, 1, 1)
-    wire = Wire(connection, "http://x.test", "k-1", limits, clock=lambda: 0.0, timeout=no_deadline)
-    with pytest.raises(ModelHTTPError):
-        await model_request(wire.model("m"), [ModelRequest.user_text_prompt("hi")])
-    await wire.close()
-    sent = inner.seen[0].headers
-    assert ("canary" in str(sent.raw)) == (named == "own")
+    async with FakeLLM(Fails(400)) as llm:
+        url = llm.openai_url if kind == "openai" else llm.anthropic_url
+        connection = Connection(kind if named == "own" else "box", kind, url, None, 1, None)
+        limits = Deadlines(1, 1, 1)
+        wire = Wire(connection, url, "k-1", limits, clock=lambda: 0.0, timeout=no_deadline)
+        with pytest.raises(ModelHTTPError):
+            await model_request(wire.model("m"), [ModelRequest.user_text_prompt("hi")])
+        await wire.close()
+    sent = llm.requests[0].headers
+    assert ("canary" in str(sent)) == (named == "own")
     if named == "box":
-        assert sent.get_list("authorization") == ["Bearer k-1"]
+        assert sent["authorization"] == "Bearer k-1"

@@ -1,0 +1,223 @@
+"""The way to one provider: what every call of it passes before it goes out.
+
+In this order: an account that ran dry refuses at once; a provider in trouble makes calls wait for
+its probe, as long as they have time; second tries keep within their budget; then the gate gives
+turns. Whatever a call may wait for is known beforehand, so one without the time for it fails at
+once, and says when to come back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from planwave.errors import ProviderError
+from planwave.providers.api import CallScope, ModelRequest
+from planwave.providers.catalogue import Connection
+from planwave.providers.circuits import Circuit, RetryBudget
+from planwave.providers.faults import failure
+from planwave.providers.limits import ProviderGate
+from planwave.settings import Limits
+
+_PROBE_S, _LONGEST_PROBE_S = 1.0, 60.0
+_DRY_PROBE_S, _LONGEST_DRY_PROBE_S = 60.0, 900.0
+_TROUBLE = frozenset(
+    {"rate-limited", "provider-overloaded", "provider-error", "provider-unreachable"}
+)
+"""Failures that say how the provider is, not what it was asked."""
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """One call on its way.
+
+    Attributes:
+        request: What is asked.
+        scope: Whose call it is; None for nobody's.
+        secret: The key it carries, which is its account.
+        waited_s: How long it has waited for a provider in trouble.
+    """
+
+    request: ModelRequest
+    scope: CallScope | None
+    secret: str = field(repr=False)
+    waited_s: float = 0.0
+
+    @property
+    def execution(self) -> str:
+        """The queue it stands in."""
+        return self.scope.execution_id if self.scope is not None else ""
+
+    def left_s(self) -> float:
+        """Give the seconds its node has left."""
+        return math.inf if self.scope is None else self.scope.left_s()
+
+
+class Lane:
+    """The calls of one provider; belongs to one event loop."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        limits: Limits,
+        *,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+        timeout: Callable[[float], AbstractAsyncContextManager[Any]] = asyncio.timeout,
+    ) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._sleep = sleep
+        self._gate = ProviderGate(
+            connection.max_concurrency, connection.requests_per_minute, clock=clock, sleep=sleep
+        )
+        self._budget = RetryBudget(clock=clock)
+        self._circuit = Circuit(
+            limits.provider_failures, _PROBE_S, _LONGEST_PROBE_S, clock=clock, timeout=timeout
+        )
+        self._accounts: dict[str, Circuit] = {}
+
+    @asynccontextmanager
+    async def turn(self, call: Call, *, again: bool) -> AsyncGenerator[None, None]:
+        """Wait until a call may go out, and hold its place until the block ends.
+
+        Args:
+            call: Told of afterwards: :meth:`answered`, :meth:`failed`, always :meth:`left`.
+            again: It is a second try.
+
+        Raises:
+            ProviderError: The account ran dry (``quota-exhausted``), or the provider is in trouble
+                for longer than this call can wait (``provider-overloaded``, ``rate-limited``).
+        """
+        goes = False
+        while not goes:
+            self._refuse_dry(call)
+            await self._outlast_trouble(call)
+            if again:
+                await self._afford(call)
+            self._refuse_hopeless(call)
+            async with self._gate.turn(call.execution, lambda: self._lets(call, again)) as goes:
+                if goes:
+                    yield
+
+    def answered(self, call: Call) -> None:
+        """Take note that the provider began to answer."""
+        self._circuit.answered(call)
+        self._account(call).answered(call)
+
+    def failed(self, call: Call, error: ProviderError) -> None:
+        """Take note of how an attempt failed; waits that were asked for hold for every call."""
+        wait_s = min(error.retry_after_s or 0.0, self._limits.retry_after_s)
+        if wait_s > 0:
+            self._gate.pause(wait_s)
+        if error.code == "quota-exhausted":
+            self._account(call).failed(call, error)
+        is_trouble = error.code in _TROUBLE
+        if error.status is not None and not is_trouble:
+            self._circuit.answered(call)  # whatever it refused: it is there, and decides
+        elif is_trouble or self._circuit.is_probe(call):
+            self._circuit.failed(call, error, wait_s)
+
+    def left(self, call: Call) -> None:
+        """Take note that an attempt is over, however it ended."""
+        self._circuit.left(call)
+        self._account(call).left(call)
+
+    def has_time_for(self, call: Call) -> bool:
+        """Say whether a call can outlast what keeps all calls back at present."""
+        outlasts_trouble = self._circuit.tried_again_in() <= self._patience(call)
+        return outlasts_trouble and self._gate.paused_for() <= call.left_s()
+
+    def _account(self, call: Call) -> Circuit:
+        found = self._accounts.get(call.secret)
+        if found is None:
+            found = Circuit(1, _DRY_PROBE_S, _LONGEST_DRY_PROBE_S, clock=self._clock)
+            self._accounts[call.secret] = found
+        return found
+
+    def _refuse_dry(self, call: Call) -> None:
+        account = self._account(call)
+        if account.shut_for() <= 0:
+            return
+        wait = account.tried_again_in()
+        raise failure(
+            "quota-exhausted",
+            provider=call.request.provider,
+            model=call.request.model,
+            sentence="{who} is not called: the account's quota is used up; it is tried again in "
+            + _seconds(wait),
+            again_in_s=wait,
+        )
+
+    async def _outlast_trouble(self, call: Call) -> None:
+        if not self._circuit.is_open:
+            return
+        began = self._clock()
+        over = await self._circuit.wait(self._patience(call))
+        call.waited_s += self._clock() - began
+        cause = self._circuit.cause
+        if over or cause is None:
+            return
+        wait = self._circuit.tried_again_in()
+        raise failure(
+            "provider-overloaded",
+            provider=call.request.provider,
+            model=call.request.model,
+            sentence="{who} is not called: its last calls failed "
+            f"({cause.code}); it is tried again in {_seconds(wait)}",
+            retryable=True,
+            again_in_s=wait,
+        )
+
+    async def _afford(self, call: Call) -> None:
+        """Wait until a second try is within the budget; a probe needs none."""
+        while not self._circuit.is_open and (wait := self._budget.wait_s()) > 0:
+            if wait > self._patience(call):
+                raise failure(
+                    "provider-overloaded",
+                    provider=call.request.provider,
+                    model=call.request.model,
+                    sentence="{who} fails too often for another try now; it is tried again in "
+                    + _seconds(wait),
+                    retryable=True,
+                    again_in_s=wait,
+                )
+            await self._sleep(wait)
+            call.waited_s += wait
+
+    def _patience(self, call: Call) -> float:
+        return min(self._limits.provider_wait_s - call.waited_s, call.left_s())
+
+    def _refuse_hopeless(self, call: Call) -> None:
+        """Fail a call whose node will be out of time before the provider's pause is over."""
+        wait = self._gate.paused_for()
+        if wait > call.left_s():
+            raise failure(
+                "rate-limited",
+                provider=call.request.provider,
+                model=call.request.model,
+                sentence=f"{{who}} asked all calls to wait; it is tried again in {_seconds(wait)}",
+                retryable=True,
+                again_in_s=wait,
+            )
+
+    def _lets(self, call: Call, again: bool) -> bool:
+        """Decide in the moment a call would go out; much may have happened while it queued."""
+        counts = again and not self._circuit.is_open
+        if counts and self._budget.wait_s() > 0:
+            return False
+        if not self._circuit.enter(call):
+            return False
+        if not self._account(call).enter(call):
+            self._circuit.left(call)
+            return False
+        self._budget.spend(again=counts)
+        return True
+
+
+def _seconds(wait: float) -> str:
+    return f"{max(1, math.ceil(wait))} s"

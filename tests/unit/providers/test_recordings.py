@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+
+from planwave.errors import StoreError
+from planwave.providers.api import CallKey, CallScope, ModelReply, ModelRequest, Usage
+from planwave.providers.recordings import idempotency_key, key_of, reply_from
+
+
+def test_an_idempotency_key_can_stand_in_a_header_whatever_the_names_are() -> None:
+    key = CallKey("exec\r\nx: y", "ü/[2]", 1, 3, "hash")
+    text = idempotency_key(key)
+    assert text.isascii()
+    assert text.isprintable()
+    assert text.endswith("/%C3%BC/[2]/3")
+
+
+def test_the_key_of_a_call_is_its_scope_its_number_in_it_and_what_is_asked() -> None:
+    request = ModelRequest("box", "m", "hi")
+    scope = CallScope("e", "n", 2, answers=1)
+    assert key_of(request, scope) == CallKey("e", "n", 2, 1_000, request.hash())
+    assert key_of(request, scope).ordinal == 1_001
+
+
+def test_a_reply_is_read_as_it_was_recorded_and_says_that_it_was() -> None:
+    reply = ModelReply("t", "box", "m", "stop", Usage(1, 2, 0.5, estimated=True), 3, 1.5)
+    read = reply_from(asdict(reply))
+    assert read == ModelReply("t", "box", "m", "stop", reply.usage, 3, 1.5, recorded=True)
+
+
+@pytest.mark.parametrize("record", [{}, {"text": 5}, {"text": "x", "usage": None}])
+def test_a_record_that_is_no_reply_is_a_store_error(record: dict[str, object]) -> None:
+    with pytest.raises(StoreError) as caught:
+        reply_from(record)
+    assert caught.value.code == "bad-record"

@@ -8,6 +8,7 @@ import sqlite3
 from sqlalchemy.exc import DBAPIError
 
 from planwave.errors import PlanwaveError, StoreError
+from planwave.storage.records import DISK_FULL, READ_ONLY, STORE_BUSY
 
 _FAULTS_OF_A_ROW = (
     sqlite3.IntegrityError,
@@ -17,9 +18,9 @@ _FAULTS_OF_A_ROW = (
 )
 
 _RECOVERABLE = {
-    sqlite3.SQLITE_FULL: ("disk-full", "the disk is full; free some space, then try again"),
-    sqlite3.SQLITE_BUSY: ("store-busy", "another program holds the database; close it"),
-    sqlite3.SQLITE_LOCKED: ("store-busy", "another program holds the database; close it"),
+    sqlite3.SQLITE_FULL: (DISK_FULL, "the disk is full; free some space, then try again"),
+    sqlite3.SQLITE_BUSY: (STORE_BUSY, "another program holds the database; close it"),
+    sqlite3.SQLITE_LOCKED: (STORE_BUSY, "another program holds the database; close it"),
 }
 
 
@@ -45,6 +46,15 @@ def is_recoverable(error: BaseException) -> bool:
     return _primary_code(error) in _RECOVERABLE
 
 
+def passing(error: BaseException) -> StoreError | None:
+    """Give the error for a write that may be tried again later; None for one that may not."""
+    code = _primary_code(error)
+    if code not in _RECOVERABLE:
+        return None
+    name, hint = _RECOVERABLE[code]
+    return StoreError(f"the store cannot write now: {error}", code=name, hint=hint)
+
+
 def breaks_disk(error: BaseException) -> bool:
     """Say whether a file that could not be written means that no write can be trusted any more."""
     return isinstance(error, OSError) and error.errno == errno.EIO
@@ -54,13 +64,12 @@ def store_error(error: BaseException) -> StoreError | PlanwaveError:
     """Give the error to tell a caller."""
     if isinstance(error, PlanwaveError):
         return error
-    if (code := _primary_code(error)) in _RECOVERABLE:
-        name, hint = _RECOVERABLE[code]
-        return StoreError(f"the store cannot write now: {error}", code=name, hint=hint)
+    if (trouble := passing(error)) is not None:
+        return trouble
     if isinstance(error, sqlite3.IntegrityError):
         if "executions.execution_id" in str(error):
             return StoreError("an execution of that id is stored", code="duplicate-execution")
-        code = "duplicate-seq" if "events.execution" in str(error) else "duplicate"
+        code = "duplicate-seq" if "batches.execution" in str(error) else "duplicate"
         return StoreError(f"the store already holds this: {error}", code=code)
     if blames_store(error):
         return StoreError(f"the store cannot write: {error}", code="store-failed")
@@ -71,13 +80,15 @@ def read_only(cause: BaseException) -> StoreError:
     """Give the error for a write after the disk failed."""
     return StoreError(
         f"the store is read-only until restart, because a write failed: {cause}",
-        code="store-read-only",
+        code=READ_ONLY,
         hint="check the disk, then start planwave again",
     )
 
 
 def _primary_code(error: BaseException) -> int | None:
     code = getattr(error, "sqlite_errorcode", None)
+    if code == sqlite3.SQLITE_IOERR_SHMSIZE:
+        return sqlite3.SQLITE_FULL  # no room for the index of the log, which is never synced
     if isinstance(code, int):
         return code & 0xFF
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -9,17 +10,21 @@ import re
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final
 
 from planwave.errors import StoreError
 from planwave.events import Event
+from planwave.storage.ids import UUID_PATTERN
 from planwave.storage.rows import encode
 
 ARTIFACT_DIR: Final = "artifacts"
+COPIES_DIR: Final = "backups"
+"""Where a database is copied to before its schema is changed."""
 _HASH: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
-Artifact = tuple[str, str]
-"""sha256 of the text, and the JSON text."""
+Artifact = tuple[str, bytes]
+"""sha256 of a large value's JSON, and the JSON."""
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -53,9 +58,58 @@ def sync_directory(directory: Path) -> None:
 
 def remove_unfinished(directory: Path) -> None:
     """Remove what writers that were killed half-way left; only the lock's holder may."""
-    for folder in (directory, directory / ARTIFACT_DIR):
+    for folder in (directory, directory / ARTIFACT_DIR, directory / COPIES_DIR):
         for unfinished in folder.glob(".*.tmp"):
             unfinished.unlink(missing_ok=True)
+
+
+def free_bytes(directory: Path) -> int:
+    """Give how much may still be written to the disk of a directory."""
+    found = os.statvfs(directory)
+    return found.f_bavail * found.f_frsize
+
+
+LOOK_S = 0.02
+"""How long it may take to notice that files are gone. Looking with each commit would cost small
+writes a tenth of their speed, and what was acknowledged just before is gone with the files anyway."""
+
+
+class Footing:
+    """Files that have to stay where they are while they are written to.
+
+    Whoever has a file open does not notice that it was deleted, moved or replaced, and would go on
+    writing into nowhere.
+
+    Raises:
+        OSError: One of them is not there.
+    """
+
+    def __init__(self, *paths: Path) -> None:
+        self._files = [(str(path), _identity(str(path))) for path in paths]
+        self._looked_at = 0.0
+
+    def check(self) -> None:
+        """Look whether all are still there, if that was not done just now; some microseconds.
+
+        Raises:
+            OSError: One is not, or is another one by now.
+        """
+        now = monotonic()
+        if now - self._looked_at < LOOK_S:
+            return
+        self._looked_at = now
+        for path, identity in self._files:
+            try:
+                stands = _identity(path) == identity
+            except FileNotFoundError:
+                stands = False
+            if not stands:
+                raise OSError(errno.ENOENT, "it was deleted, moved or replaced while in use", path)
+
+
+def _identity(path: str) -> tuple[int, int]:
+    found = os.stat(path)  # Path takes twice as long, and each commit asks
+    return found.st_dev, found.st_ino
 
 
 def put_aside(event: Event, limit: int) -> tuple[Event, list[Artifact]]:
@@ -67,11 +121,11 @@ def put_aside(event: Event, limit: int) -> tuple[Event, list[Artifact]]:
     artifacts: list[Artifact] = []
     for handle, output in outputs.items():  # pyright: ignore[reportUnknownVariableType]
         kept[handle] = output
-        text = encode(output.get("value")) if isinstance(output, dict) else ""  # pyright: ignore[reportUnknownMemberType]
-        if len(text) > limit:
-            digest = hashlib.sha256(text.encode("ascii")).hexdigest()
-            artifacts.append((digest, text))
-            kept[handle] = {"type": output["type"], "artifact": digest, "bytes": len(text)}
+        content = encode(output.get("value")).encode() if isinstance(output, dict) else b""  # pyright: ignore[reportUnknownMemberType]
+        if len(content) > limit:
+            digest = hashlib.sha256(content).hexdigest()
+            artifacts.append((digest, content))
+            kept[handle] = {"type": output["type"], "artifact": digest, "bytes": len(content)}
     if not artifacts:
         return event, []
     return event._replace(data={**event.data, "outputs": kept}), artifacts
@@ -83,14 +137,27 @@ def write_artifact(directory: Path, artifact: Artifact) -> None:
     Raises:
         OSError: It cannot be kept.
     """
-    digest, text = artifact
+    digest, content = artifact
     folder = directory / ARTIFACT_DIR
     if not folder.is_dir():
         folder.mkdir(exist_ok=True)
         sync_directory(directory)
     path = folder / f"{digest}.json"
     if not path.exists():
-        write_whole(path, text.encode("ascii"))
+        write_whole(path, content)
+
+
+def drop_artifact(directory: Path, digest: str) -> None:
+    """Remove a large value; what cannot be removed stays, and takes up space, no more."""
+    with suppress(OSError):
+        (directory / ARTIFACT_DIR / f"{digest}.json").unlink(missing_ok=True)
+
+
+def drop_document(directory: Path, execution_id: str) -> None:
+    """Remove the JSON document of an execution, if there is one."""
+    if UUID_PATTERN.fullmatch(execution_id):
+        with suppress(OSError):
+            (directory / f"{execution_id}.json").unlink(missing_ok=True)
 
 
 def bring_back(event: Event, directory: Path) -> Event:
@@ -104,12 +171,27 @@ def bring_back(event: Event, directory: Path) -> Event:
         return event
     whole: dict[str, Any] = {}
     for handle, output in outputs.items():  # pyright: ignore[reportUnknownVariableType]
-        if isinstance(output, dict) and "artifact" in output and "value" not in output:
+        if _is_aside(output):
             value = _read_artifact(directory, output["artifact"])  # pyright: ignore[reportUnknownArgumentType]
             whole[handle] = {"type": output["type"], "value": value}
         else:
             whole[handle] = output
     return event._replace(data={**event.data, "outputs": whole})
+
+
+def digests_in(batch: str) -> set[str]:
+    """Give the hashes of the large values that a stored batch of events refers to."""
+    found: set[str] = set()
+    for _, _, data, *_ in json.loads(batch):
+        outputs: Any = data.get("outputs")
+        if isinstance(outputs, dict):
+            values: list[Any] = list(outputs.values())  # pyright: ignore[reportUnknownArgumentType]
+            found.update(str(value["artifact"]) for value in values if _is_aside(value))
+    return found
+
+
+def _is_aside(output: Any) -> bool:
+    return isinstance(output, dict) and "artifact" in output and "value" not in output
 
 
 def _read_artifact(directory: Path, digest: Any) -> Any:

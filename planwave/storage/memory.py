@@ -10,19 +10,24 @@ from typing import Any, TypeVar
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.providers.api import CallKey
-from planwave.storage.records import ExecutionRecord, PlanRecord
+from planwave.storage.ids import new_id
+from planwave.storage.records import ExecutionRecord, Place, PlanRecord, Remembered, StoreUse
 from planwave.storage.rows import (
+    ENDED,
     SETTLED,
-    EventRow,
-    EventRows,
+    UNDER_WAY,
+    Batch,
+    batch_of,
     closed,
     encode_json,
-    event_of,
-    event_rows,
+    events_between,
     late_writer,
     no_execution,
     no_page,
+    no_plan,
+    plan_in_use,
     search_key,
+    still_running,
     storable,
     unknown_execution,
     wrong_seq,
@@ -34,7 +39,7 @@ _Row = TypeVar("_Row", PlanRecord, ExecutionRecord)
 @dataclass(slots=True)
 class _Kept:
     record: ExecutionRecord
-    rows: list[EventRow]
+    batches: list[Batch]
 
 
 class MemoryStore:
@@ -48,7 +53,12 @@ class MemoryStore:
         self._plans: dict[str, tuple[PlanRecord, str]] = {}
         self._executions: dict[str, _Kept] = {}
         self._calls: dict[CallKey, str] = {}
+        self._answers: dict[str, Remembered] = {}
         self._closed = False
+
+    @property
+    def use(self) -> StoreUse:
+        return StoreUse()
 
     async def save_plan(self, plan: PlanRecord) -> None:
         self._check_open()
@@ -66,15 +76,28 @@ class MemoryStore:
         return None if kept is None else replace(kept[0], document=json.loads(kept[1]))
 
     async def plans(
-        self, *, text: str | None = None, before: str | None = None, limit: int = 50
+        self, *, text: str | None = None, before: str | Place | None = None, limit: int = 50
     ) -> list[PlanRecord]:
         found = _newest_first((kept for kept, _ in self._plans.values()), before)
         page = [p for p in found if _matches(p, text)][: max(limit, 0)]
         return [replace(p, document=json.loads(self._plans[p.plan_id][1])) for p in page]
 
+    async def plan_statuses(self, plan_ids: Sequence[str]) -> dict[str, str]:
+        asked = set(plan_ids)
+        kept = sorted((kept.record for kept in self._executions.values()), key=_age)
+        return {r.plan_id: r.status for r in kept if r.plan_id is not None and r.plan_id in asked}
+
+    async def delete_plan(self, plan_id: str) -> None:
+        self._check_open()
+        for kept in self._executions.values():
+            if kept.record.plan_id == plan_id and kept.record.status not in ENDED:
+                raise plan_in_use(plan_id, kept.record.execution_id)
+        if self._plans.pop(plan_id, None) is None:
+            raise no_plan(plan_id)
+
     async def create_execution(self, record: ExecutionRecord, events: Sequence[Event]) -> None:
         self._check_open()
-        batch = event_rows(record.execution_id, events)
+        batch = batch_of(record.execution_id, events)
         if record.execution_id in self._executions:
             raise StoreError("an execution of that id is stored", code="duplicate-execution")
         kept = _Kept(
@@ -92,7 +115,7 @@ class MemoryStore:
 
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
         self._check_open()
-        batch = event_rows(execution_id, events)
+        batch = batch_of(execution_id, events)
         if batch is None:
             return
         kept = self._executions.get(execution_id)
@@ -102,10 +125,12 @@ class MemoryStore:
             raise late_writer(execution_id, epoch, kept.record.epoch)
         _extend(kept, batch)
 
-    async def claim(self, execution_id: str) -> int:
+    async def claim(self, execution_id: str, *, queued: bool | None = None) -> int:
         self._check_open()
         kept = self._known(execution_id)
-        kept.record = replace(kept.record, epoch=kept.record.epoch + 1)
+        if queued is None:
+            queued = kept.record.queued
+        kept.record = replace(kept.record, epoch=kept.record.epoch + 1, queued=queued)
         return kept.record.epoch
 
     async def events(
@@ -114,9 +139,8 @@ class MemoryStore:
         kept = self._executions.get(execution_id)
         if kept is None:
             return []
-        after = max(after, 0)
-        end = None if limit is None else after + max(limit, 0)
-        return [event_of(execution_id, row) for row in kept.rows[after:end]]
+        rows = [(b.first, b.text) for b in kept.batches if b.last > after]
+        return events_between(execution_id, rows, after, limit)
 
     async def execution(self, execution_id: str) -> ExecutionRecord | None:
         kept = self._executions.get(execution_id)
@@ -128,8 +152,9 @@ class MemoryStore:
         status: str | None = None,
         text: str | None = None,
         since: str | None = None,
-        before: str | None = None,
+        before: str | Place | None = None,
         limit: int = 50,
+        plan_id: str | None = None,
     ) -> list[ExecutionRecord]:
         found = _newest_first((kept.record for kept in self._executions.values()), before)
         return [
@@ -137,8 +162,31 @@ class MemoryStore:
             for record in found
             if (status is None or record.status == status)
             and (since is None or record.created_at >= since)
+            and (plan_id is None or record.plan_id == plan_id)
             and _matches(record, text)
         ][: max(limit, 0)]
+
+    async def open_executions(self) -> list[ExecutionRecord]:
+        records = sorted((kept.record for kept in self._executions.values()), key=_age)
+        return [
+            r for r in records if r.status in UNDER_WAY or (r.status == "starting" and r.queued)
+        ]
+
+    async def delete_execution(self, execution_id: str) -> None:
+        self._check_open()
+        record = self._known(execution_id).record
+        if record.status not in ENDED:
+            raise still_running(execution_id, record.status)
+        self._delete(execution_id)
+
+    async def prune(self, before: str, limit: int) -> list[str]:
+        self._check_open()
+        records = sorted((kept.record for kept in self._executions.values()), key=_age)
+        ended = (r for r in records if r.status in ENDED and (r.completed_at or before) < before)
+        ids = [r.execution_id for r in ended][:limit]
+        for execution_id in ids:
+            self._delete(execution_id)
+        return ids
 
     async def set_document_seq(self, execution_id: str, seq: int) -> None:
         self._check_open()
@@ -159,6 +207,39 @@ class MemoryStore:
         self._check_open()
         self._calls.setdefault(key, encode_json(reply, "a recorded reply"))
 
+    async def remembered(self, key: str) -> Remembered | None:
+        return self._answers.get(key)
+
+    async def remember(self, key: str, digest: str, at: str, *, expired: str) -> Remembered:
+        self._check_open()
+        found = self._answers.get(key)
+        if found is None or self._has_expired(found, expired):
+            found = self._answers[key] = Remembered(digest, at, new_id())
+            return replace(found, is_new=True)
+        return found
+
+    async def answer(self, key: str, status: int, body: str) -> None:
+        self._check_open()
+        found = self._answers.get(key)
+        if found is not None and found.status is None:
+            self._answers[key] = replace(found, status=status, body=body)
+
+    async def forget(self, key: str) -> None:
+        self._check_open()
+        found = self._answers.get(key)
+        if found is not None and found.status is None:
+            del self._answers[key]
+
+    async def forget_older(self, expired: str) -> int:
+        self._check_open()
+        old = [key for key, kept in self._answers.items() if self._has_expired(kept, expired)]
+        for key in old:
+            del self._answers[key]
+        return len(old)
+
+    def announce(self, url: str, token: str | None) -> None:
+        """Do nothing: no other process can get here."""
+
     async def close(self) -> None:
         """Refuse writes from now on; what was kept can still be read."""
         self._closed = True
@@ -173,12 +254,22 @@ class MemoryStore:
             raise no_execution(execution_id)
         return kept
 
+    def _delete(self, execution_id: str) -> None:
+        del self._executions[execution_id]
+        for key in [key for key in self._calls if key.execution_id == execution_id]:
+            del self._calls[key]
 
-def _extend(kept: _Kept, batch: EventRows) -> None:
+    def _has_expired(self, kept: Remembered, expired: str) -> bool:
+        made = self._executions.get(kept.subject)
+        is_open = made is not None and made.record.status not in ENDED
+        return kept.created_at < expired and not is_open
+
+
+def _extend(kept: _Kept, batch: Batch) -> None:
     last = kept.record.last_seq
     if batch.first != last + 1:
         raise wrong_seq(kept.record.execution_id, batch.first, last)
-    kept.rows.extend(batch.rows)
+    kept.batches.append(batch)
     progress = batch.progress
     kept.record = replace(
         kept.record,
@@ -195,8 +286,8 @@ def _age(record: PlanRecord | ExecutionRecord) -> tuple[str, str]:
     return record.created_at, own
 
 
-def _newest_first(records: Iterable[_Row], before: str | None) -> list[_Row]:
-    """Sort records, and leave out what comes before the one after id ``before``.
+def _newest_first(records: Iterable[_Row], before: str | Place | None) -> list[_Row]:
+    """Sort records, and leave out what comes before the one after ``before``.
 
     Raises:
         NotFound: ``before`` is the id of none of them.
@@ -204,6 +295,8 @@ def _newest_first(records: Iterable[_Row], before: str | None) -> list[_Row]:
     ordered = sorted(records, key=_age, reverse=True)
     if before is None:
         return ordered
+    if isinstance(before, Place):
+        return [record for record in ordered if _age(record) < before]
     for index, record in enumerate(ordered):
         if _age(record)[1] == before:
             return ordered[index + 1 :]

@@ -3,74 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias, TypeVar
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias, cast
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    FromClause,
-    Select,
-    Table,
-    Update,
-    func,
-    insert,
-    select,
-    tuple_,
-    update,
-)
 from sqlalchemy import Insert as StandardInsert
+from sqlalchemy import Select, Update, func, insert, select, update
 from sqlalchemy.dialects.sqlite import Insert, dialect
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from planwave.providers.api import CallKey
+from planwave.storage.lists import LAST_SEQ
 from planwave.storage.records import ExecutionRecord, PlanRecord
-from planwave.storage.rows import SETTLED, encode_json, no_page, search_key, storable
-from planwave.storage.schema import calls, events, execution_texts, executions, plans
-
-_T = TypeVar("_T")
+from planwave.storage.rows import SETTLED, encode_json, search_key, storable
+from planwave.storage.schema import batches, calls, execution_texts, executions, plans
 
 Rows: TypeAlias = Select[*tuple[Any, ...]]
-
-_LAST_SEQ: Final[ColumnElement[int]] = func.coalesce(
-    select(func.max(events.c.seq))
-    .where(events.c.execution == executions.c.key)
-    .correlate(executions)
-    .scalar_subquery(),
-    0,
-)
-_PLAN_COLUMNS: Final = (
-    plans.c.plan_id,
-    plans.c.created_at,
-    plans.c.user_prompt,
-    plans.c.title,
-    plans.c.hash,
-    plans.c.document,
-)
-_EXECUTION_COLUMNS: Final = (
-    executions.c.execution_id,
-    executions.c.plan_id,
-    execution_texts.c.title,
-    execution_texts.c.user_prompt,
-    executions.c.status,
-    executions.c.created_at,
-    executions.c.started_at,
-    executions.c.completed_at,
-    _LAST_SEQ,
-    executions.c.document_seq,
-    executions.c.epoch,
-)
-_EVENT_COLUMNS: Final = (
-    events.c.seq,
-    events.c.at,
-    events.c.type,
-    events.c.path,
-    events.c.attempt,
-    events.c.data,
-)
-_WITH_TEXTS: Final[FromClause] = executions.join(
-    execution_texts, execution_texts.c.execution == executions.c.key
-)
 
 
 def _text_of(statement: StandardInsert, columns: str) -> str:
@@ -95,43 +43,45 @@ def keeping_plan(plan: PlanRecord) -> Insert:
     )
 
 
-def plans_like(text: str | None = None) -> Rows:
-    """Select plans that hold a text."""
-    statement: Rows = select(*_PLAN_COLUMNS)
-    return statement.where(_contains(plans.c.search, text)) if text else statement
+def newest_of(plan_ids: Sequence[str]) -> Rows:
+    """Select ``plan_id, status`` of the newest execution of each of these plans, or a null."""
+    asked = func.json_each(json.dumps(plan_ids)).table_valued("value", name="asked")
+    newest = (
+        select(executions.c.status)
+        .where(executions.c.plan_id == asked.c.value)
+        .order_by(executions.c.created_at.desc(), executions.c.execution_id.desc())
+        .limit(1)
+        .correlate(asked)
+        .scalar_subquery()
+    )
+    return select(asked.c.value, newest)
 
 
-def executions_like(
-    status: str | None = None, text: str | None = None, since: str | None = None
-) -> Rows:
-    """Select executions by status, text and age."""
-    statement: Rows = select(*_EXECUTION_COLUMNS).select_from(_WITH_TEXTS)
-    if status is not None:
-        statement = statement.where(executions.c.status == status)
-    if since is not None:
-        statement = statement.where(executions.c.created_at >= since)
-    if text:
-        statement = statement.where(_contains(execution_texts.c.search, text))
-    return statement
-
-
-def events_after(execution_id: str, after: int, limit: int | None) -> Rows:
-    """Select an execution's events in order."""
-    key = select(executions.c.key).where(executions.c.execution_id == execution_id)
+def batches_after(execution_id: str, after: int, limit: int | None) -> Rows:
+    """Select ``first, events`` of the rows that hold an execution's events, in order."""
+    own = select(executions.c.key).where(executions.c.execution_id == storable(execution_id))
+    key = own.scalar_subquery()
+    begun = select(func.max(batches.c.first)).where(
+        batches.c.execution == key, batches.c.first <= after + 1
+    )
     return (
-        select(*_EVENT_COLUMNS)
-        .where(events.c.execution == key.scalar_subquery(), events.c.seq > after)
-        .order_by(events.c.seq)
-        .limit(None if limit is None else max(limit, 0))
+        select(batches.c.first, batches.c.events)
+        .where(
+            batches.c.execution == key,
+            batches.c.first >= func.coalesce(begun.scalar_subquery(), 0),
+        )
+        .order_by(batches.c.first)
+        .limit(None if limit is None else max(limit, 0) + 1)
     )
 
 
-def claiming(execution_id: str) -> Update:
-    """Raise an execution's epoch, and give it."""
+def claiming(execution_id: str, queued: bool | None) -> Update:
+    """Raise an execution's epoch, and give it; note whether it is queued unless None."""
+    noted = {} if queued is None else {"queued": int(queued)}
     return (
         update(executions)
         .where(executions.c.execution_id == execution_id)
-        .values(epoch=executions.c.epoch + 1)
+        .values(epoch=executions.c.epoch + 1, **noted)
         .returning(executions.c.epoch)
     )
 
@@ -149,7 +99,7 @@ def behind_their_events() -> Rows:
     """Select ids of settled executions whose document is old, oldest first."""
     return (
         select(executions.c.execution_id)
-        .where(executions.c.status.in_(SETTLED), executions.c.document_seq < _LAST_SEQ)
+        .where(executions.c.status.in_(SETTLED), executions.c.document_seq < LAST_SEQ)
         .order_by(executions.c.created_at, executions.c.execution_id)
     )
 
@@ -168,18 +118,18 @@ def keeping_call(key: CallKey, reply: dict[str, Any]) -> Insert:
 
 _ADD_EXECUTION: Final = _text_of(
     insert(executions),
-    "execution_id plan_id status created_at started_at completed_at document_seq epoch",
+    "execution_id plan_id status created_at started_at completed_at document_seq epoch queued",
 )
 _ADD_TEXTS: Final = _text_of(insert(execution_texts), "execution title user_prompt search")
 
 
-def insert_execution(connection: Connection, record: ExecutionRecord) -> None:
-    """Insert an execution that has no events yet.
+def insert_execution(raw: sqlite3.Connection, record: ExecutionRecord) -> int:
+    """Insert an execution that has no events yet, and give the key of its row.
 
     Raises:
-        DBAPIError: There is one of that id.
+        sqlite3.Error: There is one of that id.
     """
-    added = connection.exec_driver_sql(
+    added = raw.execute(
         _ADD_EXECUTION,
         (
             record.execution_id,
@@ -190,53 +140,17 @@ def insert_execution(connection: Connection, record: ExecutionRecord) -> None:
             record.completed_at,
             record.document_seq,
             record.epoch,
+            int(record.queued),
         ),
     )
-    connection.exec_driver_sql(
+    key = cast("int", added.lastrowid)
+    raw.execute(
         _ADD_TEXTS,
         (
-            added.lastrowid,
+            key,
             storable(record.title),
             storable(record.user_prompt),
             search_key(record.title, record.user_prompt),
         ),
     )
-
-
-def page_of(
-    connection: Connection,
-    statement: Rows,
-    table: Table,
-    before: str | None,
-    limit: int,
-    record_of: Callable[[Any], _T],
-) -> list[_T]:
-    """Give one page of a list, newest first.
-
-    Raises:
-        NotFound: ``before`` is nobody's id.
-    """
-    own_id = plans.c.plan_id if table is plans else executions.c.execution_id
-    created = table.c.created_at
-    if before is not None:
-        seen = connection.execute(select(created).where(own_id == before)).first()
-        if seen is None:
-            raise no_page(before)
-        statement = statement.where(tuple_(created, own_id) < tuple_(seen[0], before))
-    statement = statement.order_by(created.desc(), own_id.desc()).limit(max(limit, 0))
-    return [record_of(row) for row in connection.execute(statement)]
-
-
-def plan_of(row: Any) -> PlanRecord:
-    """Give the plan of a row."""
-    plan_id, created_at, user_prompt, title, digest, document = row
-    return PlanRecord(plan_id, created_at, user_prompt, title, digest, json.loads(document))
-
-
-def execution_of(row: Any) -> ExecutionRecord:
-    """Give the execution of a row."""
-    return ExecutionRecord(*row)
-
-
-def _contains(column: ColumnElement[str], text: str) -> ColumnElement[bool]:
-    return func.instr(column, storable(text).casefold()) > 0
+    return key

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
+from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.providers.api import CallKey
 
@@ -30,7 +31,8 @@ class ExecutionRecord:
     """An execution as lists show it; kept up to date by the store from the events it appends.
 
     ``status`` is one of ``starting executing paused completed failed cancelled``.
-    ``document_seq`` is the ``last_seq`` of the JSON document on disk (0: none yet).
+    ``document_seq`` is the ``last_seq`` of the JSON document on disk (0: none yet). ``queued``: its
+    start was accepted, so it is to be run even if the process ends before it does.
     """
 
     execution_id: str
@@ -44,17 +46,103 @@ class ExecutionRecord:
     last_seq: int = 0
     document_seq: int = 0
     epoch: int = 1
+    queued: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A request that makes something, kept under its idempotency key.
+
+    Attributes:
+        digest: What tells the request from another one with the same key.
+        created_at: When the key was taken, UTC.
+        subject: An id chosen with the key, for what the request makes: done again after a crash it
+            can make the same thing once more instead of a second one.
+        status: HTTP status of the answer; None while the work is under way.
+        body: The answer.
+        is_new: The caller has taken the key just now: it has to do the work, then
+            :meth:`Store.answer` or, where it failed, :meth:`Store.forget`.
+    """
+
+    digest: str
+    created_at: str
+    subject: str
+    status: int | None = None
+    body: str | None = None
+    is_new: bool = False
+
+
+DISK_FULL: Final = "disk-full"
+STORE_BUSY: Final = "store-busy"
+PASSING: Final = frozenset({DISK_FULL, STORE_BUSY})
+"""Codes of a ``StoreError`` that passes: nothing of the write was kept, and it may be tried again."""
+
+WELL: Final = "ok"
+READ_ONLY: Final = "store-read-only"
+STORE_STATUSES: Final = PASSING | {WELL, READ_ONLY}
+
+
+class StoreUse(NamedTuple):
+    """What a store has written since it was opened, and whether it can write now.
+
+    Attributes:
+        fault: Why nothing more can be written before a restart, or None.
+        writes: How many writes were committed.
+        commits: How many commits held 1, 2, 3 to 4, 5 to 8, … writes; empty where there are none.
+        trouble: Why writes are refused for now, or None; it ends by itself.
+    """
+
+    fault: BaseException | None = None
+    writes: int = 0
+    commits: tuple[int, ...] = ()
+    trouble: StoreError | None = None
+
+    @property
+    def status(self) -> str:
+        """``ok``, or the code that refused writes carry; one of ``STORE_STATUSES``."""
+        if self.fault is not None:
+            return READ_ONLY
+        return WELL if self.trouble is None else self.trouble.code
+
+
+class Place(NamedTuple):
+    """A place in a list that is newest first: right behind this one, even if it is gone by now."""
+
+    created_at: str
+    id: str
 
 
 class Store(Protocol):
-    """Plans, executions, their events, and recorded calls. All writes are durable on return."""
+    """Plans, executions, their events, recorded calls and answers. Writes are durable on return."""
+
+    @property
+    def use(self) -> StoreUse: ...
 
     async def save_plan(self, plan: PlanRecord) -> None: ...
     async def plan(self, plan_id: str) -> PlanRecord | None: ...
     async def plans(
-        self, *, text: str | None = None, before: str | None = None, limit: int = 50
+        self, *, text: str | None = None, before: str | Place | None = None, limit: int = 50
     ) -> list[PlanRecord]:
-        """Give plans, newest first; ``before`` is the id of the last one already seen."""
+        """Give plans, newest first; ``before`` is the last one already seen: its id, or its place.
+
+        Others who ask at the same time may get the same documents; nobody is to change them.
+
+        Raises:
+            NotFound: ``before`` is nobody's id.
+        """
+        ...
+
+    async def plan_statuses(self, plan_ids: Sequence[str]) -> dict[str, str]:
+        """Give the status of the newest execution of each plan, leaving out plans without one."""
+        ...
+
+    async def delete_plan(self, plan_id: str) -> None:
+        """Delete a plan; its executions stay, they carry their graph.
+
+        Raises:
+            NotFound: There is none of that id.
+            Conflict: ``plan-in-use``: an execution of it has not ended.
+        """
         ...
 
     async def create_execution(self, record: ExecutionRecord, events: Sequence[Event]) -> None:
@@ -62,8 +150,11 @@ class Store(Protocol):
         ...
 
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None: ...
-    async def claim(self, execution_id: str) -> int:
-        """Make the caller the owner: raise the epoch by one and give it. NotFound if unknown."""
+    async def claim(self, execution_id: str, *, queued: bool | None = None) -> int:
+        """Make the caller the owner: raise the epoch by one and give it. NotFound if unknown.
+
+        ``queued`` is set in the same commit where it is given.
+        """
         ...
 
     async def events(
@@ -76,10 +167,33 @@ class Store(Protocol):
         status: str | None = None,
         text: str | None = None,
         since: str | None = None,
-        before: str | None = None,
+        before: str | Place | None = None,
         limit: int = 50,
+        plan_id: str | None = None,
     ) -> list[ExecutionRecord]:
-        """Give executions, newest first; ``since`` is a UTC time, ``before`` an id."""
+        """Give executions, newest first; ``since`` is a UTC time, ``before`` as for plans."""
+        ...
+
+    async def open_executions(self) -> list[ExecutionRecord]:
+        """Give those to be taken up at a start, oldest first.
+
+        They are executing or paused, or starting with ``queued``.
+        """
+        ...
+
+    async def delete_execution(self, execution_id: str) -> None:
+        """Delete an execution that has ended, with its events, calls, document and large values.
+
+        It is out of sight with the first of several commits; nobody waits for more than one.
+
+        Raises:
+            NotFound: There is none of that id.
+            Conflict: ``execution-running``.
+        """
+        ...
+
+    async def prune(self, before: str, limit: int) -> list[str]:
+        """Delete some executions that ended before a UTC time, oldest first; give their ids."""
         ...
 
     async def set_document_seq(self, execution_id: str, seq: int) -> None: ...
@@ -89,4 +203,33 @@ class Store(Protocol):
 
     async def recorded(self, key: CallKey) -> dict[str, Any] | None: ...
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None: ...
+
+    async def remembered(self, key: str) -> Remembered | None:
+        """Give what is kept under an idempotency key."""
+        ...
+
+    async def remember(self, key: str, digest: str, at: str, *, expired: str) -> Remembered:
+        """Take a key for the caller, or give what is kept under it; one caller gets it.
+
+        A key taken before ``expired`` is free again, unless the execution its request made has not
+        ended; so is one whose taker died before it answered, which keeps its ``subject``.
+        """
+        ...
+
+    async def answer(self, key: str, status: int, body: str) -> None:
+        """Keep the answer to the request that took a key."""
+        ...
+
+    async def forget(self, key: str) -> None:
+        """Give back a key whose request came to nothing; one that was answered stays."""
+        ...
+
+    async def forget_older(self, expired: str) -> int:
+        """Delete what :meth:`remember` would not heed any more; give how many."""
+        ...
+
+    def announce(self, url: str, token: str | None) -> None:
+        """Tell other processes where whoever holds this store is reached, and with which token."""
+        ...
+
     async def close(self) -> None: ...

@@ -3,29 +3,49 @@
 from __future__ import annotations
 
 import json
-import json.encoder
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from planwave.errors import LateWriter, NotFound, StoreError
+import orjson
+
+from planwave.errors import Conflict, LateWriter, NotFound, StoreError
 from planwave.events import TRANSIENT, Event
 
+_exact: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+_STRICT: Final = (
+    orjson.OPT_PASSTHROUGH_DATACLASS
+    | orjson.OPT_PASSTHROUGH_DATETIME
+    | orjson.OPT_PASSTHROUGH_SUBCLASS
+)
 
-def encoder_of(make: Callable[..., Any] | None) -> Callable[[Any], str]:
-    """Give an encoder to compact JSON, with ``json``'s own in C where ``make`` makes one.
 
-    ``JSONEncoder.encode`` makes one anew for each text, which costs more than most texts.
+def encode(value: Any) -> str:
+    """Give compact JSON; whatever a text holds (NUL, lone surrogates), it comes back the same.
+
+    orjson is twenty times as fast as the standard library, but knows no integers over 64 bits and
+    no lone surrogates, and writes NaN as ``null``. What it refuses, and what holds a ``null``, is
+    left to the standard library.
+
+    Raises:
+        TypeError, ValueError, RecursionError: It is not JSON.
     """
-    plain = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
-    if make is None:
-        return plain.encode
-    as_ascii = json.encoder.encode_basestring_ascii
-    pieces = make(None, plain.default, as_ascii, None, ":", ",", False, False, False)
-    return lambda value: "".join(pieces(value, 0))
+    try:
+        text = orjson.dumps(value, None, _STRICT)
+    except orjson.JSONEncodeError:
+        return _exact(value)
+    return _exact(value) if b"null" in text else text.decode()
 
 
-encode: Final = encoder_of(getattr(json.encoder, "c_make_encoder", None))
-"""JSON as plain ASCII: whatever a text holds (NUL, lone surrogates), it comes back the same."""
+def encode_known(value: Any) -> bytes:
+    """Give compact JSON of what is known to be JSON: what was stored, or folded from that.
+
+    Unlike :func:`encode` it need not look for NaN, so it never takes the slow way for a ``null``.
+    """
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError:  # integers over 64 bits, lone surrogates
+        return _exact(value).encode()
+
 
 STATUS_OF: Final = {
     "execution.created": "starting",
@@ -41,10 +61,11 @@ STATUS_OF: Final = {
 SETTLED: Final = ("paused", "completed", "failed", "cancelled")
 """Statuses in which a document on disk should show the last event."""
 
-_ENDED: Final = frozenset({"completed", "failed", "cancelled"})
+UNDER_WAY: Final = ("executing", "paused")
+"""Statuses in which an execution has begun and not ended."""
 
-EventRow = tuple[int, str, str, str | None, int | None, str]
-"""``seq, at, type, path, attempt, data`` with ``data`` as JSON text."""
+ENDED: Final = ("completed", "failed", "cancelled")
+"""Statuses that never change again."""
 
 
 class Progress(NamedTuple):
@@ -58,27 +79,26 @@ class Progress(NamedTuple):
 UNCHANGED: Final = Progress()
 
 
-class EventRows(NamedTuple):
-    """A batch ready to be kept: rows with ``seq`` ``first..last`` without a gap."""
+class Batch(NamedTuple):
+    """Events ready to be kept: ``seq`` ``first..last`` without a gap."""
 
-    rows: list[EventRow]
     first: int
     last: int
+    text: str
+    """JSON: ``[[at, type, data, path?, attempt?], …]``, one for each ``seq`` from ``first``."""
     progress: Progress
-    longest: int
-    """Characters of the longest ``data`` text."""
 
 
-def event_rows(execution_id: str, events: Sequence[Event]) -> EventRows | None:
-    """Turn a batch into rows, without transient events; None if nothing is left.
+def batch_of(execution_id: str, events: Sequence[Event]) -> Batch | None:
+    """Turn events into one row, without transient events; None if nothing is left.
 
     Raises:
         StoreError: An event cannot be stored as JSON, is of another execution, or its ``seq`` does
             not follow.
     """
-    rows: list[EventRow] = []
+    kept: list[tuple[Any, ...]] = []
     progress = UNCHANGED
-    first = last = longest = 0
+    first = last = 0
     for owner, seq, at, kind, path, attempt, data in events:
         if kind in TRANSIENT:
             continue
@@ -87,22 +107,36 @@ def event_rows(execution_id: str, events: Sequence[Event]) -> EventRows | None:
                 f"event {seq} of {owner!r} was appended to {execution_id!r}",
                 code="wrong-execution",
             )
-        if not rows:
+        if not kept:
             first = seq
         elif seq != last + 1:
             raise wrong_seq(execution_id, seq, last)
         last = seq
-        try:
-            text = encode(data)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise StoreError(
-                f"event {seq} ({kind}) of {execution_id!r} is not JSON: {error}", code="not-json"
-            ) from error
-        longest = max(longest, len(text))
-        rows.append((seq, at, kind, path, attempt, text))
+        if attempt is not None:
+            kept.append((at, kind, data, path, attempt))
+        else:
+            kept.append((at, kind, data) if path is None else (at, kind, data, path))
         if kind in STATUS_OF:
             progress = _progress(progress, STATUS_OF[kind], at, kind)
-    return EventRows(rows, first, last, progress, longest) if rows else None
+    if not kept:
+        return None
+    try:
+        return Batch(first, last, encode(kept), progress)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _not_json(execution_id, events, error) from error
+
+
+def _not_json(execution_id: str, events: Sequence[Event], found: Exception) -> StoreError:
+    """Give the error for a batch that is not JSON, naming the first event that is not."""
+    for event in events:
+        try:
+            encode(event)
+        except (TypeError, ValueError, RecursionError) as error:
+            return StoreError(
+                f"event {event.seq} ({event.type}) of {execution_id!r} is not JSON: {error}",
+                code="not-json",
+            )
+    return StoreError(f"events of {execution_id!r} are not JSON: {found}", code="not-json")
 
 
 def wrong_seq(execution_id: str, seq: int, last: int) -> StoreError:
@@ -135,6 +169,29 @@ def no_execution(execution_id: str) -> NotFound:
     return NotFound(f"no execution {execution_id!r} is stored")
 
 
+def no_plan(plan_id: str) -> NotFound:
+    """Give the error for a plan that was never saved."""
+    return NotFound(f"no plan {plan_id!r} is stored")
+
+
+def still_running(execution_id: str, status: str) -> Conflict:
+    """Give the error for deleting an execution that has not ended."""
+    return Conflict(
+        f"execution {execution_id} is {status}; only one that has ended can be deleted",
+        code="execution-running",
+        hint="cancel it first, or wait until it ends",
+    )
+
+
+def plan_in_use(plan_id: str, execution_id: str) -> Conflict:
+    """Give the error for deleting a plan that an execution still runs."""
+    return Conflict(
+        f"plan {plan_id} is in use: its execution {execution_id} has not ended",
+        code="plan-in-use",
+        hint="cancel that execution first, or wait until it ends",
+    )
+
+
 def no_page(before: str) -> NotFound:
     """Give the error for a page that starts after an id nobody has."""
     return NotFound(f"nothing with id {before!r} is stored, so no page can follow it")
@@ -161,14 +218,34 @@ def _progress(before: Progress, status: str, at: str, kind: str) -> Progress:
     return Progress(
         status,
         before.started_at or (at if kind == "execution.started" else None),
-        at if status in _ENDED else None,
+        at if status in ENDED else None,
     )
 
 
-def event_of(execution_id: str, row: Iterable[Any]) -> Event:
-    """Give the event of a row."""
-    seq, at, kind, path, attempt, data = row
-    return Event(execution_id, seq, at, kind, path, attempt, json.loads(data))
+def events_between(
+    execution_id: str, rows: Iterable[tuple[int, str]], after: int, limit: int | None
+) -> list[Event]:
+    """Give the events of rows ``(first, text)`` in order, from ``after`` on, at most ``limit``."""
+    found: list[Event] = []
+    for first, text in rows:
+        if limit is not None and len(found) >= limit:
+            break
+        for seq, row in enumerate(json.loads(text), first):
+            if seq > after:
+                found.append(_event(execution_id, seq, *row))
+    return found if limit is None else found[: max(limit, 0)]
+
+
+def _event(
+    execution_id: str,
+    seq: int,
+    at: str,
+    kind: str,
+    data: dict[str, Any],
+    path: str | None = None,
+    attempt: int | None = None,
+) -> Event:
+    return Event(execution_id, seq, at, kind, path, attempt, data)
 
 
 def storable(text: str) -> str:

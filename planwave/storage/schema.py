@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -18,10 +19,16 @@ from sqlalchemy import (
     Table,
     Text,
     create_engine,
+    func,
+    insert,
+    select,
+    text,
 )
+from sqlalchemy.exc import DBAPIError
 
 from planwave.errors import SchemaTooNew, StoreError
 from planwave.storage.faults import cause_of, is_recoverable
+from planwave.storage.files import digests_in
 
 DATABASE_NAME: Final = "planwave.db"
 BUSY_MS: Final = 5_000
@@ -54,10 +61,12 @@ executions = Table(
     Column("completed_at", Text),
     Column("document_seq", Integer, nullable=False),
     Column("epoch", Integer, nullable=False),
+    Column("queued", Integer, nullable=False, server_default=text("0")),
     Index("executions_by_age", "created_at", "execution_id"),
-    Index("executions_by_status", "status"),
+    Index("executions_by_status", "status", "created_at", "execution_id"),
+    Index("executions_by_plan", "plan_id", "created_at", "execution_id"),
 )
-"""``last_seq`` is not here: it is the greatest ``seq`` of ``events``."""
+"""``last_seq`` is not here: it is the greatest ``last`` of ``batches``."""
 
 execution_texts = Table(
     "execution_texts",
@@ -69,20 +78,21 @@ execution_texts = Table(
 )
 """Apart from ``executions``, whose rows are rewritten with every change of status."""
 
-events = Table(
-    "events",
+batches = Table(
+    "batches",
     metadata,
     Column("id", Integer, primary_key=True),
     Column("execution", Integer, ForeignKey("executions.key"), nullable=False),
-    Column("seq", Integer, nullable=False),
-    Column("at", Text, nullable=False),
-    Column("type", Text, nullable=False),
-    Column("path", Text),
-    Column("attempt", Integer),
-    Column("data", Text, nullable=False),
-    Index("events_in_order", "execution", "seq", unique=True),
+    Column("first", Integer, nullable=False),
+    Column("last", Integer, nullable=False),
+    Column("events", Text, nullable=False),
+    Index("batches_in_order", "execution", "first", unique=True),
 )
-"""A rowid table on purpose: rows of 1 kB cost four times as much in a WITHOUT ROWID table."""
+"""Events as they were appended: one row for each batch, ``rows.Batch`` says how.
+
+A batch is written, read and made durable as one, and a row for each event would cost more than all
+else that is done to keep it. A rowid table on purpose: long rows cost four times as much in a
+WITHOUT ROWID table."""
 
 calls = Table(
     "calls",
@@ -95,15 +105,71 @@ calls = Table(
     Column("reply", Text, nullable=False),
 )
 
+artifact_uses = Table(
+    "artifact_uses",
+    metadata,
+    Column("digest", Text, primary_key=True),
+    Column("execution", Integer, ForeignKey("executions.key"), primary_key=True),
+    Index("artifact_uses_by_execution", "execution"),
+)
+"""Which executions refer to a value in a file of its own; several may share one."""
 
-def _first_tables(connection: Connection) -> None:
-    metadata.create_all(connection, checkfirst=False)
+answers = Table(
+    "answers",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("digest", Text, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("status", Integer),
+    Column("body", Text),
+    Column("created_at", Text, nullable=False),
+    Index("answers_by_age", "created_at"),
+)
+"""Requests under their idempotency keys. ``holder`` is the opening of the store that works, or
+worked, on it: of another one than the present it is dead, for one process writes at a time."""
 
 
-MIGRATIONS: Final = (_first_tables,)
-"""Step ``i`` takes a database from version ``i`` to ``i + 1``; each is one transaction."""
+def _batch_events(connection: Connection) -> None:
+    """Up to version 1 there was a row for each event."""
+    batches.create(connection)
+    connection.exec_driver_sql(
+        "INSERT INTO batches (execution, first, last, events) SELECT execution, seq, seq, "
+        "'[[' || json_quote(at) || ',' || json_quote(type) || ',' || data || ',' || "
+        "json_quote(path) || ',' || json_quote(attempt) || ']]' FROM events ORDER BY id"
+    )
+    connection.exec_driver_sql("DROP TABLE events")
 
-SCHEMA_VERSION: Final = len(MIGRATIONS)
+
+def _index_lists(connection: Connection) -> None:
+    """Up to version 2 there was no way to delete, no idempotency, and lists were short."""
+    artifact_uses.create(connection)
+    answers.create(connection)
+    connection.exec_driver_sql("DROP INDEX executions_by_status")
+    for index in executions.indexes:
+        if index.name in ("executions_by_status", "executions_by_plan"):
+            index.create(connection)
+    found = connection.execute(
+        select(batches.c.execution, batches.c.events).where(
+            func.instr(batches.c.events, '"artifact":') > 0
+        )
+    )
+    uses = {(digest, execution) for execution, text in found for digest in digests_in(text)}
+    for digest, execution in sorted(uses):
+        connection.execute(insert(artifact_uses).values(digest=digest, execution=execution))
+
+
+def _note_queued(connection: Connection) -> None:
+    """Up to version 3 a queued start did not outlive its process."""
+    connection.exec_driver_sql(
+        "ALTER TABLE executions ADD COLUMN queued INTEGER DEFAULT 0 NOT NULL"
+    )
+
+
+MIGRATIONS: Final = (_batch_events, _index_lists, _note_queued)
+"""Step ``i`` takes a database from version ``i + 1`` to ``i + 2``."""
+
+SCHEMA_VERSION: Final = len(MIGRATIONS) + 1
 
 
 def writing_connection(path: Path) -> sqlite3.Connection:
@@ -188,16 +254,27 @@ def version_of(connection: Connection) -> int:
 
 
 def migrate(connection: Connection) -> None:
-    """Bring a database to the present schema, one transaction a step.
+    """Bring a database to the present schema in one transaction: wholly, or not at all.
 
     Raises:
         SchemaTooNew: A newer planwave wrote it.
     """
-    for version in range(version_of(connection), SCHEMA_VERSION):
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-        MIGRATIONS[version](connection)
-        connection.exec_driver_sql(f"PRAGMA user_version = {version + 1}")
+    version = version_of(connection)
+    if version == SCHEMA_VERSION:
+        return
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    try:
+        if version == 0:
+            metadata.create_all(connection, checkfirst=False)
+        else:
+            for step in MIGRATIONS[version - 1 :]:
+                step(connection)
+        connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.exec_driver_sql("COMMIT")
+    except BaseException:
+        with suppress(DBAPIError):  # a full disk may have undone it already
+            connection.exec_driver_sql("ROLLBACK")
+        raise
 
 
 def unusable(path: Path, error: Exception) -> StoreError:

@@ -4,33 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.providers.api import CallKey
-from planwave.storage import queries, schema
-from planwave.storage.faults import cause_of
+from planwave.storage import answers, deleting, queries, schema
 from planwave.storage.files import Artifact, bring_back, put_aside, remove_unfinished
+from planwave.storage.ids import new_id
+from planwave.storage.jobs import Job, Step
+from planwave.storage.lists import EXECUTIONS, OPEN_EXECUTIONS, PLANS, execution_of, plan_of, sought
 from planwave.storage.lock import DirectoryLock
-from planwave.storage.records import ExecutionRecord, PlanRecord
-from planwave.storage.rows import EventRows, closed, event_of, event_rows, no_execution
-from planwave.storage.schema import executions, plans
-from planwave.storage.writer import GroupCommit, Job, Step
+from planwave.storage.opening import engine_for_reading, part_after_fault, part_with, present_schema
+from planwave.storage.readers import Readers
+from planwave.storage.records import ExecutionRecord, Place, PlanRecord, Remembered, StoreUse
+from planwave.storage.rows import Batch, batch_of, closed, events_between, no_execution
+from planwave.storage.writer import GroupCommit
 
 _T = TypeVar("_T")
 
 ARTIFACT_BYTES: Final = 1024 * 1024
 """Output values with more JSON than this are kept in files of their own."""
-
-_READERS: Final = 2
 
 
 class SqliteStore:
@@ -43,7 +44,7 @@ class SqliteStore:
     def __init__(
         self,
         directory: Path,
-        readers: Engine,
+        readers: Readers,
         writer: GroupCommit | None,
         *,
         lock: DirectoryLock | None = None,
@@ -54,9 +55,9 @@ class SqliteStore:
         self._writer = writer
         self._lock = lock
         self._artifact_bytes = artifact_bytes
-        self._threads = ThreadPoolExecutor(_READERS, thread_name_prefix="planwave-reader")
         self._closing: asyncio.Future[None] | None = None
         self._connection: Connection | None = None
+        self._holder = new_id()
 
     @classmethod
     def open(
@@ -74,7 +75,7 @@ class SqliteStore:
         path = directory / schema.DATABASE_NAME
         try:
             if read_only:
-                return cls(directory, _engine_for_reading(path), None)
+                return cls(directory, Readers(engine_for_reading(path)), None)
             directory.mkdir(parents=True, exist_ok=True)
             lock = DirectoryLock(directory)
         except (OSError, sqlite3.Error, DBAPIError) as error:
@@ -91,16 +92,9 @@ class SqliteStore:
     def _open_for_writing(cls, directory: Path, lock: DirectoryLock, artifact_bytes: int) -> Self:
         remove_unfinished(directory)
         path = directory / schema.DATABASE_NAME
-        raw = schema.writing_connection(path)
-        connection = schema.engine_of(raw).connect()
-        try:
-            schema.migrate(connection)
-        except BaseException:
-            connection.close()
-            connection.engine.dispose()
-            raise
+        raw, connection = present_schema(path)
         writer = GroupCommit(connection, raw, directory)
-        readers = schema.reading_engine(path)
+        readers = Readers(schema.reading_engine(path), lambda: writer.commits)
         store = cls(directory, readers, writer, lock=lock, artifact_bytes=artifact_bytes)
         store._connection = connection
         return store
@@ -110,46 +104,59 @@ class SqliteStore:
         """How many transactions were committed since the store was opened."""
         return 0 if self._writer is None else self._writer.commits
 
+    @property
+    def use(self) -> StoreUse:
+        return StoreUse() if self._writer is None else self._writer.use
+
     async def save_plan(self, plan: PlanRecord) -> None:
         statement = queries.keeping_plan(plan)
         await self._write(lambda connection: connection.execute(statement))
 
     async def plan(self, plan_id: str) -> PlanRecord | None:
-        found = await self._rows(queries.plans_like().where(plans.c.plan_id == plan_id))
-        return queries.plan_of(found[0]) if found else None
+        found = await self._read(lambda connection: PLANS.one(connection, plan_id))
+        return None if found is None else plan_of(found)
 
     async def plans(
-        self, *, text: str | None = None, before: str | None = None, limit: int = 50
+        self, *, text: str | None = None, before: str | Place | None = None, limit: int = 50
     ) -> list[PlanRecord]:
-        found = queries.plans_like(text)
-        return await self._read(
-            lambda connection: queries.page_of(
-                connection, found, plans, before, limit, queries.plan_of
-            )
-        )
+        def read(connection: Connection) -> list[PlanRecord]:
+            rows = PLANS.page(connection, {"text": sought(text)}, before, limit)
+            return [plan_of(row) for row in rows]
+
+        self._check_open()
+        # Not kept: with their documents, pages of plans are large.
+        question = ("plans", text, before, limit)
+        return list(await self._readers.read_shared(question, read, keeps=False))
+
+    async def plan_statuses(self, plan_ids: Sequence[str]) -> dict[str, str]:
+        statement = queries.newest_of(plan_ids)
+
+        def read(connection: Connection) -> dict[str, str]:
+            found = connection.execute(statement)
+            return {plan_id: status for plan_id, status in found if status is not None}
+
+        self._check_open()
+        return dict(await self._readers.read_shared(("statuses", *plan_ids), read))
+
+    async def delete_plan(self, plan_id: str) -> None:
+        await self._write(lambda connection: deleting.delete_plan(connection, plan_id))
 
     async def create_execution(self, record: ExecutionRecord, events: Sequence[Event]) -> None:
         batch, artifacts = self._prepared(record.execution_id, events)
-        writer = self._writing()
-
-        def create(connection: Connection) -> None:
-            queries.insert_execution(connection, record)
-            if batch is not None:
-                writer.append_now([Step(record.execution_id, record.epoch, batch)])
-
-        await writer.submit(Job(create, artifacts))
+        step = Step(record.execution_id, record.epoch, batch, record)
+        await self._writing().submit(Job(step, artifacts))
 
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
         batch, artifacts = self._prepared(execution_id, events)
         if batch is not None:
             await self._writing().submit(Job(Step(execution_id, epoch, batch), artifacts))
 
-    async def claim(self, execution_id: str) -> int:
+    async def claim(self, execution_id: str, *, queued: bool | None = None) -> int:
         writer = self._writing()
 
         def change(connection: Connection) -> int:
             writer.forget(execution_id)
-            epoch = connection.execute(queries.claiming(execution_id)).scalar_one_or_none()
+            epoch = connection.execute(queries.claiming(execution_id, queued)).scalar_one_or_none()
             if epoch is None:
                 raise no_execution(execution_id)
             return epoch
@@ -160,20 +167,18 @@ class SqliteStore:
         self, execution_id: str, *, after: int = 0, limit: int | None = None
     ) -> list[Event]:
         def read(connection: Connection) -> list[Event]:
-            found: list[Event] = []
-            for row in connection.execute(queries.events_after(execution_id, after, limit)):
-                event = event_of(execution_id, row)
-                # A cheap look first: hardly any event has values kept aside.
-                aside = '"artifact":' in row.data
-                found.append(bring_back(event, self._directory) if aside else event)
+            rows = connection.execute(queries.batches_after(execution_id, after, limit)).all()
+            found = events_between(execution_id, rows, after, limit)
+            # A cheap look first: hardly any event has values kept aside.
+            if any('"artifact":' in row.events for row in rows):
+                found = [bring_back(event, self._directory) for event in found]
             return found
 
         return await self._read(read)
 
     async def execution(self, execution_id: str) -> ExecutionRecord | None:
-        own = executions.c.execution_id == execution_id
-        found = await self._rows(queries.executions_like().where(own))
-        return queries.execution_of(found[0]) if found else None
+        found = await self._read(lambda connection: EXECUTIONS.one(connection, execution_id))
+        return None if found is None else execution_of(found)
 
     async def executions(
         self,
@@ -181,15 +186,56 @@ class SqliteStore:
         status: str | None = None,
         text: str | None = None,
         since: str | None = None,
-        before: str | None = None,
+        before: str | Place | None = None,
         limit: int = 50,
+        plan_id: str | None = None,
     ) -> list[ExecutionRecord]:
-        found = queries.executions_like(status, text, since)
-        return await self._read(
-            lambda connection: queries.page_of(
-                connection, found, executions, before, limit, queries.execution_of
-            )
-        )
+        chosen = {"status": status, "text": sought(text), "since": since, "plan_id": plan_id}
+
+        def read(connection: Connection) -> list[ExecutionRecord]:
+            rows = EXECUTIONS.page(connection, chosen, before, limit)
+            return [execution_of(row) for row in rows]
+
+        question = ("executions", *chosen.values(), before, limit)
+        self._check_open()
+        return list(await self._readers.read_shared(question, read))
+
+    async def open_executions(self) -> list[ExecutionRecord]:
+        return [execution_of(row) for row in await self._rows(OPEN_EXECUTIONS)]
+
+    async def delete_execution(self, execution_id: str) -> None:
+        writer = self._writing()
+
+        def change(connection: Connection) -> None:
+            deleting.hide_execution(connection, execution_id)
+            writer.bury([execution_id])
+
+        await writer.submit(Job(change))
+        await self._sweep()
+
+    async def prune(self, before: str, limit: int) -> list[str]:
+        writer = self._writing()
+
+        def change(connection: Connection) -> list[str]:
+            ids = deleting.hide_ended(connection, before, limit)
+            writer.bury(ids)
+            return ids
+
+        ids = await writer.submit(Job(change))
+        await self._sweep()
+        return ids
+
+    async def _sweep(self) -> None:
+        """Remove what is deleted, piece by piece."""
+        writer, is_done = self._writing(), False
+
+        def change(connection: Connection) -> bool:
+            swept = deleting.sweep(connection)
+            writer.let_go(swept.digests)
+            return swept.is_done
+
+        while not is_done:
+            is_done = await writer.submit(Job(change))
 
     async def set_document_seq(self, execution_id: str, seq: int) -> None:
         def change(connection: Connection) -> None:
@@ -209,6 +255,36 @@ class SqliteStore:
         statement = queries.keeping_call(key, reply)
         await self._write(lambda connection: connection.execute(statement))
 
+    async def remembered(self, key: str) -> Remembered | None:
+        found = await self._rows(answers.answer_of(key))
+        return answers.remembered_of(found[0]) if found else None
+
+    async def remember(self, key: str, digest: str, at: str, *, expired: str) -> Remembered:
+        holder = self._holder
+        return await self._write(
+            lambda connection: answers.take(connection, key, digest, at, expired, holder)
+        )
+
+    async def answer(self, key: str, status: int, body: str) -> None:
+        statement = answers.answering(key, status, body)
+        await self._write(lambda connection: connection.execute(statement))
+
+    async def forget(self, key: str) -> None:
+        statement = answers.forgetting(key)
+        await self._write(lambda connection: connection.execute(statement))
+
+    async def forget_older(self, expired: str) -> int:
+        forgotten = 0
+        while True:
+            some = await self._write(lambda connection: answers.forget_some(connection, expired))
+            forgotten += some
+            if some < answers.SOME:
+                return forgotten
+
+    def announce(self, url: str, token: str | None) -> None:
+        if self._lock is not None:
+            self._lock.tell({"pid": os.getpid(), "url": url, "token": token})
+
     async def close(self) -> None:
         """Finish what is queued, then let the directory go.
 
@@ -217,18 +293,19 @@ class SqliteStore:
         if self._closing is None:
             if self._writer is not None:
                 self._writer.refuse()
-            loop = asyncio.get_running_loop()
-            self._closing = loop.run_in_executor(self._threads, self._stop)
+            self._closing = self._readers.run(self._stop)
         await asyncio.shield(self._closing)
-        self._threads.shutdown()
+        self._readers.end()
 
     def _stop(self) -> None:
         if self._writer is not None:
             self._writer.stop()
-        self._readers.dispose()
+        self._readers.close()
         if self._connection is not None:
-            self._connection.close()
-            self._connection.engine.dispose()
+            if self.use.fault is None:
+                part_with(self._connection)
+            else:
+                part_after_fault(self._connection, self._directory / schema.DATABASE_NAME)
         if self._lock is not None:
             self._lock.release()
 
@@ -241,19 +318,19 @@ class SqliteStore:
         return await self._writing().submit(Job(change))
 
     def _prepared(
-        self, execution_id: str, batch: Sequence[Event]
-    ) -> tuple[EventRows | None, Sequence[Artifact]]:
-        """Give the rows of a batch, and the large values that go to files before it."""
-        rows = event_rows(execution_id, batch)
-        if rows is None or rows.longest <= self._artifact_bytes:
-            return rows, ()
+        self, execution_id: str, events: Sequence[Event]
+    ) -> tuple[Batch | None, Sequence[Artifact]]:
+        """Give a batch's row, and the large values that go to files before it."""
+        batch = batch_of(execution_id, events)
+        if batch is None or _size_of(batch.text) <= self._artifact_bytes:
+            return batch, ()
         artifacts: list[Artifact] = []
         slim: list[Event] = []
-        for event in batch:
+        for event in events:
             kept, aside = put_aside(event, self._artifact_bytes)
             slim.append(kept)
             artifacts += aside
-        return event_rows(execution_id, slim), artifacts
+        return (batch_of(execution_id, slim) if artifacts else batch), artifacts
 
     async def _read(self, query: Callable[[Connection], _T]) -> _T:
         """Run a query in a reader thread.
@@ -261,44 +338,16 @@ class SqliteStore:
         Raises:
             StoreError: It cannot be read, or the store was closed.
         """
+        self._check_open()
+        return await self._readers.read(query)
+
+    def _check_open(self) -> None:
         if self._closing is not None:
             raise closed()
-
-        def read() -> _T:
-            with self._readers.connect() as connection:
-                return query(connection)
-
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, read)
-        except DBAPIError as error:
-            cause = cause_of(error)
-            raise StoreError(
-                f"the store cannot be read: {cause}", code="store-unreadable"
-            ) from error
 
     async def _rows(self, statement: queries.Rows) -> list[Any]:
         return await self._read(lambda connection: list(connection.execute(statement)))
 
 
-def _engine_for_reading(path: Path) -> Engine:
-    if not path.exists():
-        return schema.empty_engine()
-    engine = schema.reading_engine(path)
-    try:
-        version = _version_of(engine)
-    except DBAPIError:
-        engine.dispose()
-        if schema.has_log(path):
-            raise
-        # A disk that is full or read-only has no place for what readers and a writer share.
-        engine = schema.reading_engine(path, unchanging=True)
-        version = _version_of(engine)
-    if version == 0:  # a writer has made the file, but no table yet
-        engine.dispose()
-        return schema.empty_engine()
-    return engine
-
-
-def _version_of(engine: Engine) -> int:
-    with engine.connect() as connection:
-        return schema.version_of(connection)
+def _size_of(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())

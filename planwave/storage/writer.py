@@ -18,37 +18,48 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from sqlalchemy import Connection
 
+from planwave.errors import StoreError
 from planwave.storage.faults import (
     blames_store,
     breaks_disk,
     cause_of,
-    is_recoverable,
+    passing,
     read_only,
     store_error,
 )
-from planwave.storage.files import Artifact, write_artifact
+from planwave.storage.files import (
+    Footing,
+    drop_artifact,
+    drop_document,
+    free_bytes,
+    write_artifact,
+)
+from planwave.storage.jobs import Job, Step, wake
+from planwave.storage.queries import insert_execution
+from planwave.storage.records import DISK_FULL, StoreUse
 from planwave.storage.rows import (
     UNCHANGED,
-    EventRows,
     closed,
     late_writer,
     unknown_execution,
     wrong_seq,
 )
+from planwave.storage.schema import DATABASE_NAME, SCHEMA_VERSION
 
 _ROWS_A_STATEMENT: Final = 64
-_COLUMNS: Final = 7
+_COLUMNS: Final = 4
+_SIZES: Final = 13
 _PLACES: Final = "(" + ",".join("?" * _COLUMNS) + ")"
 _INSERT: Final = tuple(
-    "INSERT INTO events (execution, seq, at, type, path, attempt, data) VALUES "  # noqa: S608 - constants
+    "INSERT INTO batches (execution, first, last, events) VALUES "  # noqa: S608 - constants
     + ",".join([_PLACES] * count)
     for count in range(_ROWS_A_STATEMENT + 1)
 )
@@ -59,18 +70,23 @@ _SET_STATUS: Final = (
     "UPDATE executions SET status = coalesce(?, status), started_at = coalesce(started_at, ?), "
     "completed_at = coalesce(?, completed_at) WHERE key = ?"
 )
+_IS_USED: Final = "SELECT 1 FROM artifact_uses WHERE digest = ? LIMIT 1"
+_USE: Final = (
+    "INSERT OR IGNORE INTO artifact_uses (digest, execution) "
+    "SELECT ?, key FROM executions WHERE execution_id = ?"
+)
 _LOOK_UP: Final = (
-    "SELECT key, epoch, (SELECT max(seq) FROM events WHERE execution = key) "
+    "SELECT key, epoch, "
+    "(SELECT last FROM batches WHERE execution = key ORDER BY first DESC LIMIT 1) "
     "FROM executions WHERE execution_id = ?"
 )
 
-
-class Step(NamedTuple):
-    """Events that take one execution from ``events.first - 1`` to ``events.last``."""
-
-    execution_id: str
-    epoch: int
-    events: EventRows
+_LOOK_AGAIN_S: Final = 1.0
+"""How often it is tried whether writes are possible again, where nobody writes who would find out."""
+_LEAST_ROOM: Final = 1024 * 1024
+"""Bytes that have to be free before a full disk is taken for one with room again."""
+_TRIAL: Final = f"PRAGMA user_version = {SCHEMA_VERSION}"
+"""Writes one page, and changes nothing."""
 
 
 class _Place:
@@ -84,30 +100,17 @@ class _Place:
         self.last = last
 
 
-class Job:
-    """One write and the future of its result.
-
-    ``change`` is a :class:`Step`, or for all but appends a function of the connection.
-    ``artifacts`` go to disk before it.
-    """
-
-    __slots__ = ("artifacts", "change", "error", "future", "loop", "result")
-
-    def __init__(
-        self, change: Step | Callable[[Connection], Any], artifacts: Sequence[Artifact] = ()
-    ) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Any] = self.loop.create_future()
-        self.change = change
-        self.artifacts = artifacts
-        self.result: Any = None
-        self.error: BaseException | None = None
-
-
 class GroupCommit:
     """The writer thread and its queue.
 
     ``commits`` counts finished transactions.
+
+    A write that finds the disk full or the database busy is refused, and nothing of it is kept;
+    the next one is tried as ever. After any other fault of the disk nothing is tried any more:
+    what a failed fsync leaves on disk nobody knows. So it is when the files are no longer there.
+
+    Raises:
+        OSError: The files of the database are not there.
     """
 
     def __init__(self, connection: Connection, raw: sqlite3.Connection, directory: Path) -> None:
@@ -117,9 +120,16 @@ class GroupCommit:
         self._gathered: list[Job] = []
         self._queue: SimpleQueue[list[Job] | None] = SimpleQueue()
         self._places: dict[str, _Place] = {}
+        self._gone: set[str] = set()
+        self._let_go: set[str] = set()
+        path = directory / DATABASE_NAME
+        self._footing = Footing(path, path.with_name(f"{path.name}-wal"))
         self._broken: BaseException | None = None
+        self._trouble: StoreError | None = None
         self._closed = False
         self.commits = 0
+        self._writes = 0
+        self._sizes = [0] * _SIZES
         # Daemon: a process that ends without close() must not hang; what is committed is safe.
         self._thread = threading.Thread(target=self._run, name="planwave-writer", daemon=True)
         self._thread.start()
@@ -160,15 +170,20 @@ class GroupCommit:
         stopping = False
         while not stopping:
             batch: list[Job] = []
-            jobs = self._queue.get()
+            jobs: list[Job] | None = []
             with suppress(Empty):
+                jobs = self._queue.get(timeout=_LOOK_AGAIN_S if self._trouble else None)
                 while jobs is not None:
                     batch += jobs
                     jobs = self._queue.get_nowait()
             stopping = jobs is None
+            if not batch and not stopping:
+                self._look_again()
             if batch:
                 self._keep(batch)
-                _wake(batch)
+                if self._trouble is not None and all(job.error is None for job in batch):
+                    self._trouble = None
+                wake(batch)
 
     def _keep(self, batch: list[Job]) -> None:
         """Keep a batch; afterwards each job has its result or its error."""
@@ -181,6 +196,7 @@ class GroupCommit:
             self._raw.execute("BEGIN IMMEDIATE")
             self._apply(jobs)
             self._commit()
+            self._note_commit(len(jobs))
         except Exception as error:  # noqa: BLE001 - the thread's boundary: every job gets an answer
             self._roll_back()
             if blames_store(error):
@@ -190,13 +206,30 @@ class GroupCommit:
 
     def _fail(self, jobs: Sequence[Job], error: Exception) -> None:
         cause = cause_of(error)
-        if not is_recoverable(cause):
+        self._trouble = passing(cause)
+        if self._trouble is None:
             self._broken = cause
         for job in jobs:
             job.error = store_error(cause)
 
+    def _look_again(self) -> None:
+        """Find out whether writes are possible again."""
+        try:
+            is_full = self._trouble is not None and self._trouble.code == DISK_FULL
+            if is_full and free_bytes(self._directory) < _LEAST_ROOM:
+                return
+            self._raw.execute("BEGIN IMMEDIATE")
+            self._raw.execute(_TRIAL)
+            self._commit()
+            self._trouble = None
+        except Exception as error:  # noqa: BLE001 - the thread's boundary
+            self._roll_back()
+            self._fail([], error)
+
     def _roll_back(self) -> None:
         self._places.clear()  # they had run ahead of the database
+        self._gone.clear()
+        self._let_go.clear()
         with suppress(sqlite3.Error):
             if self._raw.in_transaction:
                 self._raw.execute("ROLLBACK")
@@ -217,13 +250,35 @@ class GroupCommit:
                     job.error = store_error(cause_of(error))
                 self._raw.execute("RELEASE job")
             self._commit()
+            self._note_commit(sum(job.error is None for job in jobs))
         except Exception as error:  # noqa: BLE001 - the thread's boundary: every job gets an answer
             self._roll_back()
             self._fail([job for job in jobs if job.error is None], error)
 
     def _commit(self) -> None:
         self._raw.execute("COMMIT")
+        self._footing.check()
         self.commits += 1
+        if self._gone or self._let_go:
+            self._clear_away()
+
+    def _note_commit(self, writes: int) -> None:
+        self._writes += writes
+        self._sizes[min(max(writes - 1, 0).bit_length(), _SIZES - 1)] += 1
+
+    @property
+    def use(self) -> StoreUse:
+        """What was written, and whether anything more can be."""
+        return StoreUse(self._broken, self._writes, tuple(self._sizes), self._trouble)
+
+    def _clear_away(self) -> None:
+        """Remove files that nothing refers to, now that the whole batch says what it does."""
+        while self._gone:
+            drop_document(self._directory, self._gone.pop())
+        while self._let_go:
+            digest = self._let_go.pop()
+            if self._raw.execute(_IS_USED, (digest,)).fetchone() is None:
+                drop_artifact(self._directory, digest)
 
     def _put_artifacts(self, job: Job) -> bool:
         try:
@@ -231,7 +286,9 @@ class GroupCommit:
                 write_artifact(self._directory, artifact)
         except Exception as error:  # noqa: BLE001 - the thread's boundary: every job gets an answer
             if breaks_disk(error):
-                self._broken = error
+                self._broken, self._trouble = error, None
+            else:
+                self._trouble = passing(error) or self._trouble
             job.error = store_error(error)
             return False
         return True
@@ -239,43 +296,63 @@ class GroupCommit:
     def _apply(self, jobs: Sequence[Job]) -> None:
         """Do the jobs in their order; neighbouring appends go together."""
         steps: list[Step] = []
+        uses: list[tuple[str, str]] = []
         for job in jobs:
             change = job.change
             if isinstance(change, Step):
                 steps.append(change)
+                uses += [(digest, change.execution_id) for digest, _ in job.artifacts]
                 continue
-            self.append_now(steps)
+            self._append(steps)
             steps = []
             job.result = change(self._connection)
-        self.append_now(steps)
+        self._append(steps)
+        if uses:
+            self._raw.executemany(_USE, uses)
 
-    def append_now(self, steps: Sequence[Step]) -> None:
-        """Insert events within the transaction that is open; only a job may call this.
+    def _append(self, steps: Sequence[Step]) -> None:
+        """Insert events within the transaction that is open.
 
         Raises:
             StoreError, LateWriter: A step does not fit its execution.
         """
         values: list[Any] = []
-        for execution_id, epoch, events in steps:
-            rows, first, last, progress, _ = events
-            place = self._places.get(execution_id) or self._look_up(execution_id)
+        for execution_id, epoch, batch, record in steps:
+            if record is None:
+                place = self._places.get(execution_id) or self._look_up(execution_id)
+            else:
+                key = insert_execution(self._raw, record)
+                place = self._places[execution_id] = _Place(key, epoch, 0)
+            if batch is None:
+                continue
+            first, last, text, progress = batch
             if epoch < place.epoch:
                 raise late_writer(execution_id, epoch, place.epoch)
             if first != place.last + 1:
                 raise wrong_seq(execution_id, first, place.last)
             place.last = last
-            key = place.key
-            for row in rows:
-                values.append(key)
-                values += row
+            values += (place.key, first, last, text)
             if progress is not UNCHANGED:
-                self._raw.execute(_SET_STATUS, (*progress, key))
+                self._raw.execute(_SET_STATUS, (*progress, place.key))
                 if progress.completed_at is not None:
                     del self._places[execution_id]
         size = _COLUMNS * _ROWS_A_STATEMENT
         for start in range(0, len(values), size):
             chunk = values[start : start + size]
             self._raw.execute(_INSERT[len(chunk) // _COLUMNS], chunk)
+
+    def bury(self, execution_ids: Iterable[str]) -> None:
+        """Forget deleted executions and, once that is committed, remove their documents.
+
+        Only a job may call this; so with :meth:`let_go`.
+        """
+        for execution_id in execution_ids:
+            self.forget(execution_id)
+            self._gone.add(execution_id)
+
+    def let_go(self, digests: Iterable[str]) -> None:
+        """Remove those of these large values that nobody refers to once that is committed."""
+        self._let_go.update(digests)
 
     def forget(self, execution_id: str) -> None:
         """Look an execution's row up again before its next append; only a job may call this."""
@@ -288,23 +365,3 @@ class GroupCommit:
         key, epoch, last = row
         place = self._places[execution_id] = _Place(key, epoch, last or 0)
         return place
-
-
-def _wake(jobs: Sequence[Job]) -> None:
-    """Tell the awaiters, with one call for each event loop."""
-    loops: dict[asyncio.AbstractEventLoop, list[Job]] = {}
-    for job in jobs:
-        loops.setdefault(job.loop, []).append(job)
-    for loop, own in loops.items():
-        with suppress(RuntimeError):  # the loop was closed: nobody is left to be told
-            loop.call_soon_threadsafe(_settle, own)
-
-
-def _settle(jobs: Sequence[Job]) -> None:
-    for job in jobs:
-        if job.future.done():
-            continue  # its awaiter was cancelled; the write stands
-        if job.error is None:
-            job.future.set_result(job.result)
-        else:
-            job.future.set_exception(job.error)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from planwave.errors import InputError
 from planwave.events import Event
-from planwave.storage import document as room
 from planwave.storage.document import project, write_document
 from planwave.storage.ids import new_id
 from planwave.storage.records import ExecutionRecord
@@ -153,6 +152,32 @@ def test_an_open_request_shows_in_the_document() -> None:
     waiting = Event("x1", 5, AT, "node.waiting", "b", 1, {"request_id": "r", "request": {}})
     made = project([*story()[:4], waiting], RECORD)
     assert (made["waitingForInput"], made["currentNodeId"]) == (True, "b")
+    assert [(each["request_id"], each["path"]) for each in made["requests"]] == [("r", "b")]
+
+
+def test_answers_and_reentries_stay_in_the_document() -> None:
+    facts = [
+        ("node.waiting", {"request_id": "r5", "request": {}}),
+        ("node.answered", {"request_id": "r5", "answer": {"decision": "yes", "note": "n"}}),
+        ("node.started", {"wave": 1, "reentry": 1}),
+    ]
+    more = [Event("x1", n, AT, kind, "b", 1, data) for n, (kind, data) in enumerate(facts, 5)]
+    made = project([*story()[:4], *more], RECORD)
+    b = next(each for each in made["nodes"] if each["id"] == "b")
+    assert b["reentries"] == 1
+    (answer,) = b["answers"]
+    assert (answer["request_id"], answer["by"], answer["decision"], answer["note"]) == (
+        "r5", "person", "yes", "n",
+    )  # fmt: skip
+    assert made["requests"] == []
+
+
+def test_a_fork_names_what_it_is_a_fork_of() -> None:
+    first = story()[0]
+    parent = {"execution_id": "x0"}
+    made = project([first._replace(data={**first.data, "parent": parent})], RECORD)
+    assert made["parent"] == parent
+    assert project([first], RECORD)["parent"] is None
 
 
 def test_a_nested_node_follows_the_graph_s_own() -> None:
@@ -195,7 +220,7 @@ async def test_a_failed_write_leaves_the_old_document_and_nothing_else(
     def fail(_handle: int) -> None:
         raise OSError(5, "disk I/O error")
 
-    monkeypatch.setattr(room.os, "fsync", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="disk I/O"):
         await write_document(tmp_path, name, {"n": 2})
     assert os.listdir(tmp_path) == [path.name]

@@ -7,7 +7,7 @@ import pytest
 
 from planwave.events import Event
 from planwave.storage import files
-from planwave.storage.files import bring_back, put_aside, write_whole
+from planwave.storage.files import Footing, bring_back, free_bytes, put_aside, write_whole
 
 
 def test_a_whole_file_replaces_the_old_one(tmp_path: Path) -> None:
@@ -39,3 +39,48 @@ def test_an_event_without_large_values_stays_itself(
     event = Event("x1", 1, "t", "node.completed", "a", 1, data)
     assert put_aside(event, 10) == (event, [])
     assert bring_back(event, tmp_path) == event
+
+
+def test_files_that_stay_where_they_are_may_change(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_text("old")
+    footing = Footing(path)
+    path.write_text("new, and longer")
+    path.chmod(0o600)
+    footing.check()
+
+
+@pytest.mark.parametrize("way", ["deleted", "moved", "replaced", "folder moved"])
+def test_a_file_that_is_gone_from_its_place_is_noticed(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "LOOK_S", 0.0)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    one, two = folder / "one", folder / "two"
+    one.write_text("1")
+    two.write_text("2")
+    footing = Footing(one, two)
+    footing.check()
+    if way == "deleted":
+        two.unlink()
+    elif way == "moved":
+        two.rename(folder / "three")
+    elif way == "replaced":
+        write_whole(two, b"2")
+    else:
+        folder.rename(tmp_path / "elsewhere")
+    for _ in range(2):
+        with pytest.raises(FileNotFoundError, match="deleted, moved or replaced") as gone:
+            footing.check()
+        assert gone.value.filename == str(one if way == "folder moved" else two)
+
+
+def test_what_is_not_there_gives_no_footing(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Footing(tmp_path / "nothing")
+
+
+def test_free_room_is_what_an_ordinary_user_may_still_write(tmp_path: Path) -> None:
+    found = os.statvfs(tmp_path)
+    assert 0 < free_bytes(tmp_path) <= found.f_blocks * found.f_frsize

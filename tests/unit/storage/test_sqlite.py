@@ -20,6 +20,7 @@ from planwave.storage.lock import DirectoryLock, holder_of
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.schema import SCHEMA_VERSION
 from planwave.storage.sqlite import SqliteStore
+from tests.fakes.model_rig import until
 
 AT = "2026-01-01T00:00:00.000000Z"
 
@@ -77,6 +78,20 @@ async def test_writes_of_one_turn_of_the_event_loop_share_one_commit(store: Sqli
         for n in range(50):
             group.create_task(store.append(f"x{n}", 1, [log(1, f"x{n}")]))
     assert store.commits - before == 1
+
+
+async def test_it_says_how_many_writes_shared_a_commit(store: SqliteStore) -> None:
+    assert (store.use.writes, sum(store.use.commits)) == (0, 0)
+    async with asyncio.TaskGroup() as group:
+        for n in range(5):
+            group.create_task(store.create_execution(record(f"x{n}"), []))
+    await store.append("x0", 1, [log(1, "x0")])
+    async with asyncio.TaskGroup() as group:
+        group.create_task(swallowed(store.append("x0", 1, [log(9, "x0")])))
+        group.create_task(store.append("x1", 1, [log(1, "x1")]))
+    assert store.use.writes == 7, "the one that did not fit was not written"
+    assert store.use.commits[:5] == (2, 0, 0, 1, 0)
+    assert store.use.fault is None
 
 
 async def test_a_commit_is_counted_when_sqlite_commits(store: SqliteStore) -> None:
@@ -139,6 +154,7 @@ async def test_after_a_failed_commit_only_reading_goes_on(
             await store.append("x1", 1, [log(2)])
         assert refused.value.code == "store-read-only"
     assert [e.seq for e in await store.events("x1")] == [1]
+    assert isinstance(store.use.fault, FailingDisk)
 
 
 async def test_what_queued_behind_a_failed_commit_is_refused_too(
@@ -201,6 +217,7 @@ import asyncio, pathlib, sys
 from planwave.events import Event
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.sqlite import SqliteStore
+from tests.fakes.model_rig import until
 
 async def main():
     store = SqliteStore.open(pathlib.Path(sys.argv[1]))
@@ -249,15 +266,121 @@ async def test_a_full_disk_refuses_and_recovers_without_restart(store: SqliteSto
     assert [e.seq for e in await store.events("x1")] == [1, 2]
 
 
-async def test_text_the_database_cannot_hold_hurts_its_own_write_only(store: SqliteStore) -> None:
+class Refusal(sqlite3.OperationalError):
+    def __init__(self, code: int) -> None:
+        super().__init__("not now")
+        self.sqlite_errorcode = code
+
+
+def refuse(store: SqliteStore, patched: pytest.MonkeyPatch, code: int) -> None:
+    """Have every commit fail."""
+
+    def fail() -> None:
+        raise Refusal(code)
+
+    patched.setattr(store._writer, "_commit", fail)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [(sqlite3.SQLITE_FULL, "disk-full"), (sqlite3.SQLITE_BUSY, "store-busy")],
+)
+async def test_trouble_is_told_until_a_write_comes_through(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, code: int, status: str
+) -> None:
+    await store.create_execution(record(), [])
+    with monkeypatch.context() as patched:
+        patched.setattr("planwave.storage.writer._LOOK_AGAIN_S", 60)
+        refuse(store, patched, code)
+        assert await swallowed(store.append("x1", 1, [log(1)])) == status
+        assert (store.use.status, store.use.fault) == (status, None)
+    await store.append("x1", 1, [log(1)])
+    assert store.use == store.use._replace(trouble=None)
+    assert store.use.status == "ok"
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY])
+async def test_trouble_ends_by_itself_where_nobody_writes(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    monkeypatch.setattr("planwave.storage.writer._LOOK_AGAIN_S", 0.01)
+    await store.create_execution(record(), [])
+    before = store.use.writes
+    with monkeypatch.context() as patched:
+        refuse(store, patched, code)
+        assert await swallowed(store.append("x1", 1, [log(1)])) is not None
+        assert store.use.trouble is not None
+    await until(lambda: store.use.status == "ok")
+    assert store.use.writes == before, "to look is no write"
+    assert await store.events("x1") == []
+
+
+async def test_a_disk_with_hardly_any_room_is_still_full(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("planwave.storage.writer._LOOK_AGAIN_S", 0.01)
+    looked: list[Path] = []
+
+    def hardly_any(directory: Path) -> int:
+        looked.append(directory)
+        return 4096
+
+    await store.create_execution(record(), [])
+    with monkeypatch.context() as patched:
+        patched.setattr("planwave.storage.writer.free_bytes", hardly_any)
+        with monkeypatch.context() as failing:
+            refuse(store, failing, sqlite3.SQLITE_FULL)
+            assert await swallowed(store.append("x1", 1, [log(1)])) == "disk-full"
+        await until(lambda: len(looked) >= 3)
+        assert store.use.status == "disk-full"
+    await until(lambda: store.use.status == "ok")
+
+
+async def test_a_disk_that_fails_while_room_is_looked_for_is_broken(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("planwave.storage.writer._LOOK_AGAIN_S", 0.01)
+    await store.create_execution(record(), [])
+    with monkeypatch.context() as patched:
+        refuse(store, patched, sqlite3.SQLITE_BUSY)
+        assert await swallowed(store.append("x1", 1, [log(1)])) == "store-busy"
+        refuse(store, patched, sqlite3.SQLITE_IOERR_FSYNC)
+        await until(lambda: store.use.status == "store-read-only")
+    assert store.use.trouble is None
+    assert await swallowed(store.append("x1", 1, [log(1)])) == "store-read-only"
+
+
+async def test_a_large_result_without_room_is_trouble_too(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.create_execution(record(), [])
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("planwave.storage.writer._LOOK_AGAIN_S", 60)
+        patched.setattr("planwave.storage.writer.write_artifact", full)
+        assert await swallowed(store.append("x1", 1, [result(1, "x" * 2_000)])) == "disk-full"
+        assert store.use.status == "disk-full"
+    await store.append("x1", 1, [result(1, "x" * 2_000)])
+    assert store.use.status == "ok"
+
+
+async def test_text_that_is_no_unicode_comes_back_as_it_was(store: SqliteStore) -> None:
+    odd = log(1)._replace(path="\ud800", at="\x00")
+    await store.create_execution(record("x1"), [odd])
+    assert await store.events("x1") == [odd]
+
+
+async def test_a_write_that_does_not_fit_hurts_only_itself(store: SqliteStore) -> None:
     await store.create_execution(record("x1"), [])
     await store.create_execution(record("x2"), [])
-    odd = log(1, "x2")._replace(path="\ud800")
     async with asyncio.TaskGroup() as group:
         good = group.create_task(store.append("x1", 1, [log(1)]))
-        bad = group.create_task(swallowed(store.append("x2", 1, [odd])))
+        bad = group.create_task(swallowed(store.append("x2", 1, [log(5, "x2")])))
         also_good = group.create_task(store.append("x1", 1, [log(2)]))
-    assert (good.result(), bad.result(), also_good.result()) == (None, "not-storable", None)
+    assert (good.result(), bad.result(), also_good.result()) == (None, "seq-gap", None)
     assert [e.seq for e in await store.events("x1")] == [1, 2]
     assert await store.events("x2") == []
 
@@ -281,9 +404,7 @@ async def test_the_database_itself_refuses_a_repeated_seq(store: SqliteStore) ->
     await store.create_execution(record(), [log(1), log(2)])
     raw = store._writer._raw  # type: ignore[union-attr]
     with pytest.raises(sqlite3.IntegrityError):
-        raw.execute(
-            "INSERT INTO events (execution, seq, at, type, data) VALUES (1, 2, 'a', 't', '{}')"
-        )
+        raw.execute("INSERT INTO batches (execution, first, last, events) VALUES (1, 1, 3, '[]')")
 
 
 async def test_large_results_live_in_files_and_come_back(
@@ -297,10 +418,10 @@ async def test_large_results_live_in_files_and_come_back(
     (kept,) = (tmp_path / "artifacts").iterdir()
     assert json.loads(kept.read_text()) == large
     rows = sqlite3.connect(tmp_path / "planwave.db")
-    data = json.loads(rows.execute("SELECT data FROM events WHERE seq = 1").fetchone()[0])
+    ((_, _, data, *_),) = json.loads(rows.execute("SELECT events FROM batches").fetchone()[0])
     rows.close()
     assert data["outputs"] == {
-        "output": {"type": "text", "artifact": kept.stem, "bytes": 6_002},
+        "output": {"type": "text", "artifact": kept.stem, "bytes": 2_002},
         "other": {"type": "json", "value": 1},
     }
 
@@ -572,3 +693,17 @@ def test_appends_of_a_loop_that_is_gone_are_kept(tmp_path: Path) -> None:
         return seqs
 
     assert asyncio.run(count()) == [1, 2]
+
+
+async def test_the_lock_says_where_its_holder_is_reached_until_it_is_let_go(tmp_path: Path) -> None:
+    store = SqliteStore.open(tmp_path)
+    store.announce("http://127.0.0.1:8000", "secret")
+    assert holder_of(tmp_path) == {
+        "pid": os.getpid(),
+        "url": "http://127.0.0.1:8000",
+        "token": "secret",
+    }
+    assert (tmp_path / "planwave.lock").stat().st_mode & 0o777 == 0o600
+    await store.close()
+    store.announce("http://127.0.0.1:8001", None)
+    assert holder_of(tmp_path) is None

@@ -1,0 +1,94 @@
+"""Requests under idempotency keys: changes for the writing thread, and the one look-up."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Delete,
+    Update,
+    delete,
+    exists,
+    select,
+    update,
+)
+from sqlalchemy.dialects.sqlite import insert as upsert
+
+from planwave.storage.ids import new_id
+from planwave.storage.queries import Rows
+from planwave.storage.records import Remembered
+from planwave.storage.rows import ENDED
+from planwave.storage.schema import answers, executions
+
+SOME: Final = 500
+"""Answers deleted in one transaction."""
+
+_IS_OPEN = exists().where(
+    executions.c.execution_id == answers.c.subject, executions.c.status.not_in(ENDED)
+)
+
+
+def answer_of(key: str) -> Rows:
+    """Select what is kept under a key."""
+    columns = answers.c
+    return select(
+        columns.digest, columns.created_at, columns.subject, columns.status, columns.body
+    ).where(columns.key == key)
+
+
+def remembered_of(row: Any) -> Remembered:
+    """Give the answer of a row."""
+    return Remembered(*row)
+
+
+def take(
+    connection: Connection, key: str, digest: str, at: str, expired: str, holder: str
+) -> Remembered:
+    """Take a key or give what is kept under it; see ``Store.remember``."""
+    connection.execute(delete(answers).where(answers.c.key == key, *_has_expired(expired)))
+    row = connection.execute(answer_of(key).add_columns(answers.c.holder)).first()
+    if row is not None:
+        *kept, last_holder = row
+        found = Remembered(*kept)
+        if found.status is not None or found.digest != digest or last_holder == holder:
+            return found
+    taken = Remembered(digest, at, new_id() if row is None else row.subject, is_new=True)
+    values = {
+        "key": key,
+        "digest": digest,
+        "holder": holder,
+        "subject": taken.subject,
+        "created_at": at,
+    }
+    connection.execute(
+        upsert(answers)
+        .values(values)
+        .on_conflict_do_update(index_elements=[answers.c.key], set_=values)
+    )
+    return taken
+
+
+def answering(key: str, status: int, body: str) -> Update:
+    """Keep an answer."""
+    return (
+        update(answers)
+        .where(answers.c.key == key, answers.c.status.is_(None))
+        .values(status=status, body=body)
+    )
+
+
+def forgetting(key: str) -> Delete:
+    """Give a key back that was not answered."""
+    return delete(answers).where(answers.c.key == key, answers.c.status.is_(None))
+
+
+def forget_some(connection: Connection, expired: str) -> int:
+    """Delete some of what has expired; give how many."""
+    some = select(answers.c.key).where(*_has_expired(expired)).limit(SOME)
+    return connection.execute(delete(answers).where(answers.c.key.in_(some))).rowcount
+
+
+def _has_expired(expired: str) -> tuple[ColumnElement[bool], ...]:
+    return answers.c.created_at < expired, ~_IS_OPEN

@@ -1,0 +1,278 @@
+"""One file that holds a storage directory as it was at one moment; made while a server writes.
+
+The database is copied by SQLite's online backup: one read transaction, beside which its owner goes
+on writing. Files are read after that. They never change once an execution has ended; what was
+deleted meanwhile is taken out of the copy as well. Documents of executions that were not over, or
+that cannot be read, are left out and noted as not written: the first start over a restored
+directory writes them anew from the events.
+
+To restore, unpack it into a new directory: ``mkdir DIR && tar -xf FILE -C DIR``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import sqlite3
+import stat
+import tarfile
+import tempfile
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import Connection, func, select, update
+from sqlalchemy.exc import DBAPIError
+
+from planwave.errors import InputError, NotFound, StoreError
+from planwave.storage import schema
+from planwave.storage.deleting import hide, sweep
+from planwave.storage.faults import cause_of
+from planwave.storage.files import ARTIFACT_DIR, sync_directory
+from planwave.storage.rows import ENDED
+from planwave.storage.schema import artifact_uses, executions, plans
+
+_OWN: Final = 0o600
+"""Mode of everything written: results may be anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """What a backup holds.
+
+    Attributes:
+        file: Where it is.
+        size: Of it, bytes.
+        damaged: Large results that are missing or changed in the directory itself, by their hash:
+            the backup cannot hold them either.
+    """
+
+    file: Path
+    size: int
+    executions: int
+    plans: int
+    documents: int
+    artifacts: int
+    damaged: tuple[str, ...] = ()
+
+
+def back_up(directory: Path, file: Path) -> Backup:
+    """Write all that is stored in a directory into one tar file; blocks, as long as that takes.
+
+    Whole or not at all: an older file of that name stays until the new one was read back and found
+    to hold what was written. With a name that ends in ``.gz`` or ``.tgz`` it is compressed.
+
+    Raises:
+        NotFound: Nothing was ever stored there.
+        InputError: ``file`` is a directory, or in none, or within ``directory``.
+        StoreError: ``backup-failed``, ``store-damaged``: no file was written.
+        SchemaTooNew: A newer planwave wrote the database.
+    """
+    source = directory / schema.DATABASE_NAME
+    if not source.is_file():
+        raise NotFound(f"nothing is stored in {str(directory)!r}, so there is nothing to back up")
+    if file.is_dir() or not file.parent.is_dir():
+        raise InputError(
+            f"{str(file)!r} cannot be a backup: "
+            + ("it is a directory" if file.is_dir() else "its directory does not exist"),
+            hint="name a file, such as planwave-2026-01-31.tar",
+        )
+    if file.parent.resolve().is_relative_to(directory.resolve()):
+        raise InputError(  # it could take the place of the database
+            f"{str(file)!r} cannot be a backup: it is within what is backed up",
+            hint=f"name a file outside of {str(directory)!r}, best on another disk",
+        )
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{file.name}.", dir=file.parent) as workplace:
+            return _back_up(directory, file, Path(workplace))
+    except (OSError, tarfile.TarError, sqlite3.Error, DBAPIError) as error:
+        raise StoreError(
+            f"no backup was written to {str(file)!r}: {cause_of(error)}",
+            code="backup-failed",
+            hint="look at the free space and permissions of its directory",
+        ) from error
+
+
+def _back_up(directory: Path, file: Path, workplace: Path) -> Backup:
+    copy, packed = workplace / schema.DATABASE_NAME, workplace / "packed"
+    with closing(schema.reading_connection(directory / schema.DATABASE_NAME)) as living:
+        _copy_database(living, copy)
+        with _Package(packed, is_small=file.suffix in (".gz", ".tgz")) as package:
+            with _opened(copy) as connection:
+                damaged = _pack_artifacts(directory, package, connection, living)
+                artifacts = len(package.digests)
+                _pack_documents(directory, package, connection)
+                documents = len(package.digests) - artifacts
+                runs = connection.execute(select(func.count()).select_from(executions))
+                made = connection.execute(select(func.count()).select_from(plans))
+                counts = runs.scalar_one(), made.scalar_one()
+            package.put_database(copy)
+    package.check()
+    size = packed.stat().st_size
+    packed.replace(file)
+    sync_directory(file.parent)
+    return Backup(file, size, *counts, documents, artifacts, damaged)
+
+
+def _copy_database(living: sqlite3.Connection, copy: Path) -> None:
+    """Copy a database as it is now, and check the copy.
+
+    Raises:
+        StoreError: ``store-damaged``.
+    """
+    with closing(sqlite3.connect(copy)) as raw:
+        copy.chmod(_OWN)
+        living.backup(raw)
+        found = [row[0] for row in raw.execute("PRAGMA integrity_check(3)")]
+    if found != ["ok"]:
+        raise StoreError(
+            f"the database is damaged: {'; '.join(found)}",
+            code="store-damaged",
+            hint="keep the last good backup; `sqlite3 planwave.db .recover` may save the rest",
+        )
+
+
+@contextmanager
+def _opened(copy: Path) -> Generator[Connection]:
+    """Open the copy for changes, with the present schema; it is one file again when left."""
+    connection = schema.engine_of(schema.writing_connection(copy)).connect()
+    try:
+        schema.migrate(connection)
+        _sweep(connection)
+        yield connection
+        connection.exec_driver_sql("PRAGMA journal_mode=DELETE")
+    finally:
+        connection.close()
+        connection.engine.dispose()
+
+
+def _pack_artifacts(
+    directory: Path, package: _Package, connection: Connection, living: sqlite3.Connection
+) -> tuple[str, ...]:
+    """Pack large results; give those that are damaged, after what was deleted is left out."""
+    used = select(artifact_uses.c.digest).distinct()
+    missing: list[str] = []
+    for digest in connection.execute(used).scalars().all():
+        name = f"{ARTIFACT_DIR}/{digest}.json"
+        if not package.put(name, directory / name, _is_of(digest)):
+            missing.append(digest)
+            _leave_out_deleted(connection, living, digest)
+    return tuple(sorted(set(missing).intersection(connection.execute(used).scalars())))
+
+
+def _leave_out_deleted(connection: Connection, living: sqlite3.Connection, digest: str) -> None:
+    """Remove from the copy what used a large result and was deleted after the copy was made."""
+    users = connection.execute(
+        select(executions.c.key, executions.c.execution_id)
+        .join(artifact_uses, artifact_uses.c.execution == executions.c.key)
+        .where(artifact_uses.c.digest == digest)
+    )
+    for key, execution_id in users.all():
+        found = "SELECT 1 FROM executions WHERE execution_id = ?"
+        if living.execute(found, (execution_id,)).fetchone() is None:
+            hide(connection, [(key, execution_id)])
+    _sweep(connection)
+
+
+def _sweep(connection: Connection) -> None:
+    while not sweep(connection).is_done:
+        pass
+
+
+def _pack_documents(directory: Path, package: _Package, connection: Connection) -> None:
+    """Pack the documents that will not change any more; note all others as not written."""
+    columns = executions.c
+    written = select(columns.key, columns.execution_id, columns.document_seq).where(
+        columns.document_seq > 0
+    )
+    unwritten = update(executions).values(document_seq=0)
+    connection.execute(unwritten.where(columns.status.not_in(ENDED)))
+    for key, execution_id, seq in connection.execute(written).all():
+        name = f"{execution_id}.json"
+        if not package.put(name, directory / name, _shows(execution_id, seq)):
+            connection.execute(unwritten.where(columns.key == key))
+
+
+def _is_of(digest: str) -> Callable[[bytes], bool]:
+    return lambda content: hashlib.sha256(content).hexdigest() == digest
+
+
+def _shows(execution_id: str, seq: int) -> Callable[[bytes], bool]:
+    def shows(content: bytes) -> bool:
+        with suppress(ValueError, TypeError, LookupError, RecursionError):
+            found = json.loads(content)
+            return (found["execution_id"], found["last_seq"]) == (execution_id, seq)
+        return False
+
+    return shows
+
+
+class _Package:
+    """A tar file that remembers what it was given; ``digests`` by name."""
+
+    def __init__(self, path: Path, *, is_small: bool) -> None:
+        self._path = path
+        self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _OWN), "w+b")
+        self._tar = tarfile.open(fileobj=self._file, mode="w:gz" if is_small else "w")  # noqa: SIM115 - closed on leaving
+        self.digests: dict[str, str] = {}
+
+    def __enter__(self) -> _Package:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._file:
+            self._tar.close()
+            self._file.flush()
+            os.fsync(self._file.fileno())
+
+    def put(self, name: str, path: Path, is_sound: Callable[[bytes], bool]) -> bool:
+        """Put a small file in, if it can be read and is sound; say whether."""
+        found = _content_of(path)
+        if found is None or not is_sound(found[0]):
+            return False
+        entry, content = tarfile.TarInfo(name), found[0]
+        entry.size, entry.mode, entry.mtime = len(content), _OWN, found[1]
+        self._tar.addfile(entry, io.BytesIO(content))
+        self.digests[name] = hashlib.sha256(content).hexdigest()
+        return True
+
+    def put_database(self, path: Path) -> None:
+        """Put the database in, piece by piece."""
+        with path.open("rb") as file:
+            self.digests[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+            file.seek(0)
+            self._tar.addfile(self._tar.gettarinfo(arcname=path.name, fileobj=file), file)
+
+    def check(self) -> None:
+        """Read everything back.
+
+        Raises:
+            StoreError: The disk gives something else than it was given.
+        """
+        found: dict[str, str] = {}
+        with tarfile.open(self._path) as tar:
+            for entry in tar:
+                file: Any = tar.extractfile(entry)
+                if file is not None:
+                    found[entry.name] = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != self.digests:
+            raise StoreError(
+                "the backup does not read back as it was written",
+                code="backup-failed",
+                hint="write it to another disk",
+            )
+
+
+def _content_of(path: Path) -> tuple[bytes, int] | None:
+    """Give content and time of a plain file; None for a link, which could lead out of here."""
+    with suppress(OSError):
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(handle, "rb") as file:
+            about = os.fstat(handle)
+            if stat.S_ISREG(about.st_mode):
+                return file.read(), int(about.st_mtime)
+    return None

@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sqlite3
+import sys
+import tarfile
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planwave.errors import InputError, NotFound, SchemaTooNew, StoreError
+from planwave.events import Event
+from planwave.storage import backup
+from planwave.storage.backup import back_up
+from planwave.storage.document import project, write_document
+from planwave.storage.ids import new_id
+from planwave.storage.records import ExecutionRecord, PlanRecord
+from planwave.storage.sqlite import SqliteStore
+
+AT = "2026-01-01T00:00:00.000000+00:00"
+LARGE = "ü" * 2_000
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    made = SqliteStore.open(tmp_path / "kept", artifact_bytes=1_000)
+    yield made
+    await made.close()
+
+
+async def ran(store: SqliteStore, value: Any = LARGE, *, end: str = "completed") -> str:
+    """Keep an execution with one result and, once it has paused or ended, its document."""
+    name = new_id()
+    outputs = {"output": {"type": "text", "value": value}}
+    events = [
+        Event(name, 1, AT, "execution.created", None, None, {"goal": "g"}),
+        Event(name, 2, AT, "node.completed", "a", 1, {"outputs": outputs, "duration_s": 1}),
+        Event(name, 3, AT, f"execution.{end}", None, None, {}),
+    ]
+    await store.create_execution(ExecutionRecord(name, "p", "t", "g", "starting", AT), events)
+    record = await store.execution(name)
+    assert record is not None
+    if end != "started":
+        await write_document(store._directory, name, project(events, record))
+        await store.set_document_seq(name, 3)
+    return name
+
+
+def unpacked(file: Path) -> Path:
+    directory = file.parent / "restored"
+    directory.mkdir()
+    with tarfile.open(file) as tar:
+        tar.extractall(directory, filter="data")
+    return directory
+
+
+async def test_a_backup_taken_while_a_server_writes_restores_to_the_same(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    await store.save_plan(PlanRecord("p", AT, "g", "t", "h", {"nodes": []}))
+    done = await ran(store)
+    made = await asyncio.to_thread(back_up, tmp_path / "kept", tmp_path / "b.tar")
+    later = await ran(store)
+    assert (made.plans, made.executions, made.documents, made.artifacts) == (1, 1, 1, 1)
+    assert (made.damaged, made.size) == ((), (tmp_path / "b.tar").stat().st_size)
+
+    directory = unpacked(tmp_path / "b.tar")
+    again = SqliteStore.open(directory)
+    assert await again.executions() == [await store.execution(done)]
+    assert await again.events(done) == await store.events(done)
+    assert await again.plan("p") == await store.plan("p")
+    assert await again.execution(later) is None
+    assert await again.lagging_documents() == []
+    kept = tmp_path / "kept"
+    for name in (f"{done}.json", *(f"artifacts/{a.name}" for a in kept.glob("artifacts/*"))):
+        assert (directory / name).read_bytes() == (kept / name).read_bytes()
+    await again.close()
+
+
+@pytest.mark.parametrize("name", ["b.tar", "b.tar.gz"])
+async def test_a_backup_is_one_whole_private_file(
+    store: SqliteStore, tmp_path: Path, name: str
+) -> None:
+    await ran(store)
+    (tmp_path / name).write_text("an older backup")
+    back_up(tmp_path / "kept", tmp_path / name)
+    assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
+    assert sorted(os.listdir(tmp_path)) == sorted([name, "kept"])
+    with tarfile.open(tmp_path / name) as tar:
+        assert {entry.mode for entry in tar} == {0o600}
+        assert tar.getnames()[-1] == "planwave.db"
+        assert len(tar.getnames()) == 3
+
+
+async def test_what_was_not_over_is_projected_again_after_a_restore(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    paused = await ran(store, end="paused")
+    broken, linked, whole = await ran(store), await ran(store), await ran(store)
+    kept = tmp_path / "kept"
+    (kept / f"{broken}.json").write_text('{"execution_id": 7')
+    (kept / f"{linked}.json").rename(tmp_path / "elsewhere.json")
+    (kept / f"{linked}.json").symlink_to(tmp_path / "elsewhere.json")
+    assert back_up(kept, tmp_path / "b.tar").documents == 1
+    again = SqliteStore.open(unpacked(tmp_path / "b.tar"))
+    assert await again.lagging_documents() == [paused, broken, linked]
+    record = await again.execution(whole)
+    assert record is not None
+    assert record.document_seq == 3
+    await again.close()
+
+
+async def test_what_is_deleted_during_a_backup_is_not_in_it(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ran(store, "small")
+    doomed = await ran(store)
+    copy, reached, go = backup._copy_database, threading.Event(), threading.Event()
+
+    def slowly(living: sqlite3.Connection, target: Path) -> None:
+        copy(living, target)
+        reached.set()
+        assert go.wait(10)
+
+    monkeypatch.setattr(backup, "_copy_database", slowly)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(asyncio.to_thread(back_up, tmp_path / "kept", tmp_path / "b.tar"))
+        await asyncio.to_thread(reached.wait, 10)
+        await store.delete_execution(doomed)
+        go.set()
+    made = task.result()
+    assert (made.executions, made.artifacts, made.damaged) == (1, 0, ())
+
+
+@pytest.mark.parametrize("damage", ["gone", "changed"])
+async def test_a_large_result_that_is_damaged_is_named(
+    store: SqliteStore, tmp_path: Path, damage: str
+) -> None:
+    hurt = await ran(store)
+    await ran(store, LARGE * 2)
+    outputs = (await store.events(hurt))[1].data["outputs"]
+    (path,) = (
+        p for p in (tmp_path / "kept/artifacts").iterdir()
+        if json.loads(p.read_text()) == outputs["output"]["value"]
+    )  # fmt: skip
+    path.unlink() if damage == "gone" else path.write_text('"other"')
+    made = back_up(tmp_path / "kept", tmp_path / "b.tar")
+    assert made.damaged == (path.stem,)
+    assert (made.executions, made.artifacts) == (2, 1)
+
+
+async def test_a_damaged_database_makes_no_backup(tmp_path: Path) -> None:
+    store = SqliteStore.open(tmp_path / "kept")
+    for _ in range(40):
+        await ran(store, "x" * 500)
+    await store.close()
+    database = tmp_path / "kept" / "planwave.db"
+    content = bytearray(database.read_bytes())
+    middle = len(content) // 2 // 4096 * 4096
+    content[middle : middle + 4096] = b"\xff" * 4096
+    database.write_bytes(content)
+    (tmp_path / "b.tar").write_text("the last good one")
+    with pytest.raises(StoreError) as refused:
+        back_up(tmp_path / "kept", tmp_path / "b.tar")
+    assert refused.value.code in ("store-damaged", "backup-failed")
+    assert (tmp_path / "b.tar").read_text() == "the last good one"
+    assert sorted(os.listdir(tmp_path)) == ["b.tar", "kept"]
+
+
+async def test_a_backup_that_does_not_read_back_is_thrown_away(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ran(store)
+    leave = backup._Package.__exit__
+
+    def flip(package: backup._Package, *error: object) -> None:
+        leave(package, *error)
+        content = package._path.read_bytes()
+        package._path.write_bytes(content.replace(b"\xc3\xbc", b"\xc3\xa4", 1))
+
+    monkeypatch.setattr(backup._Package, "__exit__", flip)
+    with pytest.raises(StoreError, match="read back") as refused:
+        back_up(tmp_path / "kept", tmp_path / "b.tar")
+    assert refused.value.code == "backup-failed"
+    assert os.listdir(tmp_path) == ["kept"]
+
+
+async def test_a_full_disk_leaves_no_half_backup(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ran(store)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(backup, "_pack_documents", full)
+    with pytest.raises(StoreError, match="No space left") as refused:
+        back_up(tmp_path / "kept", tmp_path / "b.tar")
+    assert refused.value.code == "backup-failed"
+    assert os.listdir(tmp_path) == ["kept"]
+
+
+def test_nothing_stored_is_nothing_to_back_up(tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        back_up(tmp_path, tmp_path / "b.tar")
+
+
+@pytest.mark.parametrize("name", ["", "no/such/b.tar"])
+async def test_a_backup_needs_the_name_of_a_file(
+    store: SqliteStore, tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(InputError, match="cannot be a backup"):
+        back_up(tmp_path / "kept", tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["planwave.db", "planwave.lock", "b.tar", "artifacts/b.tar"])
+@pytest.mark.parametrize("way", ["kept", "link", "kept/../kept"])
+async def test_a_backup_never_takes_the_place_of_what_it_backs_up(
+    store: SqliteStore, tmp_path: Path, way: str, name: str
+) -> None:
+    done = await ran(store)
+    (tmp_path / "link").symlink_to(tmp_path / "kept")
+    with pytest.raises(InputError, match="within what is backed up"):
+        back_up(tmp_path / "kept", tmp_path / way / name)
+    assert (tmp_path / "kept/planwave.db").read_bytes().startswith(b"SQLite format 3")
+    assert await store.execution(done) is not None
+
+
+async def test_a_newer_database_is_not_touched(store: SqliteStore, tmp_path: Path) -> None:
+    raw = sqlite3.connect(tmp_path / "kept/planwave.db")
+    raw.execute("PRAGMA user_version = 99")
+    raw.close()
+    with pytest.raises(SchemaTooNew):
+        back_up(tmp_path / "kept", tmp_path / "b.tar")
+    assert os.listdir(tmp_path) == ["kept"]
+
+
+KEEP = """
+import asyncio, os, pathlib, sys
+from planwave.storage.records import ExecutionRecord
+from planwave.storage.sqlite import SqliteStore
+
+async def main():
+    store = SqliteStore.open(pathlib.Path(sys.argv[1]))
+    record = ExecutionRecord("x1", None, "t", "g", "starting", "2026-01-01")
+    await store.create_execution(record, [])
+    os.kill(os.getpid(), 9)
+
+asyncio.run(main())
+"""
+
+
+async def test_what_a_killed_writer_left_is_backed_up_with_its_log(tmp_path: Path) -> None:
+    killed = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", KEEP, str(tmp_path / "kept")
+    )
+    assert await killed.wait() == -9
+    assert (tmp_path / "kept/planwave.db-wal").stat().st_size
+    assert back_up(tmp_path / "kept", tmp_path / "b.tar").executions == 1

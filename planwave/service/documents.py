@@ -18,8 +18,11 @@ from planwave.graph.capabilities import Catalogue
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan, canonical_json, graph_hash
+from planwave.graph.strict import limit_exceeded
+from planwave.service.live import Order
 from planwave.settings import Limits
 from planwave.storage.records import ExecutionRecord, PlanRecord
+from planwave.storage.rows import encode_known
 
 if TYPE_CHECKING:
     from planwave.executor.options import RunOptions
@@ -47,8 +50,8 @@ class CheckReport:
     """What was found in a document.
 
     Attributes:
-        graph: The graph, or None where it cannot even be read.
-        diagnostics: Every finding.
+        graph: The graph, or None where not all of it could be read.
+        diagnostics: Every finding, by its place in the document.
         envelope: What a plan document says around its graph (title, user_prompt, …).
     """
 
@@ -62,25 +65,59 @@ class CheckReport:
         return self.graph is not None and not errors_in(self.diagnostics)
 
 
-def check_source(source: str | bytes, catalogue: Catalogue, limits: Limits) -> CheckReport:
-    """Read and check a graph document, or a plan as ``planwave plan --json`` prints it."""
-    from planwave.graph.check import check
-    from planwave.graph.read import read_graph, strict_json
+def check_source(
+    source: str | bytes | Mapping[str, Json], catalogue: Catalogue, limits: Limits
+) -> CheckReport:
+    """Read and check a graph document, or a plan as ``planwave plan --json`` prints it.
 
-    envelope: dict[str, Json] = {}
+    Args:
+        source: JSON text, or what :func:`planwave.graph.strict.strict_json` made of some.
+        catalogue: The node types.
+        limits: What may not be passed.
+    """
+    from planwave.graph.check import read_and_check
+
     try:
-        document: Json = strict_json(source, max_depth=limits.json_depth)
-        graph_source: str | bytes = source
-        if isinstance(document, dict):
-            fields = cast("dict[str, Json]", document)
-            envelope = {name: fields[name] for name in fields if name in _PLAN_FIELDS}
-            if envelope:
-                rest = {name: fields[name] for name in fields if name not in _PLAN_FIELDS}
-                graph_source = canonical_json(rest)
-        graph, findings = read_graph(graph_source, limits=limits)
+        graph_source, envelope = (
+            _graph_in_text(source, limits)
+            if isinstance(source, str | bytes)
+            else _parted(source, limits)
+        )
     except GraphInvalid as error:
-        return CheckReport(None, error.diagnostics, envelope)
-    return CheckReport(graph, (*findings, *check(graph, catalogue, limits)), envelope)
+        return CheckReport(None, error.diagnostics)
+    graph, findings = read_and_check(graph_source, catalogue, limits)
+    return CheckReport(graph, tuple(findings), envelope)
+
+
+def _graph_in_text(source: str | bytes, limits: Limits) -> tuple[str | bytes, Mapping[str, Json]]:
+    """Give the graph's own text, and what stands around it in a plan."""
+    from planwave.graph.read import strict_json
+
+    document: Json = strict_json(source, max_depth=limits.json_depth)
+    if not isinstance(document, dict):
+        return source, {}
+    rest, envelope = _without_envelope(cast("dict[str, Json]", document))
+    return (canonical_json(rest) if envelope else source), envelope
+
+
+def _parted(
+    document: Mapping[str, Json], limits: Limits
+) -> tuple[Mapping[str, Json], Mapping[str, Json]]:
+    """Give the graph, and what stands around it in a plan.
+
+    Raises:
+        GraphInvalid: As text it would be too long, as it would be where it comes as text.
+    """
+    rest, envelope = _without_envelope(document)
+    size = len(encode_known(rest))
+    if size > limits.plan_bytes:
+        raise GraphInvalid([limit_exceeded("plan_bytes", limits.plan_bytes, size, "the document")])
+    return rest, envelope
+
+
+def _without_envelope(document: Mapping[str, Json]) -> tuple[dict[str, Json], dict[str, Json]]:
+    envelope = {name: document[name] for name in document if name in _PLAN_FIELDS}
+    return {name: document[name] for name in document if name not in _PLAN_FIELDS}, envelope
 
 
 def is_provider_fault(found: Diagnostic) -> bool:
@@ -180,22 +217,51 @@ def birth_of(
     at: str,
     options: RunOptions,
     inputs: Mapping[str, Mapping[str, Json]],
+    trigger: Json = None,
+    parent: Json = None,
 ) -> tuple[ExecutionRecord, Event]:
     """Give the row and the first event of a new execution of a plan."""
     facts: dict[str, Any] = {
         "goal": plan.user_prompt,
         "title": plan.title,
-        "plan_id": plan.plan_id,
+        "plan_id": plan.plan_id or None,
         "plan_hash": plan.hash,
         "graph": plan.graph.to_document(),
         "options": options.as_json(),
     }
     if inputs:
         facts["inputs"] = inputs
+    if trigger is not None:
+        facts["trigger"] = trigger
+    if parent is not None:
+        facts["parent"] = parent
     record = ExecutionRecord(
-        execution_id, plan.plan_id, plan.title, plan.user_prompt, "starting", at, last_seq=1
+        execution_id, plan.plan_id or None, plan.title, plan.user_prompt, "starting", at, last_seq=1
     )
     return record, Event(execution_id, 1, at, "execution.created", None, None, facts)
+
+
+def order_of(created: Event, limits: Limits) -> Order:
+    """Give what an execution needs to run, from its first event.
+
+    Raises:
+        GraphInvalid: The event was tampered with, or passes limits that were lowered since.
+    """
+    from planwave.executor.options import RunOptions
+    from planwave.graph.read import read_graph
+
+    facts = created.data
+    graph, _ = read_graph(facts.get("graph") or {}, limits=limits)
+    return Order(
+        graph=graph,
+        goal=facts.get("goal") or "",
+        inputs=facts.get("inputs") or {},
+        options=RunOptions(**facts.get("options") or {}),
+        trigger=facts.get("trigger"),
+        last_seq=created.seq,
+        parent=facts.get("parent"),
+        is_checked=False,
+    )
 
 
 def _text(value: Json) -> str:

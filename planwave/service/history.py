@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from planwave.errors import InputError, NotFound
-from planwave.events import Event
-from planwave.storage.records import ExecutionRecord, PlanRecord, Store
+from planwave.events import Event, ExecutionState, fold
+from planwave.events.reading import reading
+from planwave.storage.records import ExecutionRecord, Place, PlanRecord, Store
+
+if TYPE_CHECKING:
+    from planwave.storage.backup import Backup
 
 LAST = "last"
 """Names the newest execution, where an id is asked for."""
@@ -63,7 +68,7 @@ class History:
         return record
 
     async def plans(
-        self, *, text: str | None = None, before: str | None = None, limit: int = 50
+        self, *, text: str | None = None, before: str | Place | None = None, limit: int = 50
     ) -> list[PlanRecord]:
         """Give plans, newest first."""
         return await self._store.plans(text=text, before=before, limit=limit)
@@ -87,40 +92,116 @@ class History:
         status: str | None = None,
         text: str | None = None,
         since: str | None = None,
-        before: str | None = None,
+        before: str | Place | None = None,
         limit: int = 50,
+        plan_id: str | None = None,
     ) -> list[ExecutionRecord]:
-        """Give executions, newest first."""
+        """Give executions, newest first.
+
+        Args:
+            status: Only those that are this.
+            text: Only those with this in title or goal, whatever its case.
+            since: Only those made at this time or later, ISO 8601 (without zone: UTC).
+            before: The last one already seen: its id, or its place.
+            limit: How many at most.
+            plan_id: Only those of this plan.
+
+        Raises:
+            InputError: ``invalid-time``.
+            NotFound: ``before`` is nobody's id.
+        """
         return await self._store.executions(
-            status=status, text=text, since=since, before=before, limit=limit
+            status=status,
+            text=text,
+            since=None if since is None else utc_time(since),
+            before=before,
+            limit=limit,
+            plan_id=plan_id,
         )
 
-    async def events(self, execution_id: str, *, after: int = 0) -> list[Event]:
-        """Give the stored events of an execution with ``seq`` above ``after``."""
+    async def events(
+        self, execution_id: str, *, after: int = 0, limit: int | None = None
+    ) -> list[Event]:
+        """Give the stored events of an execution with ``seq`` above ``after``, ``limit`` at most.
+
+        Raises:
+            NotFound: There is no execution of that id.
+            Conflict: ``unreadable``: what is stored of it was changed from outside; so in all below.
+        """
         await self.execution(execution_id)
-        return await self._store.events(execution_id, after=after)
+        with reading(execution_id):
+            return await self._store.events(execution_id, after=after, limit=limit)
+
+    async def state(self, execution_id: str) -> ExecutionState:
+        """Give the state of an execution; to be read at once, not kept and not changed.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        events = await self.events(execution_id)
+        with reading(execution_id):
+            return await asyncio.to_thread(fold, events)
+
+    async def explain(self, execution_id: str, path: str) -> dict[str, Any]:
+        """Say why a node ran, did not run, or waits; see :func:`planwave.service.explain.explain`.
+
+        Raises:
+            NotFound: There is no execution of that id, or no node of that path in it.
+        """
+        from planwave.service.explain import explain
+
+        events = await self.events(execution_id)
+        with reading(execution_id):
+            return await asyncio.to_thread(explain, events, path)
+
+    async def diff(self, a: str, b: str) -> dict[str, Any]:
+        """Say what differs between two executions; see :func:`planwave.service.diff.diff`.
+
+        Raises:
+            NotFound: There is no execution of one of these ids.
+        """
+        from planwave.service.diff import diff
+
+        first = await self.events(a)
+        second = first if a == b else await self.events(b)
+        with reading(f"{a} or {b}"):
+            return await asyncio.to_thread(lambda: diff(fold(first), fold(second)))
 
     async def document(self, execution_id: str) -> dict[str, Any]:
         """Give the JSON document of an execution, projected from its events as they are now."""
         from planwave.storage.document import project
 
         record = await self.execution(execution_id)
-        events = await self._store.events(execution_id)
-        return await asyncio.to_thread(project, events, record)
+        with reading(execution_id):
+            events = await self._store.events(execution_id)
+            return await asyncio.to_thread(project, events, record)
 
     def document_path(self, execution_id: str) -> Path | None:
         """Give where the document of an execution lies once it has paused or ended."""
         return None if self.directory is None else self.directory / f"{execution_id}.json"
 
+    async def backup(self, file: Path) -> Backup:
+        """Write all that is kept into one tar file; see :func:`planwave.storage.backup.back_up`.
+
+        Works while another process writes. Errors are those of ``back_up``.
+        """
+        from planwave.storage.backup import back_up
+
+        if self.directory is None:
+            raise NotFound("nothing is kept on disk here, so there is nothing to back up")
+        return await asyncio.to_thread(back_up, self.directory, file)
+
     async def plan_status(self, plan_id: str) -> str:
         """Give the status of a plan: that of its newest execution, ``draft`` without one."""
-        before: str | None = None
-        while page := await self._store.executions(before=before, limit=_PAGE):
-            for record in page:
-                if record.plan_id == plan_id:
-                    return status_of_plan(record.status)
-            before = page[-1].execution_id
-        return "draft"
+        return (await self.plan_statuses([plan_id]))[plan_id]
+
+    async def plan_statuses(self, plan_ids: Sequence[str]) -> dict[str, str]:
+        """Give the status of each of these plans; one query for all."""
+        newest = await self._store.plan_statuses(plan_ids)
+        return {
+            plan_id: status_of_plan(newest[plan_id]) if plan_id in newest else "draft"
+            for plan_id in plan_ids
+        }
 
     async def find(self, name: str) -> Found:
         """Find an execution or a plan by id, by the unique start of its id, or ``last``.
@@ -165,6 +246,24 @@ class History:
             found += [Found("plan", i) for i in ids if i.startswith(prefix)]
             before = ids[-1]
         return found
+
+
+def utc_time(text: str) -> str:
+    """Give a time as stores keep it, so that texts compare as times.
+
+    Raises:
+        InputError: ``invalid-time``: it is not ISO 8601.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+        moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
+        raise InputError(
+            f"{text!r} is not a time",
+            code="invalid-time",
+            hint="write it like 2026-01-31T12:00:00Z or 2026-01-31",
+        ) from error
+    return moment.isoformat(timespec="microseconds")
 
 
 def status_of_plan(execution_status: str) -> str:

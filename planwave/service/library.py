@@ -24,10 +24,9 @@ from planwave.executor.program import Program
 from planwave.executor.run import Execution
 from planwave.expressions import Renderer
 from planwave.graph.capabilities import Catalogue
-from planwave.graph.check import check
+from planwave.graph.check import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json
-from planwave.graph.read import read_graph
 from planwave.graph.values import DataValue, result_text
 from planwave.storage.ids import new_id
 from planwave.storage.records import ExecutionRecord, Store
@@ -80,12 +79,8 @@ class RunResult:
 
 def build_graph(spec: Any, catalogue: Catalogue, message: Json = None) -> BuiltGraph:
     """Read and check a graph; see ``planwave.build``."""
-    if isinstance(spec, Graph):
-        graph, findings = spec, list[Diagnostic]()
-    else:
-        graph, findings = read_graph(spec)
-    findings += check(graph, catalogue)
-    if errors_in(findings):
+    graph, findings = read_and_check(spec, catalogue)
+    if graph is None or errors_in(findings):
         raise GraphInvalid(findings)
     program = Program(graph, catalogue)
     inputs = _message_inputs(program, message) if message is not None else {}

@@ -1,128 +1,381 @@
-"""Executions that run in this process, and the feeds that tell watchers about them."""
+"""What watchers of an execution see: one projection of it, and frames that all of them share.
+
+A :class:`Live` is told every published event once. It folds them into the execution's state (with
+the text streamed so far) and gathers them into frames: what happened within some 50 ms, streamed
+text joined. Every follower gets the same frames, so a thousand watchers cost a thousand queue
+entries, not a thousand projections. One that cannot keep up is dropped, with the cursor to go on
+from; the execution never waits for anybody.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from planwave.events import TERMINAL, TRANSIENT, Event
-from planwave.storage.records import Store
+from planwave.errors import Draining
+from planwave.events import ENDED_NODE, TRANSIENT, Event, ExecutionState, NodeState, SentenceLog
+from planwave.graph.model import Graph, Json
+from planwave.service.frames import Bounds, Follower, Frame, joined
+from planwave.storage.rows import encode_known
 
 if TYPE_CHECKING:
+    from planwave.executor.options import RunOptions
+    from planwave.executor.past import Past
+    from planwave.executor.program import Program
     from planwave.executor.run import Execution
+    from planwave.service.rooms import Observer
 
-FEED_EVENTS = 10_000
+FRAME_S: Final = 0.05
+"""Seconds between two frames: streamed text reaches a watcher at most 20 times a second a node.
+
+Where there are so many watchers that handing out a frame takes longer than half of that, frames are
+as much rarer as it takes for the event loop to be free half of the time.
+"""
+LAST_LOGS: Final = 10
+_SLICE: Final = 16
+"""Followers told at a time; between two slices the event loop turns to what nodes have to say."""
 
 
-class Feed:
-    """One watcher's queue.
+@dataclass(slots=True, kw_only=True)
+class Turn:
+    """An execution's place in the queue; what it needs to run is read from what is stored.
 
-    When it overflows it is emptied, and ``lagging`` tells the watcher to read the store from its
-    cursor: stored events are never lost, streamed text is.
+    Attributes:
+        epoch: Its owner's; None where it has yet to be claimed.
+        is_recovery: It runs, by what is stored, in a process that has ended.
+        accepted_at: When it was queued, event loop time.
+        cancelled: Why it is to be cancelled as soon as it runs, or None.
     """
 
-    def __init__(self, size: int = FEED_EVENTS) -> None:
-        self._events: deque[Event] = deque()
-        self._size = size
-        self._stirred = asyncio.Event()
-        self.lagging = False
-        self.closed = False
+    epoch: int | None = None
+    is_recovery: bool = False
+    accepted_at: float = 0.0
+    cancelled: str | None = None
 
-    def put(self, events: Iterable[Event]) -> None:
-        """Queue events; never waits."""
-        self._events.extend(events)
-        if len(self._events) > self._size:
-            self._events.clear()
-            self.lagging = True
-        self._stirred.set()
 
-    def close(self) -> None:
-        """Say that nothing more will come."""
-        self.closed = True
-        self._stirred.set()
+@dataclass(slots=True, kw_only=True)
+class Order(Turn):
+    """What an execution needs to run.
 
-    async def take(self) -> list[Event]:
-        """Give what is queued, waiting for something; empty when lagging, or closed and empty."""
-        while not (self._events or self.closed or self.lagging):
-            self._stirred.clear()
-            await self._stirred.wait()
-        taken = [] if self.lagging else list(self._events)
-        self._events.clear()
-        return taken
+    Attributes:
+        last_seq: The last event that is stored.
+        past: All that is stored, where it was started before.
+        parent: What it has to do with the execution it is a fork of; see ``service/reusing.py``.
+        program: The graph made ready to run, where it was just now.
+        is_checked: The graph was checked against the providers there are just now.
+    """
+
+    graph: Graph
+    goal: str
+    inputs: Mapping[str, Mapping[str, Json]]
+    options: RunOptions
+    trigger: Json = None
+    last_seq: int = 1
+    past: Past | None = None
+    parent: Json = None
+    program: Program | None = None
+    is_checked: bool = True
+
+
+class Moment(NamedTuple):
+    """How an execution stood when a watcher joined; shared by all who join at that moment.
+
+    Attributes:
+        seq: The last stored event by then.
+        is_over: No further event can come.
+        texts: What open nodes had streamed by then, as deltas from offset 0; None without any.
+        snapshot: The whole state as JSON, where it was asked for.
+    """
+
+    seq: int
+    is_over: bool
+    texts: Frame | None
+    snapshot: bytes | None
+
+
+class _Joining(NamedTuple):
+    bounds: Bounds
+    with_snapshot: bool
+    admitted: asyncio.Future[tuple[Follower, Moment]]
+
+
+class _HandingOut(NamedTuple):
+    """A frame, who has yet to be given it, when that began, and when its first event came."""
+
+    frame: Frame
+    followers: deque[Follower]
+    began: float
+    since: float
 
 
 class Live:
-    """An execution that runs in this process.
+    """One execution as this process sees it, whether it runs already or is only being watched.
 
     Attributes:
-        execution: Set before it runs.
-        finished: Set after its terminal event is durable and its document written.
+        state: The fold of all published events, streamed text included.
+        logs: The last sentences of its log.
+        commands: Held while it is told to do something, or made ready to run: one at a time.
+        holders: How many have an eye on it, watchers and commands; see :meth:`Lives.hold`.
+        polls: How many look at it now and then.
+        order: What it needs to run, from when it is queued until it has come to rest.
+        execution: Set while it runs.
+        finished: Set when it has come to rest and its document is written: it has ended, or it is
+            paused and nothing is at work.
         error: Why the run itself broke (store gone), or None.
+        dismissal: Why watchers were sent away before its end, or None.
+        observer: Counts what watchers are told.
     """
 
-    def __init__(self, execution_id: str) -> None:
+    def __init__(self, execution_id: str, observer: Observer | None = None) -> None:
         self.execution_id = execution_id
+        self.observer = observer
+        self.state = ExecutionState(execution_id)
+        self.logs: deque[str] = deque(maxlen=LAST_LOGS)
+        self.commands = asyncio.Lock()
+        self.holders = self.polls = 0
+        self.order: Turn | None = None
         self.execution: Execution | None = None
         self.finished = asyncio.Event()
         self.error: Exception | None = None
+        self.dismissal: Exception | None = None
         self.document_lock = asyncio.Lock()
-        self._feeds: set[Feed] = set()
+        self._no_more = asyncio.Event()
+        self._sentences = SentenceLog()
+        self._followers: set[Follower] = set()
+        self._joining: list[_Joining] = []
+        self._pending: list[Event] = []
+        self._flush: asyncio.Handle | None = None
+        self._due = -inf
+        self._handing: _HandingOut | None = None
+        self._slice: asyncio.Handle | None = None
+        self._pending_since = 0.0
+        self._told_seq = 0
+        self._told = 0
+        self._glance: tuple[int, bytes] | None = None
+        self._snapshot: tuple[int, bytes] | None = None
+        self._texts: tuple[int, Frame | None] | None = None
 
-    def publish(self, events: list[Event]) -> None:
-        """Tell every watcher."""
-        for feed in self._feeds:
-            feed.put(events)
+    @property
+    def watchers(self) -> int:
+        """How many watch it."""
+        return len(self._followers) + self.polls
 
-    def subscribe(self) -> Feed:
-        """Open a feed; what is published from now on reaches it."""
-        feed = Feed()
-        if self.finished.is_set():
-            feed.close()
-        self._feeds.add(feed)
-        return feed
+    @property
+    def is_left(self) -> bool:
+        """Whether nobody runs it, and its turn is not to come."""
+        return self.order is None or self.finished.is_set()
 
-    def unsubscribe(self, feed: Feed) -> None:
-        """Close a feed."""
-        self._feeds.discard(feed)
+    @property
+    def is_idle(self) -> bool:
+        """Whether this process neither runs it nor has an eye on it."""
+        return not self.holders and self.is_left
+
+    # -- what is told ------------------------------------------------------------------------------
+
+    def tell(self, events: Sequence[Event]) -> None:
+        """Take in published events, and have every follower told of them soon."""
+        self._told += len(events)
+        for event in events:
+            self.state.apply(event)
+            if event.type not in TRANSIENT and (line := self._sentences.told(event)) is not None:
+                self.logs.append(line)
+        if self.state.is_over:
+            self._no_more.set()
+        if self._followers:
+            if not self._pending:
+                self._pending_since = asyncio.get_running_loop().time()
+            self._pending += events
+            self._flush_soon()
+        elif not self._pending:
+            self._told_seq = self.state.last_seq
+
+    def dismiss(self, error: Exception) -> None:
+        """Send every watcher away with ``error``, once it has read what there is."""
+        self.dismissal = error
+        self._no_more.set()
+        self._tell_followers()
+        self._finish_handing_out()
+        for follower in self._followers:
+            follower.end(error)
+        self._followers.clear()
+
+    def queue(self, order: Turn) -> None:
+        """Say that it is to be run."""
+        self.order = order
+        self.error = self.dismissal = None
+        self.finished.clear()
+        self._no_more.clear()
+
+    def rest(self) -> None:
+        """Say that it is paused and nothing is at work: it goes on when it is told to."""
+        self.order = self.execution = None
+        self.finished.set()
 
     def finish(self) -> None:
-        """Say that nothing more will happen."""
+        """Say that this process does nothing more about it."""
+        self.execution = None
         self.finished.set()
-        for feed in self._feeds:
-            feed.close()
+        if not self.state.is_over:
+            self.dismiss(self.error or Draining())
+
+    # -- who watches -------------------------------------------------------------------------------
+
+    async def join(self, bounds: Bounds, *, with_snapshot: bool = False) -> tuple[Follower, Moment]:
+        """Open a follower that gets everything after a moment, and give how things stood then.
+
+        Where watchers are about to be told something, that moment is when they have been: however
+        many join, nobody is sent more frames for it.
+        """
+        if not self._pending:
+            return self._admit(bounds, with_snapshot)
+        admitted = asyncio.get_running_loop().create_future()
+        self._joining.append(_Joining(bounds, with_snapshot, admitted))
+        try:
+            return await admitted
+        except asyncio.CancelledError:
+            if admitted.done() and not admitted.cancelled():
+                self.leave(admitted.result()[0])
+            raise
+
+    def leave(self, follower: Follower) -> None:
+        """Let a follower go."""
+        self._followers.discard(follower)
+
+    async def pause(self, seconds: float) -> None:
+        """Wait so long, or until there is nothing more to be told."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._no_more.wait()
+
+    def glance(self) -> bytes:
+        """Give ``{status, node_states, logs, wave}`` as JSON: made once for all who ask."""
+        state = self.state
+        if self._glance is None or self._glance[0] != state.last_seq:
+            self._glance = (state.last_seq, encode_known(glance_of(state, self.logs)))
+        return self._glance[1]
+
+    def snapshot(self) -> bytes:
+        """Give the whole state as JSON, with the text streamed so far and the last sentences."""
+        if self._snapshot is None or self._snapshot[0] != self._told:
+            shown = {"type": "snapshot", **self.state.as_json(), "logs": list(self.logs)}
+            self._snapshot = (self._told, encode_known(shown))
+        return self._snapshot[1]
+
+    def _admit(self, bounds: Bounds, with_snapshot: bool) -> tuple[Follower, Moment]:
+        follower = Follower(self._told_seq, bounds)
+        if self.dismissal is None:
+            self._followers.add(follower)
+        else:
+            follower.end(self.dismissal)
+        snapshot = self.snapshot() if with_snapshot else None
+        moment = Moment(self._told_seq, self.state.is_over, self._open_texts(), snapshot)
+        return follower, moment
+
+    def _open_texts(self) -> Frame | None:
+        if self._texts is None or self._texts[0] != self._told:
+            nodes = self.state.nodes.values()
+            texts = [
+                delta
+                for node in nodes
+                if node.status not in ENDED_NODE
+                for delta in text_so_far(self.state, node)
+            ]
+            self._texts = (self._told, Frame(texts, self._told_seq) if texts else None)
+        return self._texts[1]
+
+    # -- frames ------------------------------------------------------------------------------------
+
+    def _flush_soon(self) -> None:
+        if self._handing is not None:
+            return  # it comes when everybody has the last one
+        if self._flush is not None:
+            if not self.state.is_over:
+                return
+            self._flush.cancel()
+        loop = asyncio.get_running_loop()
+        if self._due <= loop.time() or self.state.is_over:
+            self._flush = loop.call_soon(self._tell_followers)
+        else:
+            self._flush = loop.call_at(self._due, self._tell_followers)
+
+    def _tell_followers(self) -> None:
+        """Make a frame of what is pending, and begin to hand it out."""
+        self._finish_handing_out()
+        if self._flush is not None:
+            self._flush.cancel()
+            self._flush = None
+        if not self._pending:
+            return
+        events, self._pending = joined(self._pending), []
+        self._told_seq = self.state.last_seq
+        now, since = asyncio.get_running_loop().time(), self._pending_since
+        frame = Frame(events, self._told_seq)
+        self._handing = _HandingOut(frame, deque(self._followers), now, since)
+        joining, self._joining = self._joining, []
+        for bounds, with_snapshot, admitted in joining:
+            if not admitted.done():
+                admitted.set_result(self._admit(bounds, with_snapshot))
+        self._hand_out(_SLICE)
+
+    def _finish_handing_out(self) -> None:
+        if self._handing is not None:
+            self._hand_out(len(self._handing.followers))
+
+    def _hand_out(self, most: int) -> None:
+        """Tell some followers now and the others after the loop has seen to everything else."""
+        if self._slice is not None:
+            self._slice.cancel()
+            self._slice = None
+        if self._handing is None:
+            return
+        frame, followers, began, since = self._handing
+        for _ in range(min(most, len(followers))):
+            follower = followers.popleft()
+            follower.put(frame)
+            if follower.is_dropped and follower in self._followers:
+                self._followers.discard(follower)
+                if self.observer is not None:
+                    self.observer.dropped()
+        loop = asyncio.get_running_loop()
+        if followers:
+            self._slice = loop.call_soon(self._hand_out, _SLICE)
+            return
+        self._handing = None
+        now = loop.time()
+        self._due = max(began + FRAME_S, now + (now - began))
+        if self.observer is not None:
+            loop.call_soon(self._note_told, since)  # behind the followers just woken
+        if self._pending:
+            self._flush_soon()
+
+    def _note_told(self, since: float) -> None:
+        if self.observer is not None:
+            self.observer.told(asyncio.get_running_loop().time() - since)
 
 
-async def watch(
-    store: Store, execution_id: str, live: Live | None, *, after: int = 0
-) -> AsyncIterator[Event]:
-    """Give stored events above ``after``, then everything as it happens, until the end.
+def text_so_far(state: ExecutionState, node: NodeState) -> list[Event]:
+    """Give what a node's newest attempt has streamed, as deltas from offset 0."""
+    at = node.started_at or ""
+    return [
+        Event(
+            state.execution_id, 0, at, "node.delta", node.path, node.attempt,
+            {"kind": kind, "text": text, "offset": 0},
+        )
+        for kind, text in (("reasoning", node.reasoning), ("text", node.text))
+        if text
+    ]  # fmt: skip
 
-    The feed is opened before the store is read, and what comes twice is told once.
-    """
-    if live is None:
-        for event in await store.events(execution_id, after=after):
-            yield event
-        return
-    feed, cursor = live.subscribe(), after
-    try:
-        batch = await store.events(execution_id, after=cursor)
-        while True:
-            for event in batch:
-                if event.type not in TRANSIENT:
-                    if event.seq <= cursor:
-                        continue
-                    cursor = event.seq
-                yield event
-                if event.type in TERMINAL:
-                    return
-            if feed.lagging:
-                feed.lagging = False
-                batch = await store.events(execution_id, after=cursor)
-            else:
-                batch = await feed.take()
-                if not batch and feed.closed and not feed.lagging:
-                    return
-    finally:
-        live.unsubscribe(feed)
+
+def glance_of(state: ExecutionState, logs: Iterable[str]) -> dict[str, Any]:
+    """Give what a poll shows of an execution."""
+    return {
+        "status": state.status,
+        "node_states": {path: node.status for path, node in state.nodes.items()},
+        "logs": list(logs),
+        "wave": state.waves,
+    }

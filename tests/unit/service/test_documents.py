@@ -94,3 +94,23 @@ def test_other_faults_come_first_and_bring_all_findings() -> None:
 
 def test_warnings_stop_nothing() -> None:
     raise_for_run([found("odd", "warning"), found("fixed", "info")])
+
+
+def test_a_document_is_held_to_the_same_bounds_however_it_comes() -> None:
+    graph = {"nodes": [{"id": "a", "type": "text", "data": {"text": "x" * 200}}], "edges": []}
+    size = len(json.dumps(graph, separators=(",", ":")))
+    for most, can_run in ((size, True), (size - 1, False)):
+        limits = Limits(plan_bytes=most)
+        as_text = check_source(json.dumps(graph, separators=(",", ":")), library(), limits)
+        as_read = check_source(graph, library(), limits)
+        assert as_text == as_read
+        assert as_read.can_run is can_run
+    deep: Any = "x"
+    for _ in range(5):
+        deep = [deep]
+    graph["nodes"][0]["data"] = {"text": "x", "extra": deep}
+    limits = Limits(json_depth=6)
+    assert [d.code for d in check_source(json.dumps(graph), library(), limits).diagnostics] == [
+        "limit-exceeded"
+    ]
+    assert "limit-exceeded" in [d.code for d in check_source(graph, library(), limits).diagnostics]

@@ -1,81 +1,405 @@
+"""The projection all watchers of an execution share, in virtual time."""
+
+from __future__ import annotations
+
 import asyncio
+import json
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any
 
+import pytest
+
+from planwave.errors import Draining, StoreError, TooSlow
 from planwave.events import Event
-from planwave.service.live import Feed, Live, watch
-from planwave.storage.memory import MemoryStore
-from planwave.storage.records import ExecutionRecord
+from planwave.service.frames import Bounds, Follower, Frame
+from planwave.service.live import FRAME_S, Live
+from tests.fakes.virtual_loop import VirtualLoop, virtual_time
 
-ID = "01900000-0000-7000-8000-000000000001"
-
-
-def event(seq: int, kind: str = "node.log") -> Event:
-    return Event(ID, seq, "2026-01-01T00:00:00+00:00", kind, "a", 1, {"message": str(seq)})
+FREE = Bounds()
+GRAPH = {"nodes": [{"id": "a", "type": "t"}, {"id": "b", "type": "t"}], "edges": []}
 
 
-async def store_with(*events: Event) -> MemoryStore:
-    store = MemoryStore()
-    record = ExecutionRecord(ID, None, "t", "p", "starting", "2026-01-01T00:00:00+00:00")
-    await store.create_execution(record, [event(1, "execution.created"), *events])
-    return store
+def event(seq: int, event_type: str, path: str | None = None, **data: Any) -> Event:
+    return Event("x", seq, "t", event_type, path, 1 if path else None, data)
 
 
-async def test_a_feed_gives_what_was_put_and_then_waits() -> None:
-    feed = Feed()
-    feed.put([event(1), event(2)])
-    assert [e.seq for e in await feed.take()] == [1, 2]
-    async with asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(feed.take())
+def delta(offset: int, text: str, path: str = "a") -> Event:
+    return event(0, "node.delta", path, kind="text", text=text, offset=offset)
+
+
+BEGUN = [
+    event(1, "execution.created", goal="g", title="T", graph=GRAPH),
+    event(2, "execution.started", waves=2),
+    event(3, "wave.started", wave=1, nodes=["a"]),
+    event(4, "node.started", "a", wave=1),
+]
+ENDED = [
+    event(5, "node.completed", "a", outputs={}, duration_s=0.5),
+    event(6, "execution.completed"),
+]
+
+
+def live() -> Live:
+    made = Live("x")
+    made.tell(BEGUN)
+    return made
+
+
+async def read(follower: Follower, frames: int) -> list[Frame]:
+    return [await follower.next() for _ in range(frames)]
+
+
+async def settle() -> None:
+    for _ in range(5):
         await asyncio.sleep(0)
-        assert not waiting.done()
-        feed.put([event(3)])
-    assert [e.seq for e in waiting.result()] == [3]
 
 
-async def test_an_overfull_feed_forgets_and_says_so() -> None:
-    feed = Feed(size=2)
-    feed.put([event(1), event(2), event(3)])
-    feed.put([event(4)])
-    assert (await feed.take(), feed.lagging) == ([], True)
+# -- frames
 
 
-async def test_a_closed_feed_gives_the_rest_and_ends() -> None:
-    feed = Feed()
-    feed.put([event(1)])
-    feed.close()
-    assert [e.seq for e in await feed.take()] == [1]
-    assert await feed.take() == []
+@virtual_time
+async def test_text_reaches_followers_twenty_times_a_second_however_often_it_is_told() -> None:
+    made, loop = live(), asyncio.get_running_loop()
+    follower, _ = await made.join(FREE)
+    started, told = loop.time(), 0
+
+    async def tell() -> None:
+        nonlocal told
+        for n in range(1000):
+            made.tell([delta(n, "x")])
+            told += 1
+            await asyncio.sleep(0.001)
+
+    times: list[float] = []
+    texts: list[str] = []
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(tell())
+        while sum(map(len, texts)) < 1000:
+            frame = await follower.next()
+            times.append(loop.time() - started)
+            texts += [e.data["text"] for e in frame.events]
+            assert len(frame.events) == 1
+    assert times[0] == 0
+    assert len(times) <= 21
+    assert all(b - a >= FRAME_S - 1e-6 for a, b in pairwise(times))
 
 
-async def test_an_execution_of_another_process_is_told_from_the_store_and_ends() -> None:
-    store = await store_with(event(2), event(3))
-    assert [e.seq async for e in watch(store, ID, None, after=1)] == [2, 3]
+@virtual_time
+async def test_the_end_is_told_at_once() -> None:
+    made, loop = live(), asyncio.get_running_loop()
+    follower, _ = await made.join(FREE)
+    made.tell([delta(0, "x")])
+    await follower.next()
+    made.tell([delta(1, "y")])
+    made.tell(ENDED)
+    began = loop.time()
+    frame = await follower.next()
+    assert (frame.is_last, loop.time() - began) == (True, 0)
+    assert [e.type for e in frame.events] == [
+        "node.delta", "node.completed", "execution.completed",
+    ]  # fmt: skip
 
 
-async def test_what_comes_from_store_and_feed_is_told_once() -> None:
-    store, live = await store_with(event(2)), Live(ID)
-    tail = watch(store, ID, live)
-    assert (await anext(tail)).seq == 1
-    live.publish([event(2), event(0, "node.delta"), event(3)])
-    live.publish([event(4, "execution.completed")])
-    assert [e.seq async for e in tail] == [2, 0, 3, 4]
+@virtual_time
+async def test_all_followers_are_given_the_same_frame() -> None:
+    made = live()
+    followers = [(await made.join(FREE))[0] for _ in range(3)]
+    made.tell(ENDED)
+    frames = [await follower.next() for follower in followers]
+    assert frames[0] is frames[1] is frames[2]
+    assert frames[0].last_seq == 6
 
 
-async def test_a_slow_watcher_loses_streamed_text_but_no_stored_event() -> None:
-    store, live = await store_with(), Live(ID)
-    tail = watch(store, ID, live)
-    assert (await anext(tail)).seq == 1
-    for number in range(2, 30):
-        await store.append(ID, 1, [event(number)])
-        live.publish([event(0, "node.delta")] * 1000 + [event(number)])
-    await store.append(ID, 1, [event(30, "execution.completed")])
-    live.publish([event(30, "execution.completed")])
-    assert [e.seq async for e in tail if e.seq] == list(range(2, 31))
+@virtual_time
+async def test_nothing_is_gathered_for_nobody() -> None:
+    made = live()
+    made.tell([delta(0, "x")])
+    follower, moment = await made.join(FREE)
+    made.tell([delta(1, "y")])
+    assert moment.texts is not None
+    assert [e.data["text"] for e in moment.texts.events] == ["x"]
+    frame = await follower.next()
+    assert [e.data["text"] for e in frame.events] == ["y"]
 
 
-async def test_a_watcher_ends_where_the_run_broke_without_a_terminal_event() -> None:
-    store, live = await store_with(), Live(ID)
-    tail = watch(store, ID, live)
-    assert (await anext(tail)).seq == 1
-    live.finish()
-    assert [e async for e in tail] == []
-    assert [e.seq async for e in watch(store, ID, live)] == [1]
+@virtual_time
+async def test_a_slow_follower_is_dropped_and_the_others_are_not_held_up() -> None:
+    made = live()
+    slow, _ = await made.join(Bounds(events=10))
+    quick, _ = await made.join(Bounds(events=10))
+    seqs: list[int] = []
+
+    async def listen() -> None:
+        while True:
+            frame = await quick.next()
+            seqs.extend(e.seq for e in frame.events)
+            if frame.is_last:
+                return
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(listen())
+        for seq in range(5, 30):
+            made.tell([event(seq, "node.log", "a", message="m")])
+            await asyncio.sleep(FRAME_S)
+        assert (slow.is_dropped, quick.is_dropped, made.watchers) == (True, False, 1)
+        made.tell([event(30, "execution.cancelled")])
+    assert seqs == list(range(5, 31))
+    with pytest.raises(TooSlow):
+        await slow.next()
+
+
+@virtual_time
+async def test_between_waking_some_followers_and_the_next_the_loop_turns_to_others() -> None:
+    made = live()
+    awake = 0
+
+    async def listen() -> None:
+        nonlocal awake
+        follower, _ = await made.join(FREE)
+        await follower.next()
+        awake += 1
+
+    seen: list[int] = []
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(1000):
+            tasks.create_task(listen())
+        await settle()
+        made.tell(ENDED)
+        while awake < 1000:
+            await asyncio.sleep(0)
+            seen.append(awake)
+    assert max(b - a for a, b in pairwise(seen)) <= 16
+
+
+@virtual_time
+async def test_frames_grow_rarer_where_handing_one_out_takes_long() -> None:
+    made, loop = live(), asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    told: list[float] = []
+
+    def slowly(frame: Frame) -> bool:
+        loop.leap(0.02)  # handing out to ten of them takes 0.2 s
+        return True
+
+    async def listen() -> None:
+        follower, _ = await made.join(FREE)
+        follower.sink = slowly
+        await follower.next()
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(9):
+            tasks.create_task(listen())
+        await settle()
+        first, _ = await made.join(FREE)
+        for n in range(100):
+            made.tell([delta(n, "x")])
+            await asyncio.sleep(0.01)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0):
+                    await first.next()
+                    told.append(loop.time())
+        made.tell(ENDED)
+    gaps = [b - a for a, b in pairwise(told)]
+    assert gaps
+    assert min(gaps) > 0.3
+
+
+@virtual_time
+async def test_who_is_dismissed_in_the_midst_of_a_frame_is_given_it_first() -> None:
+    made = live()
+    followers = [(await made.join(FREE))[0] for _ in range(100)]
+    made.tell([event(5, "node.log", "a", message="m")])
+    await asyncio.sleep(0)  # some have it now
+    made.tell([event(6, "node.log", "a", message="n")])
+    made.dismiss(Draining())
+    for follower in followers:
+        assert [e.seq for e in (await follower.next()).events] == [5]
+        assert [e.seq for e in (await follower.next()).events] == [6]
+        with pytest.raises(Draining):
+            await follower.next()
+
+
+@virtual_time
+async def test_who_joins_in_the_midst_of_handing_out_is_not_told_what_it_knows() -> None:
+    made = live()
+    early = [(await made.join(FREE))[0] for _ in range(100)]
+    made.tell([event(5, "node.log", "a", message="m")])
+    await asyncio.sleep(0)
+    late, moment = await made.join(FREE)
+    assert moment.seq == 5
+    await settle()
+    made.tell([event(6, "execution.cancelled")])
+    assert [e.seq for e in (await late.next()).events] == [6]
+    for follower in early:
+        assert [e.seq for e in (await follower.next()).events] == [5]
+        assert [e.seq for e in (await follower.next()).events] == [6]
+
+
+# -- joining
+
+
+@virtual_time
+async def test_who_joins_in_the_midst_of_a_frame_joins_after_it_and_adds_none() -> None:
+    made = live()
+    first, _ = await made.join(FREE)
+    made.tell([delta(0, "x")])
+    await first.next()
+    made.tell([delta(1, "y")])  # held back, as a frame was sent just now
+
+    async with asyncio.TaskGroup() as tasks:
+        joins = [tasks.create_task(made.join(FREE, with_snapshot=True)) for _ in range(100)]
+        await settle()
+        assert not any(join.done() for join in joins)
+        made.tell([delta(2, "z")])
+    (frame,) = await read(first, 1)
+    assert [e.data["text"] for e in frame.events] == ["yz"]
+    moments = [join.result()[1] for join in joins]
+    assert all(moment.snapshot is moments[0].snapshot for moment in moments)
+    assert all(moment.texts is moments[0].texts for moment in moments)
+    assert json.loads(moments[0].snapshot or b"")["nodes"][0]["text"] == "xyz"
+    made.tell(ENDED)
+    for follower in (first, *(join.result()[0] for join in joins)):
+        assert [e.seq for e in (await follower.next()).events] == [5, 6]
+
+
+@virtual_time
+async def test_who_leaves_while_joining_leaves_nothing_behind() -> None:
+    made = live()
+    first, _ = await made.join(FREE)
+    made.tell([delta(0, "x")])
+    await first.next()
+    made.tell([delta(1, "y")])
+    async with asyncio.TaskGroup() as tasks:
+        joining = tasks.create_task(made.join(FREE))
+        await settle()
+        joining.cancel()
+    made.leave(first)
+    assert made.watchers == 0
+    second, moment = await made.join(FREE)  # the first has left: its frame is for nobody
+    assert moment.seq == second.cursor == 4
+
+
+@virtual_time
+async def test_who_joins_while_the_last_other_leaves_misses_nothing() -> None:
+    made = live()
+    first, _ = await made.join(FREE)
+    made.tell([delta(0, "x")])
+    await first.next()
+    made.tell([event(5, "node.log", "a", message="one")])
+    async with asyncio.TaskGroup() as tasks:
+        joining = tasks.create_task(made.join(FREE))
+        await settle()
+        made.leave(first)
+        made.tell([event(6, "node.log", "a", message="two")])
+    follower, moment = joining.result()
+    assert moment.seq == 6
+    made.tell([event(7, "execution.cancelled")])
+    frame = await follower.next()
+    assert [e.seq for e in frame.events] == [7]
+
+
+@virtual_time
+async def test_only_open_nodes_have_texts_to_give_to_who_joins() -> None:
+    made = live()
+    made.tell([delta(0, "done"), event(5, "node.completed", "a", outputs={})])
+    made.tell([event(6, "node.started", "b", wave=2), delta(0, "so far", "b")])
+    _, moment = await made.join(FREE)
+    assert moment.texts is not None
+    assert [(e.path, e.data["text"], e.attempt) for e in moment.texts.events] == [
+        ("b", "so far", 1)
+    ]
+    _, again = await made.join(FREE)
+    assert again.texts is moment.texts
+
+
+# -- glances and snapshots
+
+
+@virtual_time
+async def test_a_glance_is_made_once_for_all_and_anew_when_something_happened() -> None:
+    made = live()
+    assert made.glance() is made.glance()
+    assert json.loads(made.glance()) == {
+        "status": "executing",
+        "node_states": {"a": "running", "b": "pending"},
+        "logs": [
+            "Starting execution...",
+            "Executing 1 nodes in parallel: ['a']",
+            "Starting node a: a",
+        ],
+        "wave": {"current": 1, "total": 2},
+    }
+    made.tell(ENDED)
+    assert json.loads(made.glance())["status"] == "completed"
+
+
+@virtual_time
+async def test_a_glance_shows_the_last_ten_sentences() -> None:
+    made = live()
+    made.tell([event(5 + n, "node.started", f"n{n}", wave=1) for n in range(20)])
+    assert json.loads(made.glance())["logs"] == [f"Starting node n{n}: n{n}" for n in range(10, 20)]
+
+
+@virtual_time
+async def test_a_snapshot_shows_text_that_is_not_stored() -> None:
+    made = live()
+    made.tell([delta(0, "half a sen")])
+    first = made.snapshot()
+    made.tell([delta(10, "tence")])
+    shown = json.loads(made.snapshot())
+    assert json.loads(first)["nodes"][0]["text"] == "half a sen"
+    assert (shown["type"], shown["last_seq"]) == ("snapshot", 4)
+    assert shown["nodes"][0]["text"] == "half a sentence"
+
+
+# -- the end
+
+
+@virtual_time
+async def test_a_pause_lasts_its_time_or_until_there_is_nothing_more_to_tell() -> None:
+    made, loop = live(), asyncio.get_running_loop()
+    await made.pause(3)
+    assert loop.time() == 3
+    async with asyncio.TaskGroup() as tasks:
+        pausing = tasks.create_task(made.pause(1000))
+        await settle()
+        made.tell(ENDED)
+    assert pausing.done()
+    assert loop.time() == 3
+
+
+@virtual_time
+async def test_who_is_dismissed_was_told_everything_before() -> None:
+    made = live()
+    follower, _ = await made.join(FREE)
+    made.tell([delta(0, "x")])
+    await follower.next()
+    made.tell([event(5, "node.log", "a", message="last")])
+    made.dismiss(Draining())
+    assert [e.seq for e in (await follower.next()).events] == [5]
+    with pytest.raises(Draining):
+        await follower.next()
+    late, _ = await made.join(FREE)
+    with pytest.raises(Draining):
+        await late.next()
+    assert made.watchers == 0
+
+
+@virtual_time
+async def test_who_watches_a_run_that_broke_is_told_why() -> None:
+    made = live()
+    follower, _ = await made.join(FREE)
+    made.error = StoreError("the disk is full")
+    made.finish()
+    with pytest.raises(StoreError, match="disk is full"):
+        await follower.next()
+    assert made.finished.is_set()
+
+
+@virtual_time
+async def test_it_is_idle_when_it_neither_runs_nor_anybody_holds_it() -> None:
+    made = live()
+    assert made.is_idle
+    made.holders += 1
+    assert not made.is_idle

@@ -58,7 +58,7 @@ async def test_an_executed_plan_is_watched_from_creation_to_its_end(tmp_path) ->
 
 
 async def test_options_are_held_below_the_limits_and_stored_with_the_execution() -> None:
-    limits = Limits(parallel_nodes=3, node_timeout_s=5)
+    limits = Limits(parallel_nodes=3, node_timeout_s=5, largest_result_bytes=9, run_state_bytes=99)
     async with Service(rooms(CHAIN, limits=limits)) as service:
         plan = await service.create_plan("do it")
         options = RunOptions(scheduling="waves", max_parallel=50, node_timeout_s=2)
@@ -66,6 +66,7 @@ async def test_options_are_held_below_the_limits_and_stored_with_the_execution()
         stored = events[0].data["options"]
         assert (stored["scheduling"], stored["max_parallel"]) == ("waves", 3)
         assert stored["node_timeout_s"] == 2
+        assert (stored["max_result_bytes"], stored["max_state_bytes"]) == (9, 99)
 
 
 async def test_inputs_settle_nodes_without_running_them() -> None:
@@ -237,11 +238,12 @@ class RefusingStore(MemoryStore):
         await super().append(execution_id, epoch, events)
 
 
-async def test_a_broken_store_is_told_to_who_waits_and_ends_the_watchers() -> None:
+async def test_a_broken_store_is_told_to_who_waits_and_who_watches() -> None:
     async with Service(rooms(CHAIN, store=RefusingStore())) as service:
         plan = await service.create_plan("do it")
-        execution_id, events = await run_to_end(service, plan.plan_id)
-        assert [e.type for e in events] == ["execution.created"]
+        execution_id = (await service.execute(plan.plan_id)).execution_id
+        with pytest.raises(StoreError, match="disk is full"):
+            _ = [event async for event in service.watch(execution_id)]
         with pytest.raises(StoreError, match="disk is full"):
             await service.wait(execution_id)
 
@@ -250,12 +252,12 @@ async def test_a_run_that_broke_can_be_cancelled_once_the_store_works_again() ->
     store = RefusingStore()
     async with Service(rooms(CHAIN, store=store)) as service:
         plan = await service.create_plan("do it")
-        execution_id, _ = await run_to_end(service, plan.plan_id)
+        execution_id = (await service.execute(plan.plan_id)).execution_id
         with pytest.raises(StoreError, match="disk is full"):
             await service.wait(execution_id)
         store.works = True
         await service.cancel(execution_id)
-        assert (await service.execution(execution_id)).status == "cancelled"
+        assert (await service.wait(execution_id)).status == "cancelled"
 
 
 class SlowStore(MemoryStore):

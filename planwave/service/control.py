@@ -1,0 +1,350 @@
+"""Commands for executions, whether they run here, wait for their turn, or rest."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from itertools import count
+from typing import TYPE_CHECKING
+
+from planwave.errors import Conflict, Draining, Gone, NotFound
+from planwave.events import ENDED_NODE, ENDED_STATUS, Event, ExecutionState, OpenRequest
+from planwave.executor.past import WAITING
+from planwave.graph.model import Json
+from planwave.service.carrier import Ask, Carrier
+from planwave.service.expiry import Expiry, end_of, is_inside
+from planwave.service.keeping import Documents
+from planwave.service.live import Live, Turn
+from planwave.service.recovery import Recovery
+from planwave.service.rooms import Rooms
+from planwave.service.watching import Watching
+from planwave.storage.records import ExecutionRecord
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from planwave.executor.run import Execution
+
+_log = logging.getLogger(__name__)
+
+
+class Control(Watching):
+    """What executions can be told to do; :class:`Service` adds making them."""
+
+    def __init__(self, rooms: Rooms) -> None:
+        super().__init__(rooms)
+        self._documents = Documents(rooms.store, rooms.directory)
+        self._tasks = asyncio.TaskGroup()
+        self._recovery: asyncio.Task[None] | None = None
+        self._expiry = Expiry(rooms.now, self._wake)
+        self._carrier = Carrier(rooms, self._documents, self._lives.linger, self._watch_expiry)
+
+    def position(self, execution_id: str) -> int | None:
+        """Give the place in the queue, 1 for the next one; None for what is not queued."""
+        return self._carrier.position(execution_id)
+
+    async def wait(self, execution_id: str) -> ExecutionRecord:
+        """Wait until an execution of this process has come to rest and its document is written.
+
+        It has ended then, or is paused with nothing at work.
+
+        Raises:
+            StoreError: The run broke because its events could not be kept.
+        """
+        live = self._lives.get(execution_id)
+        if live is not None:
+            if live.order is not None:
+                await live.finished.wait()
+                if live.error is not None:
+                    raise live.error
+            async with live.document_lock:  # that of a pause is written behind it
+                pass
+        return await self.execution(execution_id)
+
+    # -- what an earlier process left --------------------------------------------------------------
+
+    async def recover(self) -> int:
+        """Take up, one after the other, what was accepted and has neither ended nor been paused.
+
+        Settled nodes do not run again; nodes that were cut off do, and are served the calls they
+        had finished. One whose process ends again and again without progress is set aside.
+
+        Returns:
+            How many executions there are to be taken up or watched.
+        """
+        left = await self._store.open_executions()
+        recovery = Recovery(
+            self._store, self.limits, self._take_up, lambda own, after: self.watch(own, after=after)
+        )
+        self._recovery = self._tasks.create_task(recovery.run(left))
+        return len(left)
+
+    def _leave_the_rest(self) -> None:
+        """Take up nothing more of what an earlier process left."""
+        if self._recovery is not None:
+            self._recovery.cancel()
+        self._expiry.close()
+
+    async def _take_up(self, execution_id: str) -> bool:
+        """Queue an execution that was left, or watch its requests; say whether it is queued."""
+        async with self._lives.hold(execution_id) as live, live.commands:
+            if live.order is not None or live.state.is_over:
+                return False
+            if live.state.status == "paused" and not _has_to_run(live.state):
+                self._expiry.watch(live.state)
+                return False
+            self._carrier.take_up(live, Turn(is_recovery=True))
+            return True
+
+    # -- commands ----------------------------------------------------------------------------------
+
+    async def cancel(
+        self, execution_id: str, cause: str = "cancelled by request", *, node: str | None = None
+    ) -> ExecutionRecord:
+        """Stop an execution, or one node of it; that is durable when this returns.
+
+        Args:
+            execution_id: Which.
+            cause: Why; kept with it.
+            node: The path of the one node to be stopped; what depends on it is blocked.
+
+        Raises:
+            NotFound: No such execution, or no such node in it.
+            Conflict: It has ended already, or did so first; ``not-running``: so has the node, or it
+                has not started yet.
+            StoreError: It cannot be kept now; nothing was cancelled.
+            Draining: The service goes down; it is left as it is stored.
+        """
+        refuse_ended(await self.execution(execution_id))
+        self._refuse_trouble()
+        if node is not None:
+            return await self._cancel_node(execution_id, node, cause)
+        async with self._lives.hold(execution_id) as live:
+            record = await self._cancel(live, cause)
+        if record.status not in ENDED_STATUS:
+            raise Draining
+        if record.status != "cancelled":
+            refuse_ended(record)
+        return record
+
+    async def _cancel(self, live: Live, cause: str) -> ExecutionRecord:
+        while True:
+            async with live.commands:
+                if not self._carrier.cancel(live, cause):
+                    await self._end(live, cause)
+            record = await self.wait(live.execution_id)
+            if record.status in ENDED_STATUS or self._carrier.is_draining:
+                return record
+
+    async def _cancel_node(self, execution_id: str, path: str, cause: str) -> ExecutionRecord:
+        state = await self.state(execution_id)
+        if path not in state.nodes:
+            raise NotFound(f"execution {execution_id} has no node {path!r}")
+        return await self._tell(execution_id, lambda execution: execution.cancel_node(path, cause))
+
+    async def _end(self, live: Live, cause: str) -> None:
+        """Cancel an execution that nobody runs."""
+        self._carrier.withdraw(live.execution_id)
+        epoch = await self._store.claim(live.execution_id)
+        # Someone else may have ended it before the claim.
+        refuse_ended(await self.execution(live.execution_id))
+        events = self._cancelled(live.state, cause)
+        await self._store.append(live.execution_id, epoch, events)
+        self._carrier.tell(live, events)
+        live.error = None
+        self._expiry.forget(live.execution_id)
+        await self._documents.keep(live)
+        live.finish()
+
+    def _cancelled(self, state: ExecutionState, cause: str) -> list[Event]:
+        """Give the events that end an execution nobody runs, and each node of it that is open."""
+        at, seq, execution_id = self._rooms.time(), count(state.last_seq + 1), state.execution_id
+        ended = [
+            Event(execution_id, next(seq), at, "node.cancelled", node.path, None, {"cause": cause})
+            for node in state.nodes.values()
+            if node.status not in ENDED_NODE
+        ]
+        last = Event(
+            execution_id, next(seq), at, "execution.cancelled", None, None, {"cause": cause}
+        )
+        return [*ended, last]
+
+    async def pause(self, execution_id: str) -> ExecutionRecord:
+        """Have nothing more of an execution started; nodes at work go on to their end.
+
+        Raises:
+            NotFound: There is none of that id.
+            Conflict: It has ended, or was not started yet (``not-started``).
+            StoreError, Draining: It stays as it is.
+        """
+        return await self._tell(execution_id, lambda execution: execution.pause())
+
+    async def resume(self, execution_id: str) -> ExecutionRecord:
+        """Have an execution go on that was paused by request or set aside, or that nobody runs.
+
+        Raises:
+            NotFound: There is none of that id.
+            Conflict: It has ended; ``not-paused``: it runs, or waits for an answer.
+            StoreError, Draining: It stays as it is.
+        """
+        self._carrier.check_open()
+        async with self._lives.hold(execution_id) as live, live.commands:
+            was_accepted = (await self.execution(execution_id)).queued
+            status = live.state.status
+            if live.is_left and (status == "executing" or (status == "starting" and was_accepted)):
+                self._carrier.take_up(live, Turn(is_recovery=True))
+                return await self.execution(execution_id)
+        return await self._tell(execution_id, lambda execution: execution.resume())
+
+    async def requests(self, execution_id: str) -> list[OpenRequest]:
+        """Give what an execution waits to be answered, oldest first.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        return list((await self.state(execution_id)).requests.values())
+
+    async def answer(self, execution_id: str, request_id: str, answer: Json) -> ExecutionRecord:
+        """Answer a request, once; the answer is durable when this returns.
+
+        Args:
+            execution_id: Which execution.
+            request_id: One of :meth:`requests`.
+            answer: ``{decision, note?, value?, form?}`` for requests with actions.
+
+        Raises:
+            NotFound: No such execution, or it never made such a request.
+            Conflict: ``request-answered``; ``not-at-work``: a run inside a node asks, and that node
+                waits for its turn, or for :meth:`resume`.
+            Gone: ``request-closed``: its time was over, or its node was cancelled.
+            InputError: It is no answer to this request.
+            StoreError, Draining: The request stays open.
+        """
+        from planwave.executor.requests import not_at_work
+        from planwave.service.requests import checked_answer
+
+        self._carrier.check_open()
+        async with self._lives.hold(execution_id) as live:
+            state = live.state
+            checked = checked_answer(_open_request(state, request_id).request, answer)
+
+            def ask(execution: Execution) -> asyncio.Future[None]:
+                if is_inside(_open_request(state, request_id)) and live.execution is None:
+                    raise not_at_work(request_id)
+                return execution.answer(request_id, checked)
+
+            return await self._tell(execution_id, ask)
+
+    async def _tell(self, execution_id: str, ask: Ask) -> ExecutionRecord:
+        """Give an execution a command, where it runs or in what is stored of it."""
+        from planwave.executor.asked import AT_REST
+
+        self._refuse_trouble()
+        async with self._lives.hold(execution_id) as live:
+            while True:
+                async with live.commands:
+                    refuse_ended(await self.execution(execution_id))
+                    if live.execution is None:
+                        _refuse_over(live.state)  # it may have ended since it was looked up
+                        _refuse_unstarted(live.state)
+                        await self._carrier.settle(live, ask)
+                        break
+                    done = ask(live.execution)
+                try:
+                    if done is not None:
+                        await done
+                    break
+                except Conflict as error:
+                    if error.code != AT_REST:
+                        raise
+                await asyncio.sleep(0)  # it has come to rest meanwhile
+        return await self.execution(execution_id)
+
+    def _refuse_trouble(self) -> None:
+        """Refuse a command that would have to wait until there is room on the disk.
+
+        Raises:
+            StoreError: ``disk-full``, ``store-busy``.
+        """
+        trouble = self._store.use.trouble
+        if trouble is not None:
+            raise trouble.with_traceback(None)
+
+    # -- what comes by itself ----------------------------------------------------------------------
+
+    def _watch_expiry(self, live: Live) -> None:
+        self._expiry.watch(live.state)
+
+    def _wake(self, execution_id: str, until: datetime) -> None:
+        self._tasks.create_task(self._expire(execution_id, until))
+
+    async def _expire(self, execution_id: str, until: datetime) -> None:
+        """Have the nodes go on whose time for an answer was to be over by then."""
+        try:
+            async with self._lives.hold(execution_id) as live:
+                state = live.state
+
+                def ask(execution: Execution) -> None:
+                    for request in list(state.requests.values()):
+                        end = end_of(request)
+                        if end is not None and end <= until:
+                            execution.expire(request.request_id)
+
+                await self._tell(execution_id, ask)
+        except Exception as error:  # noqa: BLE001 - a task boundary: it alone cannot go on
+            _log.warning("a request of execution %s cannot run out: %s", execution_id, error)
+
+
+def _open_request(state: ExecutionState, request_id: str) -> OpenRequest:
+    """Give an open request.
+
+    Raises:
+        NotFound, Conflict, Gone: As in :meth:`Control.answer`.
+    """
+    found = state.requests.get(request_id)
+    if found is not None:
+        return found
+    closed_by = state.closed_requests.get(request_id)
+    if closed_by is None:
+        raise NotFound(
+            f"execution {state.execution_id} has no request {request_id!r}",
+            hint="its open requests are listed under /requests",
+        )
+    if closed_by == "answered":
+        raise Conflict(f"request {request_id!r} was answered already", code="request-answered")
+    why = "its time was over" if closed_by == "timeout" else "its node was cancelled"
+    raise Gone(f"request {request_id!r} is closed: {why}", code="request-closed")
+
+
+def _has_to_run(state: ExecutionState) -> bool:
+    """Say whether an execution that waits for an answer cannot rest meanwhile.
+
+    What waits inside a node needs that node at work; and where no request is open (any more), no
+    answer could make it go on.
+    """
+    requests = state.requests.values()
+    return state.reason == WAITING and (not requests or any(map(is_inside, requests)))
+
+
+def refuse_ended(record: ExecutionRecord) -> None:
+    """Refuse what only makes sense before the end.
+
+    Raises:
+        Conflict: The execution has ended.
+    """
+    if record.status in ENDED_STATUS:
+        raise Conflict(f"execution {record.execution_id} is already {record.status}")
+
+
+def _refuse_over(state: ExecutionState) -> None:
+    if state.is_over:
+        raise Conflict(f"execution {state.execution_id} is already {state.status}")
+
+
+def _refuse_unstarted(state: ExecutionState) -> None:
+    if state.started_at is None:
+        raise Conflict(
+            f"execution {state.execution_id} has not started yet",
+            code="not-started",
+            hint="wait for its turn, or cancel it",
+        )

@@ -1,0 +1,86 @@
+"""Wakes executions at rest when the time for an answer is over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final
+
+from planwave.events import ExecutionState, OpenRequest
+
+_LONGEST_S: Final = 86_400.0
+"""Longer waits are cut in pieces: timers of the event loop do not reach any further than some weeks."""
+
+
+class Expiry:
+    """One timer for each execution at rest, on the earliest of its requests.
+
+    Args:
+        now: UTC time.
+        wake: Called with an execution one of whose requests has run out, and when that was to be.
+            The clock may say another time by then: what counts is that the time has passed.
+    """
+
+    def __init__(self, now: Callable[[], datetime], wake: Callable[[str, datetime], None]) -> None:
+        self._now, self._wake = now, wake
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+
+    def watch(self, state: ExecutionState) -> None:
+        """Watch the requests of an execution that has come to rest."""
+        self.forget(state.execution_id)
+        limits = [
+            (end, each.timeout_s or 0.0)
+            for each in state.requests.values()
+            if (end := end_of(each)) is not None
+        ]
+        if limits:
+            until, limit_s = min(limits)
+            left_s = (until - self._now()).total_seconds()
+            # Never longer than from the beginning: the clock may have been set back since.
+            self._wait(state.execution_id, until, min(left_s, limit_s))
+
+    def forget(self, execution_id: str) -> None:
+        """Watch an execution no more."""
+        timer = self._timers.pop(execution_id, None)
+        if timer is not None:
+            timer.cancel()
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        for execution_id in list(self._timers):
+            self.forget(execution_id)
+
+    def _wait(self, execution_id: str, until: datetime, left_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        if left_s > _LONGEST_S:
+            self._timers[execution_id] = loop.call_later(
+                _LONGEST_S, self._wait, execution_id, until, left_s - _LONGEST_S
+            )
+        else:
+            self._timers[execution_id] = loop.call_later(
+                max(left_s, 0.0), self._fire, execution_id, until
+            )
+
+    def _fire(self, execution_id: str, until: datetime) -> None:
+        self._timers.pop(execution_id, None)
+        self._wake(execution_id, until)
+
+
+def is_inside(request: OpenRequest) -> bool:
+    """Say whether a nested run asks: the node it runs in has to be at work to take the answer."""
+    return "/" in request.path
+
+
+def end_of(request: OpenRequest) -> datetime | None:
+    """Give when the time for an answer is over; None where there is no such time.
+
+    A nested run has none by this: the node it runs in looks after that, once it is at work.
+    """
+    if request.timeout_s is None or is_inside(request):
+        return None
+    since = datetime.fromisoformat(request.since)
+    try:
+        return since + timedelta(seconds=request.timeout_s)
+    except (OverflowError, TypeError):  # in thousands of years, or written by somebody else
+        return None

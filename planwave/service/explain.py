@@ -1,0 +1,125 @@
+"""All there is to say of one node: why it is what it is, what it read, and what happened to it.
+
+Everything is told from the events alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from planwave.errors import NotFound
+from planwave.events import Event, NodeState
+from planwave.events.course import TIMEOUT, Step, reentries, said
+from planwave.events.feeds import Feeds
+from planwave.graph.values import Inputs, text_of
+from planwave.service.needs import Picture
+from planwave.service.reasons import joined, listed, why, worded
+
+_NAMED: Final = 20
+_MOST_NOTE_CHARS: Final = 200
+
+
+def explain(events: Sequence[Event], path: str) -> dict[str, Any]:
+    """Say why a node is what it is, from all events of its execution so far.
+
+    Returns:
+        ``{"path", "status", "code", "reason", "because", "inputs", "course", "prompt"?, "error"?,
+        "requests"?}``. ``code`` is stable, one of ``root inputs-arrived first-input given reused
+        changed nested`` (it ran, runs, or did not have to), ``waits-for-answer waits-for-decision
+        waits-to-retry``, ``not-started sources-open wave-closed ready paused`` (pending),
+        ``no-input required-input-skipped other-entry`` (skipped), ``blocked stopped cancelled
+        node-cancelled execution-ended linked not-reached``. ``reason`` is some sentences.
+        ``because`` names the nodes it depends on: ``[{"node", "status", "settled"?, "edge"?,
+        "sourceHandle"?, "targetHandle"?, "through"?, "error"?, "gave"?}]``.
+
+        ``inputs`` is what it read: ``{handle: {"text", "arrivals": [{"edge", "source",
+        "sourceName", "sourceHandle", "type", "value", "text"}]}}``, whole and in edge order; empty
+        for nodes that did not start, and for those of nested runs, whose graphs are not stored.
+        ``prompt`` is what was sent to a model last. ``course`` is what happened to it, in order:
+        ``[{"seq", "at", "what", "attempt"?, …}]`` with the facts of :class:`Step`.
+
+    Raises:
+        NotFound: The execution has no node of that path; the hint names those it has.
+    """
+    picture = Picture(events)
+    state = picture.state
+    node = state.nodes.get(path)
+    if node is None:
+        raise NotFound(
+            f"execution {state.execution_id} has no node {path!r}",
+            hint=f"its nodes are {listed(state.nodes, _NAMED)}",
+        )
+    found, course = why(picture, node), picture.courses.get(path, [])
+    shown: dict[str, Any] = {
+        "path": path,
+        "status": node.status,
+        "code": found.code,
+        "reason": " ".join([found.reason, *_besides(course)]),
+        "because": list(found.because),
+        "inputs": _shown(Feeds(state).inputs(path)) if _has_read(node, found.code) else {},
+        "course": [step.as_json() for step in course],
+    }
+    if node.prompt is not None:
+        shown["prompt"] = node.prompt
+    if node.error is not None:
+        shown["error"] = node.error
+    requests = [each for each in state.requests.values() if each.path == path]
+    if requests:
+        shown["requests"] = [each.as_json() for each in requests]
+    return shown
+
+
+def _has_read(node: NodeState, code: str) -> bool:
+    if code == "changed":
+        return False
+    return node.started_at is not None or code in ("reused", "linked")
+
+
+def _shown(inputs: Inputs) -> dict[str, Any]:
+    return {
+        handle: {
+            "text": inputs.text(handle),
+            "arrivals": [
+                {
+                    "edge": each.edge_id,
+                    "source": each.source_id,
+                    "sourceName": each.source_name,
+                    "sourceHandle": each.source_handle,
+                    "type": each.value.type,
+                    "value": each.value.value,
+                    "text": text_of(each.value.value),
+                }
+                for each in inputs.arrivals
+                if each.target_handle == handle
+            ],
+        }
+        for handle in inputs
+    }
+
+
+def _besides(course: Sequence[Step]) -> Iterator[str]:
+    """Tell what a node went through on its way: failed attempts, answers, ends of its process."""
+    failed = [
+        f"attempt {step.attempt} ({worded(step.facts['error'])})"
+        for step in course
+        if step.what == "tried-again"
+    ]
+    if failed and course[-1].what != "tried-again":
+        yield f"Tried again after {joined(failed)} failed."
+    again = reentries(course)
+    if again:
+        times = "once" if again == 1 else f"{again} times"
+        yield f"It was cut off {times} by the end of its process, and entered again."
+    for step in course:
+        if step.what == "answered":
+            yield _answered(step)
+
+
+def _answered(step: Step) -> str:
+    answer = said(step.facts["answer"])
+    if len(answer) > _MOST_NOTE_CHARS:
+        answer = answer[:_MOST_NOTE_CHARS] + "…"
+    if step.facts["by"] == TIMEOUT:
+        return f"Nobody answered it in time, so it went on with: {answer}."
+    return f"It was answered: {answer}."

@@ -1,0 +1,281 @@
+"""From any place in an execution's history to its present, and on from there without a seam.
+
+A follower joins the live projection first; what it missed is then read from the store, up to the
+moment it joined. So nothing is told twice and nothing falls between. Streamed text is not stored:
+the projection has it, and whoever joins is given each open text whole, from offset 0. A consumer
+that puts pieces at their offsets has every character once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+from weakref import WeakValueDictionary
+
+from planwave.errors import NotFound
+from planwave.events import ENDED_NODE, Event, ExecutionState
+from planwave.events.reading import reading
+from planwave.service.frames import Bounds, Follower, Frame
+from planwave.service.live import Live, Moment, text_so_far
+from planwave.service.rooms import Observer
+from planwave.storage.records import Store
+from planwave.storage.rows import encode_known
+
+LINGER_S: Final = 60.0
+"""How long streamed text can be asked for after the end; later, results come whole."""
+LINGER_BYTES: Final = 32 * 1024 * 1024
+"""How much of it is kept, as JSON of the states it belongs to; the oldest goes first."""
+_PAGE: Final = 100
+"""Stored events told in one frame."""
+_AT_ONCE: Final = 1_000
+"""Events folded on the event loop: more take longer than going to a thread and back."""
+_ENDS: Final = frozenset(f"node.{status}" for status in ENDED_NODE)
+
+
+class Pages:
+    """What is stored of one execution, as frames that all who read the same share.
+
+    A frame is kept as long as somebody sends it, so any number of watchers that come back at once
+    cost one reading each page.
+    """
+
+    def __init__(self, store: Store, live: Live) -> None:
+        self._store = store
+        self._live = live
+        self._kept: WeakValueDictionary[tuple[int, int], Frame] = WeakValueDictionary()
+        self._reading = asyncio.Lock()
+
+    async def after(self, seq: int, last: int) -> Frame:
+        """Give some events from ``seq + 1`` on, none above ``last``, with the text of their nodes.
+
+        Raises:
+            NotFound: The execution was deleted meanwhile.
+        """
+        key = (seq, min(last, (seq // _PAGE + 1) * _PAGE))
+        if (frame := self._kept.get(key)) is not None:
+            return frame
+        async with self._reading:
+            if (frame := self._kept.get(key)) is None:
+                frame = self._kept[key] = await self._read(*key)
+            return frame
+
+    async def _read(self, seq: int, last: int) -> Frame:
+        execution_id = self._live.execution_id
+        events = await self._store.events(execution_id, after=seq, limit=last - seq)
+        if not events:
+            raise _gone(execution_id)
+        return Frame(list(_with_texts(events, self._live.state)), events[-1].seq)
+
+
+def _with_texts(events: Sequence[Event], state: ExecutionState) -> Iterator[Event]:
+    """Put the text a node streamed before the event that ended the node."""
+    for event in events:
+        if event.type in _ENDS and event.path in state.nodes:
+            yield from text_so_far(state, state.nodes[event.path])
+        yield event
+
+
+class Following:
+    """One watcher of an execution: iterate it for frames until the execution is over.
+
+    Attributes:
+        live: The projection it shares with all others.
+        snapshot: The whole state as JSON when it joined, where that was asked for.
+
+    Raises (while iterating):
+        TooSlow: The watcher fell too far behind.
+        Draining: The service is going down.
+        StoreError: The execution broke, as its events could not be kept.
+    """
+
+    def __init__(
+        self, live: Live, pages: Pages, follower: Follower, moment: Moment, after: int | None
+    ) -> None:
+        self.live = live
+        self._pages = pages
+        self._follower = follower
+        self._joined = moment.seq
+        self._is_over = moment.is_over
+        self.snapshot = moment.snapshot
+        # With the snapshot alone nothing is missing, and it has the texts.
+        self._texts = None if after is None else moment.texts
+        self._done = self._given = moment.seq if after is None else min(after, moment.seq)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to be told."""
+        return self._is_over and self._texts is None and self._given >= self._joined
+
+    @property
+    def cursor(self) -> int:
+        """The last stored event the watcher is done with; see :class:`Follower`."""
+        return self._done if self._done < self._joined else max(self._done, self._follower.cursor)
+
+    def on_drop(self, call: Callable[[], object]) -> None:
+        """Have something called when the watcher falls too far behind, though it is not asking."""
+        self._follower.on_drop = call
+
+    def sink(self, take: Callable[[Frame], bool]) -> None:
+        """Have frames taken at once while :meth:`next` waits for one; see :class:`Follower`."""
+        self._follower.sink = take
+
+    async def next(self) -> Frame | None:
+        """Give the next frame, None after the last one; may be cancelled and called again."""
+        self._done = self._given
+        if self._given < self._joined:
+            frame = await self._pages.after(self._given, self._joined)
+        elif self._texts is not None:
+            frame, self._texts = self._texts, None
+        elif self._is_over:
+            return None
+        else:
+            frame = await self._follower.next()
+            self._is_over = frame.is_last
+        self._given = frame.last_seq
+        return frame
+
+    def __aiter__(self) -> Following:
+        return self
+
+    async def __anext__(self) -> Frame:
+        frame = await self.next()
+        if frame is None:
+            raise StopAsyncIteration
+        return frame
+
+
+class Lives:
+    """The executions this process runs or watches, each with one projection."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._by_id: dict[str, Live] = {}
+        self._pages: WeakValueDictionary[str, Pages] = WeakValueDictionary()
+        self._loading: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._observer: Observer | None = None
+        self._lingering: dict[str, tuple[asyncio.TimerHandle, int]] = {}
+
+    def __iter__(self) -> Iterator[Live]:
+        return iter(list(self._by_id.values()))
+
+    @property
+    def watchers(self) -> int:
+        """How many follow an execution."""
+        return sum(live.watchers for live in self._by_id.values())
+
+    def observe(self, observer: Observer) -> None:
+        """Have what watchers are told from now on counted."""
+        self._observer = observer
+        for live in self:
+            live.observer = observer
+
+    def get(self, execution_id: str) -> Live | None:
+        """Give the projection of an execution, where there is one."""
+        return self._by_id.get(execution_id)
+
+    def begin(self, created: Event) -> Live:
+        """Give the projection of an execution that was just made."""
+        live = Live(created.execution_id, self._observer)
+        self._by_id[created.execution_id] = live
+        live.tell([created])
+        return live
+
+    @asynccontextmanager
+    async def hold(self, execution_id: str) -> AsyncGenerator[Live]:
+        """Have an eye on a stored execution: its projection is folded from its events if need be.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        live = self._by_id.get(execution_id) or await self._load(execution_id)
+        live.holders += 1
+        try:
+            yield live
+        finally:
+            live.holders -= 1
+            self._part(live)
+
+    @asynccontextmanager
+    async def follow(
+        self, execution_id: str, after: int | None, bounds: Bounds, *, with_snapshot: bool
+    ) -> AsyncGenerator[Following]:
+        """Follow an execution; see :meth:`Service.follow`."""
+        async with self.hold(execution_id) as live:
+            follower, moment = await live.join(bounds, with_snapshot=with_snapshot)
+            pages = self._pages.get(execution_id)
+            if pages is None:
+                pages = self._pages[execution_id] = Pages(self._store, live)
+            try:
+                yield Following(live, pages, follower, moment, after)
+            finally:
+                live.leave(follower)
+
+    def linger(self, live: Live) -> None:
+        """Keep the projection of an execution that was left, for those who come back.
+
+        They may ask for its text, or why it broke; all else is stored.
+        """
+        nodes = live.state.nodes.values()
+        if live.error is not None or any(node.text or node.reasoning for node in nodes):
+            weight = len(encode_known(live.state.as_json()))
+            while self._lingering and weight > LINGER_BYTES - self._lingering_bytes():
+                self._leave(next(iter(self._lingering)))
+            timer = asyncio.get_running_loop().call_later(LINGER_S, self._leave, live.execution_id)
+            self._lingering[live.execution_id] = (timer, weight)
+        self._part(live)
+
+    def forget(self, execution_id: str) -> None:
+        """Forget an execution that was deleted; who watches it still is told to its end."""
+        if execution_id in self._lingering:
+            self._leave(execution_id)
+        self._by_id.pop(execution_id, None)
+
+    def close(self) -> None:
+        """Forget all."""
+        for execution_id in list(self._lingering):
+            self._leave(execution_id)
+        self._by_id.clear()
+
+    async def _load(self, execution_id: str) -> Live:
+        lock = self._loading.get(execution_id)
+        if lock is None:
+            lock = self._loading[execution_id] = asyncio.Lock()
+        # One at a time: two that each read half of what is being written would go separate ways.
+        async with lock:
+            live = self._by_id.get(execution_id)
+            if live is None:
+                live = Live(execution_id, self._observer)
+                with reading(execution_id):
+                    events = await self._store.events(execution_id)
+                    if len(events) > _AT_ONCE:
+                        await asyncio.to_thread(live.tell, events)
+                    else:
+                        live.tell(events)
+                if not events:
+                    raise _gone(execution_id)
+                self._by_id[execution_id] = live
+            return live
+
+    def _lingering_bytes(self) -> int:
+        return sum(weight for _, weight in self._lingering.values())
+
+    def _leave(self, execution_id: str) -> None:
+        timer, _ = self._lingering.pop(execution_id)
+        timer.cancel()
+        if (live := self._by_id.get(execution_id)) is not None:
+            self._part(live)
+
+    def _part(self, live: Live) -> None:
+        """Forget a projection that nobody runs, watches or may come back for."""
+        execution_id = live.execution_id
+        is_kept = not live.is_idle or execution_id in self._lingering
+        if not is_kept and self._by_id.get(execution_id) is live:
+            del self._by_id[execution_id]
+
+
+def _gone(execution_id: str) -> NotFound:
+    return NotFound(
+        f"there is no execution {execution_id!r}", hint="`planwave ls` shows what is kept"
+    )

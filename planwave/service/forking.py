@@ -1,0 +1,249 @@
+"""What a fork or a retry of an execution is to run, worked out from the state of that execution.
+
+Pure: which results are taken over is for who runs the fork to find, by their identity (see
+``executor/identity.py``); here stands what a person asked to be otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, cast
+
+from planwave.errors import Conflict, GraphInvalid
+from planwave.events import ENDED_NODE, ExecutionState
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.model import Graph, Json, Node
+from planwave.graph.strict import Room, copied, pointer_of_name, shown, value_faults
+from planwave.service.policies import room_of
+from planwave.settings import Limits
+
+Changes = Mapping[str, Mapping[str, Json]]
+"""``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``."""
+
+CHANGES: Final = "/changes"
+RERUN: Final = "/from"
+"""Where pointers to what is wrong begin."""
+
+_DATA: Final = "data"
+_OUTPUTS: Final = "outputs"
+_FAILED: Final = frozenset({"failed", "cancelled"})
+_NODES_SHOWN: Final = 8
+
+
+class ChangesInvalid(GraphInvalid):
+    """What a fork is to change cannot be changed so; ``diagnostics`` holds every fault."""
+
+    code = "invalid-changes"
+
+
+class Fork(NamedTuple):
+    """What a fork runs.
+
+    Attributes:
+        graph: The graph of the execution before it, with the changed data; to be checked.
+        inputs: The inputs of the execution before it, with the outputs changed of those nodes.
+        given: ``{node_id: {handle: value}}``: other nodes that are settled with changed outputs.
+            Not inputs: these would say where the graph is entered.
+        rerun: Ids of nodes that run again even where the result they had could be taken over.
+    """
+
+    graph: Graph
+    inputs: dict[str, dict[str, Json]]
+    given: dict[str, dict[str, Json]]
+    rerun: tuple[str, ...]
+
+
+def forked(
+    parent: ExecutionState,
+    parent_graph: Graph,
+    *,
+    rerun: Sequence[str] = (),
+    changes: Changes | None = None,
+    limits: Limits | None = None,
+) -> Fork:
+    """Say what a fork of an execution runs.
+
+    Args:
+        parent: The execution; it has ended or is paused.
+        parent_graph: Its graph, read.
+        rerun: Ids of nodes that must run again.
+        changes: By node id, ``data``: an RFC 7396 merge patch for the node's data, or ``outputs``:
+            what it is settled with instead of running. Whether the graph can still run, and
+            whether the type has these outputs, is for others to check.
+        limits: What values may not pass.
+
+    Raises:
+        Conflict: ``still-running``.
+        ChangesInvalid: ``invalid-changes``, with every fault; pointers are below ``/changes`` and
+            ``/from``.
+    """
+    refuse_running(parent)
+    wanted: Changes = {} if changes is None else changes
+    reading = _Reading(parent, parent_graph, room_of(limits))
+    faults = [fault for n, each in enumerate(rerun) for fault in reading.faults_of_rerun(n, each)]
+    faults += value_faults(wanted, CHANGES, room_of(limits)) or [
+        fault for node_id, change in wanted.items() for fault in reading.take(node_id, change)
+    ]
+    if faults:
+        raise ChangesInvalid(faults)
+    inputs: dict[str, dict[str, Json]] = dict(parent.inputs or {})
+    inputs |= {node_id: given for node_id, given in reading.given.items() if node_id in inputs}
+    given = {node_id: given for node_id, given in reading.given.items() if node_id not in inputs}
+    nodes = tuple(reading.changed.get(node.id, node) for node in parent_graph.nodes)
+    graph = Graph(nodes, parent_graph.edges) if reading.changed else parent_graph
+    return Fork(graph, inputs, given, tuple(dict.fromkeys(rerun)))
+
+
+def retry_of(parent: ExecutionState) -> tuple[str, ...]:
+    """Give the nodes that a retry runs again: all that failed or were cancelled.
+
+    What they blocked has no result and runs anyway, as does what had not started at the end; where
+    there is nothing but that, the answer is empty.
+
+    Raises:
+        Conflict: ``still-running``; ``nothing-to-retry`` where every node did what it could.
+    """
+    refuse_running(parent)
+    own = [node["id"] for node in (parent.graph or {}).get("nodes", ())]
+    statuses = {node_id: parent.nodes[node_id].status for node_id in own}
+    again = tuple(node_id for node_id, status in statuses.items() if status in _FAILED)
+    is_unfinished = parent.is_over and any(s not in ENDED_NODE for s in statuses.values())
+    if not (again or is_unfinished):
+        raise Conflict(
+            f"nothing of execution {parent.execution_id} failed or was cancelled",
+            code="nothing-to-retry",
+            hint="fork it to run some of its nodes again, or to change something",
+        )
+    return again
+
+
+def refuse_running(parent: ExecutionState) -> None:
+    """Refuse to fork or retry an execution whose nodes may still be at work.
+
+    Raises:
+        Conflict: ``still-running``.
+    """
+    if not parent.is_over and parent.status != "paused":
+        raise Conflict(
+            f"execution {parent.execution_id} is {parent.status}: what it gives is not settled yet",
+            code="still-running",
+            hint="wait for its end, or cancel or pause it first",
+        )
+
+
+def merged(target: Json, patch: Json) -> Json:
+    """Give what an RFC 7396 merge patch makes of a value; neither is changed.
+
+    Null takes a field away, an object is merged field by field, anything else takes the place.
+    """
+    if not isinstance(patch, Mapping):
+        return patch
+    fields = cast("Mapping[str, Json]", patch)
+    is_object = isinstance(target, Mapping)
+    made = dict(cast("Mapping[str, Json]", target)) if is_object else dict[str, Json]()
+    for name, value in fields.items():
+        if value is None:
+            made.pop(name, None)
+        else:
+            made[name] = merged(made.get(name), value)
+    return made
+
+
+class _Reading:
+    """Takes in the changes one by one.
+
+    Attributes:
+        changed: Nodes with their new data.
+        given: Outputs nodes are settled with.
+    """
+
+    def __init__(self, parent: ExecutionState, graph: Graph, room: Room) -> None:
+        self._parent, self._graph, self._room = parent, graph, room
+        self.changed: dict[str, Node] = {}
+        self.given: dict[str, dict[str, Json]] = {}
+
+    def faults_of_rerun(self, number: int, node_id: str) -> list[Diagnostic]:
+        """Find what is wrong with running a node again."""
+        pointer = f"{RERUN}/{number}"
+        if node_id not in self._graph.by_id:
+            return [self._unknown(node_id, pointer)]
+        return self._never_run(node_id, pointer, "run again")
+
+    def take(self, node_id: str, change: Json) -> list[Diagnostic]:
+        """Take in the change of one node, or give what is wrong with it."""
+        pointer = CHANGES + pointer_of_name(node_id)
+        node = self._graph.by_id.get(node_id)
+        if node is None:
+            return [self._unknown(node_id, pointer)]
+        fields, faults = _fields(change, pointer, node_id)
+        for name, value in fields.items():
+            at = f"{pointer}/{name}"
+            own = copied(cast("dict[str, Any]", value), self._room) if _is_object(value) else None
+            if own is None:
+                message = f"{name} of node {node_id!r} must be an object, got {shown(value)}"
+                faults.append(Diagnostic("invalid-field", "error", message, at, node_id))
+            elif name == _DATA:
+                faults += self._take_data(node, own, at)
+            else:
+                faults += self._never_run(node_id, at, "settled")
+                self.given[node_id] = own
+        return faults
+
+    def _take_data(self, node: Node, patch: dict[str, Json], pointer: str) -> list[Diagnostic]:
+        if node.id in (self._parent.inputs or {}):
+            message = f"node {node.id!r} is settled by the inputs, so its data are never read"
+            hint = "change its outputs instead"
+            return [Diagnostic("invalid-field", "error", message, pointer, node.id, hint=hint)]
+        self.changed[node.id] = node._replace(data=merged(node.data, patch))
+        return []
+
+    def _never_run(self, node_id: str, pointer: str, what: str) -> list[Diagnostic]:
+        state = self._parent.nodes.get(node_id)
+        if state is None or state.status != "linked":
+            return []
+        message = f"node {node_id!r} is never run by itself, so it cannot be {what}"
+        hint = "change its data, or name the nodes that use it"
+        return [Diagnostic("never-run", "error", message, pointer, node_id, hint=hint)]
+
+    def _unknown(self, node_id: str, pointer: str) -> Diagnostic:
+        ids = list(self._graph.by_id)
+        more = ", …" if len(ids) > _NODES_SHOWN else ""
+        return Diagnostic(
+            "unknown-node",
+            "error",
+            f"the execution has no node {shown(node_id)}",
+            pointer,
+            hint=f"its nodes are {', '.join(ids[:_NODES_SHOWN])}{more}",
+        )
+
+
+def _is_object(value: Json) -> bool:
+    return type(value) is dict
+
+
+def _fields(
+    change: Json, pointer: str, node_id: str
+) -> tuple[Mapping[str, Json], list[Diagnostic]]:
+    """Give the one field of a node's change, or what is wrong with its form."""
+    hint = 'write {"data": {…}} or {"outputs": {handle: value}}'
+    if not isinstance(change, Mapping):
+        message = f"the change of node {node_id!r} is {shown(change)}, must be an object"
+        return {}, [Diagnostic("invalid-field", "error", message, pointer, node_id, hint=hint)]
+    fields = cast("Mapping[str, Json]", change)
+    unknown = [
+        Diagnostic(
+            "unknown-field",
+            "error",
+            f"the change of node {node_id!r} has the unknown field {shown(name)}",
+            pointer + pointer_of_name(name),
+            node_id,
+            hint=hint,
+        )
+        for name in fields
+        if name not in (_DATA, _OUTPUTS)
+    ]
+    if unknown or len(fields) == 1:
+        return ({}, unknown) if unknown else (fields, [])
+    both = "both data and outputs: one makes the other pointless" if fields else "nothing"
+    message = f"the change of node {node_id!r} says {both}"
+    return {}, [Diagnostic("invalid-field", "error", message, pointer, node_id, hint=hint)]

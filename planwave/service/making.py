@@ -1,0 +1,94 @@
+"""Making executions: what is durable before anything of them runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from planwave.errors import Draining
+from planwave.events import Event
+from planwave.graph.plan import Plan
+from planwave.service.control import Control
+from planwave.service.documents import birth_of
+from planwave.service.live import Order
+from planwave.storage.records import ExecutionRecord
+
+if TYPE_CHECKING:
+    from planwave.executor.options import RunOptions
+
+_log = logging.getLogger(__name__)
+_Amount = TypeVar("_Amount", int, float)
+
+
+class Made(NamedTuple):
+    """An execution that was just made."""
+
+    record: ExecutionRecord
+    created: Event
+    order: Order
+
+
+class Making(Control):
+    """How an execution comes to be; :class:`Service` says of what."""
+
+    def _within_limits(self, options: RunOptions | None) -> RunOptions:
+        from planwave.executor.options import RunOptions
+
+        limits, asked = self._rooms.limits, options or RunOptions()
+        return asked._replace(
+            max_parallel=_lower(asked.max_parallel, limits.parallel_nodes),
+            node_timeout_s=_lower(asked.node_timeout_s, limits.node_timeout_s),
+            run_timeout_s=_lower(asked.run_timeout_s, limits.run_timeout_s),
+            max_events=_lower(asked.max_events, limits.events),
+            max_result_bytes=_lower(asked.max_result_bytes, limits.largest_result_bytes),
+            max_state_bytes=_lower(asked.max_state_bytes, limits.run_state_bytes),
+        )
+
+    async def _born(
+        self, plan: Plan, order: Order, execution_id: str | None, *, queued: bool
+    ) -> Made:
+        """Keep a new execution."""
+        from planwave.storage.ids import new_id
+
+        record, created = birth_of(
+            plan,
+            execution_id or new_id(),
+            self._rooms.time(),
+            order.options,
+            order.inputs,
+            order.trigger,
+            order.parent,
+        )
+        record = replace(record, queued=queued)
+        await self._accept(record, created)
+        return Made(record, created, replace(order, epoch=record.epoch, last_seq=created.seq))
+
+    async def _submit(self, made: Made) -> ExecutionRecord:
+        try:
+            self._carrier.submit(self._lives.begin(made.created), made.order)
+        except Draining:
+            await self._abandon(made.record.execution_id, "the service went down first")
+            raise
+        return made.record
+
+    async def _accept(self, record: ExecutionRecord, created: Event) -> None:
+        try:
+            await self._store.create_execution(record, [created])
+        except asyncio.CancelledError:
+            why = "the caller left before it started"
+            self._tasks.create_task(self._abandon(record.execution_id, why))
+            raise
+
+    async def _abandon(self, execution_id: str, cause: str) -> None:
+        """End an execution that was kept, or is about to be, and will never be started."""
+        try:
+            await self._store.claim(execution_id)  # queued behind its creation
+            await self.cancel(execution_id, cause)
+        except Exception as error:  # noqa: BLE001 - a task boundary: nobody is left to be told
+            _log.warning("execution %s was abandoned: %s", execution_id, error)
+
+
+def _lower(asked: _Amount | None, limit: _Amount) -> _Amount:
+    return limit if asked is None else min(asked, limit)

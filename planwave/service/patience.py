@@ -1,0 +1,119 @@
+"""Writes that wait for the disk: what runs stands still while there is no room, then goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+from planwave.errors import StoreError
+from planwave.events import Event
+from planwave.executor.ports import Journal
+from planwave.providers.api import CallKey, Recorder
+from planwave.storage.records import PASSING
+
+_log = logging.getLogger(__name__)
+
+FIRST_WAIT_S: Final = 0.2
+LONGEST_WAIT_S: Final = 2.0
+
+
+class Patience:
+    """Tries a write again for as long as the store says that it may work later.
+
+    One is shared by all who write to a store: it is logged once that they begin to wait, and once
+    that they go on.
+
+    Args:
+        sleep: Waits so many seconds; to be replaced where time is not real.
+    """
+
+    def __init__(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        self._sleep = sleep
+        self._is_over = False
+        self._waiting = 0
+        self._is_told = False
+
+    def give_up(self) -> None:
+        """Wait no more: who waits tries once again, who comes tries once, and is told the error.
+
+        For a service that goes down: it cannot wait for room that may never come.
+        """
+        self._is_over = True
+
+    async def write(self, attempt: Callable[[], Awaitable[None]]) -> None:
+        """Write, however long that takes; give up only when cancelled, or told to.
+
+        Raises:
+            StoreError: It cannot be written at all, or not now and :meth:`give_up` was called.
+        """
+        try:
+            return await attempt()
+        except StoreError as error:
+            if not self._is_worth_waiting(error):
+                raise
+            self._begin(error)
+        try:
+            await self._insist(attempt)
+            if self._is_told:
+                _log.info("the store writes again; executions go on")
+                self._is_told = False
+        finally:
+            self._waiting -= 1
+            self._is_told = self._is_told and self._waiting > 0
+
+    async def _insist(self, attempt: Callable[[], Awaitable[None]]) -> None:
+        wait_s = FIRST_WAIT_S
+        while True:
+            await self._sleep(wait_s)
+            wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+            try:
+                return await attempt()
+            except StoreError as error:
+                if not self._is_worth_waiting(error):
+                    raise
+
+    def _is_worth_waiting(self, error: StoreError) -> bool:
+        return error.code in PASSING and not self._is_over
+
+    def _begin(self, error: StoreError) -> None:
+        self._waiting += 1
+        if not self._is_told:
+            self._is_told = True
+            _log.warning("executions stand still until the store can write: %s", error)
+
+
+class PatientJournal:
+    """A journal on which a full disk is a delay, not an error; the ``Journal`` port over another.
+
+    Everything else that goes wrong passes through.
+    """
+
+    def __init__(self, journal: Journal, patience: Patience | None = None) -> None:
+        self._journal = journal
+        self._patience = patience or Patience()
+
+    def give_up(self) -> None:
+        """See :meth:`Patience.give_up`."""
+        self._patience.give_up()
+
+    async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
+        """Keep a batch; see ``Journal``."""
+        await self._patience.write(lambda: self._journal.append(execution_id, epoch, events))
+
+
+class PatientRecorder:
+    """A recorder that loses no paid reply to a full disk; the ``Recorder`` port over another."""
+
+    def __init__(self, recorder: Recorder, patience: Patience | None = None) -> None:
+        self._recorder = recorder
+        self._patience = patience or Patience()
+
+    async def recorded(self, key: CallKey) -> dict[str, Any] | None:
+        """Give the recorded reply, or None."""
+        return await self._recorder.recorded(key)
+
+    async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
+        """Keep a reply; see ``Recorder``."""
+        await self._patience.write(lambda: self._recorder.record(key, reply))

@@ -1,0 +1,161 @@
+"""Plans: writing them, taking them in, checking them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from planwave.graph.capabilities import Catalogue
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.model import Graph, Json
+from planwave.graph.plan import Plan, canonical_json
+from planwave.providers.api import Providers
+from planwave.service.documents import CheckReport, check_source, plan_by_hand, plan_of, record_of
+from planwave.service.history import History
+from planwave.service.rooms import Rooms
+from planwave.settings import Limits
+
+
+class Planning(History):
+    """What can be done with plans; :class:`Service` adds their executions."""
+
+    def __init__(self, rooms: Rooms) -> None:
+        super().__init__(rooms.store, rooms.directory)
+        self._rooms = rooms
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The node types there are."""
+        return self._rooms.catalogue
+
+    def node_types(self) -> list[dict[str, Any]]:
+        """Give every node type as JSON, by name: its facts, ports, and the schema of its data."""
+        types = self._rooms.catalogue
+        return [types.describe(name) for name in types.names()]
+
+    @property
+    def providers(self) -> Providers:
+        """The LLM providers there are."""
+        return self._rooms.providers
+
+    @property
+    def limits(self) -> Limits:
+        """The limits this service enforces."""
+        return self._rooms.limits
+
+    async def create_plan(
+        self,
+        prompt: str,
+        provider: str | None = None,
+        model: str | None = None,
+        *,
+        on_progress: Callable[[Any], None] | None = None,
+        plan_id: str | None = None,
+    ) -> Plan:
+        """Plan a goal. The plan is durable when this returns.
+
+        Args:
+            prompt: The goal in the user's words.
+            provider: Who plans, and runs the nodes the plan leaves open; None for the default.
+            model: See ``provider``.
+            on_progress: Told what happens while the plan is written; it must not block.
+            plan_id: Its id, chosen by who may ask twice: what there is by then is given.
+
+        Raises:
+            InputError: The goal is empty or too long.
+            UnknownProvider, UnavailableProvider, UnknownModel: Nothing was asked of any model.
+            PlanInvalid: The model's plan could not be repaired; nothing is stored.
+            ProviderError: The model could not be reached.
+        """
+        if plan_id is not None and (kept := await self._store.plan(plan_id)):
+            return plan_of(kept)
+        plan = await self._rooms.planner.create_plan(
+            prompt, provider, model, on_progress=on_progress
+        )
+        if plan_id is not None:
+            plan = replace(plan, plan_id=plan_id)
+        await self._store.save_plan(record_of(plan))
+        return plan
+
+    def check_document(self, source: str | bytes | Mapping[str, Json]) -> CheckReport:
+        """Find every fault of a graph or plan, JSON text or read strictly; nothing is stored."""
+        return check_source(source, self._rooms.catalogue, self.limits)
+
+    async def plan_from_document(self, source: str | bytes) -> Plan:
+        """Take in a graph or a plan written by hand; durable when this returns.
+
+        Raises:
+            GraphInvalid: It has errors; all diagnostics are attached.
+        """
+        plan = await self.read_plan(source)
+        await self._keep_new(plan)
+        return plan
+
+    async def read_plan(self, source: str | bytes | Mapping[str, Json]) -> Plan:
+        """Make a plan of a graph or a plan written by hand; nothing is stored.
+
+        A plan that is already stored and was not changed keeps its id.
+
+        Raises:
+            GraphInvalid: It has errors; all diagnostics are attached.
+        """
+        from planwave.storage.ids import new_id
+
+        report = self.check_document(source)
+        plan = plan_by_hand(
+            report,
+            plan_id=new_id(),
+            created_at=self._rooms.time(),
+            forecast=self._forecast,
+        )
+        named = report.envelope.get("plan_id")
+        stored = await self._store.plan(named) if isinstance(named, str) else None
+        return plan if stored is None or stored.hash != plan.hash else plan_of(stored)
+
+    async def validate(self, plan_id: str) -> CheckReport:
+        """Check a stored plan against the node types, providers and limits there are now.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        record = await self.plan(plan_id)
+        return await asyncio.to_thread(
+            check_source, canonical_json(record.document), self._rooms.catalogue, self.limits
+        )
+
+    async def forecast(self, plan_id: str) -> dict[str, Any]:
+        """Forecast a stored plan with the providers and prices there are now.
+
+        Gives waves, critical path, calls, tokens and cost range, as ``Plan.forecast`` has them.
+
+        Raises:
+            NotFound: There is none of that id.
+            GraphInvalid: What is stored of it cannot be read (any more).
+        """
+        record = await self.plan(plan_id)
+        return await asyncio.to_thread(lambda: self._forecast(plan_of(record, self.limits).graph))
+
+    async def delete_plan(self, plan_id: str) -> None:
+        """Delete a plan. Its executions stay: they carry their graph.
+
+        Raises:
+            NotFound: There is none of that id.
+            Conflict: ``plan-in-use``: an execution of it has not ended.
+        """
+        await self._store.delete_plan(plan_id)
+
+    async def _keep_new(self, plan: Plan) -> None:
+        if await self._store.plan(plan.plan_id) is None:
+            await self._store.save_plan(record_of(plan))
+
+    def _forecast(self, graph: Graph) -> dict[str, Any]:
+        from planwave.planner.forecast import forecast
+
+        return forecast(graph, self._rooms.catalogue, self._rooms.providers)
+
+    def _check(self, graph: Graph) -> list[Diagnostic]:
+        from planwave.graph.check import check
+
+        return check(graph, self._rooms.catalogue, self._rooms.limits)

@@ -1,0 +1,276 @@
+"""Why a node ran, did not run, or waits: told from an execution's state and its graph alone.
+
+The kernel decided it and is gone; but what it decided by is in the events: what became of the nodes
+a node needs, and which handles they gave a value on. So every reason is worked out anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from planwave.events import NodeState
+from planwave.events.course import is_decision
+from planwave.service.expiry import end_of
+from planwave.service.needs import Need, Picture
+
+CODES: Final = frozenset(
+    {
+        "root", "inputs-arrived", "first-input", "given", "reused", "changed", "nested",
+        "waits-for-answer", "waits-for-decision", "waits-to-retry",
+        "not-started", "sources-open", "wave-closed", "ready", "paused",
+        "no-input", "required-input-skipped", "other-entry",
+        "blocked", "stopped", "cancelled", "node-cancelled", "execution-ended",
+        "linked", "not-reached",
+    }
+)  # fmt: skip
+"""Every code there is, each stable."""
+
+
+class Why(NamedTuple):
+    """One reason.
+
+    Attributes:
+        code: One of :data:`CODES`.
+        reason: A sentence or two.
+        because: The nodes it follows from, as :meth:`Need.as_json` gives them, or less.
+    """
+
+    code: str
+    reason: str
+    because: Sequence[Mapping[str, Any]] = ()
+
+
+def why(picture: Picture, node: NodeState) -> Why:
+    """Say why a node is what it is."""
+    origin = picture.reused(node.path)
+    if origin is not None:
+        return _reused(picture, node, origin)
+    if picture.was_changed(node.path):
+        return Why("changed", "The fork was asked to change its result, so it was not run.")
+    found = _UNRUN.get(node.status)
+    if found is not None and (node.started_at is None or node.status == "cancelled"):
+        return found(picture, node)
+    if node.started_at is None:
+        reason = "Its result was given with the execution's inputs, so it was not run."
+        return Why("given", reason)
+    ran = _why_it_started(picture, node)
+    if node.status == "waiting":
+        return _waiting(picture, node, ran)
+    if node.status == "retrying":
+        return ran._replace(
+            code="waits-to-retry",
+            reason=f"Attempt {node.attempt} failed ({worded(node.error)}); it is tried again. "
+            + ran.reason,
+        )
+    if node.status == "failed":
+        caught = "Its policy caught that it failed" if node.handled else "It failed"
+        return ran._replace(reason=f"{ran.reason} {caught}: {worded(node.error)}.")
+    return ran
+
+
+def _reused(picture: Picture, node: NodeState, origin: Mapping[str, Any]) -> Why:
+    because = [need.as_json() for need in picture.needs(node.path)]
+    return Why(
+        "reused",
+        f"It was not run: its result in execution {origin.get('execution_id')} was taken over, as "
+        "nothing it follows from has changed.",
+        because,
+    )
+
+
+def _waiting(picture: Picture, node: NodeState, ran: Why) -> Why:
+    requests = [each for each in picture.state.requests.values() if each.path == node.path]
+    if any(is_decision(each.request) for each in requests):
+        asked = (
+            "It was cut off while it ran and may act only once, so somebody has to say what is to "
+            "become of it."
+        )
+        return ran._replace(code="waits-for-decision", reason=f"{asked} {ran.reason}".strip())
+    ends = [end for each in requests if (end := end_of(each)) is not None]
+    until = f" until {min(ends).isoformat(timespec='seconds')}" if ends else ""
+    asked = f"It asked for something and waits for the answer{until}."
+    return ran._replace(code="waits-for-answer", reason=f"{asked} {ran.reason}".strip())
+
+
+def _why_it_started(picture: Picture, node: NodeState) -> Why:
+    if node.path not in picture.own:
+        return _nested(picture, node, "started it as part of its own work.")
+    needs = picture.needs(node.path)
+    because = [need.as_json() for need in needs]
+    if not needs:
+        return Why("root", "It needs nothing from other nodes, so it could start at once.")
+    if node.via is not None:
+        winner = [need for need in needs if need.edge == node.via]
+        first = f", which came from {_named(winner)}" if winner else ""
+        return Why("first-input", f"It starts with the first input that arrives{first}.", because)
+    return Why("inputs-arrived", f"All it needs was settled: {_fates(needs)}.", because)
+
+
+def _nested(picture: Picture, node: NodeState, what: str) -> Why:
+    """Explain a node of a nested run, whose graph is not part of the execution's own."""
+    parent = node.path.rpartition("/")[0].rpartition("[")[0] or node.path.rpartition("/")[0]
+    status = picture.state.nodes[parent].status if parent in picture.state.nodes else None
+    because = [{"node": parent, "status": status}] if status else []
+    return Why("nested", f"{parent!r} {what}", because)
+
+
+def _skipped(picture: Picture, node: NodeState) -> Why:
+    needs = [need for need in picture.needs(node.path) if need.through is None]
+    if node.handle is not None:
+        starved = [need for need in needs if need.handle == node.handle]
+        told = f": {_fates(starved)}" if starved else ""
+        return Why(
+            "required-input-skipped",
+            f"Nothing arrived on its required input {node.handle!r}{told}.",
+            [need.as_json() for need in starved],
+        )
+    if node.path not in picture.own or (needs and all(need.settled == "skipped" for need in needs)):
+        told = f": {_fates(needs)}" if needs else ""
+        because = [need.as_json() for need in needs]
+        return Why("no-input", f"Nothing arrived on any of its inputs{told}.", because)
+    chosen = list(picture.state.inputs or {})
+    return Why(
+        "other-entry",
+        f"The execution was entered elsewhere: its inputs are for {listed(chosen)}.",
+        [{"node": each, "status": picture.node(each).status} for each in chosen],
+    )
+
+
+def _blocked(picture: Picture, node: NodeState) -> Why:
+    cause: Mapping[str, Any] = node.cause or {}
+    first = cause.get("node")
+    broken = [need for need in picture.needs(node.path) if need.settled == "failed"]
+    because: list[Mapping[str, Any]] = [need.as_json() for need in broken]
+    if first is None:
+        return Why("blocked", f"What it needs failed: {worded(cause.get('error'))}.", because)
+    status = picture.node(first).status
+    how = "was cancelled" if status == "cancelled" else "failed"
+    told = f"{first!r} {how}: {worded(cause.get('error'))}."
+    direct = any(need.node.path == first for need in broken)
+    if not direct:
+        because.append({"node": first, "status": status, "error": cause.get("error")})
+    if broken and not direct:
+        told = f"It needs {_named(broken)}, which did not run because {told}"
+    else:
+        told = f"It needs {first!r}, and {told}"
+    return Why("blocked", told, because)
+
+
+def _cancelled(picture: Picture, node: NodeState) -> Why:
+    state = picture.state
+    ran = " while it ran" if node.started_at is not None else " before it could start"
+    ended_by = state.cause if state.status == "cancelled" else (state.error or {}).get("message")
+    if node.cause != ended_by and node.path in picture.own:
+        if picture.was_cancelled_at_work(node.path):
+            others = "alone, the rest of the execution was not"
+            return Why("node-cancelled", f"It was cancelled{ran}, {others}: {worded(node.cause)}.")
+        failed = picture.failures()
+        if failed and (state.options or {}).get("on_failure") == "stop":
+            return Why(
+                "stopped",
+                f"The execution stops at the first failure, and {failed[0].path!r} failed: "
+                f"{worded(failed[0].error)}.",
+                [{"node": n.path, "status": n.status, "error": n.error} for n in failed],
+            )
+    return Why("cancelled", f"It was cancelled{ran}: {worded(node.cause)}.")
+
+
+def _pending(picture: Picture, node: NodeState) -> Why:
+    state = picture.state
+    if state.is_over:
+        why = f": {worded(state.error)}" if state.error else ""
+        return Why("execution-ended", f"The execution {state.status} before it could start{why}.")
+    if state.started_at is None:
+        return Why("not-started", "The execution has not started yet.")
+    if node.path not in picture.own:
+        return _nested(picture, node, "has not started it yet.")
+    opened = [need for need in picture.needs(node.path) if need.settled == "open"]
+    if not opened:
+        if state.status == "paused":
+            held = f"The execution is paused: {worded(state.reason)}."
+            return Why("paused", f"All it needs is there; it starts when that is over. {held}")
+        if (state.options or {}).get("scheduling") == "waves":
+            return Why("wave-closed", "All it needs is there; it starts with its wave.")
+        return Why("ready", "All it needs is there; it starts as soon as there is a free place.")
+    direct = {need.node.path for need in opened}
+    behind = [each for each in picture.held_up_by(node.path) if each.path not in direct]
+    told = f"It waits for {_states(need.node for need in opened)}"
+    if behind:
+        told += f", which hangs on {_states(behind)}"
+    because: list[Mapping[str, Any]] = [need.as_json() for need in opened]
+    because += [{"node": each.path, "status": each.status} for each in behind]
+    return Why("sources-open", f"{told}.", because)
+
+
+def _linked(picture: Picture, node: NodeState) -> Why:
+    users = picture.users(node.path)
+    told = listed(user["node"] for user in users)
+    by = f"{told} may call on it while working" if users else "nothing is linked to it"
+    return Why("linked", f"It is never run by itself: {by}.", users)
+
+
+def _not_reached(picture: Picture, node: NodeState) -> Why:
+    options = picture.state.options or {}
+    if narrowed := [f"{n} {listed(options[n])}" for n in ("run_from", "run_to") if options.get(n)]:
+        return Why("not-reached", f"{' and '.join(narrowed)} left it out of what runs.")
+    chosen = list(picture.state.inputs or {})
+    return Why(
+        "not-reached",
+        f"The execution was entered at {listed(chosen)}, and nothing leads from there to it.",
+        [{"node": each, "status": picture.node(each).status} for each in chosen],
+    )
+
+
+_UNRUN: Final[Mapping[str, Callable[[Picture, NodeState], Why]]] = {
+    "skipped": _skipped,
+    "blocked": _blocked,
+    "cancelled": _cancelled,
+    "pending": _pending,
+    "linked": _linked,
+    "not_reached": _not_reached,
+}
+
+
+def _fates(needs: Sequence[Need]) -> str:
+    """Tell what became of edges: ``'a' and 'b' delivered; 'c' gave 'true', not 'false'``."""
+    told: list[str] = []
+    for settled in ("delivered", "failed", "skipped", "open"):
+        alike = [need for need in needs if need.settled == settled]
+        chose = [n for n in alike if n.settled == "skipped" and n.node.outputs is not None]
+        plain = [need for need in alike if need not in chose]
+        verb = "" if settled in ("delivered", "failed") else "were " if plain[1:] else "was "
+        told += [f"{_named(plain)} {verb}{settled}"] if plain else []
+        told += [f"{n.node.path!r} gave {_gave(n)}, not {n.source_handle!r}" for n in chose]
+    return "; ".join(told)
+
+
+def _gave(need: Need) -> str:
+    return listed(need.node.outputs or ()) or "nothing"
+
+
+def _states(nodes: Iterable[NodeState]) -> str:
+    return joined([f"{node.path!r} ({node.status})" for node in nodes])
+
+
+def _named(needs: Iterable[Need]) -> str:
+    return joined([repr(path) for path in dict.fromkeys(need.node.path for need in needs)])
+
+
+def listed(names: Iterable[str], most: int = 5) -> str:
+    """Give quoted names as a list in a sentence."""
+    return joined([repr(name) for name in names], most)
+
+
+def joined(words: Sequence[str], most: int = 5) -> str:
+    """Give words as a list in a sentence."""
+    if len(words) > most:
+        return f"{', '.join(words[:most])} and {len(words) - most} more"
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def worded(error: Any) -> str:
+    """Give an error or cause as it fits into a sentence."""
+    if isinstance(error, Mapping):
+        error = error.get("message") or error.get("code")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return str(error or "no cause was given").rstrip(".")  # pyright: ignore[reportUnknownArgumentType]

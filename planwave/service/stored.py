@@ -1,0 +1,80 @@
+"""What a stored execution needs to run on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from planwave.errors import Conflict
+from planwave.events import TERMINAL, Event
+from planwave.events.reading import reading
+from planwave.service.documents import order_of
+from planwave.settings import Limits
+from planwave.storage.records import Store
+
+if TYPE_CHECKING:
+    from planwave.service.live import Order, Turn
+
+PROGRESS: Final = frozenset(
+    {
+        "node.completed", "node.failed", "node.retrying", "node.waiting", "node.answered",
+        "node.cancelled", "execution.paused",
+    }
+)  # fmt: skip
+
+
+async def own(store: Store, execution_id: str, turn: Turn) -> None:
+    """Become the owner of an execution whose turn has come, where nobody is as yet."""
+    if turn.epoch is None:
+        turn.epoch = await store.claim(execution_id)
+
+
+async def order_from(store: Store, execution_id: str, turn: Turn, limits: Limits) -> Order:
+    """Give what an execution needs to run on, read from what is stored; its owner is the caller.
+
+    Raises:
+        GraphInvalid: It was tampered with, or passes limits that were lowered since.
+        Conflict: It has ended; ``unreadable``: it was tampered with.
+        LimitExceeded: ``recoveries``: its process ended too often without any progress.
+    """
+    from planwave.errors import LimitExceeded
+    from planwave.executor.past import Past
+
+    await own(store, execution_id, turn)
+    epoch = turn.epoch or 1
+    with reading(execution_id):
+        events = await store.events(execution_id)
+        if events and events[-1].type in TERMINAL:  # whoever asks for it has missed its end
+            raise Conflict(f"execution {execution_id} has ended already")
+        met = fruitless(events, epoch) if turn.is_recovery else 0
+        order, past = order_of(events[0], limits), Past(events)
+    if met > limits.recoveries:
+        raise LimitExceeded(
+            "recoveries", limits.recoveries, met, what="recoveries without any progress"
+        )
+    return replace(
+        order,
+        epoch=epoch,
+        past=past,
+        last_seq=past.last_seq,
+        is_recovery=turn.is_recovery and past.is_started,
+        accepted_at=turn.accepted_at,
+        cancelled=turn.cancelled,
+    )
+
+
+def fruitless(events: Sequence[Event], epoch: int) -> int:
+    """Give how many owners an execution has had since the one under whom a node came on last.
+
+    An owner says its epoch when it takes an execution up; one that did not get to that counts too.
+    """
+    of_progress = said = 1
+    for event in events:
+        if event.type == "execution.resumed":
+            said = event.data.get("epoch", said)
+            if event.data.get("reason") != "recovery":  # somebody wants it to go on
+                of_progress = said
+        elif event.type in PROGRESS:
+            of_progress = said
+    return epoch - of_progress

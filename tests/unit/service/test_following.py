@@ -1,0 +1,315 @@
+"""From any place in an execution's history to its present: no gap, no repeat, every token once."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from planwave.errors import NotFound
+from planwave.events import Event
+from planwave.graph.model import Node
+from planwave.service import following
+from planwave.service.following import Lives
+from planwave.service.frames import Bounds, Frame
+from planwave.service.service import Service
+from planwave.storage.memory import MemoryStore
+from planwave.storage.records import ExecutionRecord
+from tests.fakes.service import Held, graph_of, rooms
+from tests.fakes.streaming import Tells, Witness, tells, text_of
+from tests.fakes.virtual_loop import virtual_time
+
+FREE = Bounds()
+TELLING = graph_of(
+    tells("a"), tells("b", 30), tells("c"), edges=[("a", "b"), ("a", "c"), ("b", "c")]
+)
+
+
+class CountingStore(MemoryStore):
+    """Says how often events were read, and lets others run meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads: list[tuple[int, int | None]] = []
+
+    async def events(
+        self, execution_id: str, *, after: int = 0, limit: int | None = None
+    ) -> list[Event]:
+        self.reads.append((after, limit))
+        await asyncio.sleep(0)
+        return await super().events(execution_id, after=after, limit=limit)
+
+
+def slowly(seconds: float) -> Callable[[], Any]:
+    return lambda: asyncio.sleep(seconds)
+
+
+async def stored(store: MemoryStore, logs: int, *, is_over: bool = True) -> str:
+    """Store an execution with so many log events."""
+    execution_id = "01900000-0000-7000-8000-00000000000a"
+    graph = {"nodes": [{"id": "a", "type": "t"}], "edges": []}
+    kinds: list[tuple[str, str | None, dict[str, Any]]] = [
+        ("execution.created", None, {"graph": graph}),
+        ("execution.started", None, {"waves": 1}),
+        ("node.started", "a", {"wave": 1}),
+        *[("node.log", "a", {"message": f"{n}"}) for n in range(logs)],
+    ]
+    if is_over:
+        kinds += [("node.completed", "a", {"outputs": {}}), ("execution.completed", None, {})]
+    events = [
+        Event(execution_id, seq, "t", kind, path, None, data)
+        for seq, (kind, path, data) in enumerate(kinds, 1)
+    ]
+    record = ExecutionRecord(execution_id, None, "t", "g", "starting", "t")
+    await store.create_execution(record, events)
+    return execution_id
+
+
+def seqs(frames: list[Frame]) -> list[int]:
+    return [event.seq for frame in frames for event in frame.events]
+
+
+# -- no gap, no repeat
+
+
+@pytest.mark.parametrize("seed", range(5))
+@virtual_time
+async def test_who_comes_back_a_hundred_times_sees_every_event_and_every_token_once(
+    seed: int,
+) -> None:
+    choose = random.Random(seed)  # noqa: S311 - a fixed seed
+    async with Service(rooms(TELLING, types=[Tells(slowly(0.02))])) as service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        witness = Witness()
+        connections = 0
+        while not witness.is_done:
+            connections += 1
+            witness.connected()
+            is_staying = connections > 100
+            stay = 1000.0 if is_staying else choose.choice([0, 0.001, 0.01, 0.03, 0.1])
+            async with service.follow(record.execution_id, witness.cursor) as watching:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(stay):
+                        async for frame in watching:
+                            events = frame.events
+                            if not is_staying and choose.random() < 0.3:  # gone in its midst
+                                events = events[: choose.randrange(len(events))]
+                            for event in events:
+                                witness.take(event)
+                            if len(events) < len(frame.events):
+                                break
+        last = (await service.wait(record.execution_id)).last_seq
+    assert connections > 20
+    assert witness.cursor == last
+    assert witness.texts == {"a": text_of("a"), "b": text_of("b", 30), "c": text_of("c")}
+
+
+@virtual_time
+async def test_a_watcher_that_stays_is_told_everything_as_it_happens() -> None:
+    async with Service(rooms(TELLING, types=[Tells(slowly(0.02))])) as service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        witness = Witness()
+        async for event in service.watch(record.execution_id):
+            witness.take(event)
+    assert witness.texts["b"] == text_of("b", 30)
+    assert witness.deltas > 20
+
+
+@pytest.mark.parametrize("after", [0, 1, 7, 99, 100, 101, 250, 305, 10**9])
+async def test_what_was_missed_is_read_to_the_end_from_any_place(after: int) -> None:
+    store = MemoryStore()
+    execution_id = await stored(store, 300)
+    async with Lives(store).follow(execution_id, after, FREE, with_snapshot=False) as watching:
+        assert watching.cursor == min(after, 305)
+        frames = [frame async for frame in watching]
+        assert watching.cursor == 305
+    assert seqs(frames) == list(range(after + 1, 306))
+
+
+async def test_a_long_history_is_folded_beside_the_event_loop() -> None:
+    store = MemoryStore()
+    execution_id = await stored(store, 1_500)
+    async with Lives(store).follow(execution_id, 1_490, FREE, with_snapshot=False) as watching:
+        assert watching.live.state.status == "completed"
+        assert seqs([frame async for frame in watching]) == list(range(1_491, 1_506))
+
+
+async def test_only_the_future_is_told_to_who_has_the_present() -> None:
+    store = MemoryStore()
+    execution_id = await stored(store, 5, is_over=False)
+    lives = Lives(store)
+    async with lives.follow(execution_id, None, FREE, with_snapshot=True) as watching:
+        assert watching.cursor == 8
+        assert b'"last_seq":8' in (watching.snapshot or b"")
+        watching.live.tell([Event(execution_id, 9, "t", "execution.cancelled", None, None, {})])
+        assert seqs([frame async for frame in watching]) == [9]
+
+
+@virtual_time
+async def test_the_text_of_a_node_comes_before_what_ended_it() -> None:
+    graph = graph_of(tells("a"), Node("h", "held", "H"), edges=[("a", "h")])
+    held = Held()
+    async with Service(rooms(graph, types=[Tells(), held])) as service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        await held.started.wait()
+        async with service.follow(record.execution_id, 0) as watching:
+            frame = await watching.next()
+            assert frame is not None
+            types = [(e.type, e.path) for e in frame.events]
+        at = types.index(("node.delta", "a"))
+        assert types[at + 1] == ("node.completed", "a")
+        assert frame.events[at].data == {"kind": "text", "text": text_of("a"), "offset": 0}
+        async with service.follow(record.execution_id, frame.last_seq) as watching:
+            held.let_go.set()
+            events = [e async for f in watching for e in f.events]
+        assert "node.delta" not in [e.type for e in events]
+
+
+# -- what many share
+
+
+async def test_any_number_of_watchers_that_come_back_at_once_cost_one_reading() -> None:
+    store = CountingStore()
+    execution_id = await stored(store, 300)
+    lives = Lives(store)
+    told: list[list[int]] = []
+
+    async def catch_up() -> None:
+        async with lives.follow(execution_id, 50, FREE, with_snapshot=False) as watching:
+            frames = []
+            async for frame in watching:
+                frames.append(frame)
+                await asyncio.sleep(0)
+            told.append(seqs(frames))
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(100):
+            tasks.create_task(catch_up())
+    assert told == [list(range(51, 306))] * 100
+    assert store.reads == [(0, None), (50, 50), (100, 100), (200, 100), (300, 5)]
+
+
+async def test_pages_are_kept_no_longer_than_somebody_sends_them() -> None:
+    store = CountingStore()
+    execution_id = await stored(store, 300)
+    lives = Lives(store)
+    for _ in range(2):
+        async with lives.follow(execution_id, 200, FREE, with_snapshot=False) as watching:
+            assert (await watching.next()) is not None
+    assert store.reads == [(0, None), (200, 100), (0, None), (200, 100)]
+
+
+async def test_those_who_come_at_once_to_what_is_not_live_share_one_projection() -> None:
+    store = CountingStore()
+    execution_id = await stored(store, 5, is_over=False)
+    lives = Lives(store)
+    met = asyncio.Barrier(20)
+    found: set[int] = set()
+
+    async def look() -> None:
+        async with lives.hold(execution_id) as live:
+            found.add(id(live))
+            await met.wait()
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(20):
+            tasks.create_task(look())
+    assert len(found) == 1
+    assert store.reads == [(0, None)]
+    assert lives.get(execution_id) is None
+
+
+async def test_a_reader_that_leaves_in_the_midst_lets_the_next_one_read() -> None:
+    store = CountingStore()
+    execution_id = await stored(store, 5)
+    lives = Lives(store)
+
+    async def look() -> None:
+        async with lives.hold(execution_id):
+            pass
+
+    async with asyncio.TaskGroup() as tasks:
+        first, second = (tasks.create_task(look()) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+    assert first.cancelled()
+    assert second.done()
+
+
+# -- what is gone
+
+
+async def test_what_does_not_exist_cannot_be_held() -> None:
+    with pytest.raises(NotFound, match="no execution"):
+        async with Lives(MemoryStore()).hold("nope"):
+            pass
+
+
+async def test_a_watcher_of_what_was_deleted_meanwhile_is_told_so() -> None:
+    store = MemoryStore()
+    execution_id = await stored(store, 300)
+    async with Lives(store).follow(execution_id, 0, FREE, with_snapshot=False) as watching:
+        await watching.next()
+        await store.delete_execution(execution_id)
+        with pytest.raises(NotFound, match="no execution"):
+            await watching.next()
+
+
+# -- after the end
+
+
+@virtual_time
+async def test_streamed_text_can_be_had_for_a_while_after_the_end() -> None:
+    async with Service(rooms(graph_of(tells("a")), types=[Tells()])) as service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        await service.wait(record.execution_id)
+
+        async def told() -> list[str]:
+            return [event.type async for event in service.watch(record.execution_id)]
+
+        assert "node.delta" in await told()
+        await asyncio.sleep(following.LINGER_S + 1)
+        assert "node.delta" not in await told()
+        assert (await told())[-1] == "execution.completed"
+
+
+@virtual_time
+async def test_the_oldest_texts_go_where_too_much_is_kept(monkeypatch) -> None:
+    monkeypatch.setattr(following, "LINGER_BYTES", 10_000)
+    graph = graph_of(tells("a", 200))
+    async with Service(rooms(graph, types=[Tells()])) as service:
+        plan = await service.create_plan("do it")
+        kept: list[bool] = []
+        ids: list[str] = []
+        for _ in range(4):
+            record = await service.execute(plan.plan_id)
+            await service.wait(record.execution_id)
+            ids.append(record.execution_id)
+        for execution_id in ids:
+            types = [event.type async for event in service.watch(execution_id)]
+            kept.append("node.delta" in types)
+    assert kept[-1]
+    assert not kept[0]
+
+
+@virtual_time
+async def test_nothing_is_kept_of_what_streamed_nothing_once_nobody_watches() -> None:
+    held = Held()
+    async with Service(rooms(graph_of(Node("h", "held", "H")), types=[held])) as service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        async with service.follow(record.execution_id) as watching:
+            held.let_go.set()
+            assert [frame.is_last async for frame in watching][-1]
+            await service.wait(record.execution_id)
+            assert service.load.watchers == 1
+        assert service.load == (0, 0, False, 0)
+        assert list(service._lives) == []

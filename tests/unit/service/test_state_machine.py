@@ -1,0 +1,498 @@
+"""Executions told anything at any moment, over any number of lives of their service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine
+from contextlib import suppress
+from itertools import product
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from planwave.errors import (
+    Conflict,
+    Draining,
+    Gone,
+    InputError,
+    NodeError,
+    StoreError,
+    TooSlow,
+)
+from planwave.events import TERMINAL, Event, ExecutionState, fold
+from planwave.executor.options import RunOptions
+from planwave.graph.capabilities import ExecutionResult, Suspension
+from planwave.graph.model import Graph, Node, Policy, Retry, make_edge
+from planwave.graph.values import DataValue
+from planwave.service.frames import Bounds
+from planwave.service.service import Service
+from planwave.settings import Limits
+from planwave.storage.ids import new_id
+from planwave.storage.memory import MemoryStore
+from tests.fakes.invariants import check_events, settled_attempts
+from tests.fakes.service import graph_of, plan_with, rooms
+from tests.fakes.virtual_loop import VirtualLoop
+from tests.unit.service.test_control import QUESTION, Asks, Counts, executed, opened, reached
+
+Given = TypeVar("Given")
+NUMBERS = st.integers(0, 1_000)
+
+
+async def test_what_is_ended_while_it_waits_for_its_turn_is_not_run_to_an_end_again(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, QUESTION, Asks()) as service:
+        execution_id = await executed(service)
+        await service.wait(execution_id)
+        (request,) = await service.requests(execution_id)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(service.answer(execution_id, request.request_id, 1))
+            tasks.create_task(service.cancel(execution_id, node="q"))
+    async with opened(tmp_path, QUESTION, Asks()) as service:
+        kinds = [e.type for e in await service.events(execution_id)]
+        assert kinds.index("node.answered") < kinds.index("node.cancelled")
+        assert [kind for kind in kinds if kind in TERMINAL] == ["execution.failed"]
+
+
+async def test_an_answer_before_its_turn_to_be_recovered_comes_takes_an_execution_up(
+    tmp_path: Path,
+) -> None:
+    graph = graph_of(Node("q", "asks", "Q"), Node("b", "counts", "B", data={"hold": True}))
+    counts = Counts()
+    async with opened(tmp_path, graph, Asks(), counts) as service:
+        execution_id = await executed(service)
+        await counts.started.wait()
+        await reached(service, execution_id, lambda event: event.type == "node.waiting")
+    counts.held.set()
+    async with opened(tmp_path, graph, Asks(), counts) as service:
+        (request,) = await service.requests(execution_id)
+        await service.answer(execution_id, request.request_id, 1)
+        assert (await service.wait(execution_id)).status == "completed"
+        events = await service.events(execution_id)
+        check_events(events)
+        (resumed,) = [e for e in events if e.type == "execution.resumed"]
+        assert resumed.data["reason"] == "recovery"
+        assert counts.runs["b"] == 2
+
+
+# -- a machine of all of it
+
+AT_ONCE = 2
+OUTCOMES = ("gives", "gives", "fails", "fails for now", "asks", "asks")
+
+
+def _node(node_id: str, **policy: Any) -> Node:
+    chosen = Policy(**policy)
+    document: dict[str, Any] = {
+        "join": chosen.join,
+        "retry": {"attempts": chosen.retry.attempts, "backoffS": chosen.retry.backoff_s},
+        "onError": chosen.on_error,
+    }
+    if chosen.effect is not None:
+        document["effect"] = chosen.effect
+    return Node(node_id, "puppet", node_id, policy=chosen, policy_document=document)
+
+
+PATIENT = Retry(3, 1.0)
+GRAPHS = (
+    graph_of(_node("a", retry=PATIENT), _node("b"), edges=[("a", "b")]),
+    graph_of(_node("a"), _node("b"), _node("c", join="any"), _node("d"),
+             edges=[("a", "c"), ("b", "c"), ("c", "d"), ("a", "d")]),
+    graph_of(_node("a"), _node("b", effect="once"), _node("c"), edges=[("a", "b"), ("b", "c")]),
+    graph_of(_node("a", on_error="continue"), _node("b"), _node("c", retry=PATIENT),
+             edges=[make_edge("a", "b", source_handle="error"), ("a", "c")]),
+)  # fmt: skip
+ASKED = {"question": "?"}
+COMMANDS = ("answer",) * 6 + ("resume",) * 4 + ("pause", "cancel node") * 2 + ("cancel",)
+
+
+class OneThread(VirtualLoop):
+    """A virtual loop that does itself what it is asked to have a thread do."""
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
+        done = self.create_future()
+        try:
+            done.set_result(func(*args))
+        except Exception as error:  # noqa: BLE001 - for whoever awaits it
+            done.set_exception(error)
+        return done
+
+
+class Mortal:
+    """A store that outlives its service; nothing that belongs to a dead one is kept any more."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self.is_dead = False
+
+    def __getattr__(self, name: str) -> Any:
+        if self.is_dead and name in ("append", "claim", "create_execution", "save_plan"):
+            raise StoreError("the process has ended", code="dead")
+        return getattr(self._store, name)
+
+    async def close(self) -> None:
+        """Leave the store open."""
+
+
+class Puppet:
+    """A node type that does what it is told, when it is told."""
+
+    node_type = "puppet"
+
+    def __init__(self) -> None:
+        self.held: dict[tuple[str, str], asyncio.Future[str]] = {}
+        self.ran: list[tuple[str, str, int]] = []
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> Any:
+        self.ran.append((context.run_id, context.path, context.attempt))
+        return await self._told(context)
+
+    async def resume(self, data: Any, inputs: Any, context: Any, state: Any, answer: Any) -> Any:
+        return await self._told(context)
+
+    async def _told(self, context: Any) -> Any:
+        place = (context.run_id, context.path)
+        told = self.held[place] = asyncio.get_running_loop().create_future()
+        try:
+            what = await told
+        finally:
+            del self.held[place]
+        if what == "asks":
+            return Suspension(ASKED, None, 100.0, "nobody came")
+        if what == "gives":
+            return ExecutionResult({"output": DataValue("text", context.path)})
+        raise NodeError(what, retryable=what == "fails for now")
+
+
+class Watcher:
+    """A client that reads a frame now and then, and comes back with its cursor where it is dropped."""
+
+    def __init__(self, execution_id: str) -> None:
+        self.execution_id = execution_id
+        self.seen: list[Event] = []
+
+    async def watch(self, service: Service) -> None:
+        while True:
+            after = len(self.seen)
+            with suppress(TooSlow):
+                async with service.follow(self.execution_id, after, Bounds(events=6)) as following:
+                    async for frame in following:
+                        self.seen += [event for event in frame.events if event.seq]
+                        await asyncio.sleep(0.3)
+                    return
+
+
+class Executions(RuleBasedStateMachine):
+    """Everything a service can be told, its end at any moment, and clients that watch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = OneThread()
+        self.broken: list[dict[str, Any]] = []
+        self.loop.set_exception_handler(lambda _, context: self.broken.append(context))
+        self.kept = MemoryStore()
+        self.accepted: list[str] = []
+        self.known: dict[str, list[Event]] = {}
+        self.cancelled: set[str] = set()
+        self.answered: dict[tuple[str, str], Any] = {}
+        self.watchers: dict[str, Watcher] = {}
+        self.do(self._open())
+
+    # -- lives
+
+    def do(self, what: Coroutine[Any, Any, Given]) -> Given:
+        """Do something, and let everything that follows from it happen."""
+
+        async def done() -> Given:
+            try:
+                return await what
+            finally:
+                await asyncio.sleep(0.01)
+
+        return self.loop.run_until_complete(done())
+
+    async def _open(self) -> None:
+        self.store, self.puppet = Mortal(self.kept), Puppet()
+        limits = Limits(concurrent_executions=AT_ONCE, recoveries_per_s=1_000, recoveries=1_000)
+        parts = rooms(types=[self.puppet], store=self.store, limits=limits)
+        self.service = Service(parts)
+        await self.service.__aenter__()
+        await self.service.recover()
+        self.settled = {
+            (own, *each)
+            for own in self.accepted
+            for each in settled_attempts(await self.kept.events(own))
+        }
+        self.watching = asyncio.TaskGroup()
+        await self.watching.__aenter__()
+        for watcher in self.watchers.values():
+            self.watching.create_task(self._watch(watcher))
+
+    async def _watch(self, watcher: Watcher) -> None:
+        with suppress(Draining, StoreError):
+            await watcher.watch(self.service)
+
+    async def _end(self) -> None:
+        await self.service.drain(0)
+        await self.watching.__aexit__(None, None, None)
+        await self.service.__aexit__(None, None, None)
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not left, left
+        assert not self.puppet.held
+
+    def teardown(self) -> None:
+        try:
+            self._bring_to_an_end()
+            self.do(self._end())
+        finally:
+            self.loop.close()
+
+    def _bring_to_an_end(self) -> None:
+        """Nothing is stuck: with every node done and every question answered, all of it ends."""
+        for _ in range(200):
+            left = [own for own in self.accepted if not self._state(own).is_over]
+            if not left:
+                return
+            for own in left:
+                state = self._state(own)
+                for request in list(state.requests.values()):
+                    self._answer(own, request.request_id, request.request)
+                if state.status == "paused" and not state.requests:
+                    with suppress(Conflict):
+                        self.do(self.service.resume(own))
+            for told in list(self.puppet.held.values()):
+                told.set_result("gives")
+            self.do(asyncio.sleep(1))
+            self.nothing_is_lost()
+        raise AssertionError(f"stuck: {left}")
+
+    def _stored(self, own: str) -> list[Event]:
+        """Give what is stored of an execution; no time passes."""
+        return self.loop.run_until_complete(self.kept.events(own))
+
+    def _state(self, own: str) -> ExecutionState:
+        return fold(self._stored(own))
+
+    def _one(self, number: int) -> str:
+        """Choose an execution, mostly one that has not ended."""
+        open_ = [own for own in self.accepted if not self._state(own).is_over]
+        chosen = open_ if open_ and number % 8 else self.accepted
+        return chosen[number % len(chosen)]
+
+    # -- rules
+
+    @initialize(which=st.sampled_from(GRAPHS), waves=st.booleans(), stops=st.booleans())
+    def begin(self, which: Graph, waves: bool, stops: bool) -> None:
+        self._create(which, waves, stops)
+
+    @precondition(lambda self: len(self.accepted) < 4)
+    @rule(which=st.sampled_from(GRAPHS), waves=st.booleans(), stops=st.booleans())
+    def create(self, which: Graph, waves: bool, stops: bool) -> None:
+        self._create(which, waves, stops)
+
+    def _create(self, which: Graph, waves: bool, stops: bool) -> None:
+        options = RunOptions(
+            scheduling="waves" if waves else "eager", on_failure="stop" if stops else "continue"
+        )
+        made = self.do(self.service.execute(plan_with(which, new_id()), options=options))
+        self.accepted.append(made.execution_id)
+
+    @precondition(lambda self: self.puppet.held)
+    @rule(
+        number=NUMBERS,
+        whats=st.lists(st.sampled_from(OUTCOMES), min_size=1, max_size=4),
+        cancels=st.sampled_from(["", "", "", "node", "all"]),
+    )
+    def outcomes(self, number: int, whats: list[str], cancels: str) -> None:
+        held = list(self.puppet.held.items())
+        held = (held[number % len(held) :] + held)[: min(len(whats), len(held))]
+        (own, path), _ = held[0]
+
+        async def tell() -> None:
+            for (_, told), what in zip(held, whats, strict=False):
+                told.set_result(what)
+            if cancels:
+                with suppress(Conflict):
+                    await self.service.cancel(own, node=path if cancels == "node" else None)
+
+        self.do(tell())
+
+    @precondition(lambda self: self.accepted)
+    @rule(gently=st.booleans())
+    def restart(self, gently: bool) -> None:
+        self.store.is_dead = not gently
+        self.do(self._end())
+        self.do(self._open())
+
+    @precondition(lambda self: self.accepted)
+    @rule(number=NUMBERS, twice=st.booleans())
+    def answer(self, number: int, twice: bool) -> None:
+        own = self._one(number)
+        for request in list(self._state(own).requests.values())[: 2 if twice else 1]:
+            self._answer(own, request.request_id, request.request, at_once=twice)
+
+    def _answer(self, own: str, request_id: str, request: Any, *, at_once: bool = False) -> None:
+        actions = request.get("actions") or ["yes"]
+        answers = [{"decision": actions[0]}, {"decision": actions[0]}][: 2 if at_once else 1]
+        refused: list[Conflict] = []
+
+        async def answer(answer: Any) -> None:
+            try:
+                await self.service.answer(own, request_id, answer)
+                self.answered[own, request_id] = answer["decision"]
+            except (Conflict, Gone) as error:
+                refused.append(error)
+
+        async def all_of_them() -> None:
+            async with asyncio.TaskGroup() as tasks:
+                for each in answers:
+                    tasks.create_task(answer(each))
+
+        self.do(all_of_them())
+        assert len(refused) == len(answers) - 1, refused
+        assert all(error.code == "request-answered" for error in refused)
+
+    @precondition(lambda self: self.accepted)
+    @rule(number=NUMBERS, whats=st.lists(st.sampled_from(COMMANDS), min_size=1, max_size=4))
+    def commands(self, number: int, whats: list[str]) -> None:
+        asking = [own for own in self.accepted if self._state(own).requests]
+        own = asking[number % len(asking)] if asking else self._one(number)
+        state = self._state(own)
+        request_id = next(iter(state.requests), "r1")
+        path = state.requests[request_id].path if request_id in state.requests else "a"
+
+        async def command(what: str) -> None:
+            with suppress(InputError):
+                if what == "answer":
+                    await self.service.answer(own, request_id, {"decision": "fail"})
+                    self.answered[own, request_id] = "fail"
+                elif what == "cancel node":
+                    await self.service.cancel(own, node=path)
+                elif what == "cancel":
+                    await self.service.cancel(own)
+                    self.cancelled.add(own)
+                else:
+                    await getattr(self.service, what)(own)
+
+        async def all_of_them() -> None:
+            async with asyncio.TaskGroup() as tasks:
+                for each in whats:
+                    tasks.create_task(command(each))
+
+        self.do(all_of_them())
+
+    @precondition(lambda self: 0 < len(self.accepted) < 6)
+    @rule(number=NUMBERS, path=st.sampled_from(["", "a", "b"]))
+    def retry_or_fork(self, number: int, path: str) -> None:
+        own = self._one(number)
+        with suppress(Conflict):
+            if path:
+                made = self.do(self.service.fork(own, rerun=[path]))
+            else:
+                made = self.do(self.service.retry(own))
+            self.accepted.append(made.execution_id)
+
+    @precondition(lambda self: self.accepted)
+    @rule(seconds=st.sampled_from([0.05, 1.0, 4.0, 200.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.do(asyncio.sleep(seconds))
+
+    @precondition(lambda self: len(self.watchers) < len(self.accepted))
+    @rule(number=NUMBERS)
+    def watch(self, number: int) -> None:
+        own = self._one(number)
+        if own in self.watchers:
+            return
+        watcher = self.watchers[own] = Watcher(own)
+
+        async def begin() -> None:
+            self.watching.create_task(self._watch(watcher))
+
+        self.do(begin())
+
+    # -- invariants
+
+    @invariant()
+    def nothing_is_lost(self) -> None:
+        for own in self.accepted:
+            events = self._stored(own)
+            check_events(events)
+            before = self.known.get(own, [])
+            assert events[: len(before)] == before
+            self.known[own] = events
+            if own in self.watchers:
+                seen = self.watchers[own].seen
+                assert seen == events[: len(seen)]
+            if own in self.cancelled:
+                assert events[-1].type == "execution.cancelled"
+        for (own, request_id), decision in self.answered.items():
+            told = [e for e in self.known[own] if e.data.get("request_id") == request_id]
+            assert [e.data["answer"]["decision"] for e in told[1:]] == [decision]
+
+    @invariant()
+    def nothing_settled_runs_again(self) -> None:
+        again = self.settled & set(self.puppet.ran)
+        assert not again, again
+        twice = [place for place, times in Counter(self.puppet.ran).items() if times > 1]
+        once = {own for own in self.accepted if "once" in str(self._state(own).graph)}
+        assert all(place[0] in once for place in twice), twice
+
+    @invariant()
+    def nothing_is_stuck(self) -> None:
+        working = {own for own, _ in self.puppet.held}
+        for own in self.accepted:
+            state = self._state(own)
+            if state.is_over:
+                assert own not in working, "it is over, and still at work"
+            elif state.status == "executing":
+                waits = {"retrying"} & {node.status for node in state.nodes.values()}
+                is_queued = self.service.position(own) is not None
+                assert own in working or waits or is_queued, f"{own} is stuck"
+            elif state.status == "paused" and state.reason == "waiting for an answer":
+                assert state.requests
+            elif state.status == "starting":
+                assert self.service.position(own) is not None
+        assert self.service.load.running <= AT_ONCE
+        assert not self.broken, self.broken
+
+
+def test_whatever_commands_meet_an_execution_at_rest_it_is_run_once() -> None:
+    commands = sorted(set(COMMANDS))
+    for whats in [*product(commands, repeat=2), *product(("answer", "pause", "resume"), repeat=3)]:
+        machine = Executions()
+        machine.begin(GRAPHS[0], False, False)
+        machine.outcomes(0, ["asks"], "")
+        machine.commands(0, list(whats))
+        machine.nothing_is_lost()
+        machine.nothing_is_stuck()
+        machine.nothing_settled_runs_again()
+        machine.teardown()
+
+
+TestExecutions = Executions.TestCase
+TestExecutions.settings = settings(
+    max_examples=50, stateful_step_count=40, deadline=None, derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_many_more_histories_keep_the_same_promises() -> None:
+    more = settings(
+        max_examples=400, stateful_step_count=50, deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    run_state_machine_as_test(Executions, settings=more)

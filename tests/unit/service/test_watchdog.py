@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from planwave.api.app import create_app
+from planwave.graph.capabilities import ExecutionResult
+from planwave.graph.model import Node
+from planwave.graph.values import DataValue
+from planwave.service.service import Service
+from planwave.service.watchdog import Watchdog
+from planwave.settings import Settings
+from tests.fakes.scraping import client_of, scrape
+from tests.fakes.service import graph_of, rooms
+
+
+class Blocks:
+    """A node type that keeps the event loop to itself."""
+
+    node_type = "blocks"
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        until = time.monotonic() + 0.6
+        while time.monotonic() < until:
+            sum(range(100))
+        return ExecutionResult({"output": DataValue("text", "done")})
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [r.getMessage() for r in caplog.records if r.name == "planwave.service.watchdog"]
+
+
+async def looked_at(lags: list[float], times: int = 3) -> None:
+    """Wait until the watchdog has looked some more times."""
+    many = len(lags) + times
+    while len(lags) < many:  # noqa: ASYNC110 - what it waits for happens in a thread
+        await asyncio.sleep(0.01)
+
+
+async def test_a_node_that_blocks_the_loop_is_named_once_with_how_long_and_where(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lags: list[float] = []
+    service = Service(rooms(graph_of(Node("cpu", "blocks", "CPU")), types=[Blocks()]))
+    async with service:
+        with Watchdog(lags.append):
+            plan = await service.create_plan("do it")
+            execution_id = (await service.execute(plan.plan_id)).execution_id
+            await service.wait(execution_id)
+            await looked_at(lags)
+    (told,) = [each for each in warnings_of(caplog) if "'cpu'" in each]
+    assert told.startswith("the event loop stood still for ")
+    assert f"in node 'cpu' of execution {execution_id}, " in told
+    assert "tests.unit.service.test_watchdog.Blocks.execute:" in told
+    assert "belongs into a thread or a process" in told
+    seconds = float(told.removeprefix("the event loop stood still for ").split()[0])
+    assert seconds >= 0.4  # 0.6, less what passed before the first look
+    assert max(lags) >= 0.4
+
+
+async def test_a_loop_that_turns_is_left_in_peace(caplog: pytest.LogCaptureFixture) -> None:
+    lags: list[float] = []
+    with Watchdog(lags.append):
+        await looked_at(lags)
+    assert min(lags) < 0.1
+    assert not [each for each in warnings_of(caplog) if "test_watchdog" in each]
+
+
+async def test_what_does_not_end_is_told_before_it_does(caplog: pytest.LogCaptureFixture) -> None:
+    lags: list[float] = []
+    with Watchdog(lags.append, endless_s=0.2), caplog.at_level(logging.INFO):
+        await asyncio.sleep(0)
+        time.sleep(1.2)  # noqa: ASYNC251 - that is the point
+        await looked_at(lags)
+    told = warnings_of(caplog)
+    assert sum("still does" in each for each in told) == 1
+    assert sum("turns again, after" in each for each in told) == 1
+
+
+async def test_it_ends_with_what_it_watches_also_in_the_middle_of_a_stop() -> None:
+    before = set(watchdogs())
+    with Watchdog():
+        assert set(watchdogs()) - before
+        time.sleep(0.4)  # noqa: ASYNC251 - that is the point
+    assert set(watchdogs()) <= before
+
+
+def watchdogs() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "watchdog"]
+
+
+async def test_it_costs_next_to_nothing() -> None:
+    before = set(watchdogs())
+    with Watchdog():
+        (own,) = set(watchdogs()) - before
+        clock = time.pthread_getcpuclockid(own.ident or 0)
+        began = time.clock_gettime(clock)
+        await asyncio.sleep(1)
+        used_s = time.clock_gettime(clock) - began
+    assert used_s < 0.01  # 0.0007 on a machine with nothing else to do
+
+
+async def test_the_application_counts_how_late_its_loop_is() -> None:
+    before = set(watchdogs())
+    app = create_app(Settings(), lambda _: Service(rooms(graph_of())))
+    async with client_of(app) as client:
+        looks = 0.0
+        while not looks:
+            await asyncio.sleep(0.05)
+            looks = (await scrape(client)).value("planwave_event_loop_lag_seconds_count")
+    assert set(watchdogs()) <= before
+
+
+async def test_garbage_is_collected_again_after_a_look() -> None:
+    with Watchdog(endless_s=0.2):
+        await asyncio.sleep(0)
+        time.sleep(0.6)  # noqa: ASYNC251 - that is the point
+        await asyncio.sleep(0.1)
+    assert gc.isenabled()

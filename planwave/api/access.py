@@ -1,0 +1,182 @@
+"""Who may use the service: one check for every route and WebSocket but health.
+
+One token, carried as ``Authorization: Bearer …`` or, by browsers, as a session cookie that was got
+for it. Without a token (only on loopback) everybody who gets through the gate may use it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from secrets import token_hex
+from typing import Final, cast
+
+from starlette.requests import HTTPConnection
+
+from planwave.api.paces import Pace
+from planwave.errors import Forbidden, Unauthorized
+from planwave.settings import Settings
+
+COOKIE: Final = "planwave_session"
+SESSION_S: Final = 7 * 86_400
+_LOCAL: Final = "local"
+_OWNER: Final = "owner"
+_NOBODY: Final = "nobody"
+_PRINCIPAL: Final = "planwave.principal"
+"""Where a connection's scope says who it is, once that is known."""
+_SAFE: Final = frozenset({"GET", "HEAD"})
+
+
+class Access:
+    """The one access check.
+
+    Args:
+        settings: ``token``; without one everybody who reaches the service may use it.
+        now: Seconds since the epoch.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        token = None if settings.token is None else settings.token.get_secret_value()
+        limits = settings.limits
+        self._token = None if token is None else token.encode()
+        self._now = now
+        self._pace = Pace(
+            "requests", limits.requests_per_s, limits.requests_burst, clock,
+            limits=("requests_per_s", "requests_burst"),
+        )  # fmt: skip
+        self._executions = Pace(
+            "executions", limits.executions_per_minute / 60, limits.executions_per_minute, clock,
+            limits=("executions_per_minute",),
+        )  # fmt: skip
+        self._left: dict[str, float] = {}
+
+    def check(self, connection: HTTPConnection) -> str:
+        """Give the principal of a request or WebSocket, and count it.
+
+        Raises:
+            Unauthorized: It carries no token, or not the right one.
+            Forbidden: It carries a cookie without saying which page it comes from.
+            Busy: This principal asked too often.
+        """
+        try:
+            principal = self._principal(connection)
+        except Unauthorized:
+            self._pace.take(_NOBODY)  # guessing has its own, shared bucket
+            raise
+        self._pace.take(principal)
+        return principal
+
+    def count_execution(self, principal: str) -> None:
+        """Count an execution that is about to be made.
+
+        Raises:
+            Busy: This principal made too many within a minute.
+        """
+        self._executions.take(principal)
+
+    def open_session(self, token: str) -> str | None:
+        """Give the value of a session cookie; None where no token is needed.
+
+        Raises:
+            Unauthorized: It is not the token.
+            Busy: Too many tried.
+        """
+        if self._token is None:
+            return None
+        if not self._is_token(token.encode(errors="replace")):
+            self._pace.take(_NOBODY)
+            raise _unauthorized()
+        claims = f"{int(self._now()) + SESSION_S}.{token_hex(16)}"
+        return f"{claims}.{self._seal(claims)}"
+
+    def close_session(self, connection: HTTPConnection) -> None:
+        """Make a session's cookie worthless, wherever copies of it may be."""
+        claims, _, _ = connection.cookies.get(COOKIE, "").rpartition(".")
+        if self._is_session(connection.cookies.get(COOKIE, "")):
+            now = self._now()
+            self._left = {each: until for each, until in self._left.items() if until > now}
+            self._left[claims] = now + SESSION_S
+
+    def _principal(self, connection: HTTPConnection) -> str:
+        if self._token is None:
+            return _LOCAL
+        given = connection.headers.get("authorization")
+        if given is not None:
+            kind, _, token = given.partition(" ")
+            # Header values are latin-1; a token outside ASCII is compared as the bytes it was.
+            if kind.lower() == "bearer" and self._is_token(token.strip().encode("latin-1")):
+                return _OWNER
+            raise _unauthorized()
+        if not self._is_session(connection.cookies.get(COOKIE, "")):
+            raise _unauthorized()
+        _check_page(connection)
+        return _OWNER
+
+    def _is_token(self, given: bytes) -> bool:
+        return bool(self._token) and hmac.compare_digest(given, self._token)
+
+    def _is_session(self, cookie: str) -> bool:
+        claims, _, seal = cookie.rpartition(".")
+        until, _, _ = claims.partition(".")
+        return (
+            hmac.compare_digest(seal.encode(errors="replace"), self._seal(claims).encode())
+            and claims not in self._left
+            and self._now() < int(until)
+        )
+
+    def _seal(self, claims: str) -> str:
+        key = sha256(b"planwave session\0" + (self._token or b"")).digest()
+        return hmac.new(key, claims.encode(errors="replace"), "sha256").hexdigest()
+
+
+async def admitted(connection: HTTPConnection) -> str:
+    """The dependency of every route but health: give who is asking.
+
+    Raises:
+        Unauthorized, Forbidden, Busy: See :meth:`Access.check`.
+    """
+    return admit(connection)
+
+
+def admit(connection: HTTPConnection) -> str:
+    """Check a request or WebSocket, the first time it is asked about; give who it is from.
+
+    Raises:
+        Unauthorized, Forbidden, Busy: See :meth:`Access.check`.
+    """
+    principal = connection.scope.get(_PRINCIPAL)
+    if principal is None:
+        principal = cast("Access", connection.app.state.planwave.access).check(connection)
+        connection.scope[_PRINCIPAL] = principal
+    return principal
+
+
+def _check_page(connection: HTTPConnection) -> None:
+    """Take a cookie only from our own pages; the gate has looked at what ``Origin`` says.
+
+    A browser says where a request comes from, except for plain ``GET`` from the same place.
+    """
+    if "origin" in connection.headers:
+        return
+    site = connection.headers.get("sec-fetch-site", "same-origin")
+    if connection.scope.get("method") in _SAFE and site in ("same-origin", "none"):
+        return
+    raise Forbidden(
+        "a session cookie is only taken from the service's own pages",
+        hint="send the Origin header, or the token as Authorization: Bearer",
+    )
+
+
+def _unauthorized() -> Unauthorized:
+    return Unauthorized(
+        "the bearer token is missing or wrong",
+        hint="send Authorization: Bearer with the token the service was started with",
+    )

@@ -1,0 +1,178 @@
+"""JSON bodies: read by our own strict reader, then held against a pydantic model.
+
+::
+
+    class PlanBody(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+        prompt: str
+
+    @router.post("/api/plan")
+    async def create_plan(body: Annotated[PlanBody, json_body(PlanBody)]) -> …
+
+As a dependency it comes after the access check, which FastAPI's own body parameters do not. The
+OpenAPI document shows the model as the request's body (``openapi.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from fastapi import Depends
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+
+from planwave.api.problems import Refused
+from planwave.api.state import state_of
+from planwave.errors import GraphInvalid
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.strict import limit_exceeded, pointer_part, shown, strict_json
+
+MODEL: Final = "planwave_body"
+"""Attribute of a dependency made here: ``(model, may_be_empty)``."""
+_ENVELOPE: Final = 1
+"""Levels of nesting around a graph, which alone the limit ``json_depth`` is about."""
+_CODES: Final = {"missing": "missing-field", "extra_forbidden": "unknown-field"}
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class BodyInvalid(GraphInvalid):
+    """A body that cannot be used; ``diagnostics`` holds everything that is wrong, with pointers."""
+
+    code = "invalid-body"
+
+
+def json_body(model: type[_Model], *, may_be_empty: bool = False) -> Any:
+    """Give the dependency (a ``Depends``) that reads the body as a ``model``.
+
+    Values are taken strictly: ``"1"`` is no integer. Use ``Literal`` rather than enumerations.
+
+    Args:
+        model: What the body has to be: an object, unless it is a ``RootModel``.
+        may_be_empty: No body at all stands for ``{}``.
+
+    Raises (in the request):
+        Refused: 415: it is not ``application/json``.
+        BodyInvalid: 400 ``invalid-json``; 413 ``limit-exceeded``; 422 ``duplicate-key``,
+            ``invalid-number``, ``invalid-text``, ``invalid-body``.
+    """
+
+    async def read(request: Request) -> _Model:
+        raw = await request.body()
+        if not raw and may_be_empty:
+            return model()
+        _check_type(request)
+        return _validated(model, read_json(raw, state_of(request).settings.limits.json_depth))
+
+    setattr(read, MODEL, (model, may_be_empty))
+    return Depends(read)
+
+
+def body_of(call: Callable[..., Any] | None) -> tuple[type[BaseModel], bool] | None:
+    """Give the model a dependency reads a body as, and whether the body may be empty."""
+    return getattr(call, MODEL, None)
+
+
+def read_json(raw: bytes, json_depth: int) -> Any:
+    """Read JSON strictly.
+
+    Raises:
+        BodyInvalid: It is not JSON (400), or such as no store could keep.
+    """
+    try:
+        return strict_json(raw, max_depth=json_depth + _ENVELOPE)
+    except GraphInvalid as error:
+        found = [
+            _too_deep(json_depth) if each.code == "limit-exceeded" else each
+            for each in error.diagnostics
+        ]
+        raise _refusal(found) from error
+
+
+def _too_deep(json_depth: int) -> Diagnostic:
+    """Tell of the limit as it was set: the reader was given one that has room for the envelope."""
+    return limit_exceeded("json_depth", json_depth, f"more than {json_depth}", "nesting")
+
+
+def _refusal(found: Sequence[Diagnostic]) -> BodyInvalid:
+    refusal = BodyInvalid(found)
+    if len(codes := {each.code for each in found}) == 1:
+        refusal.code = codes.pop()
+    refusal.status_hint = {"invalid-json": 400, "limit-exceeded": 413}.get(refusal.code, 422)
+    return refusal
+
+
+def _check_type(request: Request) -> None:
+    kind, *parameters = request.headers.get("content-type", "").lower().split(";")
+    charsets = [p.strip().removeprefix("charset=").strip('"') for p in parameters]
+    if kind.strip() != "application/json" or any(c not in ("", "utf-8", "utf8") for c in charsets):
+        raise Refused(
+            415,
+            "unsupported-media-type",
+            f"a body is JSON in UTF-8, not {shown(request.headers.get('content-type', ''))}",
+            hint="send Content-Type: application/json",
+        )
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise Refused(
+            415,
+            "unsupported-media-type",
+            "a body is sent as it is, not encoded",
+            hint="leave out Content-Encoding",
+        )
+
+
+def _validated(model: type[_Model], value: Any) -> _Model:
+    if not (isinstance(value, dict) or model.__pydantic_root_model__):
+        message = f"the body is {_kind(value)}, not an object"
+        raise BodyInvalid([Diagnostic("invalid-field", "error", message)])
+    try:
+        return model.model_validate(value, strict=True)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False, include_context=False)
+        raise BodyInvalid([_issue(model, value, each) for each in found]) from error
+
+
+def _issue(model: type[BaseModel], value: Any, found: Any) -> Diagnostic:
+    kind, pointer = found["type"], _pointer(value, found["loc"], found["type"])
+    said = found["msg"][:1].lower() + found["msg"][1:]
+    hint = None
+    if kind == "missing":
+        said = "is required"
+    elif kind == "extra_forbidden":
+        said = "is not known here"
+        if len(found["loc"]) == 1:
+            hint = f"known are: {', '.join(_names(model))}"
+    code = _CODES.get(kind, "invalid-field")
+    return Diagnostic(code, "error", f"{pointer or 'the body'}: {said}", pointer, hint=hint)
+
+
+def _names(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _pointer(value: Any, place: Sequence[int | str], kind: str) -> str:
+    """Give the JSON pointer of a place; pydantic also names the branch of a union in it."""
+    parts: list[str] = []
+    for at, part in enumerate(place):
+        is_missing = kind == "missing" and at == len(place) - 1
+        if not is_missing:
+            try:
+                value = value[part]
+            except (KeyError, IndexError, TypeError):
+                continue
+        parts.append(f"/{pointer_part(part)}")
+    return "".join(parts)
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case str():
+            return "text"
+        case list():
+            return "an array"
+        case _:
+            return "a number"

@@ -1,0 +1,381 @@
+"""Routes: executing plans, and what becomes of executions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
+
+from planwave.api.answers import (
+    DocumentAnswer,
+    ExecutionAnswer,
+    ExecutionMade,
+    ExecutionsAnswer,
+    ExplainAnswer,
+    ResultAnswer,
+)
+from planwave.api.bodies import json_body
+from planwave.api.examples import (
+    DOCUMENT,
+    EXECUTION,
+    EXECUTIONS,
+    EXPLAINED,
+    MADE,
+    QUEUED,
+    RESULT,
+    answered,
+)
+from planwave.api.idempotency import MAKES_EXECUTION, SubjectDep
+from planwave.api.models import ExecuteBody, ExecutionStatus, Options, RunBody, RunningOptions
+from planwave.api.parameters import (
+    Cursor,
+    ExecutionId,
+    OfPlan,
+    PageSize,
+    Search,
+    page_of,
+    page_size,
+    place_of,
+)
+from planwave.api.problems import problems
+from planwave.api.rendering import rendered, rendered_aside
+from planwave.api.state import ADMITTED, ServiceDep
+from planwave.errors import GraphInvalid, NotFound, PlanwaveError
+from planwave.events import Event, execution_logs, fold
+from planwave.events.entries import entries
+from planwave.executor.options import RunOptions
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.plan import Plan
+from planwave.graph.strict import shown
+from planwave.service.policies import POLICIES
+from planwave.service.service import Service
+from planwave.storage.ids import UUID_PATTERN
+from planwave.storage.records import ExecutionRecord
+
+router = APIRouter(tags=["executions"], dependencies=ADMITTED)
+
+_OPTIONS: Final = "/options"
+AND_STARTED = answered("It is made and queued (`start: true`).", QUEUED, 202)
+AND_STARTED[202]["model"] = ExecutionMade
+"""Of routes that make an execution, and start it where they are asked to."""
+_QUEUED = answered("It is queued, or runs already.", QUEUED, 202)
+
+
+@router.post(
+    "/api/execute",
+    operation_id="createExecution",
+    summary="Make an execution",
+    status_code=201,
+    response_model=ExecutionMade,
+    responses={**answered("It is made.", MADE, 201), **AND_STARTED, **problems(404, 409)},
+    dependencies=[MAKES_EXECUTION],
+)
+async def create_execution(
+    service: ServiceDep,
+    subject: SubjectDep,
+    body: Annotated[ExecuteBody, json_body(ExecuteBody)],
+) -> Response:
+    """Make an execution of a stored plan, or of a graph, which becomes a plan by it.
+
+    It is checked whether it can run here; otherwise nothing is made. Its watchers may come before
+    its start: `POST /api/execute/{execution_id}/start`, or `start: true` to have it at once.
+    """
+    make = service.execute if body.start else service.create_execution
+    with _places_in_body("" if body.graph is None else "/graph"):
+        plan = await _plan_in(body, service)
+        record = await make(plan, **_how(body.inputs, body.options), execution_id=subject)
+    return made(service, record, 202 if body.start else 201)
+
+
+@router.post(
+    "/api/execute/{execution_id}/start",
+    operation_id="startExecution",
+    summary="Start an execution",
+    status_code=202,
+    response_model=ExecutionMade,
+    responses={**_QUEUED, **problems(404, 409, 422)},
+)
+async def start_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
+    """Queue an execution that was made before; it starts when its turn comes."""
+    return made(service, await service.start(execution_id), 202)
+
+
+@router.post(
+    "/api/run",
+    operation_id="run",
+    summary="Plan a goal and run the plan",
+    status_code=202,
+    response_model=ExecutionMade,
+    responses={**_QUEUED, **problems(409, 502)},
+    dependencies=[MAKES_EXECUTION],
+)
+async def run(
+    service: ServiceDep, subject: SubjectDep, body: Annotated[RunBody, json_body(RunBody)]
+) -> Response:
+    """Have a model write a plan for a goal, keep it, and run it, in one step."""
+    plan_id = await _planned_before(service, subject)
+    if plan_id is None:
+        service.check_room()
+        own_id = None if subject is None else _beside(subject)
+        plan = await service.create_plan(body.prompt, body.provider, body.model, plan_id=own_id)
+        plan_id = plan.plan_id
+    how = _how(body.inputs, body.options)
+    try:
+        with _places_in_body():
+            record = await service.execute(plan_id, **how, execution_id=subject)
+    except PlanwaveError as error:
+        kept = f"the plan is kept: execute it with plan_id {plan_id}"
+        error.hint = f"{error.hint}; {kept}" if error.hint else kept
+        raise
+    return made(service, record, 202)
+
+
+@router.get(
+    "/api/executions",
+    operation_id="listExecutions",
+    summary="List executions",
+    response_model=ExecutionsAnswer,
+    responses={**answered("One page.", EXECUTIONS), **problems(422)},
+)
+async def list_executions(
+    service: ServiceDep,
+    status: Annotated[
+        ExecutionStatus | None, Query(description="Only those that are this.")
+    ] = None,
+    q: Search = None,
+    since: Annotated[
+        str | None,
+        Query(
+            description="Only those made at this time or later, ISO 8601; without a zone, UTC.",
+            examples=["2026-01-31T12:00:00Z"],
+        ),
+    ] = None,
+    plan_id: OfPlan = None,
+    cursor: Cursor = None,
+    limit: PageSize = None,
+) -> Response:
+    """Give executions, newest first, page by page."""
+    size = page_size(limit, service.limits)
+    found = await service.executions(
+        status=status,
+        text=q,
+        since=since,
+        plan_id=plan_id,
+        before=place_of(cursor),
+        limit=size + 1,
+    )
+    page, next_cursor = page_of(found, size)
+    return rendered({"executions": [_summary(r) for r in page], "next_cursor": next_cursor})
+
+
+@router.get(
+    "/api/executions/{execution_id}",
+    operation_id="getExecution",
+    summary="Look at an execution",
+    response_model=ExecutionAnswer,
+    responses={**answered("Its state.", EXECUTION), **problems(404)},
+)
+async def get_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
+    """Give its status, that of each node, and its log so far."""
+    events = await service.events(execution_id)
+    shown = await asyncio.to_thread(shown_state, events)
+    return rendered({**shown, "queue_position": service.position(execution_id)})
+
+
+@router.get(
+    "/api/executions/{execution_id}/result",
+    operation_id="getResult",
+    summary="What an execution gave",
+    response_model=ResultAnswer,
+    responses={**answered("Its results.", RESULT), **problems(404)},
+)
+async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response:
+    """Give the results of its nodes as text, and its log; before its end, what there is."""
+    document = await service.document(execution_id)
+    return await rendered_aside({name: document[name] for name in ResultAnswer.model_fields})
+
+
+@router.get(
+    "/api/executions/{execution_id}/document",
+    operation_id="getDocument",
+    summary="The whole execution as one document",
+    response_model=DocumentAnswer,
+    responses={**answered("The document.", DOCUMENT), **problems(404)},
+)
+async def get_document(service: ServiceDep, execution_id: ExecutionId) -> Response:
+    """Give everything: graph, inputs, prompts, results, times and usage of every node, the log."""
+    return await rendered_aside(await service.document(execution_id))
+
+
+@router.get(
+    "/api/executions/{execution_id}/explain/{path:path}",
+    operation_id="explainNode",
+    summary="Why a node ran, did not run, or waits",
+    response_model=ExplainAnswer,
+    responses={**answered("Why.", EXPLAINED), **problems(404)},
+)
+async def explain_node(
+    service: ServiceDep,
+    execution_id: ExecutionId,
+    path: Annotated[str, Path(description="A node's id, or the path of a nested one.")],
+) -> Response:
+    """Say of one node why it is what it is."""
+    return rendered(await service.explain(execution_id, path))
+
+
+@router.delete(
+    "/api/executions/{execution_id}",
+    operation_id="deleteExecution",
+    summary="Delete an execution",
+    status_code=204,
+    response_description="It is gone.",
+    responses=problems(404, 409),
+)
+async def delete_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
+    """Delete an execution that has ended: its events, its results and its document."""
+    await service.delete_execution(execution_id)
+    return Response(status_code=204)
+
+
+async def log_entries(service: Service, execution_id: str, after: int = 0) -> Response:
+    """Give the typed log of an execution: the entries of events above ``after``.
+
+    Raises:
+        NotFound: There is no execution of that id.
+    """
+    events = await service.events(execution_id)
+    shown = await asyncio.to_thread(_entries_of, events, after)
+    return await rendered_aside({"execution_id": execution_id, **shown})
+
+
+def shown_state(events: Sequence[Event]) -> dict[str, Any]:
+    """Give what an execution looks like after all its events; see ``ExecutionAnswer``."""
+    state = fold(events)
+    return {
+        "execution_id": state.execution_id,
+        "plan_id": state.plan_id,
+        "plan_hash": state.plan_hash,
+        "title": state.title,
+        "user_prompt": state.goal,
+        "status": state.status,
+        "node_states": {path: node.status for path, node in state.nodes.items()},
+        "logs": execution_logs(events),
+        "wave": state.waves,
+        "waitingForInput": state.waiting_for_input,
+        "currentNodeId": state.current_node_id,
+        "requests": [request.as_json() for request in state.requests.values()],
+        "usage": state.usage.as_json(),
+        "error": state.error,
+        "failures": state.failures,
+        "handled_failures": state.handled_failures,
+        "reason": state.reason,
+        "cause": state.cause,
+        "inputs": state.inputs,
+        "options": state.options,
+        "parent": state.parent,
+        "last_seq": state.last_seq,
+        "created_at": state.created_at,
+        "started_at": state.started_at,
+        "completed_at": state.completed_at,
+    }
+
+
+def _entries_of(events: Sequence[Event], after: int) -> dict[str, Any]:
+    state = fold(events)
+    return {
+        "status": state.status,
+        "entries": [entry.as_json() for entry in entries(events) if entry.seq > after],
+        "last_seq": state.last_seq,
+    }
+
+
+async def _plan_in(body: ExecuteBody, service: Service) -> str | Plan:
+    """Give the plan's id, or what its graph says; the body has one of both.
+
+    Raises:
+        NotFound: No id of that form was ever given out.
+        GraphInvalid: The graph cannot be read.
+    """
+    if body.graph is not None:
+        return await service.read_plan(body.graph)
+    plan_id = body.plan_id or ""
+    if UUID_PATTERN.fullmatch(plan_id) is None:
+        raise NotFound(f"{shown(plan_id)} is no plan id")
+    return plan_id
+
+
+async def _planned_before(service: Service, subject: str | None) -> str | None:
+    """Give the plan of the execution that this request made when it was sent before."""
+    if subject is not None:
+        with suppress(NotFound):
+            return (await service.execution(subject)).plan_id
+    return None
+
+
+def _beside(subject: str) -> str:
+    """Give the id of the plan of an execution whose id is chosen: done again, it is paid for once."""
+    return str(UUID(int=UUID(subject).int ^ 1))
+
+
+@contextmanager
+def _places_in_body(graph: str = "") -> Generator[None]:
+    """Have pointers of what is wrong point into the body, where ``graph`` is that of its graph."""
+    try:
+        yield
+    except GraphInvalid as error:
+        found: tuple[Diagnostic, ...] = error.diagnostics
+        error.diagnostics = tuple(
+            replace(each, pointer=f"{_OPTIONS if _is_of_policies(each) else graph}{each.pointer}")
+            for each in found
+        )
+        raise
+
+
+def _is_of_policies(found: Diagnostic) -> bool:
+    return found.pointer.startswith(f"{POLICIES}/")
+
+
+def run_options(options: RunningOptions) -> RunOptions:
+    """Give what a body says of how to run."""
+    return RunOptions(
+        options.scheduling,
+        options.on_failure,
+        options.max_parallel,
+        run_to=tuple(options.run_to),
+        run_from=tuple(options.run_from),
+    )
+
+
+def _how(inputs: dict[str, Any] | None, options: Options) -> dict[str, Any]:
+    return {"inputs": inputs, "options": run_options(options), "policies": options.policies}
+
+
+def made(service: Service, record: ExecutionRecord, status: int) -> Response:
+    """Give the answer that tells of an execution what ``ExecutionMade`` documents."""
+    shown = {
+        "execution_id": record.execution_id,
+        "plan_id": record.plan_id,
+        "status": record.status,
+        "position": service.position(record.execution_id),
+    }
+    return rendered(shown, status, location=f"/api/executions/{record.execution_id}")
+
+
+def _summary(record: ExecutionRecord) -> dict[str, Any]:
+    return {
+        "execution_id": record.execution_id,
+        "plan_id": record.plan_id,
+        "title": record.title,
+        "user_prompt": record.user_prompt,
+        "status": record.status,
+        "timestamp": record.created_at,
+        "created_at": record.created_at,
+        "started_at": record.started_at,
+        "completed_at": record.completed_at,
+    }

@@ -1,0 +1,107 @@
+"""Routes of the first service, under its own paths and in its shapes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from planwave.api.answers import DocumentAnswer
+from planwave.api.examples import DOCUMENT, FIRST_RESULT, FIRST_STATUS, answered
+from planwave.api.executions import shown_state
+from planwave.api.models import Answer, ExecutionStatus, NodeStatus
+from planwave.api.parameters import ExecutionId
+from planwave.api.problems import problems
+from planwave.api.rendering import rendered, rendered_aside
+from planwave.api.state import ADMITTED, ServiceDep
+
+router = APIRouter(tags=["first service"], dependencies=ADMITTED)
+
+
+class FirstStatus(Answer):
+    """The state of an execution, as the first service told it."""
+
+    execution_id: str
+    plan_id: str | None
+    status: ExecutionStatus
+    node_states: dict[str, NodeStatus]
+    logs: list[str]
+
+
+class FirstNodeResult(Answer):
+    """What one node gave."""
+
+    node_id: str
+    name: str
+    status: NodeStatus
+    result: str | None
+    error: str | None
+    execution_time: float | None
+    """Seconds."""
+
+
+class FirstResult(Answer):
+    """What an execution gave, as the first service told it."""
+
+    execution_id: str
+    plan_id: str | None
+    status: ExecutionStatus
+    node_results: list[FirstNodeResult]
+    execution_logs: list[str]
+    started_at: str | None
+    completed_at: str | None
+
+
+@router.get(
+    "/api/execution/{execution_id}/status",
+    operation_id="getFirstStatus",
+    summary="The state of an execution, in the first service's shape",
+    response_model=FirstStatus,
+    responses={**answered("Its state.", FIRST_STATUS), **problems(404)},
+)
+async def get_status(service: ServiceDep, execution_id: ExecutionId) -> Response:
+    """Give its status, that of each node, and its log so far."""
+    events = await service.events(execution_id)
+    shown = await asyncio.to_thread(shown_state, events)
+    return rendered({name: shown[name] for name in FirstStatus.model_fields})
+
+
+@router.get(
+    "/api/execution/{execution_id}/result",
+    operation_id="getFirstResult",
+    summary="What an execution gave, in the first service's shape",
+    response_model=FirstResult,
+    responses={**answered("Its results.", FIRST_RESULT), **problems(404)},
+)
+async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response:
+    """Give what became of each node as a list, and the log."""
+    document = await service.document(execution_id)
+    results = [_node_result(node) for node in document["nodes"]]
+    shown = {name: document[name] for name in FirstResult.model_fields}
+    return await rendered_aside({**shown, "node_results": results})
+
+
+@router.get(
+    "/api/execution/{execution_id}/load",
+    operation_id="loadExecution",
+    summary="The whole execution as one document",
+    response_model=DocumentAnswer,
+    responses={**answered("The document.", DOCUMENT), **problems(404)},
+)
+async def load(service: ServiceDep, execution_id: ExecutionId) -> Response:
+    """Give the same as `GET /api/executions/{execution_id}/document`."""
+    return await rendered_aside(await service.document(execution_id))
+
+
+def _node_result(node: dict[str, Any]) -> dict[str, Any]:
+    error: dict[str, Any] | None = node["error"]
+    return {
+        "node_id": node["path"],
+        "name": node["name"],
+        "status": node["status"],
+        "result": node["result"],
+        "error": None if error is None else error["message"],
+        "execution_time": node["execution_time"],
+    }

@@ -1,0 +1,136 @@
+"""Routes: a new execution out of one that has ended or is paused, with every result that holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.responses import Response
+
+from planwave.api.answers import ExecutionMade
+from planwave.api.bodies import json_body
+from planwave.api.examples import MADE, answered
+from planwave.api.executions import AND_STARTED, made, run_options
+from planwave.api.idempotency import MAKES_EXECUTION, SubjectDep
+from planwave.api.models import Body, RunningOptions
+from planwave.api.parameters import ExecutionId
+from planwave.api.problems import problems
+from planwave.api.state import ADMITTED, ServiceDep
+from planwave.errors import GraphInvalid
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.strict import pointer_of_name
+from planwave.service.forking import CHANGES, RERUN
+
+router = APIRouter(tags=["control"], dependencies=ADMITTED)
+
+_RERUN: Final = "/rerun"
+_IN_DATA: Final = re.compile(r"/nodes/\d+(/data(?:/.*)?)")
+_START: Final[Any] = Field(
+    True, description="Queue it; else `POST /api/execute/{execution_id}/start` does."
+)
+
+
+class RetryBody(Body):
+    """Without a body, it is started at once."""
+
+    start: bool = _START
+
+
+class ForkBody(Body):
+    """What is to be otherwise; without a body, nothing is."""
+
+    rerun: list[str] = Field(
+        default=[], description="Ids of nodes that run again in any case.", examples=[["note"]]
+    )
+    changes: dict[str, dict[str, Any]] | None = Field(
+        None,
+        description=(
+            "By node id, `{data: {…}}`: a merge patch (RFC 7396) for the node's data, or "
+            "`{outputs: {handle: value}}`: what it gives, without being run."
+        ),
+        examples=[{"note": {"data": {"text": "A note: {{ input }}"}}}],
+    )
+    options: RunningOptions | None = Field(
+        None, description="How to run, all of it; null: as the execution before it ran."
+    )
+    start: bool = _START
+
+
+@router.post(
+    "/api/executions/{execution_id}/retry",
+    operation_id="retryExecution",
+    summary="Run what failed once more",
+    status_code=201,
+    response_model=ExecutionMade,
+    responses={**answered("It is made.", MADE, 201), **AND_STARTED, **problems(404, 409)},
+    dependencies=[MAKES_EXECUTION],
+)
+async def retry_execution(
+    service: ServiceDep,
+    subject: SubjectDep,
+    execution_id: ExecutionId,
+    body: Annotated[RetryBody, json_body(RetryBody, may_be_empty=True)],
+) -> Response:
+    """Make a new execution that runs what failed, was blocked or was cancelled in this one.
+
+    Results of nodes that completed are taken over; the new execution's `parent` names this one.
+    """
+    record = await service.retry(execution_id, start=body.start, new_id=subject)
+    return made(service, record, 202 if body.start else 201)
+
+
+@router.post(
+    "/api/executions/{execution_id}/fork",
+    operation_id="forkExecution",
+    summary="Make a changed execution out of this one",
+    status_code=201,
+    response_model=ExecutionMade,
+    responses={**answered("It is made.", MADE, 201), **AND_STARTED, **problems(404, 409)},
+    dependencies=[MAKES_EXECUTION],
+)
+async def fork_execution(
+    service: ServiceDep,
+    subject: SubjectDep,
+    execution_id: ExecutionId,
+    body: Annotated[ForkBody, json_body(ForkBody, may_be_empty=True)],
+) -> Response:
+    """Make a new execution of the same graph, with other data or results for some of its nodes.
+
+    Every result that still follows from the same is taken over; only the rest runs. This one must
+    have ended or be paused; nothing of it changes.
+    """
+    with _places_in_body(body.changes or {}):
+        record = await service.fork(
+            execution_id,
+            rerun=body.rerun,
+            changes=body.changes,
+            options=None if body.options is None else run_options(body.options),
+            start=body.start,
+            new_id=subject,
+        )
+    return made(service, record, 202 if body.start else 201)
+
+
+@contextmanager
+def _places_in_body(changes: Mapping[str, Any]) -> Generator[None]:
+    """Have pointers of what is wrong point into the body."""
+    try:
+        yield
+    except GraphInvalid as error:
+        found: tuple[Diagnostic, ...] = error.diagnostics
+        error.diagnostics = tuple(replace(each, pointer=_place(each, changes)) for each in found)
+        raise
+
+
+def _place(found: Diagnostic, changes: Mapping[str, Any]) -> str:
+    if found.pointer.startswith(f"{RERUN}/"):
+        return _RERUN + found.pointer.removeprefix(RERUN)
+    in_data = _IN_DATA.fullmatch(found.pointer)
+    if in_data is not None and found.node in changes:
+        return f"{CHANGES}{pointer_of_name(found.node)}{in_data[1]}"
+    return found.pointer

@@ -1,0 +1,38 @@
+"""``HEAD``: what ``GET`` would answer, without its body; probes and ``curl -I`` ask so.
+
+Pure ASGI, next to the routes: they know ``GET`` alone. The head of a stream is its beginning; the
+stream itself is left at once.
+"""
+
+from __future__ import annotations
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+
+class Heads:
+    """Answers ``HEAD`` by the head of what ``GET`` gives."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+        asked: Scope = {**scope, "method": "GET"}
+        is_told = False
+
+        async def told() -> Message:
+            return {"type": "http.disconnect"} if is_told else await receive()
+
+        async def head(message: Message) -> None:
+            nonlocal is_told
+            if is_told or message["type"] != "http.response.start":
+                return
+            is_told = True
+            if "route" in asked:  # for those who log and count
+                scope["route"] = asked["route"]
+            await send(message)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+        await self._app(asked, told, head)

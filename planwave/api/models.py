@@ -1,0 +1,183 @@
+"""The JSON of requests, which is held to these models, and the words that answers share with it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from planwave.api.examples import GOAL, GRAPH, PLAN_ID
+
+NodeStatus = Literal[
+    "pending", "running", "retrying", "waiting", "completed", "failed",
+    "skipped", "blocked", "cancelled", "linked", "not_reached",
+]  # fmt: skip
+ExecutionStatus = Literal["starting", "executing", "paused", "completed", "failed", "cancelled"]
+PlanStatus = Literal["draft", "executing", "completed", "failed"]
+
+
+class Body(BaseModel):
+    """A request: unknown fields and values of another type are refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Answer(BaseModel):
+    """An answer: documents what is written as it is stored; tests hold it to this."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+# -- graphs ---------------------------------------------------------------------------------------
+
+
+class NodeDocument(Answer):
+    """One step."""
+
+    id: str = Field(pattern="^[A-Za-z0-9_.-]{1,64}$")
+    type: str
+    """A node type; `GET /api/node-types` lists them."""
+    name: str | None = None
+    description: str | None = None
+    data: dict[str, Any] | None = None
+    """What the type asks for; see its schema."""
+    policy: dict[str, Any] | None = None
+    """`{join, retry: {attempts, backoffS}, timeoutS, onError, default, effect}`, all optional."""
+    ui: dict[str, Any] | None = None
+    """Kept for editors, never read."""
+
+
+class EdgeDocument(Answer):
+    """One wire."""
+
+    id: str | None = None
+    source: str
+    sourceHandle: str | None = None
+    target: str
+    targetHandle: str | None = None
+    type: str | None = None
+    data: dict[str, Any]
+    """`{"channel": "flow" | "link"}`, and whatever an editor keeps here."""
+
+
+class GraphDocument(Answer):
+    """Nodes and edges, as they are stored and drawn."""
+
+    nodes: list[NodeDocument]
+    edges: list[EdgeDocument]
+
+
+class _ShownAsGraph:
+    """Documents an object as a graph; the graph reader checks it, and finds every fault at once."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, _: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return handler(GraphDocument.__pydantic_core_schema__)
+
+
+# -- requests -------------------------------------------------------------------------------------
+
+
+class _Goal(Body):
+    prompt: str = Field(description="The goal, in your words.", examples=[GOAL])
+    provider: str | None = Field(
+        None, description="Who plans, and runs the steps the plan leaves open; else the default."
+    )
+    model: str | None = Field(None, description="A model of that provider.")
+
+
+class GoalBody(_Goal):
+    """A goal to be planned."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"prompt": GOAL}]})
+
+
+class CheckBody(Body):
+    """A graph to be checked; whatever is wrong with it is the answer, not an error."""
+
+    graph: dict[str, Any] = Field(description="`{nodes, edges}`.", examples=[GRAPH])
+
+
+class RunningOptions(Body):
+    """How to run; limits of the service hold in any case."""
+
+    scheduling: Literal["eager", "waves"] = Field(
+        default="eager", description="Start a node the moment it is ready, or wait for its wave."
+    )
+    on_failure: Literal["continue", "stop"] = Field(
+        default="continue",
+        description="Finish what does not depend on a failed node, or cancel it.",
+    )
+    max_parallel: int | None = Field(
+        default=None, ge=1, description="Nodes working at the same time."
+    )
+    run_to: list[str] = Field(
+        default=[], description="Ids of nodes: only these and what they need run.", examples=[[]]
+    )
+    run_from: list[str] = Field(
+        default=[],
+        description="Ids of nodes: only these and what follows them run, with what that needs.",
+        examples=[[]],
+    )
+
+
+class Options(RunningOptions):
+    """How to run; limits of the service hold in any case."""
+
+    policies: dict[str, dict[str, Any]] | None = Field(
+        default=None,
+        description=(
+            "Node policies of this execution by node id, over those of the plan, field by field; "
+            "null takes a field back to its default."
+        ),
+        examples=[{"note": {"timeoutS": 30, "retry": {"attempts": 2}}}],
+    )
+
+
+_INPUTS: Final[Any] = Field(
+    None,
+    description=(
+        "`{node_id: {handle: value}}`: nodes settled with these values instead of being run; "
+        "`{handle: value}` where there is one entry node."
+    ),
+    examples=[{"facts": {"output": "Ice floats."}}],
+)
+
+
+class ExecuteBody(Body):
+    """What to execute: a stored plan, or a graph, which becomes a plan."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"plan_id": PLAN_ID, "start": True}, {"graph": GRAPH}],
+            "oneOf": [{"required": ["plan_id"]}, {"required": ["graph"]}],
+        }
+    )
+
+    plan_id: str | None = Field(None, description="A stored plan.")
+    graph: Annotated[dict[str, Any], _ShownAsGraph] | None = Field(
+        None, description="A graph, or a plan as `POST /api/plan` gave it."
+    )
+    inputs: dict[str, Any] | None = _INPUTS
+    options: Options = Options()
+    start: bool = Field(
+        False, description="Start it at once; else `POST /api/execute/{execution_id}/start` does."
+    )
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> ExecuteBody:
+        if (self.plan_id is None) == (self.graph is None):
+            raise PydanticCustomError("either", "give either plan_id or graph")
+        return self
+
+
+class RunBody(_Goal):
+    """A goal to be planned and run."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"prompt": GOAL}]})
+
+    inputs: dict[str, Any] | None = _INPUTS
+    options: Options = Options()

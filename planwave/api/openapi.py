@@ -1,0 +1,141 @@
+"""The OpenAPI document: what FastAPI finds, and the bodies, failures and access rules it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, Final, cast
+
+from fastapi import FastAPI
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
+from pydantic.json_schema import models_json_schema
+
+from planwave.api.access import admitted
+from planwave.api.bodies import body_of
+from planwave.api.idempotency import HEADER, takes_key
+from planwave.api.problems import Problem, problems
+
+EVERYWHERE: Final[tuple[int, ...]] = (403, 408, 413, 431, 500, 503)
+"""What any route may answer with."""
+BEHIND_ACCESS: Final[tuple[int, ...]] = (401, 429)
+WITH_BODY: Final[tuple[int, ...]] = (400, 415, 422)
+WITH_KEY: Final[tuple[int, ...]] = (409, 422)
+EVENTS: Final = "text/event-stream"
+_MESSAGE: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string"},
+        "event": {"type": "string"},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+    "required": ["event", "data"],
+}
+"""One message of a stream: that is what the schema of a stream is about."""
+_KEY: Final[dict[str, Any]] = {
+    "name": HEADER,
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string", "minLength": 1},
+    "description": "Any text of yours: the same request again gives the same answer.",
+}
+"""How an ``Idempotency-Key`` is shown."""
+_UNSAID: Final = "Successful Response"
+_SUCCESSES: Final = {
+    200: "What was asked for.",
+    201: "Made; `Location` says where it is.",
+    202: "Made and queued; `Location` says where it is.",
+    204: "Done; there is nothing to tell.",
+}
+"""What FastAPI leaves unsaid of a success."""
+_SCHEMAS: Final = "#/components/schemas/{model}"
+_OF_FASTAPI: Final = ("HTTPValidationError", "ValidationError")
+_SECURITY: Final[list[dict[str, list[str]]]] = [{"token": []}, {"session": []}]
+
+
+def document(app: FastAPI, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Complete what FastAPI makes of the routes; ``make`` gives that."""
+    made = make()
+    components = made.setdefault("components", {})
+    schemas: dict[str, Any] = components.setdefault("schemas", {})
+    for name in _OF_FASTAPI:
+        schemas.pop(name, None)
+    schemas |= _definitions(Problem)
+    components["securitySchemes"] = {
+        "token": {"type": "http", "scheme": "bearer"},
+        "session": {"type": "apiKey", "in": "cookie", "name": "planwave_session"},
+    }
+    for route in http_routes(app):
+        for method in (route.methods or ()) if route.include_in_schema else ():
+            operation = made["paths"][route.path_format][method.lower()]
+            if takes_key(method, route.path or ""):
+                operation.setdefault("parameters", []).append(_KEY)
+            _complete(operation, route.dependant, schemas)
+            _restore_examples(operation["responses"], route.responses)
+    return made
+
+
+def http_routes(app: FastAPI) -> Generator[RouteContext]:
+    """Give all routes but WebSockets, those of included routers too."""
+    for route in iter_route_contexts(app.routes):
+        if isinstance(route.original_route, APIRoute):
+            yield route
+
+
+def dependencies_of(dependant: Dependant) -> Generator[Callable[..., Any] | None]:
+    """Give everything a route depends on, in the order it is called."""
+    for inner in dependant.dependencies:
+        yield from dependencies_of(inner)
+        yield inner.call
+
+
+def _complete(operation: dict[str, Any], dependant: Dependant, schemas: dict[str, Any]) -> None:
+    statuses: list[int] = [*EVERYWHERE]
+    calls = list(dependencies_of(dependant))
+    if admitted in calls:
+        statuses.extend(BEHIND_ACCESS)
+        operation["security"] = _SECURITY
+    if _KEY in operation.get("parameters", ()):
+        statuses.extend(WITH_KEY)
+    for body in filter(None, map(body_of, calls)):
+        statuses.extend(WITH_BODY)
+        model, may_be_empty = body
+        schemas |= _definitions(model)
+        content = {"schema": {"$ref": _SCHEMAS.format(model=model.__name__)}}
+        operation["requestBody"] = {
+            "required": not may_be_empty,
+            "content": {"application/json": content},
+        }
+    responses = operation["responses"]
+    if any(_is_of_fastapi(given) for given in responses.values()):
+        statuses.append(422)
+    for status, described in problems(*statuses).items():
+        if _is_of_fastapi(responses.get(str(status), {"content": _NOTHING})):
+            responses[str(status)] = described
+    for status, response in responses.items():
+        if EVENTS in (content := response.get("content", {})):
+            content[EVENTS] |= {"schema": _MESSAGE}
+        if response["description"] == _UNSAID:
+            response["description"] = _SUCCESSES[int(status)]
+    operation["responses"] = dict(sorted(responses.items()))
+
+
+def _restore_examples(responses: dict[str, Any], declared: Mapping[int | str, Any]) -> None:
+    """Give examples back their nulls, which FastAPI leaves out."""
+    for status, response in declared.items():
+        for kind, content in response.get("content", {}).items():
+            if "example" in content:
+                responses[str(status)]["content"][kind]["example"] = content["example"]
+
+
+_NOTHING: Final = {"application/json": {"schema": {"$ref": "HTTPValidationError"}}}
+
+
+def _is_of_fastapi(response: dict[str, Any]) -> bool:
+    content = cast("dict[str, Any]", response.get("content", {})).get("application/json", {})
+    return str(content.get("schema", {}).get("$ref", "")).endswith("HTTPValidationError")
+
+
+def _definitions(model: Any) -> dict[str, Any]:
+    """Give the JSON Schemas of a model and of all it is made of, by name."""
+    _, whole = models_json_schema([(model, "validation")], ref_template=_SCHEMAS)
+    return whole["$defs"]

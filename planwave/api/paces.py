@@ -1,0 +1,59 @@
+"""How often each principal may ask: a token bucket for each."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+
+from planwave.errors import Busy
+
+
+class Pace:
+    """So many at once, and so many a second after that.
+
+    Args:
+        what: What is counted, in the plural.
+        rate_per_s: How fast a bucket fills.
+        burst: How much it holds.
+        clock: Seconds that never go back.
+        limits: The limits these are, where an operator may raise them.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        rate_per_s: float,
+        burst: int,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        limits: Sequence[str] = (),
+    ) -> None:
+        self._what = what
+        self._rate = rate_per_s
+        self._burst = burst
+        self._clock = clock
+        self._variables = " and ".join(f"PLANWAVE_LIMIT_{name.upper()}" for name in limits)
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def take(self, principal: str) -> None:
+        """Count one.
+
+        Raises:
+            Busy: The bucket is empty; ``retry_after_s`` says when there is one again.
+        """
+        now = self._clock()
+        left, at = self._buckets.get(principal, (float(self._burst), now))
+        left = min(self._burst, left + (now - at) * self._rate)
+        if left < 1:
+            self._buckets[principal] = left, now
+            raise self._refusal((1 - left) / self._rate)
+        self._buckets[principal] = left - 1, now
+
+    def _refusal(self, retry_after_s: float) -> Busy:
+        raising = f", or raise {self._variables}" if self._variables else ""
+        return Busy(
+            f"too many {self._what}: {self._burst} at once, then {self._rate:.12g} a second",
+            retry_after_s=retry_after_s,
+            hint=f"try again in {math.ceil(retry_after_s)} s{raising}",
+        )

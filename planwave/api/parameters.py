@@ -1,0 +1,103 @@
+"""What routes take from path and query: ids, what to look for, and where a page begins."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, urlsafe_b64encode
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, TypeVar
+
+from fastapi import Path, Query
+
+from planwave.api.examples import EXECUTION_ID, PLAN_ID, REQUEST_ID
+from planwave.errors import InputError, LimitExceeded
+from planwave.settings import Limits
+from planwave.storage.ids import UUID_PATTERN
+from planwave.storage.records import ExecutionRecord, Place, PlanRecord
+
+_PAGE: Final = 50
+"""Items on a page where nobody asked for a number of them."""
+_UUID: Final = f"^{UUID_PATTERN.pattern}$"
+_PLACE: Final = re.compile(rf"([0-9T:.+-]{{10,40}}) ({UUID_PATTERN.pattern})", re.ASCII)
+
+PlanId = Annotated[str, Path(description="A plan's id.", pattern=_UUID, examples=[PLAN_ID])]
+ExecutionId = Annotated[
+    str,
+    Path(
+        description="An execution's id.",
+        pattern=_UUID,
+        examples=[EXECUTION_ID],
+    ),
+]
+RequestId = Annotated[
+    str,
+    Path(
+        description="A request's id, unique in its execution.",
+        pattern="^r[1-9][0-9]{0,17}$",
+        examples=[REQUEST_ID],
+    ),
+]
+OfPlan = Annotated[
+    str | None, Query(alias="plan_id", description="Only those of this plan.", pattern=_UUID)
+]
+Search = Annotated[
+    str | None,
+    Query(alias="q", description="Only those with this in title or goal.", max_length=1_000),
+]
+PageSize = Annotated[
+    int | None,
+    Query(
+        alias="limit",
+        ge=1,
+        description=f"Items on the page, {_PAGE} by default; the limit `page_items` is the most.",
+    ),
+]
+Cursor = Annotated[
+    str | None, Query(alias="cursor", description="The `next_cursor` of the page before.")
+]
+_Record = TypeVar("_Record", PlanRecord, ExecutionRecord)
+
+
+def page_size(asked: int | None, limits: Limits) -> int:
+    """Give how many items a page is to have.
+
+    Raises:
+        LimitExceeded: More than ``page_items``, as 422.
+    """
+    if asked is not None and asked > limits.page_items:
+        error = LimitExceeded("page_items", limits.page_items, asked, what="a page")
+        error.status_hint = 422
+        error.hint = f"ask for {limits.page_items} at most, and for the rest with next_cursor"
+        raise error
+    return min(asked or _PAGE, limits.page_items)
+
+
+def place_of(cursor: str | None) -> Place | None:
+    """Give where a page begins.
+
+    Raises:
+        InputError: ``invalid-cursor``: no page ever ended with it.
+    """
+    if cursor is None:
+        return None
+    try:
+        text = b64decode(cursor, altchars=b"-_", validate=True).decode("ascii")
+    except ValueError:
+        text = ""
+    found = _PLACE.fullmatch(text)
+    if found is None:
+        raise InputError(
+            "the cursor is not one of this service",
+            code="invalid-cursor",
+            hint="use next_cursor of the page before as it is, or leave it out to begin anew",
+        )
+    return Place(found[1], found[2])
+
+
+def page_of(found: Sequence[_Record], size: int) -> tuple[Sequence[_Record], str | None]:
+    """Give a page, and the cursor of the next one, out of one record more than fits on it."""
+    if len(found) <= size:
+        return found, None
+    last = found[size - 1]
+    own: Any = last.plan_id if isinstance(last, PlanRecord) else last.execution_id
+    return found[:size], urlsafe_b64encode(f"{last.created_at} {own}".encode()).decode("ascii")

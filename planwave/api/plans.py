@@ -1,0 +1,175 @@
+"""Routes: plans, and checking graphs."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from planwave.api.answers import CheckAnswer, ForecastAnswer, PlanAnswer, PlansAnswer
+from planwave.api.bodies import json_body
+from planwave.api.examples import CHECK, FORECAST, PLAN, PLANS, answered
+from planwave.api.idempotency import MAKES, SubjectDep
+from planwave.api.models import CheckBody, GoalBody
+from planwave.api.parameters import (
+    Cursor,
+    PageSize,
+    PlanId,
+    Search,
+    page_of,
+    page_size,
+    place_of,
+)
+from planwave.api.plan_stream import EVENT_STREAM, PlanStream
+from planwave.api.problems import problems
+from planwave.api.rendering import rendered
+from planwave.api.state import ADMITTED, ServiceDep
+from planwave.service.documents import CheckReport
+from planwave.storage.records import PlanRecord
+
+router = APIRouter(tags=["plans"], dependencies=ADMITTED)
+
+Stream = Annotated[
+    bool,
+    Query(description="Tell how the plan is written, as server-sent events, before giving it."),
+]
+
+
+@router.post(
+    "/api/plan",
+    operation_id="createPlan",
+    summary="Plan a goal",
+    status_code=201,
+    response_model=PlanAnswer,
+    responses={**answered("The plan.", PLAN, 201), **EVENT_STREAM, **problems(409, 502)},
+    dependencies=[MAKES],
+)
+async def create_plan(
+    service: ServiceDep,
+    subject: SubjectDep,
+    body: Annotated[GoalBody, json_body(GoalBody)],
+    stream: Stream = False,
+) -> Response:
+    """Have a model write a plan for a goal, check it, and keep it.
+
+    With `stream=1` the answer is `200` with events: `delta {text, reasoning}`, `title {title}`,
+    `node {id, name, …}`, `edge {source, target, channel}`, `repair {attempt, diagnostics}` (the
+    plan is written anew: forget what was told of it), `fix {fix}`; the last one is `plan` with the
+    whole plan, or `problem`. What is wrong before the model is asked is answered with its own
+    status. Who leaves the stream stops the planning; nothing is kept then.
+    """
+    create = partial(service.create_plan, body.prompt, body.provider, body.model, plan_id=subject)
+    if stream:
+        return PlanStream(lambda tell: create(on_progress=tell), lambda: service.is_draining)
+    plan = await create()
+    return rendered(plan.as_json(), 201, location=f"/api/plans/{plan.plan_id}")
+
+
+@router.get(
+    "/api/plans",
+    operation_id="listPlans",
+    summary="List plans",
+    response_model=PlansAnswer,
+    responses={**answered("One page.", PLANS), **problems(422)},
+)
+async def list_plans(
+    service: ServiceDep, q: Search = None, cursor: Cursor = None, limit: PageSize = None
+) -> Response:
+    """Give plans, newest first, page by page."""
+    size = page_size(limit, service.limits)
+    found = await service.plans(text=q, before=place_of(cursor), limit=size + 1)
+    page, next_cursor = page_of(found, size)
+    statuses = await service.plan_statuses([plan.plan_id for plan in page])
+    plans = [_summary(plan, statuses[plan.plan_id]) for plan in page]
+    return rendered({"plans": plans, "next_cursor": next_cursor})
+
+
+@router.get(
+    "/api/plans/{plan_id}",
+    operation_id="getPlan",
+    summary="Look at a plan",
+    response_model=PlanAnswer,
+    responses={**answered("The plan.", PLAN), **problems(404)},
+)
+async def get_plan(service: ServiceDep, plan_id: PlanId) -> Response:
+    """Give a plan as it was made, with the status of its newest execution."""
+    record = await service.plan(plan_id)
+    return rendered({**record.document, "status": await service.plan_status(plan_id)})
+
+
+@router.delete(
+    "/api/plans/{plan_id}",
+    operation_id="deletePlan",
+    summary="Delete a plan",
+    status_code=204,
+    response_description="It is gone.",
+    responses=problems(404, 409),
+)
+async def delete_plan(service: ServiceDep, plan_id: PlanId) -> Response:
+    """Delete a plan. Its executions stay, with their graphs; one that has not ended forbids it."""
+    await service.delete_plan(plan_id)
+    return Response(status_code=204)
+
+
+@router.post(
+    "/api/plans/{plan_id}/validate",
+    operation_id="validatePlan",
+    summary="Check a plan again",
+    response_model=CheckAnswer,
+    responses={**answered("What was found.", CHECK), **problems(404)},
+)
+async def validate_plan(service: ServiceDep, plan_id: PlanId) -> Response:
+    """Check a plan against the node types, providers and limits there are now."""
+    return rendered(_checked(await service.validate(plan_id)))
+
+
+@router.get(
+    "/api/plans/{plan_id}/forecast",
+    operation_id="forecastPlan",
+    summary="Estimate what a plan will take",
+    response_model=ForecastAnswer,
+    responses={**answered("The estimate.", FORECAST), **problems(404, 422)},
+)
+async def forecast_plan(service: ServiceDep, plan_id: PlanId) -> Response:
+    """Give waves, critical path, calls, tokens, cost range and side effects, by today's prices."""
+    return rendered(await service.forecast(plan_id))
+
+
+@router.post(
+    "/api/check",
+    operation_id="checkGraph",
+    summary="Check a graph",
+    response_model=CheckAnswer,
+    responses=answered("What was found.", CHECK),
+)
+async def check_graph(
+    service: ServiceDep, body: Annotated[CheckBody, json_body(CheckBody)]
+) -> Response:
+    """Find everything that is wrong with a graph, all at once; nothing is kept.
+
+    Pointers are into the graph.
+    """
+    return rendered(_checked(service.check_document(body.graph)))
+
+
+def _checked(report: CheckReport) -> dict[str, Any]:
+    found = [diagnostic.as_json() for diagnostic in report.diagnostics]
+    return {"valid": report.can_run, "diagnostics": found}
+
+
+def _summary(plan: PlanRecord, status: str) -> dict[str, Any]:
+    document = plan.document
+    return {
+        "plan_id": plan.plan_id,
+        "user_prompt": plan.user_prompt,
+        "title": plan.title,
+        "status": status,
+        "revision": document.get("revision", 1),
+        "hash": plan.hash,
+        "created_at": plan.created_at,
+        "provider": document.get("provider"),
+        "model": document.get("model"),
+        "node_count": len(document.get("nodes") or ()),
+    }

@@ -1,0 +1,286 @@
+"""Every failure as ``application/problem+json`` (RFC 9457) with a stable ``code``.
+
+Routes raise; nobody writes an error answer by hand. What a route may answer with goes into the
+OpenAPI document by ``responses=problems(404, 409)``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import iter_route_contexts
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from planwave.errors import (
+    Busy,
+    Draining,
+    GraphInvalid,
+    InputError,
+    LimitExceeded,
+    NotFound,
+    PlanInvalid,
+    PlanwaveError,
+    ProviderError,
+    Unauthorized,
+)
+from planwave.graph.strict import shown
+from planwave.storage.rows import encode
+
+MEDIA_TYPE: Final = "application/problem+json"
+DRAINING_RETRY_S: Final = 5.0
+_LONGEST_REASON: Final = 123
+"""Bytes of a WebSocket close reason (RFC 6455 §5.5)."""
+_CLOSE_CODES: Final = {401: 4401, 403: 4403, 404: 4404, 429: 4429, 503: 1012}
+_UNPROCESSABLE: Final = 1008
+
+_WHEN: Final = {
+    400: ("invalid-json", "The body is not JSON, or the request is not HTTP."),
+    401: ("unauthorized", "No token, or not the right one."),
+    403: ("forbidden", "A host or an origin that is not allowed here."),
+    404: ("not-found", "Nothing of that id exists."),
+    405: ("method-not-allowed", "The route has no such method; `Allow` lists those it has."),
+    408: ("request-timeout", "The request did not arrive in time."),
+    409: ("conflict", "Right request, wrong moment."),
+    410: ("request-closed", "The request is closed: its time was over, or its node was cancelled."),
+    413: ("limit-exceeded", "Larger than a limit: `limit`, `value` and `met` say which."),
+    415: ("unsupported-media-type", "Bodies are JSON: `Content-Type: application/json`."),
+    422: ("invalid-body", "It cannot be used; `issues` lists everything that is wrong."),
+    429: ("too-many-requests", "Too much at once; `Retry-After` says when to come back."),
+    431: ("limit-exceeded", "The head of the request is larger than `header_bytes`."),
+    500: ("internal-error", "A fault in planwave; its log has it under `request_id`."),
+    502: ("provider-error", "A model provider failed."),
+    503: ("server-draining", "The service is going down, or its store cannot be used."),
+}
+"""Of each status: a code that comes with it, and when."""
+
+
+class Issue(BaseModel):
+    """One thing that is wrong."""
+
+    model_config = ConfigDict(extra="allow")
+
+    code: str = Field(description="Stable; branch on it.")
+    message: str = Field(description="What is wrong and where, one sentence.")
+    pointer: str = Field(description="JSON pointer into the document that was sent.")
+    severity: str | None = Field(None, description="`error`, `warning` or `info`.")
+    hint: str | None = Field(None, description="The way out.")
+    node: str | None = Field(None, description="Id of the node concerned.")
+    edge: str | None = Field(None, description="Id of the edge concerned.")
+    path: list[str] | None = Field(None, description="Of a cycle: the node ids around it.")
+    parameter: str | None = Field(None, description="The query or header parameter concerned.")
+
+
+class Problem(BaseModel):
+    """A failure (RFC 9457)."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field("about:blank", description="Always `about:blank`: `code` tells them apart.")
+    title: str = Field(description="The code in words.")
+    status: int = Field(description="The HTTP status.")
+    code: str = Field(description="Stable and machine-readable; branch on it, never on `detail`.")
+    detail: str = Field(description="What happened and where, one sentence.")
+    hint: str | None = Field(None, description="The way out.")
+    request_id: str | None = Field(None, description="What the log has it under.")
+    issues: list[Issue] | None = Field(None, description="Everything that is wrong.")
+    attempts: list[dict[str, Any]] | None = Field(
+        None, description="Of `plan-invalid`: each reply of the model, with what was wrong with it."
+    )
+    limit: str | None = Field(None, description="Of `limit-exceeded`: the limit's name.")
+    value: float | None = Field(None, description="Of `limit-exceeded`: the limit.")
+    met: float | None = Field(None, description="Of `limit-exceeded`: what came.")
+    retry_after_s: float | None = Field(None, description="When to come back, seconds.")
+
+
+class Refused(InputError):
+    """A request HTTP itself has something against; it brings its own status."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        hint: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message, code=code, hint=hint)
+        self.status_hint = status
+        self.headers = headers or {}
+
+
+class InvalidRequest(InputError):
+    """Several things are wrong with a request; ``issues`` holds them as JSON."""
+
+    code = "invalid-request"
+
+    def __init__(self, message: str, issues: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__(message)
+        self.issues = issues
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Give OpenAPI ``responses`` for the failures a route may answer with."""
+    return {status: _response(status) for status in statuses}
+
+
+def problem_of(error: PlanwaveError, request_id: str | None = None) -> dict[str, Any]:
+    """Give ``{type, title, status, code, detail, hint?, issues?, …}``; see :class:`Problem`."""
+    return {
+        "type": "about:blank",
+        "title": error.code.replace("-", " "),
+        "status": error.status_hint,
+        "code": error.code,
+        "detail": error.message,
+        **({"hint": error.hint} if error.hint else {}),
+        **_particulars(error),
+        **({"request_id": request_id} if request_id is not None else {}),
+    }
+
+
+def answer_to(error: PlanwaveError, request_id: str | None = None) -> Response:
+    """Give the answer to a request that failed."""
+    return Response(
+        encode(problem_of(error, request_id)),
+        error.status_hint,
+        _headers(error),
+        media_type=MEDIA_TYPE,
+    )
+
+
+async def refuse(connection: HTTPConnection, error: PlanwaveError) -> Response | None:
+    """Answer a request, or close a WebSocket, with the problem; None for the latter."""
+    if not isinstance(connection, WebSocket):
+        return answer_to(error)
+    with suppress(OSError, WebSocketDisconnect):  # a client that has left need not be told
+        if connection.client_state is WebSocketState.CONNECTING:
+            await connection.accept()
+        code = _CLOSE_CODES.get(error.status_hint, _UNPROCESSABLE)
+        await connection.close(code, _cut(f"{error.code}: {error.message}"))
+    return None
+
+
+def install(app: FastAPI) -> None:
+    """Answer every planned failure, and those of the framework, with a problem."""
+
+    async def planned(connection: HTTPConnection, error: Exception) -> Response | None:
+        assert isinstance(error, PlanwaveError)  # noqa: S101 - registered for no other class
+        return await refuse(connection, error)
+
+    async def of_framework(connection: HTTPConnection, error: Exception) -> Response | None:
+        assert isinstance(error, HTTPException)  # noqa: S101 - registered for no other class
+        return await refuse(connection, _of_http(connection, error))
+
+    async def of_parameters(connection: HTTPConnection, error: Exception) -> Response | None:
+        assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for no other class
+        return await refuse(connection, _of_parameters(connection, error.errors()))
+
+    app.add_exception_handler(PlanwaveError, planned)  # pyright: ignore[reportArgumentType]
+    app.add_exception_handler(HTTPException, of_framework)  # pyright: ignore[reportArgumentType]
+    app.add_exception_handler(RequestValidationError, of_parameters)  # pyright: ignore[reportArgumentType]
+
+
+def _response(status: int) -> dict[str, Any]:
+    code, when = _WHEN[status]
+    example = {
+        "type": "about:blank",
+        "title": code.replace("-", " "),
+        "status": status,
+        "code": code,
+        "detail": when.replace("`", ""),
+    }
+    schema = {"$ref": "#/components/schemas/Problem"}
+    content = {MEDIA_TYPE: {"schema": schema, "example": example}}
+    return {"description": when, "content": content}
+
+
+def _particulars(error: PlanwaveError) -> dict[str, Any]:
+    match error:
+        case PlanInvalid():
+            return {"issues": _issues(error.diagnostics), "attempts": list(error.attempts)}
+        case GraphInvalid():
+            return {"issues": _issues(error.diagnostics)}
+        case InvalidRequest():
+            return {"issues": list(error.issues)}
+        case LimitExceeded():
+            return {"limit": error.limit, "value": error.value, "met": error.met}
+        case Busy():
+            return {"retry_after_s": error.retry_after_s}
+        case Draining():
+            return {"retry_after_s": DRAINING_RETRY_S}
+        case ProviderError():
+            return {"provider": error.provider, "model": error.model}
+        case _:
+            return {}
+
+
+def _issues(diagnostics: Iterable[Any]) -> list[dict[str, Any]]:
+    return [each.as_json() for each in diagnostics]
+
+
+def _headers(error: PlanwaveError) -> dict[str, str]:
+    match error:
+        case Busy():
+            return {"Retry-After": str(max(1, math.ceil(error.retry_after_s)))}
+        case Draining():
+            return {"Retry-After": f"{DRAINING_RETRY_S:.0f}"}
+        case Unauthorized():
+            return {"WWW-Authenticate": "Bearer"}
+        case Refused():
+            return dict(error.headers)
+        case _:
+            return {}
+
+
+def _of_http(connection: HTTPConnection, error: HTTPException) -> PlanwaveError:
+    """Give what Starlette and FastAPI refuse as an error of ours."""
+    where = shown(connection.url.path)
+    match error.status_code:
+        case 404:
+            return NotFound(f"there is nothing at {where}", hint="GET /openapi.json lists routes")
+        case 405 if isinstance(connection, Request):
+            said = f"{where} has no method {shown(connection.method)}"
+            allowed = ", ".join(_methods_at(connection))
+            return Refused(405, "method-not-allowed", said, headers={"Allow": allowed})
+        case _:
+            said = f"{where}: {error.detail}"
+    code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
+    return Refused(error.status_code, code, said, headers=error.headers)
+
+
+def _methods_at(connection: HTTPConnection) -> list[str]:
+    """Give the methods of all routes of a path; the framework lists those of the first one."""
+    routes = iter_route_contexts(connection.app.routes)
+    here = (r.methods or () for r in routes if r.path_regex.match(connection.scope["path"]))
+    found = {method for methods in here for method in methods}
+    return sorted(found | {"HEAD"} if "GET" in found else found)  # see heads.py
+
+
+def _of_parameters(connection: HTTPConnection, found: Sequence[Any]) -> PlanwaveError:
+    """Give what does not fit in path, query and headers; no id of that form was ever given out."""
+    issues: list[dict[str, Any]] = []
+    for each in found:
+        place, *rest = each["loc"]
+        name = ".".join(str(part) for part in rest)
+        if place == "path":
+            given = shown(connection.path_params.get(name, ""))
+            return NotFound(f"{given} is no {name.replace('_', ' ')}")
+        message = f"{place} parameter {shown(name)}: {each['msg']}"
+        issue = {"code": "invalid-parameter", "message": message, "pointer": "", "parameter": name}
+        issues.append(issue)
+    more = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
+    return InvalidRequest(f"{issues[0]['message']}{more}", issues)
+
+
+def _cut(text: str) -> str:
+    return text.encode()[:_LONGEST_REASON].decode(errors="ignore")

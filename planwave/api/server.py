@@ -1,0 +1,300 @@
+"""Serves the application over HTTP: one process, our own event loop, our own way of going down.
+
+The first SIGTERM or SIGINT drains: nothing new is taken (503, readiness off), streams are told and
+ended, running nodes and requests may finish for ``drain_s``; what is left then is cut off where it
+is stored, to be taken up again. Reading goes on meanwhile. The second signal cuts off at once, the
+third ends the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from functools import partial
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from uvicorn import Config
+from uvicorn import Server as Uvicorn
+
+from planwave.api.app import OpenService, create_app
+from planwave.api.connections import Connection, Crowd, Socket
+from planwave.api.logs import logging_to
+from planwave.api.state import State
+from planwave.errors import InputError
+from planwave.settings import Settings
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from planwave.service.service import Service
+
+_log = logging.getLogger(__name__)
+
+LAST_WORDS_S: Final = 1.0
+"""How long answers that have begun, and requests that are still arriving, may go on in the end."""
+_KEEP_ALIVE_S: Final = 30
+_GLANCE_S: Final = 0.05
+_HEAD_ROOM: Final = 256
+"""Bytes a head may have beyond ``header_bytes`` on the wire: spaces nobody counts."""
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_BACKLOG: Final = 2_048
+_ENOUGH_FILES: Final = 20_000
+_EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - told apart, not used
+_SET_ONE: Final = "set PLANWAVE_TOKEN to a long random text"
+
+
+class Stop:
+    """How often the process was asked to stop.
+
+    Attributes:
+        first: Set when it was asked.
+        again: Set when it was asked once more.
+        exit_code: 0, or what the shell is told of being asked more than once.
+    """
+
+    def __init__(self) -> None:
+        self.first = asyncio.Event()
+        self.again = asyncio.Event()
+        self.exit_code = 0
+
+    def ask(self, number: int = signal.SIGTERM) -> None:
+        """Take a signal."""
+        if self.again.is_set():
+            os._exit(128 + number)
+        if self.first.is_set():
+            self.exit_code = 128 + number
+            self.again.set()
+        self.first.set()
+
+    @contextmanager
+    def watching(self) -> Generator[None]:
+        """Take signals while an event loop runs; SIGHUP where nobody asked to ignore it."""
+        loop = asyncio.get_running_loop()
+        watched = [n for n in _SIGNALS if signal.getsignal(n) is not signal.SIG_IGN]
+        for number in watched:
+            loop.add_signal_handler(number, self.ask, number)
+        try:
+            yield
+        finally:
+            for number in watched:
+                loop.remove_signal_handler(number)
+
+
+class HttpServer:
+    """An application on a socket that is bound already.
+
+    Attributes:
+        url: Where it is reached.
+    """
+
+    def __init__(self, app: FastAPI, settings: Settings, listener: socket.socket) -> None:
+        limits = settings.limits
+        patience = {"patience_s": limits.body_read_s}
+        most_idle = _most_idle()
+        http: Any = partial(Connection, **patience, crowd=Crowd(most_idle))
+        ws: Any = partial(Socket, **patience)
+        self._uvicorn = Uvicorn(
+            Config(
+                app,
+                http=http,
+                ws=ws,
+                ws_max_size=limits.socket_message_bytes,
+                ws_ping_interval=limits.socket_ping_s,
+                ws_ping_timeout=limits.socket_ping_s,
+                ws_per_message_deflate=False,
+                h11_max_incomplete_event_size=limits.header_bytes + _HEAD_ROOM,
+                backlog=min(_BACKLOG, 1 + most_idle // 2),  # so many are taken on at a time
+                timeout_keep_alive=_KEEP_ALIVE_S,
+                lifespan="off",
+                interface="asgi3",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+            )
+        )
+        self._listener = listener
+        self._tasks = asyncio.TaskGroup()
+        self.url = url_of(listener)
+
+    async def open(self) -> None:
+        """Take connections from now on."""
+        config = self._uvicorn.config
+        config.load()
+        self._uvicorn.lifespan = config.lifespan_class(config)
+        await self._uvicorn.startup([self._listener])
+        await self._tasks.__aenter__()
+        self._tasks.create_task(self._uvicorn.main_loop())
+
+    async def close(self, until: float = 0.0, hurry: asyncio.Event | None = None) -> None:
+        """Take no more connections, let requests at work finish, and end every connection.
+
+        Args:
+            until: Event loop time until which requests at work may go on.
+            hurry: Ends everything at once.
+        """
+        state, hurry = self._uvicorn.server_state, hurry or asyncio.Event()
+        now = asyncio.get_running_loop().time
+        for server in self._uvicorn.servers:
+            server.close()
+        self._listener.close()
+        last_words = now() + LAST_WORDS_S
+        for each in list(state.connections):
+            if isinstance(each, Connection):  # WebSockets close themselves, with a word of why
+                each.shutdown()
+        while state.connections and not hurry.is_set():
+            at_work = [c for c in state.connections if isinstance(c, Connection) and c.is_working]
+            if now() >= (max(until, last_words) if at_work else last_words):
+                break
+            await asyncio.sleep(_GLANCE_S)
+        await self._cut()
+
+    async def _cut(self) -> None:
+        state = self._uvicorn.server_state
+        for each in list(state.connections):
+            each.shutdown()
+            each.transport.abort()
+        if tasks := list(state.tasks):
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=LAST_WORDS_S)
+        self._uvicorn.should_exit = True
+        await self._tasks.__aexit__(None, None, None)
+
+
+async def serve(
+    settings: Settings, open_service: OpenService, on_listening: Callable[[str], object]
+) -> int:
+    """Serve until a signal says to stop; give the exit code.
+
+    Args:
+        settings: Host, port (0 for a free one), token and limits.
+        open_service: Puts the rooms together; see ``main.open_service``.
+        on_listening: Told the URL once requests are answered.
+
+    Raises:
+        InputError: ``token-required``, ``cannot-listen``.
+        StoreError: The storage directory cannot be used, or another process writes into it.
+    """
+    check_token(settings)
+    stop = Stop()
+    with (
+        stop.watching(),
+        bound(settings.host, settings.port) as listener,
+        logging_to(sys.stderr, settings.log_format),
+    ):
+        app = create_app(settings, open_service)
+        async with app.router.lifespan_context(app):
+            service = cast("State", app.state.planwave).service
+            server = HttpServer(app, settings, listener)
+            await server.open()
+            token = settings.token
+            service.announce(server.url, None if token is None else token.get_secret_value())
+            await service.recover()
+            on_listening(server.url)
+            await stop.first.wait()
+            await go_down(service, server, stop)
+    return stop.exit_code
+
+
+async def go_down(service: Service, server: HttpServer, stop: Stop) -> None:
+    """Drain a service and the connections to it; ``stop.again`` cuts that short."""
+    until = asyncio.get_running_loop().time() + service.limits.drain_s
+
+    async def hurry() -> None:
+        await stop.again.wait()
+        _log.warning("stopping at once")
+        service.leave_now()
+
+    load = service.load
+    _log.info(
+        "going down: %d executions run, %d are queued; their nodes have %g s, a second signal none",
+        *load[:2],
+        service.limits.drain_s,
+    )
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            hurrying = tasks.create_task(hurry())
+            await service.drain()
+            hurrying.cancel()
+    finally:
+        await server.close(until, stop.again)
+
+
+def check_token(settings: Settings) -> None:
+    """Refuse to listen without a token where others could reach it.
+
+    Raises:
+        InputError: ``token-required``.
+    """
+    token = settings.token
+    if token is not None:
+        if not token.get_secret_value().strip():
+            raise InputError("the token is empty", code="token-required", hint=_SET_ONE)
+    elif not _is_loopback(settings.host):
+        raise InputError(
+            f"{settings.host!r} can be reached from elsewhere: that needs a token",
+            code="token-required",
+            hint=f"{_SET_ONE}, or listen on 127.0.0.1",
+        )
+
+
+@contextmanager
+def bound(host: str, port: int) -> Generator[socket.socket]:
+    """Give a socket that has its address and does not listen yet.
+
+    Raises:
+        InputError: ``cannot-listen``.
+    """
+    listener = None
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        if listener is not None:
+            listener.close()
+        raise InputError(
+            f"cannot listen on {host}:{port}: {error.strerror or error}",
+            code="cannot-listen",
+            hint="choose another --host or --port; port 0 takes any that is free",
+        ) from error
+    with listener:
+        yield listener
+
+
+def url_of(listener: socket.socket) -> str:
+    """Give the URL of a socket; one that listens everywhere is reached on loopback too."""
+    host, port = str(listener.getsockname()[0]), listener.getsockname()[1]
+    host = _EVERYWHERE.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    return all(ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in found)
+
+
+def _most_idle() -> int:
+    """Give how many connections may ask nothing: half of what the process may have open."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        most, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if most < hard:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, _ENOUGH_FILES), hard))
+            most = min(hard, _ENOUGH_FILES)
+        return max(1, most // 2)
+    return _ENOUGH_FILES // 2

@@ -1,0 +1,65 @@
+"""Sessions: how a browser turns the token into a cookie no script can read."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+from planwave.api.access import COOKIE, SESSION_S, admitted
+from planwave.api.bodies import json_body
+from planwave.api.problems import problems
+from planwave.api.state import StateDep
+
+router = APIRouter(tags=["session"])
+
+
+class SessionBody(BaseModel):
+    """What opens a session."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"token": "the service's token"}]}
+    )
+
+    token: SecretStr = Field(description="What the service was started with.")
+
+
+@router.post(
+    "/api/session", status_code=204, summary="Open a browser session", responses=problems(401, 429)
+)
+async def open_session(
+    request: Request, state: StateDep, body: Annotated[SessionBody, json_body(SessionBody)]
+) -> Response:
+    """Take the token and set a session cookie.
+
+    The cookie is `HttpOnly` and `SameSite=Strict` (and `Secure` over https), lives for a week, and
+    is only taken from the service's own pages. Without a token there is nothing to open, and no
+    cookie is set.
+    """
+    answer = Response(status_code=204)
+    value = state.access.open_session(body.token.get_secret_value())
+    if value is not None:
+        answer.set_cookie(
+            COOKIE,
+            value,
+            max_age=SESSION_S,
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+    return answer
+
+
+@router.delete(
+    "/api/session",
+    status_code=204,
+    summary="Close the browser session",
+    dependencies=[Depends(admitted)],
+)
+async def close_session(request: Request, state: StateDep) -> Response:
+    """Make the session's cookie worthless and take it back."""
+    state.access.close_session(request)
+    answer = Response(status_code=204)
+    answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    return answer

@@ -1,0 +1,198 @@
+import asyncio
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+
+import pytest
+
+from planwave.api.connections import Crowd
+from tests.fakes.raw_http import UPGRADE, Raw, connected
+from tests.fakes.server import WIDE, Gate, RunningServer, serving
+
+
+@pytest.fixture(scope="module")
+def hasty() -> Iterator[RunningServer]:
+    with serving(limits=WIDE.model_copy(update={"body_read_s": 0.3})) as running:
+        yield running
+
+
+async def healthy(raw: Raw) -> bool:
+    await raw.send("GET", "/healthz")
+    return (await raw.answer()).status == 200
+
+
+async def ask_without_end(raw: Raw, requests: bytes) -> None:
+    """Ask until every buffer on the way is full, and then wait."""
+    while True:
+        await asyncio.wait_for(raw.write(requests), 5)
+
+
+async def test_who_says_nothing_is_let_go(hasty: RunningServer) -> None:
+    async with connected(hasty) as raw:
+        assert not await raw.is_closed(0.1)
+        assert await raw.is_closed(2)
+
+
+async def test_f59_a_head_that_dribbles_has_its_time(hasty: RunningServer) -> None:
+    async with connected(hasty) as raw:
+        await raw.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
+        async with asyncio.TaskGroup() as tasks:
+            reading = tasks.create_task(raw.answer())
+            while not reading.done():
+                await raw.write(b"X-More: 1\r\n")
+                await asyncio.wait([reading], timeout=0.05)
+        answer = reading.result()
+        assert (answer.status, answer.json()["code"]) == (408, "request-timeout")
+        assert await raw.is_closed()
+
+
+async def test_a_second_head_has_its_time_too(hasty: RunningServer) -> None:
+    async with connected(hasty) as raw:
+        assert await healthy(raw)
+        await raw.write(b"GET /healthz HT")
+        answer = await raw.answer()
+        assert answer.status == 408
+        assert await raw.is_closed()
+
+
+async def test_a_connection_between_requests_is_kept(hasty: RunningServer) -> None:
+    async with connected(hasty) as raw:
+        assert await healthy(raw)
+        assert not await raw.is_closed(0.6)
+        assert await healthy(raw)
+
+
+async def test_a_body_nobody_reads_has_its_time(hasty: RunningServer) -> None:
+    async with connected(hasty) as raw:
+        await raw.send("POST", "/nowhere", "Transfer-Encoding: chunked")
+        assert (await raw.answer()).status == 404
+        assert await raw.is_closed(2)
+
+
+async def test_a_request_at_work_is_left_alone(hasty: RunningServer) -> None:
+    gate = hasty.planner.gates["slow"] = Gate()
+    async with connected(hasty) as raw:
+        body = b'{"prompt": "slow"}'
+        await raw.send(
+            "POST", "/api/plan", "Content-Type: application/json",
+            f"Content-Length: {len(body)}", body=body,
+        )  # fmt: skip
+        assert not await raw.is_closed(0.6)
+        hasty.loop.call_soon_threadsafe(gate.open.set)
+        assert (await raw.answer()).status == 201
+
+
+async def test_who_does_not_read_an_answer_is_cut_off(hasty: RunningServer) -> None:
+    async with connected(hasty) as raw:
+        raw.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        request = f"GET /openapi.json HTTP/1.1\r\nHost: {raw.host}\r\n\r\n".encode()
+        with pytest.raises(ConnectionError):
+            await ask_without_end(raw, request * 20)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"\x16\x03\x01\x02\x00\x01\xfc\x03", b"GET /healthz\r\n\r\n", b"G\xffT / HTTP/1.1\r\n\r\n"],
+)
+async def test_what_is_not_http_is_told_so(server: RunningServer, sent: bytes) -> None:
+    async with connected(server) as raw:
+        await raw.write(sent + b"\r\n\r\n")
+        answer = await raw.answer()
+        assert (answer.status, answer.json()["code"]) == (400, "invalid-request")
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert await raw.is_closed()
+
+
+async def test_a_body_in_broken_chunks_ends_its_request(server: RunningServer) -> None:
+    async with connected(server) as raw:
+        await raw.send(
+            "POST", "/api/plan", "Content-Type: application/json", "Transfer-Encoding: chunked"
+        )
+        await raw.write(b"zz\r\n")
+        assert (await raw.answer()).status == 400
+        assert await raw.is_closed()
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "status"),
+    [
+        ("/ws/x", [f"X-{n}: 1" for n in range(130)], 431),
+        ("/ws/x", ["X-Long: " + "x" * 8190], 431),
+        ("/ws/x?" + "q" * 8200, [], 414),
+    ],
+)
+async def test_a_websocket_s_head_fits_the_library_that_reads_it(
+    server: RunningServer, path: str, more: list[str], status: int
+) -> None:
+    async with connected(server) as raw:
+        await raw.send("GET", path, *UPGRADE, *more)
+        assert (await raw.answer()).status == status
+        assert await raw.is_closed()
+
+
+async def test_a_websocket_without_a_key_is_refused(server: RunningServer) -> None:
+    async with connected(server) as raw:
+        await raw.send("GET", "/ws/x", *UPGRADE[:3])
+        answer = await raw.answer()
+        assert (answer.status, answer.json()["code"]) == (400, "invalid-request")
+        assert "missing Sec-WebSocket-Key" in answer.json()["detail"]
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.headers["x-request-id"]
+        assert await raw.is_closed()
+
+
+async def test_only_a_get_becomes_a_websocket(server: RunningServer) -> None:
+    async with connected(server) as raw:
+        await raw.send("POST", "/ws/x", *UPGRADE)
+        answer = await raw.answer()
+        assert (answer.status, answer.json()["code"]) == (405, "method-not-allowed")
+        assert answer.headers["allow"] == "GET"
+        assert await raw.is_closed()
+
+
+@pytest.mark.parametrize("more", ["Content-Length: 5", "Transfer-Encoding: chunked"])
+async def test_a_websocket_with_a_body_is_refused_rather_than_left_hanging(
+    server: RunningServer, more: str
+) -> None:
+    async with connected(server) as raw:
+        await raw.send("GET", "/ws/x", *UPGRADE, more)
+        answer = await asyncio.wait_for(raw.answer(), 20)
+        assert (answer.status, answer.json()["code"]) == (400, "invalid-request")
+        assert await raw.is_closed(20)
+
+
+async def test_a_websocket_with_an_empty_body_is_one(server: RunningServer) -> None:
+    async with connected(server) as raw:
+        await raw.send("GET", "/ws/x", *UPGRADE, "Content-Length: 0")
+        assert (await raw.answer()).status == 101
+
+
+async def test_too_many_idle_connections_push_out_the_oldest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("planwave.api.server._most_idle", lambda: 3)
+    with serving() as running:
+        async with AsyncExitStack() as stack:
+            raws = [await stack.enter_async_context(connected(running)) for _ in range(3)]
+            assert await healthy(raws[0])  # not the oldest any more
+            raws.append(await stack.enter_async_context(connected(running)))
+            assert await raws[1].is_closed()
+            for n in (0, 2, 3):
+                assert await healthy(raws[n])
+
+
+def test_a_crowd_counts_each_once() -> None:
+    class Idle:
+        def __init__(self) -> None:
+            self.transport = self
+            self.is_cut = False
+
+        def abort(self) -> None:
+            self.is_cut = True
+
+    crowd = Crowd(2)
+    one, two, three = Idle(), Idle(), Idle()
+    for each in (one, two, one, two, one):
+        crowd.join(each)  # pyright: ignore[reportArgumentType]
+    crowd.leave(two)  # pyright: ignore[reportArgumentType]
+    crowd.join(three)  # pyright: ignore[reportArgumentType]
+    assert not any(each.is_cut for each in (one, two, three))

@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI
+from prometheus_client import generate_latest
+from prometheus_client.openmetrics import parser as openmetrics
+from starlette.types import Message, Receive, Scope, Send
+
+from planwave.api.app import create_app
+from planwave.api.metrics import CountRequests, Metrics
+from planwave.errors import NodeError
+from planwave.events import Event
+from planwave.graph.capabilities import ExecutionResult, FlowContext
+from planwave.graph.model import Graph, Node
+from planwave.graph.values import DataValue, Inputs
+from planwave.providers.api import CallEnd, Usage
+from planwave.service.service import Service
+from planwave.settings import Settings
+from tests.fakes.cpu_time import cpu_within
+from tests.fakes.linked import Drinker, Well, two_at_one_well
+from tests.fakes.scraping import Scrape, client_of, scrape
+from tests.fakes.service import Broken, Held, graph_of, rooms, text_node
+
+
+class Flaky:
+    """A node type that fails once and may be tried again."""
+
+    node_type = "flaky"
+
+    async def execute(
+        self, data: Mapping[str, Any], inputs: Inputs, context: FlowContext
+    ) -> ExecutionResult:
+        if context.attempt == 1:
+            raise NodeError("not yet", retryable=True)
+        return ExecutionResult({"output": DataValue("text", "there")})
+
+
+def application(service: Service) -> FastAPI:
+    """Make an application over a service that a test holds itself."""
+    return create_app(Settings(), lambda _: service)
+
+
+async def run(service: Service) -> str:
+    plan = await service.create_plan("do it")
+    record = await service.execute(plan.plan_id)
+    return (await service.wait(record.execution_id)).status
+
+
+async def test_executions_and_nodes_are_counted_by_type_and_by_what_became_of_them() -> None:
+    once = Node("f", "flaky", "f", policy_document={"retry": {"attempts": 2}})
+    nodes = (once, Node("b", "broken", "b"), text_node("t"), text_node("u"))
+    graph = graph_of(*nodes, edges=[("f", "t"), ("b", "u")])
+    service = Service(rooms(graph, types=[Flaky(), Broken()]))
+    async with client_of(application(service)) as client:
+        assert await run(service) == "failed"
+        found = await scrape(client)
+    outcomes = {
+        (node_type, status): found.value("planwave_nodes_total", type=node_type, status=status)
+        for node_type in ("flaky", "broken", "text")
+        for status in ("completed", "failed", "blocked")
+    }
+    assert {key: count for key, count in outcomes.items() if count} == {
+        ("flaky", "completed"): 1,
+        ("broken", "failed"): 1,
+        ("text", "completed"): 1,
+        ("text", "blocked"): 1,
+    }
+    assert found.value("planwave_node_retries_total", type="flaky") == 1
+    assert found.value("planwave_node_duration_seconds_count", type="text") == 1
+    assert found.value("planwave_executions_started_total") == 1
+    assert found.value("planwave_executions_ended_total", status="failed") == 1
+    assert found.value("planwave_execution_duration_seconds_count", status="failed") == 1
+    assert found.value("planwave_execution_queue_seconds_count") == 1
+
+
+async def test_links_are_counted_as_found_or_made() -> None:
+    service = Service(rooms(two_at_one_well(), types=[Well(), Drinker()]))
+    async with client_of(application(service)) as client:
+        assert await run(service) == "completed"
+        found = await scrape(client)
+    assert found.value("planwave_link_cache_hits_total") == 1
+    assert found.value("planwave_link_cache_misses_total") == 1
+
+
+async def test_what_runs_waits_and_watches_is_told_as_it_is_right_now() -> None:
+    held = Held()
+    service = Service(rooms(graph_of(Node("h", "held", "h")), types=[held]))
+    async with client_of(application(service)) as client:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        await held.started.wait()
+        async with service.follow(record.execution_id) as following:
+            found = await scrape(client)
+            assert found.value("planwave_executions_running") == 1
+            assert found.value("planwave_watchers") == 1
+            held.let_go.set()
+            assert [frame.is_last async for frame in following][-1]
+        await service.wait(record.execution_id)
+        await asyncio.sleep(0)  # how late they were is noted behind the watchers
+        found = await scrape(client)
+        assert found.value("planwave_executions_running") == 0
+        assert found.value("planwave_executions_queued") == 0
+        assert found.value("planwave_watchers") == 0
+        assert found.value("planwave_event_lag_seconds_count") >= 1
+
+
+async def test_an_execution_cancelled_before_it_ran_ended_without_having_started() -> None:
+    service = Service(rooms(graph_of(text_node("a"))))
+    async with client_of(application(service)) as client:
+        plan = await service.create_plan("do it")
+        record = await service.create_execution(plan.plan_id)
+        await service.cancel(record.execution_id)
+        found = await scrape(client)
+    assert found.value("planwave_executions_started_total") == 0
+    assert found.value("planwave_executions_ended_total", status="cancelled") == 1
+    assert found.labels("planwave_nodes_total", "type") == set()
+
+
+async def test_nodes_given_from_outside_did_not_run() -> None:
+    service = Service(rooms(graph_of(text_node("a"), text_node("b"), edges=[("a", "b")])))
+    async with client_of(application(service)) as client:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id, inputs={"a": {"output": "given"}})
+        await service.wait(record.execution_id)
+        found = await scrape(client)
+    assert found.value("planwave_nodes_total", type="text", status="completed") == 1
+
+
+async def test_nothing_counted_ever_falls() -> None:
+    service = Service(rooms(graph_of(Node("b", "broken", "b")), types=[Broken()]))
+    async with client_of(application(service)) as client:
+        before = await scrape(client)
+        for _ in range(2):
+            await run(service)
+            after = await scrape(client)
+            assert all(after.rising[key] >= value for key, value in before.rising.items())
+            assert after.rising != before.rising
+            before = after
+
+
+async def test_two_applications_count_each_for_itself() -> None:
+    one, other = (Service(rooms(graph_of(text_node("a")))) for _ in range(2))
+    async with client_of(application(one)) as client, client_of(application(other)) as quiet:
+        await run(one)
+        assert (await scrape(client)).value("planwave_executions_started_total") == 1
+        assert (await scrape(quiet)).value("planwave_executions_started_total") == 0
+
+
+def told(metrics: Metrics) -> Scrape:
+    return Scrape(generate_latest(metrics).decode())
+
+
+def test_model_calls_are_counted_with_what_they_took() -> None:
+    metrics = Metrics()
+    for call in (
+        CallEnd("openai", "gpt", "rate-limited", 0.2, again=True),
+        CallEnd("openai", "gpt", "completed", 2.0, Usage(11, 7, 0.25)),
+        CallEnd("openai", "gpt", "recorded"),
+        CallEnd("local", "qwen", "completed", 2.0, Usage(5, 5, None)),
+    ):
+        metrics.called(call)
+    found, gpt = told(metrics), {"provider": "openai", "model": "gpt"}
+    for outcome in ("rate-limited", "completed", "recorded"):
+        assert found.value("planwave_provider_calls_total", **gpt, outcome=outcome) == 1
+    assert found.value("planwave_provider_retries_total", **gpt) == 1
+    seconds = "planwave_provider_call_duration_seconds"
+    assert found.value(f"{seconds}_count", **gpt) == 2
+    assert found.value(f"{seconds}_sum", **gpt) == 2.2
+    assert [found.value(f"{seconds}_bucket", **gpt, le=le) for le in ("0.1", "1.0", "2.5")] == [
+        0, 1, 2,
+    ]  # fmt: skip
+    assert found.value("planwave_provider_tokens_total", **gpt, direction="input") == 11
+    assert found.value("planwave_provider_tokens_total", **gpt, direction="output") == 7
+    assert found.value("planwave_provider_cost_usd_total", **gpt) == 0.25
+    assert found.value("planwave_provider_cost_usd_total", provider="local", model="qwen") == 0
+
+
+def test_names_anybody_can_choose_do_not_make_endless_series() -> None:
+    metrics = Metrics()
+    for n in range(1_000):
+        metrics.called(CallEnd("box", f"model-{n}", "completed", 1.0))
+    graph = Graph(tuple(Node(f"n{n}", f"type-{n}", "") for n in range(1_000)), ())
+    metrics.started("x", graph, 0.0)
+    ends = [Event("x", n, "", "node.skipped", f"n{n}", None, {}) for n in range(1_000)]
+    nested = Event("x", 1, "", "node.skipped", "n1[0]/inner", None, {})
+    metrics.published([*ends, nested])
+    found = told(metrics)
+    assert len(found.labels("planwave_provider_calls_total", "model")) == 101
+    assert len(found.labels("planwave_nodes_total", "type")) == 101
+    assert found.value("planwave_nodes_total", type="other", status="skipped") == 901
+
+
+async def test_requests_are_counted_by_the_template_of_their_route() -> None:
+    app = application(Service(rooms(graph_of(text_node("a")))))
+
+    @app.get("/things/{thing}")
+    async def thing(thing: str) -> str:
+        if thing == "broken":
+            raise ZeroDivisionError
+        return thing
+
+    async with client_of(app) as client:
+        for path in ("/things/1", "/things/2", "/things/broken", "/nowhere/1", "/nowhere/2"):
+            await client.get(path)
+        await client.post("/things/1")
+        await client.request("BREW", "/things/1")
+        found = await scrape(client)
+    name, route = "planwave_http_requests_total", "/things/{thing}"
+    assert found.value(name, route=route, method="GET", status="200") == 2
+    assert found.value(name, route=route, method="GET", status="500") == 1
+    assert found.value(name, route=route, method="POST", status="405") == 1
+    assert found.value(name, route=route, method="other", status="405") == 1
+    assert found.value(name, route="other", method="GET", status="404") == 2
+    seconds = "planwave_http_request_duration_seconds_count"
+    assert found.value(seconds, route=route, method="GET") == 3
+    assert found.labels(name, "route") == {route, "other"}
+
+
+async def test_websockets_are_counted_when_they_are_let_in_or_turned_away() -> None:
+    sent: list[Message] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": scope["first"]})
+        await send({"type": "websocket.close"})
+
+    async def receive() -> Message:
+        return {}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    metrics = Metrics()
+    counted = CountRequests(app, metrics)
+    for first in ("websocket.accept", "websocket.close"):
+        await counted({"type": "websocket", "first": first}, receive, send)
+    found = told(metrics)
+    for status in ("101", "403"):
+        labels = {"route": "other", "method": "WEBSOCKET", "status": status}
+        assert found.value("planwave_http_requests_total", **labels) == 1
+    assert len(sent) == 4
+
+
+async def test_it_speaks_openmetrics_too_where_asked() -> None:
+    async with client_of(application(Service(rooms(graph_of(text_node("a")))))) as client:
+        plain = await client.get("/metrics", headers={"accept": "*/*"})
+        modern = await client.get(
+            "/metrics", headers={"accept": "application/openmetrics-text;version=1.0.0"}
+        )
+    assert plain.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert modern.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert modern.text.endswith("# EOF\n")
+    families = {family.name for family in openmetrics.text_string_to_metric_families(modern.text)}
+    assert "planwave_nodes" in families
+
+
+async def test_every_name_has_the_prefix_and_counters_end_in_total() -> None:
+    async with client_of(application(Service(rooms(graph_of(text_node("a")))))) as client:
+        found = await scrape(client)
+    assert len(found.types) > 20
+    assert {name for name in found.types if not name.startswith("planwave_")} == set()
+    assert {"counter", "gauge", "histogram"} == set(found.types.values())
+
+
+def test_an_event_costs_about_a_microsecond_while_nobody_asks() -> None:
+    metrics = Metrics()
+    graph = graph_of(*(text_node(f"n{n}") for n in range(30)))
+    batch = [
+        Event("x", n, "", kind, f"n{n % 30}", 1, {"duration_s": 0.5, "wave": 1})
+        for n in range(100)
+        for kind in ("node.started", "node.completed")
+    ]
+    delta = [Event("x", 0, "", "node.delta", "n1", 1, {"kind": "text", "text": "a", "offset": 0})]
+    with cpu_within(1.0):  # 10 microseconds each
+        metrics.started("x", graph, 0.0)
+        for _ in range(250):
+            metrics.published(batch)
+        for _ in range(50_000):
+            metrics.published(delta)
+    assert told(metrics).value("planwave_nodes_total", type="text", status="completed") == 25_000
+
+
+def test_an_execution_that_left_is_forgotten() -> None:
+    metrics = Metrics()
+    metrics.started("x", graph_of(text_node("a")), 0.0)
+    metrics.left("x")
+    metrics.published([Event("x", 5, "", "node.skipped", "a", None, {})])
+    assert told(metrics).value("planwave_nodes_total", type="text", status="skipped") == 0

@@ -1,0 +1,140 @@
+from typing import Annotated, Any
+
+import pytest
+from fastapi import Depends, FastAPI
+from fastapi.routing import RouteContext
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from planwave.api.access import admitted
+from planwave.api.app import create_app
+from planwave.api.bodies import json_body
+from planwave.api.idempotency import MAKES
+from planwave.api.openapi import dependencies_of, document, http_routes
+from planwave.api.problems import MEDIA_TYPE, Problem
+from planwave.service.service import Service
+from planwave.settings import Settings
+from tests.fakes.service import rooms
+
+OPEN = {"/healthz", "/readyz", "/api/session"}
+
+
+@pytest.fixture(scope="module")
+def app() -> FastAPI:
+    return create_app(Settings(), lambda _: Service(rooms()))
+
+
+@pytest.fixture(scope="module")
+def whole(app: FastAPI) -> dict[str, Any]:
+    return app.openapi()
+
+
+def operations(whole: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    return [
+        (method, path, operation)
+        for path, methods in whole["paths"].items()
+        for method, operation in methods.items()
+    ]
+
+
+def test_every_operation_says_what_it_is_for(whole: dict[str, Any]) -> None:
+    for method, path, operation in operations(whole):
+        assert operation["summary"], (method, path)
+        assert operation["description"], (method, path)
+        assert operation["tags"], (method, path)
+
+
+def test_every_failure_is_a_problem_with_an_example(whole: dict[str, Any]) -> None:
+    for method, path, operation in operations(whole):
+        for status, response in operation["responses"].items():
+            assert response["description"], (method, path, status)
+            if status >= "400":
+                assert list(response["content"]) == [MEDIA_TYPE], (method, path, status)
+                Problem.model_validate(response["content"][MEDIA_TYPE]["example"])
+        assert {"403", "408", "431", "500", "503"} <= set(operation["responses"])
+
+
+def test_what_needs_the_token_says_so_and_everything_but_health_needs_it(
+    app: FastAPI, whole: dict[str, Any]
+) -> None:
+    for method, path, operation in operations(whole):
+        if path not in OPEN or method == "delete":
+            assert operation["security"] == [{"token": []}, {"session": []}], (method, path)
+            assert {"401", "429"} <= set(operation["responses"]), (method, path)
+    for route in http_routes(app):
+        is_open = route.path in OPEN and route.methods != {"DELETE"}
+        assert (admitted in list(dependencies_of(route.dependant))) is not is_open, route.path
+
+
+def test_every_body_is_shown_with_its_model_and_failures(whole: dict[str, Any]) -> None:
+    for method, path, operation in operations(whole):
+        if (body := operation.get("requestBody")) is not None:
+            (media_type,) = body["content"]
+            assert media_type == "application/json"
+            name = body["content"][media_type]["schema"]["$ref"].rpartition("/")[2]
+            assert name in whole["components"]["schemas"], (method, path)
+            assert {"400", "413", "415", "422"} <= set(operation["responses"]), (method, path)
+
+
+def test_every_request_that_may_carry_a_key_says_so(whole: dict[str, Any]) -> None:
+    for method, path, operation in operations(whole):
+        names = [each["name"] for each in operation.get("parameters", ())]
+        takes_one = method == "post" and path != "/api/session"
+        assert ("Idempotency-Key" in names) is takes_one, (method, path)
+        if takes_one:
+            assert {"409", "422"} <= set(operation["responses"]), (method, path)
+
+
+def test_a_body_too_large_is_refused_everywhere(whole: dict[str, Any]) -> None:
+    assert all("413" in operation["responses"] for _, _, operation in operations(whole))
+
+
+def test_nothing_points_to_what_is_not_there(whole: dict[str, Any]) -> None:
+    known = set(whole["components"]["schemas"])
+
+    def refs(value: Any) -> set[str]:
+        if isinstance(value, dict):
+            own = (
+                {value["$ref"].rpartition("/")[2]} if isinstance(value.get("$ref"), str) else set()
+            )
+            return own.union(*map(refs, value.values()))
+        return set().union(*map(refs, value)) if isinstance(value, list) else set()
+
+    assert refs(whole) <= known
+    assert not known & {"HTTPValidationError", "ValidationError"}
+
+
+def test_operations_have_names_of_their_own(whole: dict[str, Any]) -> None:
+    names = [operation["operationId"] for _, _, operation in operations(whole)]
+    assert len(names) == len(set(names))
+
+
+def test_a_route_of_any_kind_is_completed() -> None:
+    app = FastAPI()
+
+    class Part(BaseModel):
+        size: int
+
+    class Body(BaseModel):
+        parts: list[Part]
+
+    @app.post("/api/made", dependencies=[Depends(admitted), MAKES])
+    async def make(
+        body: Annotated[Body, json_body(Body, may_be_empty=True)], limit: int = 1
+    ) -> int:
+        return 1
+
+    whole = document(app, app.openapi)
+    operation = whole["paths"]["/api/made"]["post"]
+    assert operation["requestBody"]["required"] is False
+    assert [each["name"] for each in operation["parameters"]] == ["limit", "Idempotency-Key"]
+    assert set(operation["responses"]) == {
+        "200", "400", "401", "403", "408", "409", "413", "415", "422", "429", "431", "500", "503",
+    }  # fmt: skip
+    _, models = models_json_schema(
+        [(Body, "validation")], ref_template="#/components/schemas/{model}"
+    )
+    for name in ("Body", "Part"):
+        assert whole["components"]["schemas"][name] == models["$defs"][name]
+    (route,) = [each for each in http_routes(app) if each.path == "/api/made"]
+    assert isinstance(route, RouteContext)

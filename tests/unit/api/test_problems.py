@@ -1,0 +1,136 @@
+from typing import Annotated, Any
+
+import httpx2
+import pytest
+from fastapi import FastAPI, Path, Query
+
+from planwave.api.problems import MEDIA_TYPE, Problem, answer_to, install, problem_of, problems
+from planwave.errors import (
+    Draining,
+    GraphInvalid,
+    LimitExceeded,
+    PlanInvalid,
+    PlanwaveError,
+    ProviderError,
+    QueueFull,
+    Unauthorized,
+)
+from planwave.graph.diagnostics import Diagnostic
+
+CYCLE = Diagnostic("flow-cycle", "error", "a → b → a", "/edges/1", path=("a", "b", "a"), hint="cut")
+WARNING = Diagnostic("odd", "warning", "odd", "/nodes/0", node="a")
+
+
+def test_a_faulty_graph_lists_every_finding_with_its_place_and_way_out() -> None:
+    problem = problem_of(GraphInvalid([CYCLE, WARNING]))
+    assert (problem["status"], problem["code"], problem["title"]) == (
+        422, "graph-invalid", "graph invalid",
+    )  # fmt: skip
+    assert problem["issues"] == [CYCLE.as_json(), WARNING.as_json()]
+    assert problem["issues"][0]["pointer"] == "/edges/1"
+    assert problem["issues"][0]["hint"] == problem["hint"] == "cut"
+    Problem.model_validate(problem)
+
+
+def test_a_plan_that_could_not_be_repaired_brings_its_attempts() -> None:
+    attempts = [{"reply": "no", "finish_reason": "stop", "diagnostics": []}]
+    problem = problem_of(PlanInvalid([CYCLE], attempts))
+    assert (problem["code"], problem["attempts"]) == ("plan-invalid", attempts)
+    assert problem["issues"] == [CYCLE.as_json()]
+
+
+def test_a_passed_limit_is_told_in_numbers() -> None:
+    problem = problem_of(LimitExceeded("goal_chars", 10, 11, what="the goal"))
+    assert (problem["status"], problem["limit"], problem["value"], problem["met"]) == (
+        413, "goal_chars", 10, 11,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "header", "value"),
+    [
+        (QueueFull("full", retry_after_s=4.2), 429, "retry-after", "5"),
+        (QueueFull("full", retry_after_s=0.01), 429, "retry-after", "1"),
+        (Draining(), 503, "retry-after", "5"),
+        (Unauthorized("no"), 401, "www-authenticate", "Bearer"),
+    ],
+)
+def test_what_the_client_should_do_next_is_in_a_header(
+    error: PlanwaveError, status: int, header: str, value: str
+) -> None:
+    answer = answer_to(error)
+    assert (answer.status_code, answer.headers[header]) == (status, value)
+    assert answer.headers["content-type"] == MEDIA_TYPE
+
+
+def test_a_failed_provider_is_named() -> None:
+    problem = problem_of(ProviderError("gone", provider="openai", model="m"), "r1")
+    assert (problem["status"], problem["provider"], problem["model"]) == (502, "openai", "m")
+    assert problem["request_id"] == "r1"
+
+
+def test_openapi_responses_show_the_problem_with_an_example_that_fits() -> None:
+    described = problems(404, 409)
+    assert list(described) == [404, 409]
+    content = described[404]["content"][MEDIA_TYPE]
+    assert content["schema"] == {"$ref": "#/components/schemas/Problem"}
+    Problem.model_validate(content["example"])
+
+
+def small_app() -> FastAPI:
+    app = FastAPI(redirect_slashes=False)
+    install(app)
+
+    @app.get("/things/{thing_id}")
+    async def thing(
+        thing_id: Annotated[str, Path(pattern="^[a-z]+$")],
+        limit: Annotated[int, Query(ge=1)] = 1,
+        after: int = 0,
+    ) -> dict[str, Any]:
+        raise GraphInvalid([CYCLE])
+
+    @app.delete("/things/{thing_id}")
+    async def remove(thing_id: str) -> None:
+        pass
+
+    return app
+
+
+async def asked(method: str, url: str) -> httpx2.Response:
+    transport = httpx2.ASGITransport(small_app())
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        return await client.request(method, url)
+
+
+@pytest.mark.parametrize(
+    ("method", "url", "status", "code"),
+    [
+        ("GET", "/things/a", 422, "graph-invalid"),
+        ("GET", "/nowhere", 404, "not-found"),
+        ("GET", "/things/a/", 404, "not-found"),
+        ("GET", "/things/A1", 404, "not-found"),
+        ("PATCH", "/things/a", 405, "method-not-allowed"),
+        ("GET", "/things/a?limit=0", 422, "invalid-request"),
+    ],
+)
+async def test_every_refusal_is_a_problem(method: str, url: str, status: int, code: str) -> None:
+    answer = await asked(method, url)
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == MEDIA_TYPE
+    problem = Problem.model_validate(answer.json())
+    assert (problem.status, problem.code) == (status, code)
+
+
+async def test_methods_there_are_come_with_the_refusal_of_one_there_is_not() -> None:
+    assert (await asked("PUT", "/things/a")).headers["allow"] == "DELETE, GET, HEAD"
+
+
+async def test_all_parameters_that_do_not_fit_are_listed() -> None:
+    problem = (await asked("GET", "/things/a?limit=0&after=x")).json()
+    assert [each["parameter"] for each in problem["issues"]] == ["limit", "after"]
+    assert problem["detail"].endswith("(and 1 more)")
+
+
+async def test_an_id_is_echoed_escaped() -> None:
+    detail = (await asked("GET", "/things/%1b%5b31m%F0%9F%98%80")).json()["detail"]
+    assert detail == "'\\x1b[31m😀' is no thing id"

@@ -1,0 +1,241 @@
+import asyncio
+import signal
+import socket
+import time
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+
+from planwave.api.server import Stop, bound, check_token, serve, url_of
+from planwave.errors import InputError
+from planwave.service.service import Service
+from planwave.settings import Settings
+from planwave.storage.memory import MemoryStore
+from tests.fakes.raw_http import connected
+from tests.fakes.server import WIDE, Gate, RunningServer, serving
+from tests.fakes.service import rooms
+
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - what is to be refused
+BODY = b'{"prompt": "slow"}'
+POST = ("Content-Type: application/json", f"Content-Length: {len(BODY)}")
+BRIEF = WIDE.model_copy(update={"drain_s": 0.2})
+
+
+async def test_a_server_answers_where_it_says(server: RunningServer) -> None:
+    async with server.client() as client:
+        answer = await client.get("/healthz")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+    assert "server" not in answer.headers
+    assert "date" in answer.headers
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.9.9.9"])
+def test_loopback_needs_no_token(host: str) -> None:
+    check_token(Settings(host=host))
+
+
+@pytest.mark.parametrize(
+    "host", [EVERYWHERE, "::", "10.1.2.3", "192.0.2.1", "no.such.host.invalid"]
+)
+def test_any_other_address_does(host: str) -> None:
+    with pytest.raises(InputError) as refused:
+        check_token(Settings(host=host))
+    assert refused.value.code == "token-required"
+    assert "PLANWAVE_TOKEN" in str(refused.value.hint)
+    check_token(Settings(host=host, token=SecretStr("secret")))
+
+
+@pytest.mark.parametrize("token", ["", " "])
+def test_an_empty_token_is_none_at_all(token: str) -> None:
+    with pytest.raises(InputError, match="empty"):
+        check_token(Settings(token=SecretStr(token)))
+
+
+def test_a_port_in_use_is_told_with_a_way_out() -> None:
+    with bound("127.0.0.1", 0) as first:
+        first.listen()
+        with pytest.raises(InputError) as refused, bound(*first.getsockname()):
+            pass
+    assert refused.value.code == "cannot-listen"
+    assert "in use" in refused.value.message
+    assert "--port" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "192.0.2.1"])
+def test_a_host_that_is_not_ours_is_told(host: str) -> None:
+    with pytest.raises(InputError, match="cannot listen"), bound(host, 0):
+        pass
+
+
+def test_an_address_becomes_a_url() -> None:
+    for host, url in (("127.0.0.1", "http://127.0.0.1:"), (EVERYWHERE, "http://127.0.0.1:")):
+        with bound(host, 0) as listener:
+            assert url_of(listener) == f"{url}{listener.getsockname()[1]}"
+    if socket.has_ipv6:
+        with bound("::1", 0) as listener:
+            assert url_of(listener) == f"http://[::1]:{listener.getsockname()[1]}"
+
+
+async def served(settings: Settings, told: Any) -> int:
+    return await serve(settings, lambda _: Service(rooms(store=Announcing())), told)
+
+
+class Announcing(MemoryStore):
+    announced: tuple[str, str | None] | None = None
+
+    def announce(self, url: str, token: str | None) -> None:
+        Announcing.announced = (url, token)
+
+
+@pytest.mark.usefixtures("hangup")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+async def test_one_signal_ends_it_well(number: int) -> None:
+    urls: list[str] = []
+
+    def told(url: str) -> None:
+        urls.append(url)
+        signal.raise_signal(number)
+
+    assert await served(Settings(port=0, token=SecretStr("tok")), told) == 0
+    assert Announcing.announced == (urls[0], "tok")
+
+
+async def test_a_second_one_ends_it_otherwise() -> None:
+    def told(_: str) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+
+    assert await served(Settings(port=0), told) == 128 + signal.SIGINT
+
+
+async def test_a_third_one_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes: list[int] = []
+    monkeypatch.setattr("planwave.api.server.os._exit", codes.append)
+    stop = Stop()
+    for _ in range(3):
+        stop.ask(signal.SIGTERM)
+    assert codes == [143]
+
+
+async def test_nothing_is_opened_where_it_may_not_listen() -> None:
+    def opened(_: Settings) -> Service:
+        raise AssertionError("opened")
+
+    with pytest.raises(InputError):
+        await serve(Settings(host=EVERYWHERE), opened, print)
+
+
+def ask_to_stop(running: RunningServer) -> None:
+    running.loop.call_soon_threadsafe(running.stop.ask)
+
+
+async def until_draining(running: RunningServer) -> None:
+    async def draining() -> None:
+        await running.stop.first.wait()
+        await asyncio.sleep(0)  # its other waiter goes first
+
+    await running.on_loop(draining())
+    assert running.service.load.is_draining
+
+
+async def test_while_draining_nothing_new_is_taken_and_reading_goes_on() -> None:
+    with serving() as running:
+        execution_id = await running.execute("held")
+        async with running.client() as client:
+            ask_to_stop(running)
+            await until_draining(running)
+            ready = await client.get("/readyz")
+            assert (ready.status_code, ready.json()["code"]) == (503, "server-draining")
+            assert (await client.get("/healthz")).status_code == 200
+            plan = await client.post("/api/plan", json={"prompt": "texts"})
+            assert (plan.status_code, plan.json()["code"]) == (503, "server-draining")
+            assert plan.headers["retry-after"] == "5"
+            shown = await client.get(f"/api/executions/{execution_id}")
+            assert shown.json()["status"] == "executing"
+            running.let_go(execution_id)
+        await running.on_loop(running.service.wait(execution_id))
+
+
+async def test_a_request_at_work_is_answered_before_the_end() -> None:
+    with serving() as running:
+        gate = running.planner.gates["slow"] = Gate()
+        async with connected(running) as raw:
+            await raw.send("POST", "/api/plan", *POST, body=BODY)
+            await running.on_loop(gate.reached.wait())
+            ask_to_stop(running)
+            await until_draining(running)
+            running.loop.call_soon_threadsafe(gate.open.set)
+            answer = await raw.answer()
+            assert answer.status == 201
+            assert await raw.is_closed(2)
+
+
+@pytest.mark.parametrize("asked", ["nothing", "half a head", "half a body", "a slow plan", "all"])
+async def test_nothing_a_client_does_or_leaves_undone_holds_up_the_end(asked: str) -> None:
+    began = time.monotonic()
+    with serving(limits=BRIEF) as running:
+        gate = running.planner.gates["slow"] = Gate()
+        async with connected(running) as raw:
+            match asked:
+                case "half a head":
+                    await raw.write(b"GET /healthz HTTP/1.1\r\n")
+                case "half a body":
+                    await raw.send("POST", "/api/plan", *POST, body=BODY[:3])
+                case "a slow plan":
+                    await raw.send("POST", "/api/plan", *POST, body=BODY)
+                    await running.on_loop(gate.reached.wait())
+                case "all":
+                    await raw.send("GET", "/healthz")
+                    assert (await raw.answer()).status == 200
+                case _:
+                    pass
+            ask_to_stop(running)
+            await asyncio.wait_for(raw.reader.read(), 3)
+    assert time.monotonic() - began < 4
+
+
+async def last_of(socket: ClientConnection) -> str:
+    """Give the last message before a WebSocket is closed."""
+    said = ""
+    with suppress(ConnectionClosed):
+        while True:
+            said = str(await socket.recv())
+    return said
+
+
+async def start_later(running: RunningServer) -> str:
+    """Make an execution that nobody starts, so that there is nothing to wait for in the end."""
+
+    async def made() -> str:
+        plan = await running.service.create_plan("texts")
+        return (await running.service.create_execution(plan.plan_id)).execution_id
+
+    return await running.on_loop(made())
+
+
+@pytest.mark.parametrize("status", ["executing", "starting"])
+async def test_streams_are_told_and_closed(status: str) -> None:
+    with serving(limits=BRIEF) as running:
+        is_held = status == "executing"
+        execution_id = await (running.execute("held") if is_held else start_later(running))
+        poll = f"{running.ws_url}/ws/{execution_id}"
+        async with (
+            connected(running) as raw,
+            connect(poll) as one,
+            connect(f"{poll}?mode=events&after=0") as two,
+        ):
+            await raw.send("GET", f"/api/executions/{execution_id}/events")
+            await raw.reader.readuntil(b"event: node.started" if is_held else b"execution.created")
+            for each in (one, two):
+                await each.recv()
+            ask_to_stop(running)
+            assert b"event: server_draining" in await raw.reader.read()
+            for each in (one, two):
+                assert "draining" in await last_of(each)
+                assert each.close_code == 1012
+        record = await running.on_loop(running.service.execution(execution_id))
+        assert record.status == status

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
 from io import TextIOWrapper
@@ -41,7 +41,9 @@ def open_service(settings: Settings) -> Service:
     from planwave.nodes.services import NodeServices
     from planwave.planner.planner import Planner
     from planwave.providers.client import ModelClient
-    from planwave.service.service import Rooms, Service
+    from planwave.service.patience import PatientRecorder
+    from planwave.service.rooms import Rooms
+    from planwave.service.service import Service
     from planwave.storage.sqlite import SqliteStore
 
     limits = settings.limits
@@ -54,7 +56,7 @@ def open_service(settings: Settings) -> Service:
         max_output_bytes=limits.template_output_bytes,
     )
     store = SqliteStore.open(settings.storage_dir, artifact_bytes=limits.node_result_bytes)
-    models = ModelClient(settings, providers, store)
+    models = ModelClient(settings, providers, PatientRecorder(store))
 
     async def close() -> None:
         await models.close()
@@ -71,6 +73,7 @@ def open_service(settings: Settings) -> Service:
             node_services=lambda goal: NodeServices(models, providers, goal),
             renderer=renderer,
             directory=settings.storage_dir,
+            calls=models,
             close=close,
         )
     )
@@ -97,7 +100,7 @@ def open_providers(settings: Settings) -> tuple[ProviderCatalogue, LocalModels]:
 def open_catalogue(settings: Settings, providers: ProviderCatalogue | None = None) -> Registry:
     """Give the node types: the library, installed packages, ``@planwave.node`` functions."""
     return _installed_types().with_providers(
-        providers or open_providers(settings)[0], template_bytes=settings.limits.template_bytes
+        providers or open_providers(settings)[0], limits=settings.limits
     )
 
 
@@ -208,17 +211,34 @@ async def _model_services(goal: str) -> AsyncGenerator[NodeServices]:
         await local.close()
 
 
+async def serve(settings: Settings, on_listening: Callable[[str], object]) -> int:
+    """Serve HTTP until a signal says to stop; give the exit code.
+
+    Raises:
+        InputError: It may not, or cannot, listen there.
+        StoreError: The directory cannot be used, or another process writes into it.
+    """
+    from planwave.api.server import serve
+
+    return await serve(settings, open_service, on_listening)
+
+
 def composition() -> Composition:
     """Give the command line what it asks for."""
     from planwave.cli.options import Composition
     from planwave.settings import load_settings
 
-    return Composition(load_settings, open_service, open_history, open_catalogue, open_providers)
+    return Composition(
+        load_settings, open_service, open_history, open_catalogue, open_providers, serve
+    )
 
 
 def main() -> None:
     """Run the ``planwave`` command."""
-    from planwave.cli.app import app
+    try:
+        from planwave.cli.app import app
+    except KeyboardInterrupt:  # nothing has begun; the command itself words what comes later
+        sys.exit(130)
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

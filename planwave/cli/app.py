@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 from typer.core import TyperGroup
 
+from planwave.cli.answering import answer
 from planwave.cli.browsing import ls, show
 from planwave.cli.checking import check
-from planwave.cli.errors import exit_code_of, show_error
+from planwave.cli.controlling import cancel, pause, resume
+from planwave.cli.diffing import diff
+from planwave.cli.errors import ExitCode, exit_code_of, our_fault, show_error, system_error, usage
+from planwave.cli.forking import fork, retry
 from planwave.cli.interrupt import Interrupted
+from planwave.cli.keeping import backup, prune
 from planwave.cli.machine import doctor, model_app
+from planwave.cli.notes import noting
 from planwave.cli.options import (
+    JSON_FLAG,
     Composition,
     Invocation,
     JsonFlag,
@@ -23,57 +32,95 @@ from planwave.cli.options import (
 )
 from planwave.cli.running import exec_, plan, run
 from planwave.cli.screen import Screen
+from planwave.cli.serving import serve
+from planwave.cli.watching import watch
 from planwave.errors import PlanwaveError
 
 if TYPE_CHECKING:
     from typer.models import Context
 
 DEBUG_VARIABLE: Final = "PLANWAVE_DEBUG"
+_JSON_ASKED: Final = "planwave.json"
 
 
 class _Commands(TyperGroup):
-    """Turns every failure into a sentence and an exit code."""
+    """Turns every failure into a sentence, with ``--json`` into an object too, and an exit code."""
+
+    def main(self, *args: Any, **more: Any) -> Any:
+        try:
+            return super().main(*args, **more)
+        except OSError as error:  # not even the help, or an error, could be written
+            with suppress(OSError):
+                show_error(Screen(), system_error(error))
+            sys.exit(ExitCode.FAILED)
+        finally:
+            _let_go_of_broken_streams()
+
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
+        asked = JSON_FLAG in args
+        try:
+            ctx = super().make_context(info_name, args, *more, **extra)
+        except typer.TyperException as error:
+            raise _told(Screen(json=asked), error) from error
+        ctx.meta[_JSON_ASKED] = asked
+        return ctx
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return self._invoke(ctx)
-        except Interrupted as stopped:
-            raise typer.Exit(stopped.exit_code) from stopped
-        except KeyboardInterrupt as stopped:
-            _screen(ctx).error("interrupted")
-            raise typer.Exit(130) from stopped
-        except PlanwaveError as error:
-            show_error(_screen(ctx), error)
-            raise typer.Exit(exit_code_of(error)) from error
-        except (typer.Exit, typer.Abort, typer.TyperException, OSError):
-            raise
-        except Exception as error:
-            if os.environ.get(DEBUG_VARIABLE):
-                raise
-            _screen(ctx).error(
-                f"this is a fault in planwave: {type(error).__name__}: {error}",
-                f"set {DEBUG_VARIABLE}=1 to see where, and please report it",
-            )
-            raise typer.Exit(1) from error
-
-    def _invoke(self, ctx: Any) -> Any:
-        """Run the command; a group of one error, as task groups raise it, is that error."""
-        try:
-            return super().invoke(ctx)
-        except BaseExceptionGroup as group:
-            raise _first_of(group) from group
+            with noting(lambda: _screen(ctx)):
+                return super().invoke(ctx)
+        except BaseException as error:
+            raise _told(_screen(ctx), _first_of(error)) from error
 
 
-def _first_of(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    error: BaseException = group
+def _told(screen: Screen, error: BaseException) -> BaseException:
+    """Show a failure and give the exit it leads to; what is none, or is not ours to catch, itself."""
+    failure = _failure(error)
+    if failure is None:
+        return error
+    show_error(screen, failure)
+    return typer.Exit(exit_code_of(failure))
+
+
+def _failure(error: BaseException) -> PlanwaveError | None:
+    match error:
+        case PlanwaveError():
+            return error
+        case KeyboardInterrupt():
+            return Interrupted()
+        case typer.Exit() | typer.Abort() | BrokenPipeError():  # a pipe's reader went away: no news
+            return None
+        case typer.TyperException():
+            return usage(error) if error.format_message() else None  # without: help was shown
+        case OSError():
+            return system_error(error)
+        case Exception() if not os.environ.get(DEBUG_VARIABLE):
+            return our_fault(error, f"set {DEBUG_VARIABLE}=1 to see where, and please report it")
+        case _:
+            return None
+
+
+def _first_of(error: BaseException) -> BaseException:
+    """Give the error itself; of a group, as task groups raise it, the first one."""
     while inner := cast("tuple[BaseException, ...]", getattr(error, "exceptions", ())):
         error = inner[0]
     return error
 
 
+def _let_go_of_broken_streams() -> None:
+    """Turn streams that cannot be written to nothing, or Python complains of them when it ends."""
+    for stream in filter(None, (sys.__stdout__, sys.__stderr__)):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def _screen(ctx: Context) -> Screen:
     asked: Any = ctx.obj
-    return asked.screen() if isinstance(asked, Invocation) else Screen()
+    if isinstance(asked, Invocation) and asked.json:
+        return asked.screen()
+    return Screen(json=bool(ctx.meta.get(_JSON_ASKED)))
 
 
 app = typer.Typer(
@@ -129,5 +176,16 @@ app.command("exec")(exec_)
 app.command()(check)
 app.command()(ls)
 app.command()(show)
+app.command()(diff)
+app.command()(watch)
+app.command()(answer)
+app.command()(pause)
+app.command()(resume)
+app.command()(cancel)
+app.command()(retry)
+app.command()(fork)
+app.command()(serve)
 app.add_typer(model_app, name="model")
 app.command()(doctor)
+app.command()(backup)
+app.command()(prune)

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import typer
 
-from planwave.cli.options import Invocation, JsonFlag, StorageOption, invocation
+from planwave.cli.options import (
+    MAX_LISTED,
+    IdArgument,
+    Invocation,
+    JsonFlag,
+    LimitOption,
+    NodeOption,
+    StatusOption,
+    StorageOption,
+    invocation,
+)
 from planwave.cli.wording import (
-    STATUS_WIDTH,
+    DURATION_WIDTH,
+    EXECUTION_STATUS_WIDTH,
     counted,
     cut,
     duration,
-    error_text,
     one_line,
     status_words,
     table,
 )
-from planwave.errors import NotFound
+from planwave.errors import InputError, NotFound
 
 if TYPE_CHECKING:
     from planwave.cli.screen import Line, Screen
@@ -30,38 +40,37 @@ if TYPE_CHECKING:
 
 SHORT_ID = 13
 """Characters of an id that a list shows: its time in milliseconds, as good as unique."""
+_GOAL_CHARS = 400
+_TITLE_CHARS = 200
+_STEPS_NAMED = 20
 _Given = TypeVar("_Given")
 
 
 def ls(
     ctx: typer.Context,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, max=1000, metavar="N", help="At most so many.")
-    ] = 20,
-    status: Annotated[
-        str | None,
-        typer.Option("--status", metavar="STATUS", help="completed, failed, cancelled, executing."),
-    ] = None,
+    limit: LimitOption = 20,
+    status: StatusOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
 ) -> None:
-    """List executions and plans, newest first.
+    """List executions, and plans that did not run, newest first.
 
     For example:
 
     * `planwave ls`
     * `planwave ls --status failed --json`
     """
-    asked = invocation(ctx, json=json, storage=storage)
+    asked = invocation(ctx, json, storage)
     screen = asked.screen()
 
     async def read(history: History) -> tuple[list[ExecutionRecord], list[PlanRecord]]:
-        executions = await history.executions(limit=limit, status=status)
+        executions = await history.executions(limit=limit + 1, status=status)
         plans = [] if status else await history.plans(limit=limit)
         started = {record.plan_id for record in executions}
         return executions, [plan for plan in plans if plan.plan_id not in started]
 
-    executions, plans = _reading(asked, read)
+    found, plans = _reading(asked, read)
+    executions = found[:limit]
     if screen.json:
         screen.result(
             {
@@ -72,10 +81,14 @@ def ls(
         return
     if not executions and not plans:
         where = asked.settings().storage_dir
+        start = f'yet. Start with: {asked.again("run")} "GOAL"'
         what = f"No {status} execution" if status else "Nothing has been planned or run"
-        screen.line(f'{what} in {where} yet. Start with: planwave run "GOAL"')
+        screen.text(f"{what} in {where}" + ("." if status else f" {start}"))
         return
     screen.lines(_execution_line(screen, record) for record in executions)
+    if screen.pretty and len(found) > limit < MAX_LISTED:
+        more = asked.again(f"ls --limit {min(10 * limit, MAX_LISTED)}")
+        screen.whole(f"There are older ones: {more}")
     if plans:
         if executions:
             screen.line()
@@ -85,17 +98,8 @@ def ls(
 
 def show(
     ctx: typer.Context,
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="ID",
-            help="An execution or plan, by its id, the unique start of its id, or: last.",
-            show_default=False,
-        ),
-    ],
-    node: Annotated[
-        str | None, typer.Option("--node", metavar="NODE", help="Show the whole text of one step.")
-    ] = None,
+    name: IdArgument,
+    node: NodeOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
 ) -> None:
@@ -106,94 +110,138 @@ def show(
     * `planwave show last`
     * `planwave show 0199c3a1 --node compare`
     """
-    asked = invocation(ctx, json=json, storage=storage)
+    asked = invocation(ctx, json, storage)
     screen = asked.screen()
 
-    async def read(history: History) -> _Kept:
+    async def read(history: History) -> _KeptPlan | _KeptExecution:
         found = await history.find(name)
         if found.kind == "plan":
             status = await history.plan_status(found.id)
-            return _Kept(None, None, await history.plan(found.id), status)
+            return _KeptPlan(await history.plan(found.id), status)
         path = history.document_path(found.id)
-        return _Kept(await history.document(found.id), path, None, "")
+        return _KeptExecution(await history.document(found.id), path)
 
     kept = _reading(asked, read)
-    if kept.plan is not None:
-        _show_plan(screen, kept.plan, kept.plan_status)
-    elif node is not None:
-        _show_node(screen, kept.document or {}, node)
+    if isinstance(kept, _KeptExecution):
+        if node is None:
+            _show_execution(asked, screen, kept)
+        else:
+            _show_node(screen, kept.document, node)
+    elif node is None:
+        _show_plan(screen, kept)
     else:
-        _show_execution(screen, kept.document or {}, kept.path)
+        raise InputError(
+            f"{kept.record.plan_id} is a plan: its steps have no results yet",
+            hint="name an execution: `planwave ls` shows them",
+        )
 
 
-class _Kept(NamedTuple):
-    """What an id stands for: the document of an execution and its file, or a plan."""
+class _KeptPlan(NamedTuple):
+    record: PlanRecord
+    status: str
 
-    document: dict[str, Any] | None
+
+class _KeptExecution(NamedTuple):
+    """The document of an execution, and where its file is once there is one."""
+
+    document: dict[str, Any]
     path: Path | None
-    plan: PlanRecord | None
-    plan_status: str
 
 
 def _reading(asked: Invocation, read: Callable[[History], Awaitable[_Given]]) -> _Given:
     async def in_loop() -> _Given:
-        async with asked.composition.history(asked.settings()) as history:
+        async with asked.history(asked.settings()) as history:
             return await read(history)
 
     return asyncio.run(in_loop())
 
 
-def _show_plan(screen: Screen, record: PlanRecord, status: str) -> None:
+def _show_plan(screen: Screen, kept: _KeptPlan) -> None:
     from planwave.cli.plan_view import show_plan
     from planwave.service.documents import plan_of
 
-    plan = plan_of(record)
+    plan = plan_of(kept.record)
     if screen.json:
-        screen.result(plan.as_json(status))
+        screen.result(plan.as_json(kept.status))
         return
-    if plan.user_prompt:
-        screen.text(f"Goal      {one_line(plan.user_prompt)}")
-    screen.text(f"Plan      {plan.plan_id}")
-    show_plan(screen, plan)
+    made = f"{_local_time(plan.created_at)}, {status_words(kept.status)}"
+    facts = {"Goal": plan.user_prompt, "Plan": plan.plan_id, "Made": made}
+    show_plan(screen, plan, _facts(facts))
 
 
-def _show_node(screen: Screen, document: dict[str, Any], node: str) -> None:
-    from planwave.cli.result_view import nodes_of
-
-    for each in nodes_of(document):
-        if node in (each["id"], each.get("name"), each.get("path")):
-            if screen.json:
-                screen.result(each)
-                return
-            text = table(document.get("node_results")).get(each["id"])
-            if text:
-                screen.markdown(str(text))
-            else:
-                reason = f": {one_line(error_text(each['error']))}" if each.get("error") else ""
-                screen.line(f"{each['id']} is {status_words(str(each.get('status')))}{reason}")
-            return
-    names = ", ".join(str(each["id"]) for each in nodes_of(document))
-    raise NotFound(f"this execution has no step {node!r}", hint=f"its steps are {names}")
-
-
-def _show_execution(screen: Screen, document: dict[str, Any], path: Path | None) -> None:
+def _show_execution(asked: Invocation, screen: Screen, kept: _KeptExecution) -> None:
     from rich.text import Text
 
-    from planwave.cli.result_view import node_lines, show_result
+    from planwave.cli.result_view import node_lines, nodes_of, show_result
+    from planwave.cli.waiting_view import show_waiting
 
-    if not screen.json:
-        screen.line(Text(one_line(str(document.get("title") or "")), style="bold"))
-        if document.get("user_prompt"):
-            screen.text(f"Goal      {one_line(str(document['user_prompt']))}")
-        screen.text(f"Execution {document['execution_id']}")
-        screen.line(f"Started   {_local_time(document.get('started_at'))}")
-        screen.line()
-        screen.lines(node_lines(screen, document))
+    document, path = kept
+    if screen.json:
+        show_result(screen, document, path)
+        return
+    execution_id = str(document["execution_id"])
+    facts = {
+        "Goal": document.get("user_prompt"),
+        "Execution": execution_id,
+        "Plan": document.get("plan_id"),
+        "Started": _local_time(document.get("started_at")),
+        "Out of": table(document.get("parent")).get("execution_id"),
+    }
+    screen.line(Text(one_line(str(document.get("title") or "")), style="bold"))
+    screen.texts(_facts(facts))
+    screen.line()
+    screen.lines(node_lines(screen, document))
     show_result(screen, document, path)
-    if not screen.json and document.get("nodes"):
-        first = document["nodes"][0]["id"]
-        short = _id(screen, str(document["execution_id"]))
-        screen.text(f"One step in full: planwave show {short} --node {first}")
+    show_waiting(asked, screen, document)
+    for node in nodes_of(document):
+        if node.get("result") is not None:
+            words = f"show {_id(screen, execution_id)} --node {node.get('path')}"
+            screen.whole(f"One step in full: {asked.again(words)}")
+            break
+
+
+def _show_node(screen: Screen, document: dict[str, Any], name: str) -> None:
+    from planwave.cli.result_view import show_failure
+
+    node = _node_of(document, name)
+    if screen.json:
+        screen.result(node)
+    elif node.get("result") is not None:
+        screen.markdown(str(node["result"]))
+    else:
+        show_failure(screen, node)
+
+
+def _node_of(document: dict[str, Any], name: str) -> dict[str, Any]:
+    from planwave.cli.result_view import nodes_of
+
+    nodes = nodes_of(document)
+    for field in ("path", "id", "name"):
+        found = [node for node in nodes if node.get(field) == name]
+        if len(found) == 1:
+            return dict(found[0])
+        if found:
+            raise InputError(
+                f"{len(found)} steps of this execution are called {name!r}",
+                code="ambiguous-step",
+                hint=f"write which: {_some(node.get('path') for node in found)}",
+            )
+    raise NotFound(
+        f"this execution has no step {name!r}",
+        hint=f"its steps are {_some(node.get('path') for node in nodes)}",
+    )
+
+
+def _some(names: Iterable[Any]) -> str:
+    shown = [str(name) for name in names]
+    more = ", …" if len(shown) > _STEPS_NAMED else ""
+    return ", ".join(shown[:_STEPS_NAMED]) + more
+
+
+def _facts(facts: dict[str, Any]) -> Iterable[Line]:
+    for name, value in facts.items():
+        if value:
+            yield f"{name:<9} {cut(str(value), _GOAL_CHARS)}"
 
 
 def _execution_line(screen: Screen, record: ExecutionRecord) -> Line:
@@ -201,14 +249,13 @@ def _execution_line(screen: Screen, record: ExecutionRecord) -> Line:
 
     from planwave.cli.wording import state
 
-    sign = f"{screen.glyph(record.status)} {status_words(record.status):<{STATUS_WIDTH}}"
-    took = _took(record)
+    words = f"{status_words(record.status):<{EXECUTION_STATUS_WIDTH}}"
     return Text.assemble(
         (_id(screen, record.execution_id), "cyan"),
         f"  {_local_time(record.created_at)}  ",
-        (sign, state(record.status).style),
-        (f"{took:>12}  ", "dim"),
-        one_line(record.title or record.user_prompt),
+        (f"{screen.glyph(record.status)} {words}", state(record.status).style),
+        (f" {_took(record):>{DURATION_WIDTH}}  ", "dim"),
+        cut(record.title or record.user_prompt, _TITLE_CHARS),
     )
 
 
@@ -219,8 +266,8 @@ def _plan_line(screen: Screen, plan: PlanRecord) -> Line:
     return Text.assemble(
         (_id(screen, plan.plan_id), "cyan"),
         f"  {_local_time(plan.created_at)}  ",
-        (f"{steps:>10}  ", "dim"),
-        cut(plan.title or plan.user_prompt, 200),
+        (f"{steps:>{2 + EXECUTION_STATUS_WIDTH + 1 + DURATION_WIDTH}}  ", "dim"),
+        cut(plan.title or plan.user_prompt, _TITLE_CHARS),
     )
 
 

@@ -22,7 +22,6 @@ _NAME: Final = re.compile(rf'"name{_STRING}')
 _SCANNED_CHARS: Final = 64 * 1024
 """Far more than a plan; a reply that never ends is not searched again and again."""
 _TAIL_CHARS: Final = 600
-_SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class Told(Protocol):
@@ -47,6 +46,7 @@ class Draft:
         self.steps: list[str] = []
         self.text = ""
         self.thinking = ""
+        self.trouble = ""
         self._told_nodes = False
         self._clock = clock
         self._began = clock()
@@ -73,7 +73,10 @@ class Draft:
             case "repair":
                 faults = told.data.get("diagnostics") or ()
                 self.title, self.steps, self.text, self._told_nodes = "", [], "", False
-                return [f"the plan has {counted(len(faults), 'fault')}: asking for a better one"]
+                self.trouble = (
+                    f"the plan has {counted(len(faults), 'fault')}: asking for a better one"
+                )
+                return [self.trouble]
             case "fix":
                 return [f"fixed: {one_line(str(told.data.get('fix', '')))}"]
             case _:
@@ -129,13 +132,14 @@ class _Page:
     def rows(self, width: int, height: int) -> list[Text]:
         """Give the lines, at most ``height`` of them."""
         draft = self._draft
-        spin = _SPINNER[int(draft.elapsed * 10) % len(_SPINNER)] if self._screen.unicode else "*"
         head = Text.assemble(
-            (f"{spin} ", "cyan"),
+            (f"{self._screen.spin(draft.elapsed, '*')} ", "cyan"),
             ("Planning", "bold"),
             (f" with {one_line(draft.author)}  {duration(draft.elapsed)}", "dim"),
         )
         rows = [head]
+        if draft.trouble:
+            rows.append(Text(f"  {cut(draft.trouble, width - 3)}", style="yellow"))
         if draft.title:
             rows.append(Text(f"  {cut(draft.title, width - 3)}", style="bold"))
         room = max(height - len(rows) - 2, 0)

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.text import Text
 
+from planwave.cli.interrupt import Interrupted
 from planwave.cli.screen import Screen
 from planwave.cli.wording import one_line
 from planwave.errors import (
@@ -35,7 +36,14 @@ class ExitCode(IntEnum):
 
 def exit_code_of(error: PlanwaveError) -> int:
     """Give the exit code of a failure outside a running execution."""
+    from planwave.service.forking import ChangesInvalid
+    from planwave.service.requests import AnswerInvalid
+
     match error:
+        case AnswerInvalid() | ChangesInvalid():
+            return ExitCode.USAGE
+        case Interrupted():
+            return error.exit_code
         case GraphInvalid():
             return ExitCode.INVALID_PLAN
         case UnknownProvider() | UnavailableProvider() | UnknownModel() | ProviderError():
@@ -44,6 +52,27 @@ def exit_code_of(error: PlanwaveError) -> int:
             return ExitCode.USAGE
         case _:
             return ExitCode.FAILED
+
+
+def usage(error: Any) -> InputError:
+    """Give what Typer finds wrong with a command line as an error of ours."""
+    said = str(error.format_message()).strip().rstrip(".").replace(": Value error, ", ": ")
+    command = getattr(getattr(error, "ctx", None), "command_path", "planwave")
+    return InputError(said[:1].lower() + said[1:], code="usage", hint=f"see: {command} --help")
+
+
+def system_error(error: OSError) -> PlanwaveError:
+    """Give a refusal of the operating system as an error of ours."""
+    said = error.strerror or str(error) or type(error).__name__
+    what, hint = "", "look at where the output goes, and at the working directory"
+    if error.filename:
+        what, hint = f"{str(error.filename)!r}: ", "look at its owner, its permissions and the disk"
+    return PlanwaveError(f"the system refused: {what}{said}", code="system-error", hint=hint)
+
+
+def our_fault(error: Exception, hint: str) -> PlanwaveError:
+    """Give an error that should not have happened as one of ours."""
+    return PlanwaveError(f"this is a fault in planwave: {type(error).__name__}: {error}", hint=hint)
 
 
 def show_error(screen: Screen, error: PlanwaveError) -> None:

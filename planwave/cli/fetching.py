@@ -6,14 +6,59 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from planwave.cli.interrupt import Interrupted
 from planwave.cli.screen import Screen
+from planwave.errors import InputError
 
 if TYPE_CHECKING:
+    from planwave.cli.options import Composition
+    from planwave.cli.reading import Source
     from planwave.settings import Settings
 
 Fetch = Callable[..., Path]
 _PLAIN_STEP = 10
 """Percent between two lines where nothing can be redrawn."""
+
+
+def missing_model(
+    composition: Composition, settings: Settings, source: Source | None
+) -> str | None:
+    """Give the embedded model that a goal, or a file, needs and this machine has not fetched yet.
+
+    Raises:
+        InputError: It is needed to plan, and cannot.
+    """
+    providers, local = composition.providers(settings)
+    missing = local.missing_model()
+    if missing is None:
+        return None
+    nobody_else = not any(info.available for info in providers.list())
+    if source is None:
+        chosen = settings.provider == "local" or (
+            settings.provider is None and (nobody_else or settings.model == missing)
+        )
+        if chosen:
+            from planwave.planner.offers import check_can_plan
+
+            check_can_plan(providers, "local", missing)
+        return missing if chosen else None
+    named = _providers_lacked(composition, settings, source)
+    wanted = "local" in named or (None in named and nobody_else)
+    return missing if wanted else None
+
+
+def _providers_lacked(
+    composition: Composition, settings: Settings, source: Source
+) -> set[str | None]:
+    """Give the providers that nodes of a file name and cannot have; None stands for the default."""
+    from planwave.service.documents import check_source, is_provider_fault
+
+    report = check_source(source.content, composition.catalogue(settings), settings.limits)
+    errors = [found for found in report.diagnostics if found.severity == "error"]
+    if report.graph is None or not all(map(is_provider_fault, errors)):
+        return set()  # it can run nowhere: nothing is worth fetching for it
+    faulty = {found.node for found in errors}
+    return {node.data.get("provider") for node in report.graph.nodes if node.id in faulty}
 
 
 def fetch_missing(
@@ -25,10 +70,11 @@ def fetch_missing(
         ProviderError: It cannot be fetched.
     """
     from planwave.providers.local_catalogue import model_file
+    from planwave.providers.local_files import home_expanded
 
     screen.text(
         f"The model {name} runs on this machine and needs no API key: fetching "
-        f"{model_file(name).size / 1e9:.1f} GB into {settings.model_dir.expanduser()}, once."
+        f"{model_file(name).size / 1e9:.1f} GB into {home_expanded(settings.model_dir)}, once."
     )
     fetch_showing(screen, settings, name, fetch)
 
@@ -40,22 +86,29 @@ def fetch_showing(
 
     Raises:
         UnknownModel: No model of that name.
+        InputError: It is a file of the operator's own.
         ProviderError: It cannot be fetched.
+        Interrupted: By Ctrl-C.
     """
-    from planwave.providers.local_catalogue import model_file
+    from planwave.providers.local_catalogue import MODEL_FILES, is_path, model_file
     from planwave.providers.local_files import fetch_model
 
+    if is_path(name):
+        raise InputError(
+            f"{name} is a file of your own: there is nothing to fetch",
+            hint=f"name a model: planwave model pull {next(iter(MODEL_FILES))}",
+        )
     model_file(name)
     work = fetch or fetch_model
     try:
         if screen.live:
             return _with_bar(screen, settings, name, work)
         return work(name, settings.model_dir, progress=_plain(screen))
-    except KeyboardInterrupt:
-        screen.error(
-            f"interrupted; what was fetched of {name} is kept", f"go on: planwave model pull {name}"
-        )
-        raise
+    except KeyboardInterrupt as error:
+        raise Interrupted(
+            message=f"interrupted; what was fetched of {name} is kept",
+            hint=f"go on: planwave model pull {name}",
+        ) from error
 
 
 def _with_bar(screen: Screen, settings: Settings, name: str, fetch: Fetch) -> Path:

@@ -2,49 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
+from typing import Any, cast
 
-from planwave.errors import InputError
+from planwave.cli.wording import cut
+from planwave.errors import GraphInvalid, InputError
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json
 
 Given = dict[str, dict[str, Json]]
+Written = str | dict[str, Json]
+"""One ``--input``: a text, perhaps for a named node, or an object."""
+_SHOWN = 60
 
 
-def inputs_of(written: Iterable[str], graph: Graph, catalogue: Catalogue) -> Given:
-    """Read all ``--input`` values against the graph they are meant for.
+def read_inputs(written: Iterable[str]) -> list[Written]:
+    """Read all ``--input`` values as far as that needs no graph.
+
+    Raises:
+        InputError: A value begins as an object and is not JSON.
+    """
+    return [_object(text) if text.lstrip().startswith("{") else text for text in written]
+
+
+def inputs_of(written: Sequence[Written], graph: Graph, catalogue: Catalogue) -> Given:
+    """Give all ``--input`` values as inputs of the graph they are meant for.
 
     Raises:
         InputError: A value names no node of the graph, or no node and there is no one entry node;
             an object that is not as an execution takes it.
     """
-    given: Given = {}
-    for text in written:
-        for node, values in _one(text, graph, catalogue).items():
+    from planwave.executor.entry import own_inputs
+    from planwave.executor.program import Program
+
+    if not written:
+        return {}
+    program, given = Program(graph, catalogue), Given()
+    entries = [graph.nodes[number].id for number in sorted(program.entries)]
+    for each in written:
+        said = own_inputs(program, each if isinstance(each, dict) else _text(each, graph, entries))
+        for node, values in said.items():
             given.setdefault(node, {}).update(values)
     return given
 
 
-def _one(text: str, graph: Graph, catalogue: Catalogue) -> Given:
-    if text.lstrip().startswith("{"):
-        return _object(text, graph, catalogue)
+def loose_inputs(
+    written: Sequence[Written], graph: Graph, entry_types: Container[str]
+) -> dict[str, Any]:
+    """Give all ``--input`` values for a service that checks them itself.
+
+    Args:
+        written: What :func:`read_inputs` gave.
+        graph: What they are for.
+        entry_types: The node types the service takes as entries.
+
+    Raises:
+        InputError: A text names no node of the graph, and there is no one entry node.
+    """
+    given: dict[str, Any] = {}
+    entries = [node.id for node in graph.nodes if node.type in entry_types]
+    for each in written:
+        said: dict[str, Any] = {**(each if isinstance(each, dict) else _text(each, graph, entries))}
+        if len(entries) == 1 and not said.keys() & graph.by_id.keys():
+            said = {entries[0]: said}
+        for node, values in said.items():
+            before: Any = given.get(node)
+            is_more = isinstance(before, dict) and isinstance(values, dict)
+            given[node] = before | values if is_more else values
+    return given
+
+
+def _text(text: str, graph: Graph, entries: Sequence[str]) -> Given:
     name, equals, value = text.partition("=")
     node, _, handle = name.strip().partition(":")
     if equals and node in graph.by_id:
         return {node: {handle or DEFAULT_SOURCE_HANDLE: value}}
-    entries = [n.id for n in graph.nodes if (f := catalogue.facts(n.type)) is not None and f.entry]
     if len(entries) == 1:
         return {entries[0]: {DEFAULT_SOURCE_HANDLE: text}}
     raise InputError(
-        f"--input {text[:60]!r} does not say which node it is for, and the graph has "
+        f"--input {cut(repr(text), _SHOWN)} does not say which node it is for, and the graph has "
         f"{len(entries)} entry nodes",
         hint=f"write NODE=TEXT; the nodes are {', '.join(list(graph.by_id)[:8])}",
     )
 
 
-def _object(text: str, graph: Graph, catalogue: Catalogue) -> Given:
-    from planwave.executor.entry import own_inputs
-    from planwave.executor.program import Program
+def _object(text: str) -> dict[str, Json]:
     from planwave.graph.read import strict_json
 
-    return own_inputs(Program(graph, catalogue), strict_json(text))
+    try:
+        return cast("dict[str, Json]", strict_json(text))
+    except GraphInvalid as error:
+        raise InputError(
+            f"--input {cut(repr(text), _SHOWN)}: {error.message}",
+            hint="write {NODE: {HANDLE: VALUE}} as JSON; "
+            "a text that begins with a brace is given as NODE=TEXT",
+        ) from error

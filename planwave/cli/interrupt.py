@@ -1,4 +1,7 @@
-"""Ctrl-C: the first one stops durably, the second one leaves at once."""
+"""Ctrl-C: the first one stops durably, the second one leaves at once.
+
+So do SIGTERM, and SIGHUP (the terminal was closed) where nobody asked to ignore it, as nohup does.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,38 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from planwave.cli.screen import Screen
+from planwave.errors import PlanwaveError
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_CAUSES = {
+    signal.SIGINT: "interrupted by Ctrl-C",
+    signal.SIGTERM: "stopped by a termination signal",
+    signal.SIGHUP: "stopped because the terminal was closed",
+}
 _Given = TypeVar("_Given")
 
 
-class Interrupted(Exception):
-    """The person asked to stop; what was running has stopped."""
+class Interrupted(PlanwaveError):
+    """The person asked to stop; what was running has stopped.
 
-    def __init__(self, number: int) -> None:
-        super().__init__("interrupted")
+    Attributes:
+        exit_code: What the shell is told.
+    """
+
+    code = "interrupted"
+
+    def __init__(
+        self,
+        number: int = signal.SIGINT,
+        message: str = "interrupted",
+        *,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
         self.exit_code = 128 + number
 
 
 class Interrupt:
-    """Watches for Ctrl-C and SIGTERM while an event loop runs.
+    """Watches for the signals that ask to stop while an event loop runs.
 
     Attributes:
         received: The number of the first signal, or None.
@@ -35,10 +55,17 @@ class Interrupt:
         self.received: int | None = None
         self._screen = screen
         self._stop: Callable[[], object] | None = None
+        ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        self._watched = [n for n in _CAUSES if n is not signal.SIGHUP or not ignored]
+
+    @property
+    def cause(self) -> str:
+        """Why an execution ends, as its events keep it."""
+        return _CAUSES.get(signal.Signals(self.received or signal.SIGINT), "interrupted")
 
     def __enter__(self) -> Self:
         loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
+        for number in self._watched:
             loop.add_signal_handler(number, self._arrived, number)
         return self
 
@@ -49,7 +76,7 @@ class Interrupt:
         traceback: TracebackType | None,
     ) -> None:
         loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
+        for number in self._watched:
             loop.remove_signal_handler(number)
 
     def _arrived(self, number: int) -> None:
@@ -63,14 +90,14 @@ class Interrupt:
 
     @contextmanager
     def stopping(self, stop: Callable[[], object]) -> Generator[None]:
-        """Call ``stop`` on the first signal, also when it came before."""
-        self._stop = stop
+        """Call ``stop`` on the first signal, also when it came before; may be nested."""
+        before, self._stop = self._stop, stop
         try:
             if self.received is not None:
                 stop()
             yield
         finally:
-            self._stop = None
+            self._stop = before
 
     async def cancelling(self, work: Awaitable[_Given]) -> _Given:
         """Await ``work``; the first signal cancels it.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _GIB = 1024**3
 _COUNTED = 1000
+_ELSEWHERE = "set PLANWAVE_STORAGE_DIR, or --storage, to a directory that can be written"
 
 model_app = typer.Typer(
     help="The embedded model: fetch it ahead of time.", no_args_is_help=True, add_completion=False
@@ -40,7 +41,9 @@ def pull(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]", help="qwen2.5-coder-1.5b (default) or qwen2.5-coder-0.5b."
+            metavar="NAME",
+            help="One that `planwave doctor` lists. [default: qwen2.5-coder-1.5b]",
+            show_default=False,
         ),
     ] = None,
     json: JsonFlag = False,
@@ -57,13 +60,13 @@ def pull(
     """
     from planwave.cli.fetching import fetch_showing
 
-    asked = invocation(ctx, json=json)
+    asked = invocation(ctx, json)
     screen, settings = asked.screen(), asked.settings()
     path = fetch_showing(screen, settings, name or settings.local_model)
     if screen.json:
         screen.result({"model": name or settings.local_model, "path": str(path)})
     else:
-        screen.text(f"{screen.glyph('completed')} {name or settings.local_model} is in {path}")
+        screen.whole(f"{screen.glyph('completed')} {name or settings.local_model} is in {path}")
 
 
 def doctor(ctx: typer.Context, json: JsonFlag = False, storage: StorageOption = None) -> None:
@@ -74,10 +77,12 @@ def doctor(ctx: typer.Context, json: JsonFlag = False, storage: StorageOption = 
     * `planwave doctor`
     * `planwave doctor --json`
     """
-    asked = invocation(ctx, json=json, storage=storage)
+    asked = invocation(ctx, json, storage)
     screen, settings = asked.screen(), asked.settings()
     providers, local = asked.composition.providers(settings)
     infos = providers.list()
+    kept = _storage(asked, settings)
+    can_plan = any(info.available for info in infos) or local.missing_model() is not None
     found: dict[str, Any] = {
         "python": {"version": platform.python_version(), "executable": sys.executable},
         "machine": _machine(settings),
@@ -92,58 +97,63 @@ def doctor(ctx: typer.Context, json: JsonFlag = False, storage: StorageOption = 
             for info in infos
         ],
         "models": _models(settings),
-        "storage": _storage(asked, settings),
-        "ok": any(info.available for info in infos) or local.missing_model() is not None,
+        "storage": kept,
+        "ok": can_plan and kept["ok"],
     }
     if screen.json:
         screen.result(found)
     else:
-        _show(screen, found)
-    if not found["ok"]:
+        _show(screen, found, can_plan)
+    if not can_plan:
         raise typer.Exit(ExitCode.NO_PROVIDER)
-    if not found["storage"]["ok"]:
+    if not kept["ok"]:
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _show(screen: Screen, found: dict[str, Any]) -> None:
+def _show(screen: Screen, found: dict[str, Any], can_plan: bool) -> None:
     machine, store = found["machine"], found["storage"]
-    screen.line(f"planwave   {machine['planwave']}, Python {found['python']['version']}")
-    memory = machine["memory_bytes"]
+    arrow = screen.sign("→", "->")
+    screen.text(f"planwave   {machine['planwave']}, Python {found['python']['version']}")
+    memory, disk = machine["memory_bytes"], machine["disk_free_bytes"]
     size = f"{memory / _GIB:.1f} GiB memory" if memory else "memory unknown"
-    screen.line(
-        f"Machine    {machine['system']}, {counted(machine['cpus'], 'CPU')}, {size}, "
-        f"{machine['disk_free_bytes'] / _GIB:.1f} GiB disk free"
+    free = f"{disk / _GIB:.1f} GiB disk free" if disk is not None else "disk unknown"
+    screen.text(
+        f"Machine    {machine['system']}, {counted(machine['cpus'], 'CPU')}, {size}, {free}"
     )
     screen.line()
     screen.line("Providers")
+    width = max((len(info["name"]) for info in found["providers"]), default=0)
     for info in found["providers"]:
         sign = screen.glyph("completed" if info["available"] else "blocked")
         model = f" ({info['default_model']})" if info["available"] and info["default_model"] else ""
-        screen.line(f"  {sign} {info['name']:<12} {info['reason']}{model}")
+        screen.text(f"  {sign} {info['name']:<{width}}  {info['reason']}{model}")
         if not info["available"] and info["how_to_enable"]:
-            screen.line(f"    {screen.sign('→', '->')} {info['how_to_enable']}")
+            screen.whole(f"    {arrow} {info['how_to_enable']}")
     screen.line()
     screen.line("Embedded models")
+    width = max((len(each["name"]) for each in found["models"]), default=0)
     for each in found["models"]:
         sign = screen.glyph("completed" if each["cached"] else "pending")
         where = (
             each["path"] if each["cached"] else f"not fetched: planwave model pull {each['name']}"
         )
-        screen.line(f"  {sign} {each['name']:<20} {where}")
+        able = "" if each["plans"] else " (runs steps, cannot plan)"
+        screen.whole(f"  {sign} {each['name']:<{width}}  {where}{able}")
     screen.line()
     sign = screen.glyph("completed" if store["ok"] else "failed")
-    screen.line(f"Storage    {sign} {store['directory']}: {store['state']}")
-    if not found["ok"]:
+    screen.whole(f"Storage    {sign} {store['directory']}: {store['state']}")
+    if store["hint"]:
+        screen.whole(f"    {arrow} {store['hint']}")
+    if not can_plan:
         screen.error("no provider can be used: nothing can be planned", "see the lines above")
     elif not any(info["available"] for info in found["providers"]):
         screen.line()
-        screen.line("The first run fetches the embedded model; everything else is ready.")
+        screen.text("The first run fetches the embedded model; everything else is ready.")
 
 
 def _machine(settings: Settings) -> dict[str, Any]:
     from importlib.metadata import version
 
-    place = _existing(settings.storage_dir)
     return {
         "planwave": version("planwave"),
         "system": f"{platform.system()} {platform.machine()}",
@@ -151,7 +161,7 @@ def _machine(settings: Settings) -> dict[str, Any]:
         if hasattr(os, "sched_getaffinity")
         else os.cpu_count(),
         "memory_bytes": _memory_bytes(),
-        "disk_free_bytes": shutil.disk_usage(place).free,
+        "disk_free_bytes": _disk_free_bytes(settings.storage_dir),
     }
 
 
@@ -159,6 +169,13 @@ def _memory_bytes() -> int | None:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
+        return None
+
+
+def _disk_free_bytes(directory: Path) -> int | None:
+    try:
+        return shutil.disk_usage(_existing(directory)).free
+    except OSError:
         return None
 
 
@@ -172,13 +189,20 @@ def _storage(asked: Invocation, settings: Settings) -> dict[str, Any]:
         more = "at least " if kept == _COUNTED else ""
         return f"readable, {more}{counted(kept, 'execution')}"
 
+    def told(state: str, hint: str | None = None) -> dict[str, Any]:
+        ok = hint is None
+        return {"directory": str(directory), "ok": ok, "state": state, "hint": hint}
+
     try:
-        state, ok = (asyncio.run(count()), True) if directory.exists() else ("not made yet", True)
+        place = _existing(directory)
+        if not place.is_dir():
+            return told(f"{str(place)!r} is a file, not a directory", _ELSEWHERE)
+        state = asyncio.run(count()) if directory.exists() else "not made yet"
     except StoreError as error:
-        state, ok = error.message, False
-    if ok and not os.access(_existing(directory), os.W_OK):
-        state, ok = f"{state}, but not writable", False
-    return {"directory": str(directory), "ok": ok, "state": state}
+        return told(error.message, error.hint or _ELSEWHERE)
+    except OSError as error:
+        return told(f"cannot be looked at: {error.strerror}", _ELSEWHERE)
+    return told(state) if os.access(place, os.W_OK) else told(f"{state}, not writable", _ELSEWHERE)
 
 
 def _models(settings: Settings) -> list[dict[str, Any]]:
@@ -189,6 +213,7 @@ def _models(settings: Settings) -> list[dict[str, Any]]:
         {
             "name": file.name,
             "bytes": file.size,
+            "plans": file.plans,
             "cached": is_present(file, settings.model_dir),
             "path": str(model_path(file, settings.model_dir)),
         }
@@ -198,7 +223,7 @@ def _models(settings: Settings) -> list[dict[str, Any]]:
 
 def _existing(path: Path) -> Path:
     """Give the nearest directory above that exists."""
-    here = path.expanduser().absolute()
+    here = path.absolute()
     while not here.exists() and here != here.parent:
         here = here.parent
     return here

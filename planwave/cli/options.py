@@ -1,17 +1,24 @@
-"""Options that several commands share, and what one invocation was asked for."""
+"""What can be written on the command line, and what one invocation was asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import os
+import shlex
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 
 import typer
 
 from planwave.cli.screen import Screen
+from planwave.errors import StoreError
 
 if TYPE_CHECKING:
+    from planwave.cli.remote import Holder, Remote
+    from planwave.cli.workplace import Workplace
     from planwave.graph.capabilities import Catalogue
     from planwave.providers.api import Providers
     from planwave.service.history import History
@@ -19,17 +26,22 @@ if TYPE_CHECKING:
     from planwave.settings import Settings
 
 _EVERYWHERE = "Options of every command"
+JSON_FLAG: Final = "--json"
+MAX_LISTED: Final = 1000
+STDIN: Final = "-"
+"""Stands for standard input where a goal or a file is asked for."""
 
 JsonFlag = Annotated[
     bool,
     typer.Option(
-        "--json",
+        JSON_FLAG,
+        metavar="",
         help="Write exactly one JSON object to stdout, at the end; progress goes to stderr.",
         rich_help_panel=_EVERYWHERE,
     ),
 ]
 StorageOption = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--storage",
         metavar="DIR",
@@ -57,6 +69,114 @@ ModelOption = Annotated[
 ]
 
 
+class Scheduling(StrEnum):
+    """When nodes start."""
+
+    EAGER = "eager"
+    WAVES = "waves"
+
+
+class OnFailure(StrEnum):
+    """What happens to the rest when a node fails."""
+
+    CONTINUE = "continue"
+    STOP = "stop"
+
+
+class Status(StrEnum):
+    """What an execution can be."""
+
+    STARTING = "starting"
+    EXECUTING = "executing"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+GoalArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="GOAL", help="What you want, in your own words; - is stdin.", show_default=False
+    ),
+]
+FileArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="A graph {nodes, edges}, or a plan as `planwave plan --json` prints it; - is stdin.",
+        show_default=False,
+    ),
+]
+IdArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="An execution or plan, by its id, the unique start of its id, or: last.",
+        show_default=False,
+    ),
+]
+SchedulingOption = Annotated[
+    Scheduling,
+    typer.Option(
+        "--scheduling",
+        help="eager: a step starts when what it needs is there. waves: one wave after the other.",
+    ),
+]
+OnFailureOption = Annotated[
+    OnFailure,
+    typer.Option(
+        "--on-failure",
+        help="continue: finish everything that does not depend on the failure. stop: end early.",
+    ),
+]
+MaxParallelOption = Annotated[
+    int | None,
+    typer.Option("--max-parallel", min=1, metavar="N", help="Steps at work at the same time."),
+]
+RunToOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--run-to",
+        metavar="NODE",
+        help="Run only this step and what it needs. May be given several times.",
+    ),
+]
+RunFromOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--run-from",
+        metavar="NODE",
+        help="Run only this step and what follows it, with what that needs. May be given several "
+        "times.",
+    ),
+]
+InputOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        metavar="INPUT",
+        help="What an entry step gives: TEXT, NODE=TEXT, NODE:HANDLE=TEXT, or a JSON object "
+        "{node: {handle: value}}. May be given several times.",
+    ),
+]
+LimitOption = Annotated[
+    int,
+    typer.Option(
+        "--limit", "-n", min=1, max=MAX_LISTED, metavar="N", help="At most so many of each."
+    ),
+]
+StatusOption = Annotated[
+    Status | None, typer.Option("--status", help="Only executions that are so.")
+]
+NodeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--node", metavar="NODE", help="The whole text of one step, by its id, path or name."
+    ),
+]
+
+
 class EmbeddedModel(Protocol):
     """What commands ask of the embedded model before anything needs it."""
 
@@ -75,6 +195,8 @@ class Composition:
         history: Opens what is kept for reading only, also while another process writes.
         catalogue: Gives the node types, checked against the providers there are.
         providers: Gives the provider catalogue and the embedded model behind it.
+        serve: Serves HTTP until a signal says to stop, telling the URL once it listens; gives the
+            exit code.
     """
 
     settings: Callable[[], Settings]
@@ -82,6 +204,7 @@ class Composition:
     history: Callable[[Settings], History]
     catalogue: Callable[[Settings], Catalogue]
     providers: Callable[[Settings], tuple[Providers, EmbeddedModel]]
+    serve: Callable[[Settings, Callable[[str], object]], Coroutine[Any, Any, int]]
 
 
 @dataclass
@@ -90,13 +213,21 @@ class Invocation:
 
     composition: Composition
     json: bool = False
-    storage: Path | None = None
+    storage: str | None = None
     provider: str | None = None
     model: str | None = None
+    _served: dict[Path, Holder | None] = field(
+        default_factory=dict[Path, "Holder | None"], init=False, repr=False
+    )
 
     def screen(self) -> Screen:
         """Give where this invocation writes."""
         return Screen(json=self.json)
+
+    def again(self, words: str) -> str:
+        """Give a command to type next that means the same place."""
+        place = "" if self.storage is None else f" --storage {shlex.quote(self.storage)}"
+        return f"planwave {words}{place}"
 
     def settings(self) -> Settings:
         """Read the settings and lay the options of this invocation over them.
@@ -108,7 +239,7 @@ class Invocation:
         settings = self.composition.settings()
         changes: dict[str, object] = {}
         if self.storage is not None:
-            changes["storage_dir"] = self.storage
+            changes["storage_dir"] = Path(os.path.expanduser(self.storage))
         if self.provider is not None:
             changes |= {"provider": self.provider, "model": self.model}
             if self.provider == "local" and self.model is not None:
@@ -116,6 +247,66 @@ class Invocation:
         elif self.model is not None:
             changes["model"] = self.model
         return settings.model_copy(update=changes) if changes else settings
+
+    def served(self, settings: Settings) -> Holder | None:
+        """Give the service that holds the storage directory and answers; looked for once."""
+        from planwave.cli.remote import answers, holder
+
+        directory = settings.storage_dir
+        if directory not in self._served:
+            found = holder(directory)
+            is_there = found is not None and found.url is not None and answers(found.url)
+            self._served[directory] = found if is_there else None
+        return self._served[directory]
+
+    def remote(self, settings: Settings) -> Remote | None:
+        """Open the service that holds the storage directory; None where none answers."""
+        served = self.served(settings)
+        if served is None or served.url is None:
+            return None
+        from planwave.cli.remote import ANSWER_S, Remote
+        from planwave.client import AsyncClient
+
+        client = AsyncClient(served.url, served.token, timeout_s=ANSWER_S)
+        return Remote(client, settings.storage_dir, self.provider, self.model)
+
+    def history(self, settings: Settings) -> History:
+        """Open what is kept for reading: through the service that holds it, or from the disk."""
+        return self.remote(settings) or self.composition.history(settings)
+
+    def service(self, settings: Settings) -> Service:
+        """Open the service in this process.
+
+        Raises:
+            StoreError: ``storage-locked``, among others; says where its holder should answer.
+        """
+        from planwave.cli.remote import holder
+
+        try:
+            return self.composition.service(settings)
+        except StoreError as error:
+            found = holder(settings.storage_dir) if error.code == "storage-locked" else None
+            if found is not None and found.url is not None:
+                error.hint = f"`planwave serve` holds it and does not answer at {found.url}: "
+                error.hint += "look at its log, or stop it"
+            raise
+
+    @asynccontextmanager
+    async def workplace(self, settings: Settings) -> AsyncGenerator[Workplace]:
+        """Open who plans and runs: the service that holds the storage directory, or this process.
+
+        Raises:
+            StoreError: As in :meth:`service`.
+        """
+        remote = self.remote(settings)
+        if remote is not None:
+            async with remote:
+                yield remote
+            return
+        from planwave.cli.workplace import Here
+
+        async with self.service(settings) as service:
+            yield Here(service)
 
 
 def _embedded(model: str) -> str:
@@ -126,9 +317,8 @@ def _embedded(model: str) -> str:
 
 def invocation(
     ctx: typer.Context,
-    *,
-    json: bool = False,
-    storage: Path | None = None,
+    json: bool,
+    storage: str | None = None,
     provider: str | None = None,
     model: str | None = None,
 ) -> Invocation:

@@ -7,38 +7,36 @@ from typing import Any
 
 from rich.text import Text
 
-from planwave.cli.screen import Screen
-from planwave.cli.wording import counted, cut, money, one_line, spread, table
+from planwave.cli.screen import Line, Screen
+from planwave.cli.wording import ID_WIDTH, counted, cut, money, one_line, spread, table
 from planwave.graph.model import FLOW, LINK, Graph, Node
 from planwave.graph.plan import Plan
 from planwave.graph.shape import shape
 
-_ID_WIDTH = 28
 
-
-def show_plan(screen: Screen, plan: Plan) -> None:
-    """Write a plan: title, waves with their nodes, forecast, what was fixed."""
-    screen.line()
+def show_plan(screen: Screen, plan: Plan, facts: Iterable[Line] = ()) -> None:
+    """Write a plan: title, facts about it, waves with their nodes, forecast, what was fixed."""
     author = _author(plan.provider, plan.model)
     screen.line(
         Text.assemble(
             (one_line(plan.title), "bold"), (f"  planned by {author}" if author else "", "dim")
         )
     )
+    screen.texts(facts)
     screen.lines(wave_lines(screen, plan.graph, author))
     screen.line()
-    screen.lines(forecast_lines(screen, plan.forecast))
+    screen.texts(forecast_lines(screen, plan.forecast))
     for fix in plan.fixes:
-        screen.line(Text(f"Fixed     {one_line(fix)}", style="yellow"))
+        screen.text(Text(f"Fixed     {one_line(fix)}", style="yellow"))
     for found in plan.diagnostics:
         if found.get("severity") == "warning":
-            screen.line(Text(f"Warning   {one_line(str(found.get('message')))}", style="yellow"))
+            screen.text(Text(f"Warning   {one_line(str(found.get('message')))}", style="yellow"))
 
 
 def wave_lines(screen: Screen, graph: Graph, author: str = "") -> Iterable[Text]:
     """Give the lines that show a graph wave by wave; only other models than the author's are named."""
     form = shape(graph)
-    width = min(_ID_WIDTH, max((len(node.id) for node in graph.nodes), default=0))
+    width = min(ID_WIDTH, max((len(node.id) for node in graph.nodes), default=0))
     sources = _sources(graph, FLOW)
     seen: set[str] = set()
     for number, wave in enumerate(form.waves, start=1):

@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from planwave.cli.wording import counted, duration, error_text, one_line, table
-from planwave.events import Event
+from planwave.cli.wording import counted, duration, error_text, one_line, why_not
+from planwave.events import ENDED_STATUS, Event, OpenRequest
+from planwave.events.course import said
+from planwave.executor.past import PAUSED_BY_REQUEST
 from planwave.graph.model import FLOW, Graph
 
 SETTLED = frozenset(
@@ -61,6 +63,11 @@ class WaveLines:
 class RunProgress:
     """What is known of a run so far.
 
+    Attributes:
+        reason: Why it is paused.
+        requests: What waits to be answered, oldest first.
+        written: How many waves stand on the screen for good.
+
     Args:
         graph: The graph that runs.
         waves: Node ids wave by wave, as planned.
@@ -86,8 +93,13 @@ class RunProgress:
             WaveLines(number, [self.nodes[i] for i in ids if i in self.nodes])
             for number, ids in enumerate(waves, start=1)
         ]
+        self.total_waves = len(self.waves)
         self.status = "starting"
+        self.reason = ""
         self.error = ""
+        self.requests: dict[str, OpenRequest] = {}
+        self.written = 0
+        self._at_work: set[str] = set()
         self.input_tokens = 0
         self.output_tokens = 0
         self.cost_usd = 0.0
@@ -98,6 +110,13 @@ class RunProgress:
     def elapsed(self) -> float:
         """Seconds since the screen began to watch."""
         return self._clock() - self._began
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing happens any more before somebody does something: over, or paused."""
+        if self.status == "paused":
+            return self.reason != PAUSED_BY_REQUEST or not self._at_work
+        return self.status in ENDED_STATUS
 
     @property
     def counted_nodes(self) -> list[NodeLine]:
@@ -116,11 +135,41 @@ class RunProgress:
             self._use(event.data)
         elif event.type.startswith("execution."):
             self._execution(event)
-        elif event.path is not None and (node := self.nodes.get(event.path)) is not None:
+        if event.path is None:
+            return
+        if event.type != "node.delta":
+            self._work(event, event.path)
+        if (node := self.nodes.get(event.path)) is not None:
             if event.type == "node.delta":
                 self._delta(node, event)
             elif event.type.startswith("node."):
                 self._node(node, event)
+
+    def _work(self, event: Event, path: str) -> None:
+        """Note who is at work and who waits for what, nested nodes too."""
+        data = event.data
+        match event.type.removeprefix("node."):
+            case "started":
+                self._at_work.add(path)
+            case "waiting":
+                self._at_work.discard(path)
+                request_id = str(data["request_id"])
+                self.requests[request_id] = OpenRequest(
+                    request_id, path, data.get("request"), event.at, data.get("timeout_s")
+                )
+            case "answered":
+                self.requests.pop(str(data["request_id"]), None)
+                if self.reason != PAUSED_BY_REQUEST:
+                    self._at_work.add(path)
+            case "completed" | "failed" | "cancelled":
+                self._at_work.discard(path)
+                closed = [each for each in self.requests.values() if each.path == path]
+                for each in closed:
+                    del self.requests[each.request_id]
+            case "retrying":
+                self._at_work.discard(path)
+            case _:
+                pass
 
     def _use(self, data: Mapping[str, Any]) -> None:
         self.input_tokens += int(data.get("input_tokens") or 0)
@@ -131,14 +180,17 @@ class RunProgress:
         kind = event.type.removeprefix("execution.")
         if kind == "started":
             self.status = "executing"
+            self.total_waves = int(event.data.get("waves") or self.total_waves)
             for status in ("linked", "not_reached"):
                 for node_id in event.data.get(status) or ():
                     if node_id in self.nodes:
                         self.nodes[node_id].status = status
         elif kind == "resumed":
-            self.status = "executing"
+            self.status, self.reason = "executing", ""
         elif kind != "created":
-            self.status = kind
+            self.status, self.reason = kind, str(event.data.get("reason") or "")
+            if kind in ENDED_STATUS:
+                self.requests.clear()
             self.error = error_text(event.data.get("error")) or str(event.data.get("cause") or "")
 
     def _delta(self, node: NodeLine, event: Event) -> None:
@@ -152,13 +204,13 @@ class RunProgress:
             node.status, node.note, node.tail, node.warning = "running", "", "", ""
             node.started, node.attempt = self._clock(), event.attempt
         elif kind == "answered":
-            node.status, node.note = "running", ""
+            node.status, node.note = "running", said(event.data.get("answer"))
         elif kind in ("completed", "failed", "skipped", "blocked", "cancelled"):
             node.status, node.tail = kind, ""
             node.seconds = self._seconds(node, event)
-            node.note = why(event) or node.warning
+            node.note = why_not(kind, event.data) or node.warning
         elif kind in ("retrying", "waiting"):
-            node.status, node.note = kind, why(event)
+            node.status, node.note = kind, why_not(kind, event.data)
         elif kind == "log" and event.data.get("level") == "warning":
             node.warning = str(event.data.get("message", ""))
 
@@ -169,39 +221,32 @@ class RunProgress:
         return None if node.started is None else self._clock() - node.started
 
 
-def why(event: Event) -> str:
-    """Say in one line why a node did not complete; empty for one that did."""
-    data = event.data
-    match event.type:
-        case "node.failed":
-            said = error_text(data.get("error"))
-            return f"{said} (handled)" if data.get("handled") else said
-        case "node.retrying":
-            wait = duration(float(data.get("delay_s") or 0))
-            return f"{error_text(data.get('error'))}; tries again in {wait}"
-        case "node.skipped":
-            return str(data.get("reason") or "")
-        case "node.blocked":
-            return f"because {table(data.get('cause')).get('node')} failed"
-        case "node.cancelled":
-            return str(data.get("cause") or "")
-        case "node.waiting":
-            return "waits for an answer"
-        case _:
-            return ""
+def progress_of(created: Event, clock: Callable[[], float] = time.monotonic) -> RunProgress:
+    """Give what is known of a run from its first event.
+
+    Raises:
+        GraphInvalid: What is stored of its graph was tampered with.
+    """
+    from planwave.graph.read import read_graph
+    from planwave.graph.shape import shape
+
+    graph, _ = read_graph(created.data["graph"])
+    return RunProgress(graph, shape(graph).waves, clock)
 
 
 def sentence(event: Event, progress: RunProgress) -> str | None:
     """Give the plain line of an event for pipes and logs; None for events that need no line."""
     kind = event.type
     if kind == "execution.started":
-        nodes, waves = len(progress.counted_nodes), len(progress.waves)
+        nodes, waves = len(progress.counted_nodes), progress.total_waves
         return f"running {counted(nodes, 'step')} in {counted(waves, 'wave')}"
     if kind == "wave.started":
         names = ", ".join(str(n) for n in event.data.get("nodes") or ())
-        return f"wave {event.data.get('wave')} of {len(progress.waves)}: {names}"
+        return f"wave {event.data.get('wave')} of {progress.total_waves}: {names}"
     if kind == "execution.paused":
-        return f"paused: {event.data.get('reason') or 'waits for an answer'}"
+        return f"paused: {event.data.get('reason')}"
+    if kind == "execution.resumed":
+        return f"goes on: {event.data.get('reason')}"
     node = progress.nodes.get(event.path or "")
     if node is None or kind not in _WORDS:
         return None

@@ -10,8 +10,11 @@ from rich.text import Text
 
 from planwave.cli.screen import Screen
 from planwave.cli.wording import (
+    DURATION_WIDTH,
+    ID_WIDTH,
     STATUS_WIDTH,
     counted,
+    cut,
     duration,
     error_text,
     money,
@@ -19,15 +22,18 @@ from planwave.cli.wording import (
     state,
     status_words,
     table,
+    why_not,
 )
+from planwave.events.course import TIMEOUT, said
 
 Document = Mapping[str, Any]
 
 
 def show_result(screen: Screen, document: Document, path: Path | None) -> None:
-    """Write an execution's outcome; with ``--json`` the document itself."""
+    """Write an execution's outcome; with ``--json`` the document, and nothing beside it."""
     if screen.json:
         screen.result({**document, "document_path": None if path is None else str(path)})
+        return
     results = final_results(document)
     for name, text in results:
         screen.line()
@@ -36,17 +42,16 @@ def show_result(screen: Screen, document: Document, path: Path | None) -> None:
         screen.markdown(text)
     show_failures(screen, document)
     screen.line()
-    screen.line(summary(screen, document))
+    screen.text(summary(screen, document))
     if path is not None and path.is_file():
-        screen.text(f"Kept in {path}")
+        screen.whole(f"Kept in {path}")
 
 
 def final_results(document: Document) -> list[tuple[str, str]]:
     """Give name and text of each completed node whose result no other node took."""
     taken = {edge.get("source") for edge in _edges(document) if _is_flow(edge)}
-    results = table(document.get("node_results"))
     return [
-        (str(node.get("name") or node["id"]), str(results.get(node["id"]) or ""))
+        (str(node.get("name") or node["id"]), str(node.get("result") or ""))
         for node in nodes_of(document)
         if node.get("status") == "completed" and node["id"] not in taken and not _is_nested(node)
     ]
@@ -55,31 +60,37 @@ def final_results(document: Document) -> list[tuple[str, str]]:
 def show_failures(screen: Screen, document: Document) -> None:
     """Name every node that failed, and why; or why the whole execution did."""
     failed = [node for node in nodes_of(document) if node.get("status") == "failed"]
-    said = error_text(document.get("error"))
-    if failed or said:
+    why = error_text(document.get("error"))
+    if failed or why:
         screen.line()
-    if said and not failed:
-        screen.line(Text(f"{screen.glyph('failed')} {one_line(said)}", style="red"))
+    if why and not failed:
+        screen.text(Text(f"{screen.glyph('failed')} {one_line(why)}", style="red"))
     for node in failed:
-        screen.line(
-            Text.assemble(
-                (
-                    f"{screen.glyph('failed')} {one_line(str(node.get('name') or node['id']))}: ",
-                    "red",
-                ),
-                one_line(error_text(node.get("error"))),
-            )
-        )
-        hint = table(node.get("error")).get("hint")
-        if hint:
-            screen.line(Text(f"  {screen.sign('→', '->')} {one_line(str(hint))}", style="dim"))
+        show_failure(screen, node)
+
+
+def show_failure(screen: Screen, node: Mapping[str, Any]) -> None:
+    """Name a node that did not complete, say why, and the way out."""
+    status = str(node.get("status"))
+    name = one_line(str(node.get("name") or node["id"]))
+    why = one_line(why_not(status, node)) or status_words(status)
+    style = "yellow" if node.get("handled") else state(status).style
+    screen.text(Text.assemble((f"{screen.glyph(status)} {name}: ", style), why))
+    hint = table(node.get("error")).get("hint")
+    if hint:
+        screen.text(Text(f"  {screen.sign('→', '->')} {one_line(str(hint))}", style="dim"))
 
 
 def node_lines(screen: Screen, document: Document) -> list[Text]:
-    """Give one line a node: state, name, time, and why it did not run."""
+    """Give one line a node: state, time, id, name, and why it did not run."""
     lines: list[Text] = []
-    for node in nodes_of(document):
-        status = str(node.get("status"))
+    nodes = nodes_of(document)
+    asking = {
+        each.get("path"): each.get("request") for each in map(table, document.get("requests") or ())
+    }
+    width = min(ID_WIDTH, max((len(_path(node)) for node in nodes), default=0))
+    for node in nodes:
+        status, path = str(node.get("status")), _path(node)
         took = node.get("execution_time")
         seconds = duration(float(took)) if isinstance(took, int | float) else ""
         line = Text.assemble(
@@ -88,13 +99,22 @@ def node_lines(screen: Screen, document: Document) -> list[Text]:
                 f"{screen.glyph(status)} {status_words(status):<{STATUS_WIDTH}} ",
                 state(status).style,
             ),
-            (f"{seconds:>12}  ", "dim"),
-            one_line(str(node.get("name") or node["id"])),
+            (f"{seconds:>{DURATION_WIDTH}}  ", "dim"),
+            (f"{cut(path, width):<{width}}", "cyan"),
         )
-        if node.get("error"):
-            line.append(f"  {one_line(error_text(node['error']))}", style="dim")
+        name = one_line(str(node.get("name") or ""))
+        if name and name != path:
+            line.append(f"  {name}")
+        if why := why_not(status, {**node, "request": asking.get(path)}):
+            line.append(f"  {one_line(why)}", style="dim")
         lines.append(line)
+        lines += [_answer_line(answer) for answer in map(table, node.get("answers") or ())]
     return lines
+
+
+def _answer_line(answer: Mapping[str, Any]) -> Text:
+    by = "nobody in time" if answer.get("by") == TIMEOUT else "a person"
+    return Text(f"      answered by {by}: {one_line(said(answer.get('answer')))}", style="dim")
 
 
 def summary(screen: Screen, document: Document) -> Text:
@@ -117,6 +137,10 @@ def summary(screen: Screen, document: Document) -> Text:
 def nodes_of(document: Document) -> list[Mapping[str, Any]]:
     """Give the nodes of a document."""
     return [node for node in map(table, document.get("nodes") or ()) if node.get("id")]
+
+
+def _path(node: Mapping[str, Any]) -> str:
+    return one_line(str(node.get("path") or node["id"]))
 
 
 def _usage(usage: Mapping[str, Any]) -> list[str]:

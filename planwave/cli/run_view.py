@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -13,6 +13,7 @@ from rich.text import Text
 from planwave.cli.progress import SETTLED, NodeLine, RunProgress, WaveLines, sentence
 from planwave.cli.screen import Screen
 from planwave.cli.wording import (
+    DURATION_WIDTH,
     STATUS_WIDTH,
     counted,
     cut,
@@ -29,27 +30,55 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
 FRAMES_PER_SECOND = 10
-_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _NAME_WIDTH = 30
-_TIME_WIDTH = 12
+_AT_WORK = ("running", "retrying")
 
 
-async def follow(screen: Screen, progress: RunProgress, events: AsyncIterator[Event]) -> None:
-    """Show a run until its events end."""
+STOPS: Final = "Ctrl-C stops"
+
+
+async def follow(
+    screen: Screen,
+    progress: RunProgress,
+    events: AsyncIterator[Event],
+    keys: str = STOPS,
+    *,
+    until: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Show a run until its events end, or until it is to be interrupted.
+
+    Args:
+        screen: Where to.
+        progress: What is known so far; takes in the events.
+        events: What happens.
+        keys: What a person can press.
+        until: Asked after each event: whether something else has to be shown now.
+
+    Returns:
+        Whether it was interrupted; called again, it goes on.
+    """
     if screen.live:
-        await _follow_live(screen, progress, events)
-        return
+        return await _follow_live(screen, progress, events, keys, until)
     async for event in events:
         progress.apply(event)
         said = sentence(event, progress)
         if said is not None:
             screen.line(f"[{progress.elapsed:7.1f}s] {said}")
+        if until():
+            return True
+    return False
 
 
-async def _follow_live(screen: Screen, progress: RunProgress, events: AsyncIterator[Event]) -> None:
+async def _follow_live(
+    screen: Screen,
+    progress: RunProgress,
+    events: AsyncIterator[Event],
+    keys: str,
+    until: Callable[[], bool],
+) -> bool:
     from rich.live import Live
 
-    frame = Frame(screen, progress)
+    frame = Frame(screen, progress, keys)
     with Live(frame, console=screen.out, auto_refresh=False, transient=True) as live:
 
         async def tick() -> None:
@@ -63,7 +92,10 @@ async def _follow_live(screen: Screen, progress: RunProgress, events: AsyncItera
                 async for event in events:
                     progress.apply(event)
                     frame.print_settled()
+                    if until():
+                        return True
                 frame.print_settled(all_left=True)
+                return False
             finally:
                 ticking.cancel()
 
@@ -71,24 +103,26 @@ async def _follow_live(screen: Screen, progress: RunProgress, events: AsyncItera
 class Frame:
     """What is redrawn: the waves that are not settled. Settled ones scroll away above, in order."""
 
-    def __init__(self, screen: Screen, progress: RunProgress) -> None:
+    def __init__(self, screen: Screen, progress: RunProgress, keys: str = STOPS) -> None:
         self._screen = screen
         self._progress = progress
-        self._printed = 0
+        self._keys = keys
         names = (cell_len(one_line(node.name)) for node in progress.counted_nodes)
         self._name_width = min(_NAME_WIDTH, max(names, default=0))
 
     def print_settled(self, *, all_left: bool = False) -> None:
         """Write the waves that will not change any more above the moving part."""
         waves = self._progress.waves
-        while self._printed < len(waves) and (all_left or waves[self._printed].settled):
-            wave = waves[self._printed]
-            self._printed += 1
+        while self._progress.written < len(waves):
+            wave = waves[self._progress.written]
+            if not (all_left or wave.settled):
+                return
+            self._progress.written += 1
             self._screen.lines(self._wave(wave, self._screen.width))
 
     def rows(self, width: int, height: int) -> list[Text]:
         """Give the moving part: waves at work or ahead, then one line of totals."""
-        left = self._progress.waves[self._printed :]
+        left = self._progress.waves[self._progress.written :]
         rows = [row for wave in left for row in self._wave(wave, width)]
         if len(rows) > height - 2:
             rows = [row for wave in left for row in self._wave(wave, width, only_active=True)]
@@ -123,7 +157,7 @@ class Frame:
                 look.style,
             ),
             f"{_padded(cut(node.name, self._name_width), self._name_width)} ",
-            (f"{took:>{_TIME_WIDTH}}  ", "dim"),
+            (f"{took:>{DURATION_WIDTH}}  ", "dim"),
         )
         room = width - row.cell_len - 1
         if node.note:
@@ -135,9 +169,8 @@ class Frame:
         return row
 
     def _glyph(self, status: str) -> str:
-        if status in ("running", "retrying") and self._screen.unicode:
-            return _SPINNER[int(time.monotonic() * FRAMES_PER_SECOND) % len(_SPINNER)]
-        return self._screen.glyph(status)
+        still = self._screen.glyph(status)
+        return self._screen.spin(time.monotonic(), still) if status in _AT_WORK else still
 
     def _totals(self) -> Text:
         progress = self._progress
@@ -149,7 +182,9 @@ class Frame:
             parts.append(counted(tokens, "token"))
         if progress.cost_usd:
             parts.append(money(progress.cost_usd))
-        parts.append("Ctrl-C stops and keeps what is done")
+        if progress.status == "paused":
+            parts.append(f"paused: {one_line(progress.reason)}")
+        parts.append(self._keys)
         return Text(f" {self._screen.sign('·', '-')} ".join(parts), style="dim")
 
 

@@ -6,18 +6,19 @@ included, goes to stderr.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from typing import IO, Any
+from typing import IO, Any, TextIO, cast
 
 from rich.console import Console
 from rich.text import Text
 
-from planwave.cli.wording import clean, one_line, state
+from planwave.cli.wording import clean, json_text, one_line, state
 
 Line = Text | str
+_UNKNOWN_WIDTH = 80
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class Screen:
@@ -35,8 +36,8 @@ class Screen:
         self, *, json: bool = False, out: Console | None = None, live: bool | None = None
     ) -> None:
         self.json = json
-        self.err = out if out is not None else Console(stderr=True, highlight=False)
-        self.out = out or (self.err if json else Console(highlight=False))
+        self.err = out if out is not None else _console(stderr=True)
+        self.out = out or (self.err if json else _console())
         movable = _is_terminal(self.out.file) and os.environ.get("TERM", "") not in ("", "dumb")
         self.live = movable if live is None else live
         self.pretty = self.live or self.out.is_terminal
@@ -44,7 +45,7 @@ class Screen:
     @property
     def unicode(self) -> bool:
         """Whether glyphs outside ASCII can be written."""
-        return self.out.encoding.lower().startswith("utf")
+        return _is_unicode(self.out.encoding)
 
     @property
     def width(self) -> int:
@@ -60,6 +61,10 @@ class Screen:
         """Choose between a sign and its ASCII form."""
         return fine if self.unicode else plain
 
+    def spin(self, seconds: float, plain: str) -> str:
+        """Give the sign of something at work at a moment: it turns, or stays in ASCII."""
+        return _SPINNER[int(seconds * 10) % len(_SPINNER)] if self.unicode else plain
+
     def line(self, text: Line = "") -> None:
         """Write one line: cut to the width on a terminal, whole everywhere else."""
         shown = Text(clean(text)) if isinstance(text, str) else text
@@ -73,23 +78,39 @@ class Screen:
         for each in lines:
             self.line(each)
 
-    def text(self, text: str) -> None:
-        """Write a text of any length; a terminal wraps it at words."""
-        self.out.print(Text(clean(text)), soft_wrap=not self.pretty)
+    def text(self, text: Line) -> None:
+        """Write a text of any length, wrapped at words on a terminal."""
+        shown = Text(clean(text)) if isinstance(text, str) else text
+        self.out.print(shown, soft_wrap=not self.pretty)
+
+    def texts(self, texts: Iterable[Line]) -> None:
+        """Write several texts."""
+        for each in texts:
+            self.text(each)
+
+    def whole(self, text: str) -> None:
+        """Write what people copy, a path or a command, without a line break of ours in it."""
+        self.out.print(Text(clean(text)), soft_wrap=True)
+
+    def prompt(self, text: str) -> None:
+        """Write what a person is to type something behind."""
+        self.out.print(Text(clean(text)), end="", soft_wrap=True)
+        self.out.file.flush()
 
     def markdown(self, text: str) -> None:
         """Write a model's answer: rendered on a terminal, as it is everywhere else."""
         if not self.pretty:
             self.text(text)
             return
-        from rich.markdown import Markdown
+        from planwave.cli.answer import rendered
 
-        self.out.print(Markdown(clean(text), hyperlinks=False))
+        self.out.print(rendered(clean(text)))
 
     def result(self, value: Mapping[str, Any]) -> None:
-        """Write the one JSON object of ``--json``."""
-        sys.stdout.write(json.dumps(value, ensure_ascii=True, indent=2) + "\n")
-        sys.stdout.flush()
+        """Write the one JSON object of ``--json``; nothing where stdout was closed."""
+        if (stdout := cast("TextIO | None", sys.stdout)) is not None:
+            stdout.write(json_text(value, ascii_only=not _is_unicode(stdout.encoding)) + "\n")
+            stdout.flush()
 
     def error(self, message: str, hint: str | None = None) -> None:
         """Write one red sentence, and the way out on a line of its own."""
@@ -100,11 +121,28 @@ class Screen:
         if hint:
             self.hint(hint)
 
+    def note(self, message: str) -> None:
+        """Write one sentence that changes nothing, but should be known."""
+        self.err.print(
+            Text.assemble(("! ", "bold yellow"), (one_line(message), "yellow")), soft_wrap=True
+        )
+
     def hint(self, text: str) -> None:
         """Write the way out."""
         self.err.print(
             Text.assemble((f"  {self.sign('→', '->')} ", "dim"), one_line(text)), soft_wrap=True
         )
+
+
+def _console(*, stderr: bool = False) -> Console:
+    console = Console(stderr=stderr, highlight=False)
+    if console.width < 1:  # COLUMNS=0: nothing at all would be printed
+        console.width = _UNKNOWN_WIDTH
+    return console
+
+
+def _is_unicode(encoding: str) -> bool:
+    return encoding.lower().startswith("utf")
 
 
 def _is_terminal(file: IO[str]) -> bool:

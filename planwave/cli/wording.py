@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from rich.cells import cell_len
+
+from planwave.events.course import asked
 
 _UNSAFE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -42,6 +45,10 @@ STATES: Final[dict[str, State]] = {
 }
 _UNKNOWN: Final = State("?", "?", "dim")
 STATUS_WIDTH: Final = max(map(len, STATES))
+EXECUTION_STATUS_WIDTH: Final = len("completed")
+DURATION_WIDTH: Final = len("59 min 59 s")
+ID_WIDTH: Final = 28
+"""Where columns follow an id; what is longer is cut."""
 
 
 def state(status: str) -> State:
@@ -67,6 +74,31 @@ def error_text(error: Any) -> str:
     return "" if error is None else str(error)
 
 
+def why_not(status: str, facts: Mapping[str, Any]) -> str:
+    """Say in one line why a node did not complete; empty for one that did, or has not yet.
+
+    Args:
+        status: What the node is.
+        facts: What its event says, or the document of its execution: error, reason, cause.
+    """
+    said = error_text(facts.get("error"))
+    match status:
+        case "failed":
+            return f"{said} (handled)" if facts.get("handled") else said
+        case "retrying":
+            wait = facts.get("delay_s")
+            return said if wait is None else f"{said}; tries again in {duration(float(wait))}"
+        case "blocked":
+            return f"because {table(facts.get('cause')).get('node')} failed"
+        case "cancelled":
+            return str(facts.get("cause") or "")
+        case "waiting":
+            request = facts.get("request")
+            return "waits for an answer" + ("" if request is None else f": {asked(request)}")
+        case _:
+            return str(facts.get("reason") or "")
+
+
 def clean(text: str) -> str:
     """Give text that only prints: line breaks and tabs stay, everything that steers is dropped."""
     return _UNSAFE.sub("", text)
@@ -75,6 +107,12 @@ def clean(text: str) -> str:
 def one_line(text: str) -> str:
     """Give text as one line that only prints."""
     return " ".join(clean(text).split())
+
+
+def json_text(value: Any, *, ascii_only: bool = False) -> str:
+    """Give JSON to read and edit: in its own letters, what steers a terminal as escapes."""
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=2)
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def tail(text: str, width: int) -> str:

@@ -1,3 +1,5 @@
+import json
+import logging
 from typing import Any
 
 import pytest
@@ -5,6 +7,8 @@ from typer.testing import CliRunner, Result
 
 from planwave.cli.app import DEBUG_VARIABLE, app
 from planwave.errors import PlanwaveError, StoreError
+from planwave.service.history import History
+from planwave.storage.memory import MemoryStore
 from tests.fakes.composition import composed
 
 
@@ -46,6 +50,54 @@ def test_an_error_with_json_before_or_after_the_command_is_an_object() -> None:
     for args in (["--json", "ls"], ["ls", "--json"]):
         done = planwave(*args, fails=PlanwaveError("x", code="odd"))
         assert '"code": "odd"' in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "says", "see"),
+    [
+        (["ls", "--limit", "0"], "invalid value for '--limit'", "planwave ls --help"),
+        (["show"], "missing argument 'ID'", "planwave show --help"),
+        (["frob"], "no such command 'frob'", "planwave --help"),
+        (["model", "frob"], "no such command 'frob'", "planwave model --help"),
+        (["--frob"], "no such option: --frob", "planwave --help"),
+    ],
+)
+def test_wrong_usage_looks_like_every_other_failure(args: list[str], says: str, see: str) -> None:
+    done = planwave(*args)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"✗ {says}")
+    assert done.stderr.endswith(f"  → see: {see}\n")
+    if args[0] == "model":
+        return  # a group of its own, without options
+    done = planwave(*args, "--json")
+    assert done.exit_code == 2
+    assert json.loads(done.stdout)["error"]["code"] == "usage"
+
+
+def test_a_refusal_of_the_system_names_the_file_and_is_no_fault_of_ours() -> None:
+    done = planwave("ls", "--json", fails=PermissionError(13, "Permission denied", "/some/file"))
+    assert done.exit_code == 1
+    error = json.loads(done.stdout)["error"]
+    assert (error["code"], error["message"]) == (
+        "system-error",
+        "the system refused: '/some/file': Permission denied",
+    )
+
+
+def test_ctrl_c_with_json_is_an_object_too() -> None:
+    done = planwave("ls", "--json", fails=KeyboardInterrupt())
+    assert done.exit_code == 130
+    assert json.loads(done.stdout)["error"]["code"] == "interrupted"
+
+
+def test_what_other_rooms_warn_of_is_a_note() -> None:
+    def history(_: Any) -> Any:
+        logging.getLogger("anywhere").warning("odd\x1b[2J")
+        return History(MemoryStore(), None)
+
+    done = CliRunner().invoke(app, ["ls"], obj=composed(history=history))
+    assert done.exit_code == 0
+    assert done.stderr == "! odd[2J\n"
 
 
 def test_without_a_command_the_help_is_shown() -> None:

@@ -1,13 +1,8 @@
 import json
-from pathlib import Path
 
-import pytest
 from typer.testing import CliRunner, Result
 
-from planwave.cli import checking
 from planwave.cli.app import app
-from planwave.cli.checking import read_source
-from planwave.errors import InputError, NotFound
 from tests.fakes.composition import composed
 from tests.fakes.service import graph_of, text_node
 
@@ -22,7 +17,7 @@ def check(document: object, *args: str) -> Result:
 
 def test_a_good_graph_is_said_to_run() -> None:
     done = check(GOOD)
-    assert (done.exit_code, done.stdout) == (0, "✓ - can run: 2 nodes, no errors\n")
+    assert (done.exit_code, done.stdout) == (0, "✓ stdin can run: 2 nodes, no errors\n")
     assert json.loads(check(GOOD, "--json").stdout) == {"ok": True, "diagnostics": []}
 
 
@@ -40,14 +35,13 @@ def test_a_graph_that_only_lacks_a_provider_exits_4() -> None:
     assert "unavailable-provider" in done.stderr
 
 
-def test_a_missing_file_a_folder_and_a_huge_file_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(NotFound, match="no file"):
-        read_source(tmp_path / "none.json")
-    with pytest.raises(InputError, match="cannot be read"):
-        read_source(tmp_path)
-    monkeypatch.setattr(checking, "MAX_FILE_BYTES", 10)
-    (tmp_path / "big").write_bytes(b"x" * 11)
-    with pytest.raises(InputError, match="not a plan"):
-        read_source(tmp_path / "big")
+def test_warnings_are_listed_and_counted_and_stop_nothing() -> None:
+    cut_off = {
+        "id": "a",
+        "type": "if",
+        "data": {"conditions": [{"operator": "equal", "value": ""}]},
+    }
+    done = check({"nodes": [cut_off], "edges": []})
+    assert done.exit_code == 0
+    assert "[never-matches]" in done.stderr
+    assert done.stdout == "✓ stdin can run: 1 node, no errors, 1 warning\n"

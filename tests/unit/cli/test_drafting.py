@@ -42,6 +42,7 @@ def test_a_terminal_leaves_nothing_of_the_draft_behind() -> None:
         for each in STORY:
             tell(each)
     assert "Planning with own/one" in written(screen)
+    assert "the plan has 2 faults: asking for a better one" in written(screen)
     assert visible(screen) == []
 
 

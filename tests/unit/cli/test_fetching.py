@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from planwave.cli.fetching import fetch_missing, fetch_showing
-from planwave.errors import UnknownModel
+from planwave.cli.interrupt import Interrupted
+from planwave.errors import InputError, UnknownModel
 from planwave.settings import Settings
 from tests.fakes.terminal import plain_screen, terminal_screen, visible, written
 
@@ -46,9 +47,22 @@ def test_a_missing_model_is_announced_in_one_line_with_size_and_place(tmp_path: 
 
 def test_an_interruption_says_that_nothing_fetched_is_lost(tmp_path: Path) -> None:
     screen = plain_screen()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Interrupted, match=f"what was fetched of {NAME} is kept") as caught:
         fetch_showing(screen, Settings(model_dir=tmp_path), NAME, interrupted)
-    assert f"planwave model pull {NAME}" in written(screen)
+    assert caught.value.hint == f"go on: planwave model pull {NAME}"
+
+
+def test_a_file_of_ones_own_is_not_to_be_fetched(tmp_path: Path) -> None:
+    screen = plain_screen()
+    with pytest.raises(InputError, match=r"my\.gguf is a file of your own") as caught:
+        fetch_showing(screen, Settings(model_dir=tmp_path), "~/my.gguf", fetch)
+    assert "planwave model pull qwen2.5-coder-1.5b" in str(caught.value.hint)
+
+
+def test_a_home_directory_that_is_not_known_is_shown_as_it_was_written() -> None:
+    screen = plain_screen()
+    fetch_missing(screen, Settings(model_dir=Path("~nobody-of-that-name/m")), NAME, fetch)
+    assert "~nobody-of-that-name/m" in written(screen)
 
 
 def test_an_unknown_model_is_refused_before_anything_is_shown(tmp_path: Path) -> None:

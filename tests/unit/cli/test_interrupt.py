@@ -72,7 +72,47 @@ async def test_a_cancellation_from_elsewhere_stays_one() -> None:
     assert task.cancelled()
 
 
+@pytest.mark.usefixtures("hangup")
+async def test_a_closed_terminal_asks_to_stop_too_and_says_so_as_the_cause() -> None:
+    seen = asyncio.Event()
+    with Interrupt(plain_screen()) as interrupt, interrupt.stopping(seen.set):
+        os.kill(os.getpid(), signal.SIGHUP)
+        await seen.wait()
+        assert interrupt.cause == "stopped because the terminal was closed"
+
+
+async def test_a_closed_terminal_is_ignored_where_that_was_asked_for() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupt(plain_screen()) as interrupt:
+            os.kill(os.getpid(), signal.SIGHUP)
+            await signalled(interrupt)
+            assert interrupt.received == signal.SIGINT
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 async def test_afterwards_the_signals_are_as_before() -> None:
     with Interrupt(plain_screen()):
         pass
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+async def test_a_stop_within_a_stop_takes_its_place_and_gives_it_back() -> None:
+    stops: list[str] = []
+
+    async def works_until_stopped() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
+
+    with Interrupt(plain_screen()) as interrupt, interrupt.stopping(lambda: stops.append("all")):
+        with pytest.raises(Interrupted):
+            await interrupt.cancelling(works_until_stopped())
+        assert stops == []
+    reached = asyncio.Event()
+    with Interrupt(plain_screen()) as interrupt, interrupt.stopping(reached.set):
+        with interrupt.stopping(lambda: stops.append("one")):
+            pass
+        os.kill(os.getpid(), signal.SIGINT)
+        await reached.wait()
+    assert stops == []

@@ -21,7 +21,7 @@ def test_doctor_lists_providers_with_reasons_and_ways_to_enable_them(tmp_path: P
     done = planwave("doctor", "--storage", str(tmp_path / "none"))
     assert done.exit_code == 0, done.output
     assert "✓ openai" in done.stdout
-    assert "⊘ off          no key" in done.stdout
+    assert "⊘ off     no key" in done.stdout
     assert "→ set OFF_KEY" in done.stdout
     assert "not made yet" in done.stdout
     assert not (tmp_path / "none").exists()
@@ -32,11 +32,13 @@ def test_doctor_says_which_models_are_there(tmp_path: Path) -> None:
     assert {each["cached"] for each in found["models"]} == {False}
     done = planwave("doctor", model_dir=tmp_path)
     assert "not fetched: planwave model pull qwen2.5-coder-1.5b" in done.stdout
+    assert [each["name"] for each in found["models"] if not each["plans"]] == ["smollm2-135m"]
+    assert done.stdout.count("(runs steps, cannot plan)") == 1
 
 
 def test_doctor_tells_what_is_wrong_with_the_storage(tmp_path: Path) -> None:
     def broken(_: Any) -> Any:
-        raise StoreError("the database was written by a newer planwave")
+        raise StoreError("the database was written by a newer planwave", hint="use that one")
 
     done = planwave("doctor", "--storage", str(tmp_path), "--json", history=broken)
     assert done.exit_code == 1
@@ -44,7 +46,31 @@ def test_doctor_tells_what_is_wrong_with_the_storage(tmp_path: Path) -> None:
         "directory": str(tmp_path),
         "ok": False,
         "state": "the database was written by a newer planwave",
+        "hint": "use that one",
     }
+    assert json.loads(done.stdout)["ok"] is False
+    shown = planwave("doctor", "--storage", str(tmp_path), history=broken).stdout
+    assert "→ use that one" in shown
+
+
+@pytest.mark.parametrize("below", ["", "deeper"])
+def test_doctor_sees_that_the_storage_cannot_be_a_directory(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").write_text("")
+    done = planwave("doctor", "--storage", str(tmp_path / "file" / below), "--json")
+    assert done.exit_code == 1
+    kept = json.loads(done.stdout)["storage"]
+    assert (kept["ok"], kept["state"]) == (False, f"'{tmp_path}/file' is a file, not a directory")
+    assert "--storage" in kept["hint"]
+
+
+def test_doctor_cuts_nothing_on_a_narrow_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "30")
+    shown = planwave("doctor", "--storage", str(tmp_path / "none")).stdout
+    assert "…" not in shown
+    assert "planwave model pull qwen2.5-coder-1.5b\n" in shown
 
 
 def test_pull_fetches_the_configured_model_or_the_one_named(

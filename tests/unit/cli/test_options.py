@@ -1,8 +1,10 @@
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from planwave.cli.options import Invocation
+from planwave.cli.options import Invocation, invocation
 from planwave.errors import UnknownModel
 from tests.fakes.composition import composed
 
@@ -15,8 +17,18 @@ def test_options_lie_over_settings() -> None:
         "claude",
         Path("storage"),
     )
-    asked = Invocation(composition, storage=Path("there"), provider="openai").settings()
+    asked = Invocation(composition, storage="there", provider="openai").settings()
     assert (asked.provider, asked.storage_dir) == ("openai", Path("there"))
+
+
+def test_a_storage_below_the_home_directory_is_there_and_an_empty_name_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    asked = Invocation(composed(), storage="~/kept").settings()
+    assert asked.storage_dir == Path("/home/somebody/kept")
+    ctx = SimpleNamespace(obj=Invocation(composed()))
+    assert invocation(cast(Any, ctx), False, "").settings().storage_dir == Path("storage")
 
 
 def test_another_provider_does_not_inherit_the_model_of_the_settings() -> None:
@@ -33,7 +45,7 @@ def test_a_model_of_the_embedded_provider_is_the_one_that_gets_fetched() -> None
 def test_the_first_place_is_the_environment_the_second_the_option(monkeypatch) -> None:
     monkeypatch.setenv("PLANWAVE_STORAGE_DIR", "env")
     assert Invocation(composed()).settings().storage_dir == Path("env")
-    assert Invocation(composed(), storage=Path("option")).settings().storage_dir == Path("option")
+    assert Invocation(composed(), storage="option").settings().storage_dir == Path("option")
 
 
 def test_an_embedded_model_nobody_knows_is_said_so_before_anything_is_fetched() -> None:

@@ -27,7 +27,6 @@ def test_a_plan_shows_waves_what_each_step_waits_for_and_who_else_than_the_autho
     screen = plain_screen()
     show_plan(screen, replace(plan_with(GRAPH), provider="openai", model="gpt", forecast=FORECAST))
     assert written(screen).splitlines() == [
-        "",
         "A title  planned by openai/gpt",
         "",
         "Wave 1, 2 at the same time",

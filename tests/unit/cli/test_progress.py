@@ -115,6 +115,13 @@ def test_plain_lines_name_the_node_the_time_and_the_reason() -> None:
     assert told(event("execution.completed")) is None
 
 
+def test_waves_are_counted_as_they_run_not_as_they_were_planned() -> None:
+    started = event("execution.started", waves=1)
+    seen = progress(started)
+    assert sentence(started, seen) == "running 2 steps in 1 wave"
+    assert sentence(event("wave.started", wave=1, nodes=["b"]), seen) == "wave 1 of 1: b"
+
+
 def test_what_a_node_warned_of_is_shown_with_its_end_and_forgotten_by_a_new_attempt() -> None:
     cut = event("node.log", "a", 1, message="the reply was cut at 440 tokens", level="warning")
     done = event("node.completed", "a", 1, outputs={}, duration_s=2.0)
@@ -124,3 +131,67 @@ def test_what_a_node_warned_of_is_shown_with_its_end_and_forgotten_by_a_new_atte
     seen.apply(event("node.started", "a", 2))
     seen.apply(done)
     assert seen.nodes["a"].note == ""
+
+
+def waiting(path: str = "a", request_id: str = "r4") -> Event:
+    return event("node.waiting", path, 1, request_id=request_id, request={"prompt": "May I?"})
+
+
+def test_a_question_is_open_until_it_is_answered_or_its_node_ends() -> None:
+    seen = progress(event("node.started", "a", 1), waiting(), waiting("loop[1]/x", "r5"))
+    assert [(each.path, each.request_id) for each in seen.requests.values()] == [
+        ("a", "r4"), ("loop[1]/x", "r5"),
+    ]  # fmt: skip
+    assert seen.nodes["a"].note == "waits for an answer: May I?"
+    seen.apply(event("node.answered", "a", 1, request_id="r4", answer={"decision": "ok"}))
+    assert (list(seen.requests), seen.nodes["a"].note) == (["r5"], "ok")
+    seen.apply(event("node.cancelled", "loop[1]/x", 1, cause="stop"))
+    assert not seen.requests
+    assert not progress(waiting(), event("execution.cancelled", cause="stop")).requests
+
+
+def test_it_rests_where_only_an_answer_helps_and_where_it_is_over() -> None:
+    seen = progress(event("execution.started", waves=2), event("node.started", "a", 1), waiting())
+    assert not seen.is_at_rest
+    seen.apply(event("execution.paused", reason="waiting for an answer"))
+    assert seen.is_at_rest
+    seen.apply(event("node.answered", "a", 1, request_id="r4", answer=1))
+    seen.apply(event("execution.resumed", reason="answered"))
+    assert not seen.is_at_rest
+    seen.apply(event("execution.completed"))
+    assert seen.is_at_rest
+
+
+def test_paused_by_request_it_rests_when_nothing_is_at_work_any_more() -> None:
+    held = event("execution.paused", reason="paused by request")
+    seen = progress(event("node.started", "a", 1), waiting("b"), held)
+    assert not seen.is_at_rest
+    seen.apply(event("node.completed", "a", 1, outputs={}))
+    assert seen.is_at_rest
+    seen.apply(event("node.answered", "b", 1, request_id="r4", answer=1))
+    assert seen.is_at_rest, "the answer is taken, but starts nothing"
+
+
+def test_what_is_set_aside_rests_though_its_nodes_were_cut_off() -> None:
+    seen = progress(event("node.started", "a", 1))
+    seen.apply(event("execution.paused", reason="set aside after 3 recoveries"))
+    assert seen.is_at_rest
+
+
+def test_questions_answers_and_pauses_have_lines_of_their_own() -> None:
+    seen = progress()
+    said: list[str | None] = []
+    for each in (
+        waiting(),
+        event("execution.paused", reason="waiting for an answer"),
+        event("node.answered", "a", 1, request_id="r4", answer={"decision": "ok", "note": "fine"}),
+        event("execution.resumed", reason="answered"),
+    ):
+        seen.apply(each)
+        said.append(sentence(each, seen))
+    assert said == [
+        "waiting    a  First: waits for an answer: May I?",
+        "paused: waiting for an answer",
+        "answered   a  First: ok: fine",
+        "goes on: answered",
+    ]

@@ -18,8 +18,11 @@ def node(node_id: str, status: str = "completed", **more: Any) -> dict[str, Any]
 
 DOCUMENT: dict[str, Any] = {
     "execution_id": "x", "status": "completed", "title": "T",
-    "nodes": [node("a", execution_time=1.5), node("b", execution_time=2), node("t", "linked")],
-    "node_results": {"a": "first", "b": "**final**"},
+    "nodes": [
+        node("a", result="first", execution_time=1.5),
+        node("b", result="**final**", execution_time=2),
+        node("t", "linked"),
+    ],
     "graph": {"edges": [edge("a", "b"), edge("t", "b", "link")]},
     "usage": {"input_tokens": 1200, "output_tokens": 30, "cost_usd": 0.02},
     "started_at": "2026-01-01T00:00:00+00:00", "completed_at": "2026-01-01T00:00:07.500000+00:00",
@@ -33,8 +36,11 @@ def test_the_result_is_what_no_other_step_took() -> None:
 def test_nested_and_unfinished_steps_give_no_final_result() -> None:
     document = {
         **DOCUMENT,
-        "nodes": [node("a"), {**node("x"), "path": "loop[1]/x"}, node("b", "failed")],
-        "node_results": {"a": "first", "b": None, "x": "inner"},
+        "nodes": [
+            node("a", result="first"),
+            {**node("x", result="inner"), "path": "loop[1]/x"},
+            node("b", "failed"),
+        ],
     }
     assert final_results(document) == []
 
@@ -90,13 +96,49 @@ def test_unknown_prices_and_missing_times_are_not_made_up() -> None:
 def test_steps_are_listed_with_state_time_and_reason() -> None:
     document = {
         **DOCUMENT,
-        "nodes": [node("a", execution_time=1.5), node("b", "failed", error="x")],
+        "nodes": [
+            node("a", execution_time=1.5),
+            node("b", "failed", error={"message": "no"}, handled=True, execution_time=130),
+            node("c", "blocked", cause={"node": "b", "error": {}}, name="c"),
+            node("d", "skipped", reason="not chosen"),
+            node("e", "cancelled", cause="stopped"),
+            {**node("x"), "path": "loop[1]/x"},
+            node("f", "waiting", answers=[{"by": "timeout", "answer": {"decision": "no"}}]),
+        ],
+        "requests": [{"path": "f", "request": {"prompt": "Again?"}}],
     }
     lines = [line.plain.rstrip() for line in node_lines(plain_screen(), document)]
     assert lines == [
-        "  ✓ completed          1.5 s  A",
-        "  ✗ failed                    B  x",
+        "  ✓ completed         1.5 s  a          A",
+        "  ✗ failed       2 min 10 s  b          B  no (handled)",
+        "  ⊘ blocked                  c          because b failed",
+        "  → skipped                  d          D  not chosen",
+        "  ■ cancelled                e          E  stopped",
+        "  ✓ completed                loop[1]/x  X",
+        "  ◷ waiting                  f          F  waits for an answer: Again?",
+        "      answered by nobody in time: no",
     ]
+
+
+def test_a_failure_that_was_handled_says_so() -> None:
+    handled = node("b", "failed", error={"code": "c", "message": "no answer"}, handled=True)
+    screen = plain_screen()
+    show_result(screen, {**DOCUMENT, "nodes": [handled]}, None)
+    assert "✗ B: no answer (handled)\n" in written(screen)
+
+
+def test_reasons_and_facts_are_whole_on_a_narrow_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text("{}")
+    screen = terminal_screen(width=30)
+    error = {"message": "the endpoint refused what it was asked", "hint": "ask for something else"}
+    show_result(screen, {**DOCUMENT, "nodes": [node("b", "failed", error=error)]}, path)
+    shown = written(screen)
+    assert "…" not in shown
+    words = " ".join(shown.split())
+    assert "the endpoint refused what it was asked → ask for something else" in words
+    assert "1,200 + 30 tokens · $0.0200" in words
+    assert f"Kept in {path}\n" in shown
 
 
 def test_with_json_the_document_is_the_one_object_on_stdout(
@@ -105,5 +147,6 @@ def test_with_json_the_document_is_the_one_object_on_stdout(
     import json
 
     show_result(Screen(json=True), DOCUMENT, Path("somewhere/x.json"))
-    out = json.loads(capsys.readouterr().out)
-    assert out == {**DOCUMENT, "document_path": "somewhere/x.json"}
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {**DOCUMENT, "document_path": "somewhere/x.json"}
+    assert err == ""

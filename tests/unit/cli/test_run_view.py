@@ -72,10 +72,10 @@ async def test_a_terminal_ends_with_every_wave_written_once_in_order() -> None:
     await follow(screen, RunProgress(GRAPH, WAVES), told(STORY))
     assert visible(screen) == [
         "Wave 1 of 2",
-        "  ✓ completed   First           1.5 s",
-        "  ✓ completed   Slow one        3.0 s",
+        "  ✓ completed   First          1.5 s",
+        "  ✓ completed   Slow one       3.0 s",
         "Wave 2 of 2",
-        "  ✗ failed      Second          0.2 s  no luck",
+        "  ✗ failed      Second         0.2 s  no luck",
     ]
 
 
@@ -131,3 +131,29 @@ def test_settled_waves_leave_the_moving_part_in_order() -> None:
     progress.apply(STORY[8])
     frame.print_settled()
     assert len(texts(frame)) == 1
+
+
+async def test_it_is_interrupted_where_that_is_asked_for_and_goes_on_behind_it() -> None:
+    for screen in (plain_screen(), terminal_screen()):
+        progress = RunProgress(GRAPH, WAVES)
+        events = told(STORY)
+        seen = 0
+
+        def is_third() -> bool:
+            nonlocal seen
+            seen += 1
+            return seen == 6
+
+        assert await follow(screen, progress, events, until=is_third)
+        assert progress.nodes["a"].status == "completed"
+        assert not await follow(screen, progress, events)
+        assert progress.status == "failed"
+    assert [line for line in visible(screen) if line.startswith("Wave")] == [
+        "Wave 1 of 2", "Wave 2 of 2",
+    ]  # fmt: skip
+
+
+def test_what_is_paused_says_so_beside_the_totals() -> None:
+    frame, progress = frame_after(3)
+    progress.apply(event("execution.paused", reason="waiting for an answer"))
+    assert "paused: waiting for an answer" in texts(frame)[-1]

@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 from planwave.cli import fetching
 from planwave.cli.app import app
 from planwave.errors import StoreError
-from planwave.providers.api import ProviderInfo
+from planwave.providers.api import ModelProfile, ProviderInfo
 from planwave.service.service import Service
 from planwave.storage.memory import MemoryStore
 from tests.fakes.composition import Embedded, composed
@@ -63,6 +63,30 @@ def test_the_embedded_model_is_fetched_only_for_who_means_it(
     assert fetched == names
 
 
+class Toy(FakeProviders):
+    """Every model is too small to plan."""
+
+    def profile(self, provider: str, model: str) -> ModelProfile:
+        return ModelProfile(small=True, plans=False)
+
+
+def test_a_model_that_cannot_plan_is_refused_before_it_is_fetched(fetched: list[str]) -> None:
+    done = planwave(
+        "run", "goal", "--provider", "local", providers=Toy(), embedded=Embedded("smollm2-135m")
+    )
+    assert (done.exit_code, fetched) == (2, [])
+    assert "local/smollm2-135m is too small to write plans" in done.stderr
+
+
+def test_a_model_that_cannot_plan_is_fetched_for_the_steps_that_name_it(fetched: list[str]) -> None:
+    data = {"userPrompt": "hi", "provider": "local"}
+    graph = {"nodes": [{"id": "a", "type": "agent", "data": data}], "edges": []}
+    planwave(
+        "exec", "-", stdin=json.dumps(graph), providers=Toy(), embedded=Embedded("smollm2-135m")
+    )
+    assert fetched == ["smollm2-135m"]
+
+
 @pytest.mark.parametrize(("provider", "names"), [("local", [NAME]), ("openai", []), (None, [])])
 def test_a_file_fetches_the_model_its_nodes_name(
     fetched: list[str], provider: str | None, names: list[str]
@@ -79,6 +103,31 @@ def test_a_graph_that_calls_no_model_fetches_none(fetched: list[str]) -> None:
     assert (done.exit_code, fetched) == (0, [])
 
 
+@pytest.mark.parametrize(("goal", "says"), [(" ", "empty"), ("x" * 40_000, "goal_chars")])
+def test_a_goal_nobody_can_be_asked_fetches_nothing(
+    fetched: list[str], goal: str, says: str
+) -> None:
+    done = planwave("run", goal, providers=Nobody(), embedded=Embedded(NAME))
+    assert (done.exit_code, done.stdout, fetched) == (2, "", [])
+    assert says in done.stderr
+
+
+def test_a_graph_that_can_run_nowhere_fetches_nothing(fetched: list[str]) -> None:
+    nodes = [
+        {"id": "a", "type": "agent", "data": {"provider": "local", "userPrompt": "hi"}},
+        {"id": "b", "type": "no-such-type"},
+    ]
+    source = json.dumps({"nodes": nodes, "edges": []})
+    done = planwave("exec", "-", stdin=source, embedded=Embedded(NAME))
+    assert (done.exit_code, fetched) == (3, [])
+
+
+def test_a_goal_can_come_from_stdin() -> None:
+    done = planwave("plan", "-", "--json", stdin="Tides,\nexplained\n")
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["user_prompt"] == "Tides,\nexplained"
+
+
 def test_a_run_shows_plan_progress_and_result_and_exits_0() -> None:
     done = planwave("run", "goal")
     assert done.exit_code == 0, done.output
@@ -86,6 +135,17 @@ def test_a_run_shows_plan_progress_and_result_and_exits_0() -> None:
     assert "completed  b" in done.stdout
     assert done.stdout.rstrip().splitlines()[-3] == "two"
     assert "Kept in" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "states"),
+    [("--run-to", ["completed", "not_reached"]), ("--run-from", ["completed", "completed"])],
+)
+def test_part_of_a_file_can_be_run(option: str, states: list[str]) -> None:
+    source = json.dumps(GRAPH.to_document())
+    done = planwave("exec", "-", option, "a", "--json", stdin=source)
+    assert done.exit_code == 0, done.output
+    assert [node["status"] for node in json.loads(done.stdout)["nodes"]] == states
 
 
 def test_a_failed_run_exits_1() -> None:
@@ -111,4 +171,4 @@ class FullDisk(MemoryStore):
 def test_a_store_that_fails_while_running_is_one_sentence() -> None:
     done = planwave("run", "goal", service=lambda _: Service(rooms(GRAPH, store=FullDisk())))
     assert done.exit_code == 1
-    assert done.stderr == "✗ the disk is full\n  → make room\n"
+    assert done.stderr.endswith("✗ the disk is full\n  → make room\n")

@@ -1,5 +1,6 @@
 import io
 import json
+import sys
 
 import pytest
 from rich.console import Console
@@ -58,10 +59,37 @@ def test_json_goes_to_stdout_alone_and_all_else_to_stderr(
     screen.result({"a": "ü\ud800"})
     out, err = capsys.readouterr()
     assert json.loads(out) == {"a": "ü\ud800"}
-    assert out.isascii()
     assert "progress" in err
     assert "wrong here" in err
     assert "do this" in err
+
+
+def test_json_is_ascii_where_nothing_else_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stdout)
+    Screen(json=True).result({"a": "ü"})
+    assert json.loads(stdout.buffer.getvalue()) == {"a": "ü"}
+
+
+def test_json_for_a_closed_stdout_goes_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    Screen(json=True).result({"a": 1})
+
+
+def test_a_terminal_wraps_texts_and_leaves_what_is_copied_whole() -> None:
+    screen = terminal_screen(width=20)
+    screen.text("several words that do not fit")
+    screen.whole("/a/path/that/does/not/fit/either")
+    assert [line.rstrip() for line in written(screen).splitlines()] == [
+        "several words that",
+        "do not fit",
+        "/a/path/that/does/not/fit/either",
+    ]
+
+
+def test_a_width_of_nothing_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "0")
+    assert Screen().width == 80
 
 
 def test_a_dumb_terminal_is_not_redrawn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from rich.cells import cell_len
 
@@ -8,12 +10,14 @@ from planwave.cli.wording import (
     cut,
     duration,
     error_text,
+    json_text,
     money,
     one_line,
     spread,
     state,
     table,
     tail,
+    why_not,
 )
 
 NODE_STATUSES = [
@@ -119,3 +123,25 @@ def test_stored_errors_read_as_sentences_whatever_their_form() -> None:
     assert error_text("plain") == "plain"
     assert error_text(None) == ""
     assert table([1]) == {}
+
+
+def test_json_keeps_its_letters_and_escapes_what_steers_a_terminal() -> None:
+    value = {"a": "Gezeiten 潮 \x9b31m \x7f \u202e \ud800 \x1b[2J\n\t"}
+    text = json_text(value)
+    assert "Gezeiten 潮 \\u009b31m \\u007f \\u202e \\ud800 \\u001b[2J\\n\\t" in text
+    assert json.loads(text) == value
+    assert json_text(value, ascii_only=True).isascii()
+
+
+def test_every_way_not_to_complete_says_why() -> None:
+    assert why_not("failed", {"error": {"message": "no"}, "handled": True}) == "no (handled)"
+    assert why_not("retrying", {"error": {"message": "busy"}, "delay_s": 3}) == (
+        "busy; tries again in 3.0 s"
+    )
+    assert why_not("retrying", {"error": {"message": "busy"}}) == "busy"
+    assert why_not("blocked", {"cause": {"node": "a", "error": {}}}) == "because a failed"
+    assert why_not("skipped", {"reason": "not chosen"}) == "not chosen"
+    assert why_not("cancelled", {"cause": "stopped"}) == "stopped"
+    assert why_not("waiting", {}) == "waits for an answer"
+    assert why_not("waiting", {"request": {"prompt": "Go?"}}) == "waits for an answer: Go?"
+    assert why_not("completed", {"reason": None, "cause": None, "error": None}) == ""

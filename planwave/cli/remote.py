@@ -1,0 +1,364 @@
+"""A service that holds the storage directory, as commands use it: over HTTP.
+
+Who holds the directory says in its lock file where it is reached. Only a service that answers there
+is used; everything else is done as if there was none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
+
+from planwave.cli.inputs import Written, loose_inputs
+from planwave.errors import Busy, GraphInvalid, InputError, LimitExceeded, NotFound
+from planwave.events import OpenRequest
+from planwave.service.history import History
+from planwave.storage.lock import holder_of
+from planwave.storage.records import STORE_STATUSES, ExecutionRecord, Place, PlanRecord, Store
+
+if TYPE_CHECKING:
+    from planwave.cli.drafting import Told
+    from planwave.cli.reading import Source
+    from planwave.client import AsyncClient
+    from planwave.events import Event
+    from planwave.executor.options import RunOptions
+    from planwave.graph.model import Json
+    from planwave.graph.plan import Plan
+    from planwave.service.documents import CheckReport
+    from planwave.service.forking import Changes
+
+_PROBE_S: Final = 2.0
+"""How long a service that is well may take to say so."""
+ANSWER_S: Final = 120.0
+"""How long one answer may take; planning and event streams have no such end."""
+_GLANCE_S: Final = 0.02
+_DOCUMENT_GLANCES: Final = 250
+"""A service writes a document right after an execution's end."""
+
+
+class Holder(NamedTuple):
+    """A process that holds a storage directory, as it describes itself."""
+
+    pid: int
+    url: str | None = None
+    token: str | None = None
+
+    def __repr__(self) -> str:
+        """Show it without its token."""
+        return f"Holder(pid={self.pid}, url={self.url!r})"
+
+
+def holder(directory: Path) -> Holder | None:
+    """Give the process that holds a directory; None where it is gone, or there is none."""
+    said = holder_of(directory) or {}
+    pid, url, token = said.get("pid"), said.get("url"), said.get("token")
+    if not isinstance(pid, int) or not _is_alive(pid):
+        return None
+    return Holder(
+        pid, url if isinstance(url, str) else None, token if isinstance(token, str) else None
+    )
+
+
+def answers(url: str) -> bool:
+    """Say whether a planwave service answers at an address; no token is sent to find out."""
+    import httpx2
+
+    try:
+        said: Any = httpx2.get(f"{url}/healthz", timeout=_PROBE_S, trust_env=False).json()
+    except (httpx2.TransportError, httpx2.InvalidURL, ValueError):
+        return False
+    return said in [{"status": status} for status in STORE_STATUSES]
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return pid > 0
+
+
+class Remote(History):
+    """A running service: reads what :class:`History` reads, and works as a ``Workplace``.
+
+    Args:
+        client: Speaks with the service; closed together with this.
+        directory: The storage directory, which the service holds.
+        provider: Who is to plan; None leaves it to the service.
+        model: A model of that provider.
+    """
+
+    runs_here = False
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        directory: Path,
+        provider: str | None = None,
+        model: str | None = None,
+    ) -> None:
+        super().__init__(cast("Store", _Shelf(client)), directory)
+        self._client = client
+        self._provider = provider
+        self._model = model
+        self._source: dict[str, Any] = {}
+
+    async def plan_status(self, plan_id: str) -> str:
+        """Give the status of a plan."""
+        return str((await self._client.plan(plan_id))["status"])
+
+    async def document(self, execution_id: str) -> dict[str, Any]:
+        """Give the JSON document of an execution."""
+        return cast("dict[str, Any]", await self._client.document(execution_id))
+
+    async def diff(self, a: str, b: str) -> dict[str, Any]:
+        """Say what differs between two executions."""
+        return {**await self._client.diff(a, b)}
+
+    # -- as a workplace ----------------------------------------------------------------------------
+
+    def author(self) -> str:
+        """Name who is going to plan: what was asked for, or the service, which chooses."""
+        asked = "/".join(name for name in (self._provider, self._model) if name)
+        return asked or f"the service at {self._client.url}"
+
+    async def plan_goal(self, goal: str, tell: Callable[[Told], None]) -> Plan:
+        """Have a goal planned and kept."""
+        from planwave.service.documents import plan_of
+
+        made = await self._client.create_plan(goal, self._provider, self._model, on_progress=tell)
+        return plan_of(_plan_record(made))
+
+    async def plan_source(self, source: Source, inputs: Sequence[Written]) -> Plan:
+        """Read a plan or graph and have it checked; it is kept when it is started.
+
+        Raises:
+            GraphInvalid: It has errors; the message names the source.
+            InputError: Inputs are for nodes it does not have, or a provider was asked for.
+        """
+        from planwave.service.documents import plan_by_hand
+
+        if self._provider or self._model:
+            raise InputError(
+                "--provider and --model have no effect here: the service at "
+                f"{self._client.url} runs this, with its own default",
+                code="usage",
+                hint="name provider and model in the data of the nodes, or stop the service first",
+            )
+        try:
+            self._source = _document_of(source.content)
+            report = _report_of(self._source, await self._client.check(self._source))
+            plan = plan_by_hand(report, plan_id="", created_at="", forecast=lambda _: {})
+        except GraphInvalid as error:
+            raise GraphInvalid(error.diagnostics, f"{source.name}: {error.message}") from error
+        await self._given(inputs, plan)
+        return plan
+
+    async def start(self, plan: Plan, inputs: Sequence[Written], options: RunOptions | None) -> str:
+        """Have a plan started; gives the id of its execution."""
+        given = await self._given(inputs, plan)
+        what = plan.plan_id or self._source
+        chosen = None if options is None else options.as_json()
+        made = await self._client.execute(what, inputs=given or None, options=chosen)
+        return str(made["execution_id"])
+
+    async def watch(self, execution_id: str, *, after: int = 0) -> AsyncGenerator[Event]:
+        """Give the events of an execution above a number as they happen, to its end."""
+        async with aclosing(self._client.events(execution_id, after=after)) as events:
+            async for event in events:
+                yield event
+
+    async def wait(self, execution_id: str) -> None:
+        """Wait until the service has written the document of an execution that came to rest."""
+        path = self.document_path(execution_id)
+        for _ in range(_DOCUMENT_GLANCES):
+            if path is None or path.is_file():
+                return
+            await asyncio.sleep(_GLANCE_S)
+
+    async def cancel(
+        self, execution_id: str, cause: str | None = None, *, node: str | None = None
+    ) -> None:
+        """Have an execution stopped, or one node; without a cause, in the service's own words."""
+        await self._client.cancel(execution_id, cause, node=node)
+
+    async def pause(self, execution_id: str) -> None:
+        """Have nothing more of an execution started."""
+        await self._client.pause(execution_id)
+
+    async def resume(self, execution_id: str) -> None:
+        """Have an execution go on."""
+        await self._client.resume(execution_id)
+
+    async def requests(self, execution_id: str) -> list[OpenRequest]:
+        """Give what an execution waits to be answered, oldest first."""
+        found = (await self._client.requests(execution_id))["requests"]
+        return [OpenRequest(**each) for each in found]
+
+    async def answer(self, execution_id: str, request_id: str, answer: Json) -> None:
+        """Answer a request."""
+        await self._client.answer(execution_id, request_id, answer)
+
+    async def retry(self, execution_id: str) -> str:
+        """Have what failed of an execution started as a new one."""
+        return str((await self._client.retry(execution_id))["execution_id"])
+
+    async def fork(self, execution_id: str, rerun: Sequence[str], changes: Changes) -> str:
+        """Have a changed execution made out of one, and started."""
+        made = await self._client.fork(execution_id, rerun=rerun, changes=changes or None)
+        return str(made["execution_id"])
+
+    async def _given(self, inputs: Sequence[Written], plan: Plan) -> dict[str, Any]:
+        if not inputs:
+            return {}
+        types = (await self._client.node_types())["node_types"]
+        entry_types = {each["node_type"] for each in types if each["entry"]}
+        return loose_inputs(inputs, plan.graph, entry_types)
+
+
+class _Shelf:
+    """What :class:`History` reads of a store, over HTTP."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+        self._cursors: dict[str, str | None] = {}
+        self._page = 200
+
+    async def plan(self, plan_id: str) -> PlanRecord | None:
+        try:
+            return _plan_record(await self._client.plan(plan_id))
+        except NotFound:
+            return None
+
+    async def execution(self, execution_id: str) -> ExecutionRecord | None:
+        try:
+            return _execution_record(await self._client.execution(execution_id))
+        except NotFound:
+            return None
+
+    async def plans(
+        self, *, text: str | None = None, before: str | Place | None = None, limit: int = 50
+    ) -> list[PlanRecord]:
+        async def ask(cursor: str | None, size: int) -> Mapping[str, Any]:
+            return await self._client.plans(q=text, cursor=cursor, limit=size)
+
+        return [_listed_plan(each) for each in await self._read(ask, "plan", before, limit)]
+
+    async def executions(
+        self,
+        *,
+        status: str | None = None,
+        text: str | None = None,
+        since: str | None = None,
+        before: str | Place | None = None,
+        limit: int = 50,
+        plan_id: str | None = None,
+    ) -> list[ExecutionRecord]:
+        async def ask(cursor: str | None, size: int) -> Mapping[str, Any]:
+            return await self._client.executions(
+                status=status, q=text, since=since, plan_id=plan_id, cursor=cursor, limit=size
+            )
+
+        found = await self._read(ask, "execution", before, limit)
+        return [_execution_record(each) for each in found]
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _read(
+        self,
+        ask: Callable[[str | None, int], Awaitable[Mapping[str, Any]]],
+        what: Literal["plan", "execution"],
+        before: str | Place | None,
+        limit: int,
+    ) -> list[dict[str, Any]]:
+        """Read page after page; ``before`` is the last one of what was given so far."""
+        cursor, found = None, list[dict[str, Any]]()
+        if before is not None:
+            cursor = self._cursors.get(before if isinstance(before, str) else before.id)
+            if cursor is None:
+                return []
+        while len(found) < limit:
+            size = min(self._page, limit - len(found))
+            try:
+                page = await ask(cursor, size)
+            except Busy as error:
+                await asyncio.sleep(error.retry_after_s)
+                continue
+            except LimitExceeded:
+                if size == 1:
+                    raise
+                self._page = size // 2  # this service gives smaller pages
+                continue
+            found += page[f"{what}s"]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+        if found:
+            self._cursors[found[-1][f"{what}_id"]] = cursor
+        return found
+
+
+def _document_of(source: bytes) -> dict[str, Any]:
+    """Read the JSON of a plan or graph.
+
+    Raises:
+        GraphInvalid: It is no JSON, or no object.
+    """
+    from planwave.graph.read import read_graph, strict_json
+
+    document = strict_json(source)
+    if not isinstance(document, dict):
+        read_graph(document)  # says so
+    return cast("dict[str, Any]", document)
+
+
+def _report_of(document: dict[str, Any], checked: Mapping[str, Any]) -> CheckReport:
+    """Give what a service found in a document as its own check would give it.
+
+    Raises:
+        GraphInvalid: The document has errors.
+    """
+    from planwave.graph.diagnostics import Diagnostic
+    from planwave.graph.read import read_graph
+    from planwave.service.documents import CheckReport, raise_for_graph
+
+    found = tuple(Diagnostic(**each) for each in checked["diagnostics"])
+    raise_for_graph(found)
+    graph, _ = read_graph({name: document.get(name) for name in ("nodes", "edges")})
+    return CheckReport(graph, found, document)
+
+
+def _plan_record(plan: Mapping[str, Any]) -> PlanRecord:
+    return PlanRecord(
+        plan["plan_id"],
+        plan["created_at"],
+        plan["user_prompt"],
+        plan["title"],
+        plan["hash"],
+        {**plan},
+    )
+
+
+def _listed_plan(plan: Mapping[str, Any]) -> PlanRecord:
+    """Give a plan as lists have it; of its nodes they tell no more than how many there are."""
+    return _plan_record({**plan, "nodes": [{}] * plan["node_count"]})
+
+
+def _execution_record(execution: Mapping[str, Any]) -> ExecutionRecord:
+    return ExecutionRecord(
+        execution["execution_id"],
+        execution["plan_id"],
+        execution["title"],
+        execution["user_prompt"],
+        execution["status"],
+        execution["created_at"],
+        execution["started_at"],
+        execution["completed_at"],
+    )

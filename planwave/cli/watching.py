@@ -1,0 +1,180 @@
+"""``planwave watch``: executions that somebody else runs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from planwave.cli.errors import ExitCode
+from planwave.cli.interrupt import Interrupt, Interrupted
+from planwave.cli.options import Invocation, JsonFlag, StorageOption, invocation
+from planwave.errors import InputError
+from planwave.events import ENDED_STATUS, TERMINAL, Event
+from planwave.executor.past import WAITING
+
+if TYPE_CHECKING:
+    from planwave.cli.screen import Screen
+    from planwave.service.history import History
+
+ExecutionArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="An execution, by its id, the unique start of its id, or: last.",
+        show_default=False,
+    ),
+]
+_LEAVES: Final = "Ctrl-C leaves, it goes on"
+_LOOK_S: Final = 0.5
+"""Between two looks at what another process has written."""
+
+
+def watch(
+    ctx: typer.Context,
+    name: ExecutionArgument,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+) -> None:
+    """Watch an execution to its end, whoever runs it; afterwards, see what happened.
+
+    Ctrl-C only leaves: the execution goes on. The exit code is that of `planwave run`.
+
+    For example:
+
+    * `planwave watch last`
+    * `planwave watch 0199c3a1 --json > result.json`
+    """
+    code = asyncio.run(_watch(invocation(ctx, json, storage), name))
+    if code:
+        raise typer.Exit(code)
+
+
+async def _watch(asked: Invocation, name: str) -> int:
+    from planwave.cli.result_view import show_result
+    from planwave.cli.waiting_view import show_waiting
+
+    screen, settings = asked.screen(), asked.settings()
+    with Interrupt(screen) as interrupt:
+        async with asked.history(settings) as history:
+            try:
+                execution_id = await interrupt.cancelling(_follow(asked, screen, history, name))
+            except Interrupted as left:
+                left.message = "left; the execution goes on as it was"
+                left.hint = f"come back with: {asked.again(f'watch {name}')}"
+                raise
+            document = await history.document(execution_id)
+            show_result(screen, document, history.document_path(execution_id))
+    show_waiting(asked, screen, document)
+    status = document["status"]
+    if status not in (*ENDED_STATUS, "paused"):
+        cut_off = f"have it go on with: {asked.again(f'resume {execution_id}')}"
+        unstarted = f"end it with: {asked.again(f'cancel {execution_id}')}"
+        screen.error(
+            f"nobody runs this execution: it stays {status}",
+            unstarted if status == "starting" else cut_off,
+        )
+    return ExitCode.OK if status in ("completed", "paused") else ExitCode.FAILED
+
+
+async def _follow(asked: Invocation, screen: Screen, history: History, name: str) -> str:
+    """Show an execution until it ends, or nobody runs it any more; gives its id."""
+    from planwave.cli.progress import progress_of
+    from planwave.cli.run_view import follow
+
+    execution_id = await find_execution(history, name)
+    async with aclosing(_events(asked, history, execution_id)) as events:
+        created = await anext(events)
+        before = await history.document(execution_id)
+        clock = _Clock(created)
+        progress = progress_of(created, clock)
+        screen.line(f"{created.data.get('title') or execution_id}")
+        told = _with_ways_on(asked, screen, before, clock.showing(events))
+        await follow(screen, progress, told, _LEAVES)
+    return execution_id
+
+
+async def _with_ways_on(
+    asked: Invocation, screen: Screen, before: Mapping[str, Any], events: AsyncIterator[Event]
+) -> AsyncIterator[Event]:
+    """Give events; say behind each question that is open how it is answered, and how a pause ends.
+
+    Args:
+        asked: What the command was asked for.
+        screen: Where to.
+        before: The document when the watching began: up to there, questions may be closed by now.
+        events: What happens.
+    """
+    still_open = {each["request_id"] for each in before.get("requests") or ()}
+    async for event in events:
+        yield event
+        is_news, request_id = event.seq > before["last_seq"], event.data.get("request_id")
+        if event.type == "node.waiting" and (is_news or request_id in still_open):
+            words = asked.again(f"answer {event.execution_id} {request_id}")
+            screen.whole(f"  answer with: {words}")
+        elif event.type == "execution.paused" and is_news and event.data.get("reason") != WAITING:
+            screen.whole(f"  have it go on with: {asked.again(f'resume {event.execution_id}')}")
+
+
+async def _events(asked: Invocation, history: History, execution_id: str) -> AsyncGenerator[Event]:
+    """Give the events of an execution: from the service that runs it, or as they are stored."""
+    from planwave.cli.remote import Remote, holder
+
+    if isinstance(history, Remote):
+        async with aclosing(history.watch(execution_id)) as events:
+            async for event in events:
+                yield event
+        await history.wait(execution_id)
+        return
+    directory, seq = asked.settings().storage_dir, 0
+    while True:
+        somebody_writes = holder(directory) is not None
+        for event in await history.events(execution_id, after=seq):
+            seq = event.seq
+            yield event
+            if event.type in TERMINAL:
+                return
+        if not somebody_writes:
+            return
+        await asyncio.sleep(_LOOK_S)
+
+
+async def find_execution(history: History, name: str) -> str:
+    """Give the id of an execution that a short name stands for.
+
+    Raises:
+        NotFound: Nothing fits.
+        InputError: Several fit, or it is a plan.
+    """
+    found = await history.find(name)
+    if found.kind == "plan":
+        raise InputError(
+            f"{found.id} is a plan, not an execution", hint="`planwave ls` shows executions"
+        )
+    return found.id
+
+
+class _Clock:
+    """Tells the time of an execution: while something that happened is shown, when that was."""
+
+    def __init__(self, created: Event) -> None:
+        self._at: float | None = _seconds(created)
+
+    def __call__(self) -> float:
+        return time.time() if self._at is None else self._at
+
+    async def showing(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+        """Give events; what is read off while one of them is taken in is its own time."""
+        async for event in events:
+            self._at = _seconds(event)
+            yield event
+            self._at = None
+
+
+def _seconds(event: Event) -> float:
+    return datetime.fromisoformat(event.at).timestamp()

@@ -1,0 +1,167 @@
+"""Where the work of ``run``, ``plan`` and ``exec`` is done: in this process, or by a service."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from planwave.cli.drafting import Told
+from planwave.cli.inputs import Written, inputs_of
+from planwave.errors import GraphInvalid
+
+if TYPE_CHECKING:
+    from planwave.cli.reading import Source
+    from planwave.events import Event, OpenRequest
+    from planwave.executor.options import RunOptions
+    from planwave.graph.model import Json
+    from planwave.graph.plan import Plan
+    from planwave.service.forking import Changes
+    from planwave.service.service import Service
+
+
+class Workplace(Protocol):
+    """What commands ask of whoever plans and runs.
+
+    Attributes:
+        runs_here: What it starts runs in this process, and stops with it.
+    """
+
+    runs_here: bool
+
+    def author(self) -> str:
+        """Name who is going to plan.
+
+        Raises:
+            UnknownProvider, UnavailableProvider, UnknownModel: Nobody can.
+        """
+        ...
+
+    async def plan_goal(self, goal: str, tell: Callable[[Told], None]) -> Plan:
+        """Plan a goal and keep the plan."""
+        ...
+
+    async def plan_source(self, source: Source, inputs: Sequence[Written]) -> Plan:
+        """Take in a plan or graph that was written already, for an execution with these inputs.
+
+        Raises:
+            GraphInvalid: It has errors; the message names the source.
+            InputError: The inputs do not fit; nothing was kept.
+        """
+        ...
+
+    async def start(self, plan: Plan, inputs: Sequence[Written], options: RunOptions | None) -> str:
+        """Start a plan that this place gave; gives the id of its execution, which is kept."""
+        ...
+
+    def watch(self, execution_id: str, *, after: int = 0) -> AsyncGenerator[Event]:
+        """Give the events of an execution above a number as they happen, to its end."""
+        ...
+
+    async def wait(self, execution_id: str) -> object:
+        """Wait until an execution has come to rest and its document is written."""
+        ...
+
+    async def cancel(
+        self, execution_id: str, cause: str = ..., *, node: str | None = None
+    ) -> object:
+        """Stop an execution, or the node of that path alone.
+
+        Raises:
+            Conflict: It has ended already.
+        """
+        ...
+
+    async def pause(self, execution_id: str) -> object:
+        """Have nothing more of an execution started.
+
+        Raises:
+            Conflict: It has ended, or was not started yet.
+        """
+        ...
+
+    async def resume(self, execution_id: str) -> object:
+        """Have an execution go on that was paused by request, or that nobody runs.
+
+        Raises:
+            Conflict: It has ended, runs, or waits for an answer.
+        """
+        ...
+
+    async def requests(self, execution_id: str) -> list[OpenRequest]:
+        """Give what an execution waits to be answered, oldest first."""
+        ...
+
+    async def answer(self, execution_id: str, request_id: str, answer: Json) -> object:
+        """Answer a request.
+
+        Raises:
+            NotFound, Conflict, Gone: There is no such request (any more).
+            InputError: It is no answer to it.
+        """
+        ...
+
+    async def retry(self, execution_id: str) -> str:
+        """Start what failed of an execution as a new one; gives its id."""
+        ...
+
+    async def fork(self, execution_id: str, rerun: Sequence[str], changes: Changes) -> str:
+        """Start a changed execution made out of one; gives its id."""
+        ...
+
+    async def document(self, execution_id: str) -> dict[str, Any]:
+        """Give the document of an execution."""
+        ...
+
+    def document_path(self, execution_id: str) -> Path | None:
+        """Give where it lies."""
+        ...
+
+
+class Here:
+    """This process does the work; it owns the storage directory meanwhile."""
+
+    runs_here = True
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self.watch = service.watch
+        self.wait = service.wait
+        self.cancel = service.cancel
+        self.pause, self.resume = service.pause, service.resume
+        self.requests, self.answer = service.requests, service.answer
+        self.document = service.document
+        self.document_path = service.document_path
+
+    def author(self) -> str:
+        """See :meth:`Workplace.author`."""
+        return "/".join(self._service.providers.resolve(None, None))
+
+    async def plan_goal(self, goal: str, tell: Callable[[Told], None]) -> Plan:
+        """See :meth:`Workplace.plan_goal`."""
+        return await self._service.create_plan(goal, on_progress=tell)
+
+    async def plan_source(self, source: Source, inputs: Sequence[Written]) -> Plan:
+        """See :meth:`Workplace.plan_source`."""
+        report = self._service.check_document(source.content)
+        if report.can_run and report.graph is not None:
+            inputs_of(inputs, report.graph, self._service.catalogue)
+        try:
+            return await self._service.plan_from_document(source.content)
+        except GraphInvalid as error:
+            raise GraphInvalid(error.diagnostics, f"{source.name}: {error.message}") from error
+
+    async def start(self, plan: Plan, inputs: Sequence[Written], options: RunOptions | None) -> str:
+        """See :meth:`Workplace.start`."""
+        given = inputs_of(inputs, plan.graph, self._service.catalogue)
+        record = await self._service.execute(plan.plan_id, inputs=given, options=options)
+        return record.execution_id
+
+    async def retry(self, execution_id: str) -> str:
+        """See :meth:`Workplace.retry`."""
+        return (await self._service.retry(execution_id)).execution_id
+
+    async def fork(self, execution_id: str, rerun: Sequence[str], changes: Changes) -> str:
+        """See :meth:`Workplace.fork`."""
+        made = await self._service.fork(execution_id, rerun=rerun, changes=changes or None)
+        return made.execution_id

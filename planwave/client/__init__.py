@@ -1,0 +1,6 @@
+"""A typed client of the service: :class:`AsyncClient`, and :class:`Client` for code without a loop."""
+
+from planwave.client.async_client import AsyncClient
+from planwave.client.sync_client import Client
+
+__all__ = ["AsyncClient", "Client"]

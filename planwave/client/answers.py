@@ -1,0 +1,399 @@
+"""What a service answers, as types: the JSON itself, as its OpenAPI document describes it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+ExecutionStatus = Literal["starting", "executing", "paused", "completed", "failed", "cancelled"]
+NodeStatus = Literal[
+    "pending", "running", "retrying", "waiting", "completed", "failed",
+    "skipped", "blocked", "cancelled", "linked", "not_reached",
+]  # fmt: skip
+PlanStatus = Literal["draft", "executing", "completed", "failed"]
+
+
+class Diagnostic(TypedDict):
+    """One finding about a graph; ``error`` stops it from running."""
+
+    code: str
+    severity: Literal["error", "warning", "info"]
+    message: str
+    pointer: str
+    node: NotRequired[str]
+    edge: NotRequired[str]
+    path: NotRequired[list[str]]
+    hint: NotRequired[str]
+    fix: NotRequired[str]
+
+
+class Check(TypedDict):
+    """What was found in a graph, and whether it can run there."""
+
+    valid: bool
+    diagnostics: list[Diagnostic]
+
+
+class Span(TypedDict):
+    """From terse to talkative answers."""
+
+    low: float
+    high: float
+
+
+class Effect(TypedDict):
+    """A node that changes the world."""
+
+    node: str
+    type: str
+    effect: Literal["write", "once"]
+
+
+class Forecast(TypedDict):
+    """What a plan will take; ``cost_usd`` is None where a price is unknown."""
+
+    waves: int
+    nodes: int
+    width: int
+    depth: int
+    critical_path: list[str]
+    calls: int
+    tokens: Span
+    cost_usd: Span | None
+    effects: list[Effect]
+
+
+class Node(TypedDict):
+    """One step of a graph."""
+
+    id: str
+    type: str
+    name: NotRequired[str]
+    description: NotRequired[str]
+    data: NotRequired[dict[str, Any]]
+    policy: NotRequired[dict[str, Any]]
+    ui: NotRequired[dict[str, Any]]
+
+
+class Edge(TypedDict):
+    """One wire of a graph; ``data`` has its ``channel``."""
+
+    id: NotRequired[str]
+    source: str
+    sourceHandle: NotRequired[str]
+    target: str
+    targetHandle: NotRequired[str]
+    type: NotRequired[str]
+    data: dict[str, Any]
+
+
+class Plan(TypedDict):
+    """A plan with its graph."""
+
+    plan_id: str
+    user_prompt: str
+    title: str
+    status: PlanStatus
+    revision: int
+    hash: str
+    created_at: str
+    provider: str | None
+    model: str | None
+    nodes: list[Node]
+    edges: list[Edge]
+    diagnostics: list[Diagnostic]
+    fixes: list[str]
+    attempts: list[dict[str, Any]]
+    forecast: dict[str, Any]
+
+
+class PlanSummary(TypedDict):
+    """A plan as lists show it."""
+
+    plan_id: str
+    user_prompt: str
+    title: str
+    status: PlanStatus
+    revision: int
+    hash: str
+    created_at: str
+    provider: str | None
+    model: str | None
+    node_count: int
+
+
+class Plans(TypedDict):
+    """One page of plans, newest first; ``next_cursor`` is None on the last one."""
+
+    plans: list[PlanSummary]
+    next_cursor: str | None
+
+
+class ExecutionMade(TypedDict):
+    """An execution that was accepted; ``position`` is its place in the queue, 1 for the next."""
+
+    execution_id: str
+    plan_id: str | None
+    status: ExecutionStatus
+    position: int | None
+
+
+class ExecutionSummary(TypedDict):
+    """An execution as lists show it."""
+
+    execution_id: str
+    plan_id: str | None
+    title: str
+    user_prompt: str
+    status: ExecutionStatus
+    timestamp: str
+    created_at: str
+    started_at: str | None
+    completed_at: str | None
+
+
+class Executions(TypedDict):
+    """One page of executions, newest first; ``next_cursor`` is None on the last one."""
+
+    executions: list[ExecutionSummary]
+    next_cursor: str | None
+
+
+class Wave(TypedDict):
+    """How far an execution has come: the lowest unfinished wave, and how many there are."""
+
+    current: int
+    total: int
+
+
+class Usage(TypedDict):
+    """What model calls took together; ``cost_usd`` is None where a price is unknown."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    estimated: bool
+
+
+class Failure(TypedDict):
+    """Why something failed; branch on ``code``."""
+
+    code: str
+    message: str
+    hint: NotRequired[str]
+    node: NotRequired[str]
+
+
+class Request(TypedDict):
+    """A question the node ``path`` waits on; after ``timeout_s`` it goes on without an answer."""
+
+    request_id: str
+    path: str
+    request: Any
+    since: str
+    timeout_s: float | None
+
+
+class Requests(TypedDict):
+    """What an execution waits to be answered, oldest first."""
+
+    requests: list[Request]
+
+
+class Execution(TypedDict):
+    """The state of an execution; ``node_states`` is the status of each node by its path."""
+
+    execution_id: str
+    plan_id: str | None
+    plan_hash: str | None
+    title: str
+    user_prompt: str
+    status: ExecutionStatus
+    node_states: dict[str, NodeStatus]
+    logs: list[str]
+    wave: Wave
+    queue_position: int | None
+    waitingForInput: bool
+    currentNodeId: str | None
+    requests: list[Request]
+    usage: Usage
+    error: Failure | None
+    failures: list[str]
+    handled_failures: list[str]
+    reason: str | None
+    cause: Any
+    inputs: dict[str, Any] | None
+    options: dict[str, Any] | None
+    parent: Any
+    last_seq: int
+    created_at: str | None
+    started_at: str | None
+    completed_at: str | None
+
+
+class Result(TypedDict):
+    """What an execution gave; ``node_results`` is text by node path."""
+
+    execution_id: str
+    plan_id: str | None
+    status: ExecutionStatus
+    node_results: dict[str, str]
+    execution_logs: list[str]
+    error: Failure | None
+    started_at: str | None
+    completed_at: str | None
+
+
+class DocumentNode(TypedDict):
+    """All there is to know of one node, nested ones included; ``execution_time`` in seconds."""
+
+    id: str
+    path: str
+    name: str
+    description: str
+    type: str | None
+    provider: str | None
+    model: str | None
+    status: NodeStatus
+    result: str | None
+    outputs: dict[str, Any] | None
+    error: Failure | None
+    handled: bool
+    reason: str | None
+    cause: Any
+    execution_time: float | None
+    dependencies: list[str]
+    inputs: dict[str, Any]
+    prompt: Any
+    wave: int | None
+    attempts: int
+    reentries: int
+    answers: list[dict[str, Any]]
+    started_at: str | None
+    completed_at: str | None
+    usage: Usage
+
+
+class Document(TypedDict):
+    """A whole execution: the same as its JSON document in the storage directory."""
+
+    schema_version: int
+    execution_id: str
+    plan_id: str | None
+    plan_hash: str | None
+    parent: Any
+    user_prompt: str
+    title: str
+    timestamp: str
+    status: ExecutionStatus
+    started_at: str | None
+    completed_at: str | None
+    last_seq: int
+    error: Failure | None
+    failures: list[str]
+    handled_failures: list[str]
+    reason: str | None
+    cause: Any
+    waitingForInput: bool
+    currentNodeId: str | None
+    requests: list[Request]
+    waves: Wave
+    usage: Usage
+    inputs: dict[str, Any] | None
+    nodes: list[DocumentNode]
+    node_results: dict[str, str]
+    execution_logs: list[str]
+    graph: dict[str, Any] | None
+
+
+class Explanation(TypedDict):
+    """Why a node ran, did not run, or waits; branch on ``code``."""
+
+    path: str
+    status: NodeStatus
+    code: str
+    reason: str
+    because: list[dict[str, Any]]
+    inputs: dict[str, dict[str, Any]]
+    course: list[dict[str, Any]]
+    prompt: NotRequired[Any]
+    error: NotRequired[Failure]
+    requests: NotRequired[list[Request]]
+
+
+class Provider(TypedDict):
+    """One provider, and why it can or cannot be used."""
+
+    name: str
+    kind: str
+    available: bool
+    reason: str
+    how_to_enable: str
+    models: list[str]
+    default_model: str | None
+    open_models: bool
+
+
+class Providers(TypedDict):
+    """The providers that can be used, by name, and details of all."""
+
+    providers: list[str]
+    default_models: dict[str, str | None]
+    models: dict[str, list[str]]
+    details: list[Provider]
+
+
+class Port(TypedDict):
+    """A named socket of a node type."""
+
+    name: str
+    type: str
+    label: str
+    channel: Literal["flow", "link"]
+    multiple: bool
+    required: bool
+    side: str
+    color: str
+    shape: str
+
+
+class NodeType(TypedDict):
+    """One node type; ``schema`` is the JSON Schema of its ``data``."""
+
+    node_type: str
+    purpose: str
+    inputs: list[Port]
+    outputs: list[Port]
+    entry: bool
+    executes: bool
+    materializes: bool
+    effect: Literal["none", "read", "write", "once"]
+    template_fields: list[str] | None
+    version: int
+    reads_goal: bool
+    chooses: bool
+    schema: dict[str, Any]
+
+
+class NodeTypes(TypedDict):
+    """The node types there are."""
+
+    node_types: list[NodeType]
+
+
+class Limit(TypedDict):
+    """One limit; ``variable`` is the environment variable that sets it."""
+
+    name: str
+    value: float
+    default: float
+    hard_cap: float
+    unit: str
+    what: str
+    variable: str
+
+
+class ServiceLimits(TypedDict):
+    """What may not be passed there."""
+
+    limits: list[Limit]

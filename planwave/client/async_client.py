@@ -1,0 +1,376 @@
+"""The client for code on an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Self
+
+import httpx2
+
+from planwave.client import calls
+from planwave.client.answers import (
+    Check,
+    Document,
+    Execution,
+    ExecutionMade,
+    Executions,
+    Explanation,
+    Forecast,
+    NodeTypes,
+    Plan,
+    Plans,
+    Providers,
+    Requests,
+    Result,
+    ServiceLimits,
+)
+from planwave.client.calls import Call
+from planwave.client.differences import Difference
+from planwave.client.failures import unreachable
+from planwave.client.stream import (
+    OVER,
+    Message,
+    MessageReader,
+    Progress,
+    Told,
+    is_worth_retrying,
+    plan_in,
+)
+from planwave.client.transfer import (
+    CONNECT_S,
+    STREAM_TIMEOUT,
+    Patience,
+    address_of,
+    answer_of,
+    headers_of,
+    is_stream,
+    refusal_of,
+    request_of,
+    stream_of,
+)
+from planwave.errors import PlanwaveError, Unreachable
+from planwave.events import Event
+
+
+class AsyncClient:
+    """Speaks with one service; an async context manager.
+
+    Answers are JSON as the service documents it. Failures are raised as the exceptions a service in
+    this process would raise, with their ``code``; ``Unreachable`` where nothing answers.
+
+    Args:
+        url: Where the service is.
+        token: Its bearer token, where it has one.
+        timeout_s: How long one answer may take. Planning takes as long as its model does, and an
+            event stream as long as the execution.
+        transport: Carries the requests; over the network by default.
+
+    Raises:
+        InputError: ``invalid-url``, ``invalid-token``.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8000",
+        token: str | None = None,
+        *,
+        timeout_s: float = 900.0,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.url = address_of(url)
+        self._http = httpx2.AsyncClient(
+            base_url=self.url,
+            headers=headers_of(token),
+            timeout=httpx2.Timeout(timeout_s, connect=CONNECT_S),
+            transport=transport,
+            trust_env=False,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._http.aclose()
+
+    async def events(self, execution_id: str, *, after: int = 0) -> AsyncGenerator[Event]:
+        """Give the events of an execution as they happen, until it is over.
+
+        Every stored event above ``after`` comes once and in order, and so does every character of
+        streamed text (``node.delta``, each piece at its ``offset``), however often the connection
+        breaks: it is made anew, with growing pauses, as long as the service comes back within about
+        half a minute.
+
+        Raises:
+            NotFound: There is no such execution.
+            Unreachable: The service went away and did not come back.
+        """
+        progress, patience = Progress(after), Patience()
+        while not progress.is_over:
+            given, failure = progress.given, None
+            try:
+                async with aclosing(
+                    self._messages(stream_of(execution_id, progress.cursor))
+                ) as told:
+                    async for message in told:
+                        for event in progress.take(message):
+                            yield event
+            except PlanwaveError as error:
+                if not is_worth_retrying(error):
+                    raise
+                failure = error
+            if not progress.is_over:
+                await asyncio.sleep(patience.pause(progress.given > given, failure))
+
+    async def _messages(self, call: Call) -> AsyncGenerator[Message]:
+        """Give what one connection tells."""
+        reader = MessageReader()
+        try:
+            async with self._http.stream(**request_of(call), timeout=STREAM_TIMEOUT) as response:
+                if not response.is_success:
+                    raise refusal_of(response, await response.aread())
+                if not is_stream(response):
+                    yield OVER
+                else:
+                    async for chunk in response.aiter_bytes():
+                        for message in reader.feed(chunk):
+                            yield message
+        except httpx2.RequestError as error:
+            raise unreachable(self.url, error) from error
+
+    async def _ask(self, call: Call) -> Any:
+        try:
+            response = await self._http.request(**request_of(call))
+        except httpx2.RequestError as error:
+            raise unreachable(self.url, error) from error
+        return answer_of(response)
+
+    # -- plans -------------------------------------------------------------------------------------
+
+    async def create_plan(
+        self,
+        prompt: str,
+        provider: str | None = None,
+        model: str | None = None,
+        *,
+        on_progress: Callable[[Told], object] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Plan:
+        """Plan a goal; it is stored when this returns.
+
+        Args:
+            prompt: The goal.
+            provider: Who plans, and runs the nodes the plan leaves open; else the default.
+            model: A model of that provider.
+            on_progress: Told what happens while the plan is written. Leaving then stops it.
+            idempotency_key: The same key and arguments make one plan, however often.
+
+        Raises:
+            PlanInvalid: The model's plan could not be repaired; nothing is stored.
+            PlanwaveError: Whatever :meth:`Service.create_plan` raises.
+        """
+        if on_progress is None:
+            return await self._ask(calls.create_plan(prompt, provider, model, idempotency_key))
+        call = calls.create_plan(prompt, provider, model, idempotency_key, stream=True)
+        async with aclosing(self._messages(call)) as messages:
+            async for message in messages:
+                plan = plan_in(message, on_progress)
+                if plan is not None:
+                    return plan
+        raise Unreachable(f"the service at {self.url} went away before the plan was written")
+
+    async def plans(
+        self, *, q: str | None = None, cursor: str | None = None, limit: int | None = None
+    ) -> Plans:
+        """Give one page of plans, newest first: ``{"plans": […], "next_cursor"}``."""
+        return await self._ask(calls.get("api", "plans", q=q, cursor=cursor, limit=limit))
+
+    async def plan(self, plan_id: str) -> Plan:
+        """Give a plan."""
+        return await self._ask(calls.get("api", "plans", plan_id))
+
+    async def delete_plan(self, plan_id: str) -> None:
+        """Remove a plan; its executions stay."""
+        await self._ask(calls.delete("api", "plans", plan_id))
+
+    async def validate(self, plan_id: str) -> Check:
+        """Check a stored plan again: ``{"valid", "diagnostics"}``."""
+        return await self._ask(calls.post("api", "plans", plan_id, "validate"))
+
+    async def forecast(self, plan_id: str) -> Forecast:
+        """Say what running a plan will take: waves, calls, tokens, cost."""
+        return await self._ask(calls.get("api", "plans", plan_id, "forecast"))
+
+    async def check(self, graph: Mapping[str, Any]) -> Check:
+        """Find everything that is wrong with a graph: ``{"valid", "diagnostics"}``."""
+        return await self._ask(calls.post("api", "check", body={"graph": graph}))
+
+    # -- executions --------------------------------------------------------------------------------
+
+    async def execute(
+        self,
+        what: str | Mapping[str, Any],
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+        start: bool = True,
+        idempotency_key: str | None = None,
+    ) -> ExecutionMade:
+        """Execute a stored plan, or a graph.
+
+        Args:
+            what: A plan's id, or ``{"nodes", "edges"}``.
+            inputs: ``{node_id: {handle: value}}``: nodes settled with these values.
+            options: ``scheduling``, ``on_failure``, ``max_parallel``, ``run_to``, ``run_from``,
+                ``policies``.
+            start: Queue it now; else :meth:`start` does.
+            idempotency_key: The same key and arguments make one execution, however often.
+
+        Returns:
+            ``{"execution_id", "plan_id", "status", "position"}``; it is durable.
+        """
+        return await self._ask(calls.execute(what, inputs, options, start, idempotency_key))
+
+    async def start(self, execution_id: str) -> ExecutionMade:
+        """Queue an execution that was made with ``start=False``."""
+        return await self._ask(calls.post("api", "execute", execution_id, "start"))
+
+    async def run(
+        self,
+        prompt: str,
+        provider: str | None = None,
+        model: str | None = None,
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> ExecutionMade:
+        """Plan a goal and run the plan; answers as :meth:`execute` does."""
+        call = calls.run(prompt, provider, model, inputs, options, idempotency_key)
+        return await self._ask(call)
+
+    async def executions(
+        self,
+        *,
+        status: str | None = None,
+        q: str | None = None,
+        since: str | None = None,
+        plan_id: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> Executions:
+        """Give one page of executions, newest first: ``{"executions": […], "next_cursor"}``."""
+        query = {"status": status, "q": q, "since": since, "plan_id": plan_id}
+        return await self._ask(calls.get("api", "executions", **query, cursor=cursor, limit=limit))
+
+    async def execution(self, execution_id: str) -> Execution:
+        """Give the state of an execution."""
+        return await self._ask(calls.get("api", "executions", execution_id))
+
+    async def result(self, execution_id: str) -> Result:
+        """Give what an execution gave: ``{"status", "node_results", "execution_logs", …}``."""
+        return await self._ask(calls.get("api", "executions", execution_id, "result"))
+
+    async def document(self, execution_id: str) -> Document:
+        """Give the whole document of an execution."""
+        return await self._ask(calls.get("api", "executions", execution_id, "document"))
+
+    async def explain(self, execution_id: str, path: str) -> Explanation:
+        """Say why a node ran, did not run, or waits."""
+        return await self._ask(calls.get("api", "executions", execution_id, "explain", path))
+
+    async def diff(self, execution_id: str, other_id: str) -> Difference:
+        """Say what differs between two executions, node by node."""
+        return await self._ask(calls.get("api", "executions", execution_id, "diff", other_id))
+
+    async def requests(self, execution_id: str) -> Requests:
+        """Give what an execution waits to be answered: ``{"requests": […]}``, oldest first."""
+        return await self._ask(calls.get("api", "executions", execution_id, "requests"))
+
+    async def answer(self, execution_id: str, request_id: str, answer: Any) -> ExecutionMade:
+        """Answer a request, once; the answer is durable when this returns.
+
+        Args:
+            execution_id: Which execution.
+            request_id: One of :meth:`requests`.
+            answer: ``{"decision", "note"?, "value"?, "form"?}`` for requests with actions.
+
+        Raises:
+            Conflict: ``request-answered``.
+            Gone: ``request-closed``: its time was over, or its node was cancelled.
+            InputError: It is no answer to this request, which stays open.
+        """
+        return await self._ask(calls.answer(execution_id, request_id, answer))
+
+    async def pause(self, execution_id: str) -> ExecutionMade:
+        """Have nothing more of an execution started; nodes at work go on to their end."""
+        return await self._ask(calls.post("api", "executions", execution_id, "pause"))
+
+    async def resume(self, execution_id: str) -> ExecutionMade:
+        """Have an execution go on that was paused by request, or set aside."""
+        return await self._ask(calls.post("api", "executions", execution_id, "resume"))
+
+    async def cancel(
+        self, execution_id: str, cause: str | None = None, *, node: str | None = None
+    ) -> ExecutionMade:
+        """Stop an execution, or the one node of that path; that is durable when this returns."""
+        return await self._ask(calls.cancel(execution_id, cause, node))
+
+    async def retry(
+        self, execution_id: str, *, start: bool = True, idempotency_key: str | None = None
+    ) -> ExecutionMade:
+        """Make a new execution that runs what failed, was blocked or was cancelled."""
+        path = ("api", "executions", execution_id, "retry")
+        return await self._ask(calls.post(*path, body={"start": start}, key=idempotency_key))
+
+    async def fork(
+        self,
+        execution_id: str,
+        *,
+        rerun: Sequence[str] = (),
+        changes: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+        start: bool = True,
+        idempotency_key: str | None = None,
+    ) -> ExecutionMade:
+        """Make a new execution of the same graph that takes over every result it still holds.
+
+        Args:
+            execution_id: One that has ended or is paused.
+            rerun: Ids of nodes that run in any case.
+            changes: ``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``.
+            options: As in :meth:`execute`, without ``policies``; those of the one before by default.
+            start: Queue it now; else :meth:`start` does.
+            idempotency_key: The same key and arguments make one execution, however often.
+        """
+        call = calls.fork(execution_id, rerun, changes, options, start, idempotency_key)
+        return await self._ask(call)
+
+    async def delete_execution(self, execution_id: str) -> None:
+        """Remove an execution that has ended."""
+        await self._ask(calls.delete("api", "executions", execution_id))
+
+    async def wait(self, execution_id: str) -> Result:
+        """Wait until an execution is over, and give its result."""
+        async for _ in self.events(execution_id):
+            pass
+        return await self.result(execution_id)
+
+    # -- what there is -----------------------------------------------------------------------------
+
+    async def providers(self) -> Providers:
+        """Give the providers, whether they can be used, and why not."""
+        return await self._ask(calls.get("api", "providers"))
+
+    async def node_types(self) -> NodeTypes:
+        """Give the node types with their ports and the JSON Schemas of their data."""
+        return await self._ask(calls.get("api", "node-types"))
+
+    async def limits(self) -> ServiceLimits:
+        """Give the limits the service enforces."""
+        return await self._ask(calls.get("api", "limits"))

@@ -1,0 +1,116 @@
+"""What can be asked of a service, as plain values: one function for each route."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+NO_BODY: Final = object()
+"""Stands where a request has none; None is JSON's null."""
+
+
+class Call(NamedTuple):
+    """One request.
+
+    Attributes:
+        method: ``GET``, ``POST`` or ``DELETE``.
+        path: Below the service's address.
+        query: Without the parameters that are not given.
+        body: JSON, or ``NO_BODY``.
+        key: ``Idempotency-Key``: sent again, the request gives the same answer once more.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, Any] = {}
+    body: Any = NO_BODY
+    key: str | None = None
+
+
+def get(*path: str, **query: Any) -> Call:
+    """Read something."""
+    return Call("GET", _path(path), _given(query))
+
+
+def post(*path: str, body: Mapping[str, Any] | None = None, key: str | None = None) -> Call:
+    """Have something done."""
+    return Call("POST", _path(path), body=NO_BODY if body is None else _given(body), key=key)
+
+
+def delete(*path: str) -> Call:
+    """Remove something."""
+    return Call("DELETE", _path(path))
+
+
+def create_plan(
+    prompt: str, provider: str | None, model: str | None, key: str | None, *, stream: bool = False
+) -> Call:
+    """Plan a goal; ``stream`` has its progress told."""
+    body = {"prompt": prompt, "provider": provider, "model": model}
+    call = post("api", "plan", body=body, key=key)
+    return call._replace(query={"stream": 1}) if stream else call
+
+
+def execute(
+    what: str | Mapping[str, Any],
+    inputs: Mapping[str, Any] | None,
+    options: Mapping[str, Any] | None,
+    start: bool,
+    key: str | None,
+) -> Call:
+    """Execute a stored plan (its id) or a graph."""
+    named = {"plan_id": what} if isinstance(what, str) else {"graph": what}
+    body = {**named, "inputs": inputs, "options": options, "start": start}
+    return post("api", "execute", body=body, key=key)
+
+
+def run(
+    prompt: str,
+    provider: str | None,
+    model: str | None,
+    inputs: Mapping[str, Any] | None,
+    options: Mapping[str, Any] | None,
+    key: str | None,
+) -> Call:
+    """Plan a goal and run the plan."""
+    body = {
+        "prompt": prompt,
+        "provider": provider,
+        "model": model,
+        "inputs": inputs,
+        "options": options,
+    }
+    return post("api", "run", body=body, key=key)
+
+
+def answer(execution_id: str, request_id: str, given: Any) -> Call:
+    """Answer a request; of the answer everything is sent, nulls too."""
+    path = _path(("api", "executions", execution_id, "requests", request_id))
+    return Call("POST", path, body=given)
+
+
+def cancel(execution_id: str, cause: str | None, node: str | None) -> Call:
+    """Stop an execution, or one node of it."""
+    return post("api", "executions", execution_id, "cancel", body={"cause": cause, "node": node})
+
+
+def fork(
+    execution_id: str,
+    rerun: Sequence[str],
+    changes: Mapping[str, Any] | None,
+    options: Mapping[str, Any] | None,
+    start: bool,
+    key: str | None,
+) -> Call:
+    """Make a changed execution out of one."""
+    body = {"rerun": list(rerun), "changes": changes, "options": options, "start": start}
+    return post("api", "executions", execution_id, "fork", body=body, key=key)
+
+
+def _path(parts: tuple[str, ...]) -> str:
+    return "/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

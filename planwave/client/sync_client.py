@@ -1,0 +1,362 @@
+"""The client for code without an event loop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from typing import Any, Self
+
+import httpx2
+
+from planwave.client import calls
+from planwave.client.answers import (
+    Check,
+    Document,
+    Execution,
+    ExecutionMade,
+    Executions,
+    Explanation,
+    Forecast,
+    NodeTypes,
+    Plan,
+    Plans,
+    Providers,
+    Requests,
+    Result,
+    ServiceLimits,
+)
+from planwave.client.calls import Call
+from planwave.client.differences import Difference
+from planwave.client.failures import unreachable
+from planwave.client.stream import (
+    OVER,
+    Message,
+    MessageReader,
+    Progress,
+    Told,
+    is_worth_retrying,
+    plan_in,
+)
+from planwave.client.transfer import (
+    CONNECT_S,
+    STREAM_TIMEOUT,
+    Patience,
+    address_of,
+    answer_of,
+    headers_of,
+    is_stream,
+    refusal_of,
+    request_of,
+    stream_of,
+)
+from planwave.errors import PlanwaveError, Unreachable
+from planwave.events import Event
+
+
+class Client:
+    """Speaks with one service; a context manager.
+
+    Answers are JSON as the service documents it. Failures are raised as the exceptions a service in
+    this process would raise, with their ``code``; ``Unreachable`` where nothing answers.
+
+    Args:
+        url: Where the service is.
+        token: Its bearer token, where it has one.
+        timeout_s: How long one answer may take. Planning takes as long as its model does, and an
+            event stream as long as the execution.
+        transport: Carries the requests; over the network by default.
+
+    Raises:
+        InputError: ``invalid-url``, ``invalid-token``.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8000",
+        token: str | None = None,
+        *,
+        timeout_s: float = 900.0,
+        transport: httpx2.BaseTransport | None = None,
+    ) -> None:
+        self.url = address_of(url)
+        self._http = httpx2.Client(
+            base_url=self.url,
+            headers=headers_of(token),
+            timeout=httpx2.Timeout(timeout_s, connect=CONNECT_S),
+            transport=transport,
+            trust_env=False,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._http.close()
+
+    def events(self, execution_id: str, *, after: int = 0) -> Generator[Event]:
+        """Give the events of an execution as they happen; see :meth:`AsyncClient.events`."""
+        progress, patience = Progress(after), Patience()
+        while not progress.is_over:
+            given, failure = progress.given, None
+            try:
+                with closing(self._messages(stream_of(execution_id, progress.cursor))) as told:
+                    for message in told:
+                        yield from progress.take(message)
+            except PlanwaveError as error:
+                if not is_worth_retrying(error):
+                    raise
+                failure = error
+            if not progress.is_over:
+                time.sleep(patience.pause(progress.given > given, failure))
+
+    def _messages(self, call: Call) -> Generator[Message]:
+        """Give what one connection tells."""
+        reader = MessageReader()
+        try:
+            with self._http.stream(**request_of(call), timeout=STREAM_TIMEOUT) as response:
+                if not response.is_success:
+                    raise refusal_of(response, response.read())
+                if not is_stream(response):
+                    yield OVER
+                else:
+                    for chunk in response.iter_bytes():
+                        yield from reader.feed(chunk)
+        except httpx2.RequestError as error:
+            raise unreachable(self.url, error) from error
+
+    def _ask(self, call: Call) -> Any:
+        try:
+            response = self._http.request(**request_of(call))
+        except httpx2.RequestError as error:
+            raise unreachable(self.url, error) from error
+        return answer_of(response)
+
+    # -- plans -------------------------------------------------------------------------------------
+
+    def create_plan(
+        self,
+        prompt: str,
+        provider: str | None = None,
+        model: str | None = None,
+        *,
+        on_progress: Callable[[Told], object] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Plan:
+        """Plan a goal; it is stored when this returns.
+
+        Args:
+            prompt: The goal.
+            provider: Who plans, and runs the nodes the plan leaves open; else the default.
+            model: A model of that provider.
+            on_progress: Told what happens while the plan is written. Leaving then stops it.
+            idempotency_key: The same key and arguments make one plan, however often.
+
+        Raises:
+            PlanInvalid: The model's plan could not be repaired; nothing is stored.
+            PlanwaveError: Whatever :meth:`Service.create_plan` raises.
+        """
+        if on_progress is None:
+            return self._ask(calls.create_plan(prompt, provider, model, idempotency_key))
+        call = calls.create_plan(prompt, provider, model, idempotency_key, stream=True)
+        with closing(self._messages(call)) as messages:
+            for message in messages:
+                plan = plan_in(message, on_progress)
+                if plan is not None:
+                    return plan
+        raise Unreachable(f"the service at {self.url} went away before the plan was written")
+
+    def plans(
+        self, *, q: str | None = None, cursor: str | None = None, limit: int | None = None
+    ) -> Plans:
+        """Give one page of plans, newest first: ``{"plans": […], "next_cursor"}``."""
+        return self._ask(calls.get("api", "plans", q=q, cursor=cursor, limit=limit))
+
+    def plan(self, plan_id: str) -> Plan:
+        """Give a plan."""
+        return self._ask(calls.get("api", "plans", plan_id))
+
+    def delete_plan(self, plan_id: str) -> None:
+        """Remove a plan; its executions stay."""
+        self._ask(calls.delete("api", "plans", plan_id))
+
+    def validate(self, plan_id: str) -> Check:
+        """Check a stored plan again: ``{"valid", "diagnostics"}``."""
+        return self._ask(calls.post("api", "plans", plan_id, "validate"))
+
+    def forecast(self, plan_id: str) -> Forecast:
+        """Say what running a plan will take: waves, calls, tokens, cost."""
+        return self._ask(calls.get("api", "plans", plan_id, "forecast"))
+
+    def check(self, graph: Mapping[str, Any]) -> Check:
+        """Find everything that is wrong with a graph: ``{"valid", "diagnostics"}``."""
+        return self._ask(calls.post("api", "check", body={"graph": graph}))
+
+    # -- executions --------------------------------------------------------------------------------
+
+    def execute(
+        self,
+        what: str | Mapping[str, Any],
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+        start: bool = True,
+        idempotency_key: str | None = None,
+    ) -> ExecutionMade:
+        """Execute a stored plan, or a graph.
+
+        Args:
+            what: A plan's id, or ``{"nodes", "edges"}``.
+            inputs: ``{node_id: {handle: value}}``: nodes settled with these values.
+            options: ``scheduling``, ``on_failure``, ``max_parallel``, ``run_to``, ``run_from``,
+                ``policies``.
+            start: Queue it now; else :meth:`start` does.
+            idempotency_key: The same key and arguments make one execution, however often.
+
+        Returns:
+            ``{"execution_id", "plan_id", "status", "position"}``; it is durable.
+        """
+        return self._ask(calls.execute(what, inputs, options, start, idempotency_key))
+
+    def start(self, execution_id: str) -> ExecutionMade:
+        """Queue an execution that was made with ``start=False``."""
+        return self._ask(calls.post("api", "execute", execution_id, "start"))
+
+    def run(
+        self,
+        prompt: str,
+        provider: str | None = None,
+        model: str | None = None,
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> ExecutionMade:
+        """Plan a goal and run the plan; answers as :meth:`execute` does."""
+        call = calls.run(prompt, provider, model, inputs, options, idempotency_key)
+        return self._ask(call)
+
+    def executions(
+        self,
+        *,
+        status: str | None = None,
+        q: str | None = None,
+        since: str | None = None,
+        plan_id: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> Executions:
+        """Give one page of executions, newest first: ``{"executions": […], "next_cursor"}``."""
+        query = {"status": status, "q": q, "since": since, "plan_id": plan_id}
+        return self._ask(calls.get("api", "executions", **query, cursor=cursor, limit=limit))
+
+    def execution(self, execution_id: str) -> Execution:
+        """Give the state of an execution."""
+        return self._ask(calls.get("api", "executions", execution_id))
+
+    def result(self, execution_id: str) -> Result:
+        """Give what an execution gave: ``{"status", "node_results", "execution_logs", …}``."""
+        return self._ask(calls.get("api", "executions", execution_id, "result"))
+
+    def document(self, execution_id: str) -> Document:
+        """Give the whole document of an execution."""
+        return self._ask(calls.get("api", "executions", execution_id, "document"))
+
+    def explain(self, execution_id: str, path: str) -> Explanation:
+        """Say why a node ran, did not run, or waits."""
+        return self._ask(calls.get("api", "executions", execution_id, "explain", path))
+
+    def diff(self, execution_id: str, other_id: str) -> Difference:
+        """Say what differs between two executions, node by node."""
+        return self._ask(calls.get("api", "executions", execution_id, "diff", other_id))
+
+    def requests(self, execution_id: str) -> Requests:
+        """Give what an execution waits to be answered: ``{"requests": […]}``, oldest first."""
+        return self._ask(calls.get("api", "executions", execution_id, "requests"))
+
+    def answer(self, execution_id: str, request_id: str, answer: Any) -> ExecutionMade:
+        """Answer a request, once; the answer is durable when this returns.
+
+        Args:
+            execution_id: Which execution.
+            request_id: One of :meth:`requests`.
+            answer: ``{"decision", "note"?, "value"?, "form"?}`` for requests with actions.
+
+        Raises:
+            Conflict: ``request-answered``.
+            Gone: ``request-closed``: its time was over, or its node was cancelled.
+            InputError: It is no answer to this request, which stays open.
+        """
+        return self._ask(calls.answer(execution_id, request_id, answer))
+
+    def pause(self, execution_id: str) -> ExecutionMade:
+        """Have nothing more of an execution started; nodes at work go on to their end."""
+        return self._ask(calls.post("api", "executions", execution_id, "pause"))
+
+    def resume(self, execution_id: str) -> ExecutionMade:
+        """Have an execution go on that was paused by request, or set aside."""
+        return self._ask(calls.post("api", "executions", execution_id, "resume"))
+
+    def cancel(
+        self, execution_id: str, cause: str | None = None, *, node: str | None = None
+    ) -> ExecutionMade:
+        """Stop an execution, or the one node of that path; that is durable when this returns."""
+        return self._ask(calls.cancel(execution_id, cause, node))
+
+    def retry(
+        self, execution_id: str, *, start: bool = True, idempotency_key: str | None = None
+    ) -> ExecutionMade:
+        """Make a new execution that runs what failed, was blocked or was cancelled."""
+        path = ("api", "executions", execution_id, "retry")
+        return self._ask(calls.post(*path, body={"start": start}, key=idempotency_key))
+
+    def fork(
+        self,
+        execution_id: str,
+        *,
+        rerun: Sequence[str] = (),
+        changes: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+        start: bool = True,
+        idempotency_key: str | None = None,
+    ) -> ExecutionMade:
+        """Make a new execution of the same graph that takes over every result it still holds.
+
+        Args:
+            execution_id: One that has ended or is paused.
+            rerun: Ids of nodes that run in any case.
+            changes: ``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``.
+            options: As in :meth:`execute`, without ``policies``; those of the one before by default.
+            start: Queue it now; else :meth:`start` does.
+            idempotency_key: The same key and arguments make one execution, however often.
+        """
+        call = calls.fork(execution_id, rerun, changes, options, start, idempotency_key)
+        return self._ask(call)
+
+    def delete_execution(self, execution_id: str) -> None:
+        """Remove an execution that has ended."""
+        self._ask(calls.delete("api", "executions", execution_id))
+
+    def wait(self, execution_id: str) -> Result:
+        """Wait until an execution is over, and give its result."""
+        for _ in self.events(execution_id):
+            pass
+        return self.result(execution_id)
+
+    # -- what there is -----------------------------------------------------------------------------
+
+    def providers(self) -> Providers:
+        """Give the providers, whether they can be used, and why not."""
+        return self._ask(calls.get("api", "providers"))
+
+    def node_types(self) -> NodeTypes:
+        """Give the node types with their ports and the JSON Schemas of their data."""
+        return self._ask(calls.get("api", "node-types"))
+
+    def limits(self) -> ServiceLimits:
+        """Give the limits the service enforces."""
+        return self._ask(calls.get("api", "limits"))

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planwave.cli import terminal
+from tests.fakes.asking import asking, executed, planwave, told, two_questions
+from tests.fakes.command_line import place
+from tests.fakes.person import Scripted
+
+FORM = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+@pytest.fixture(autouse=True)
+def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place(tmp_path, monkeypatch)
+
+
+def typing(monkeypatch: pytest.MonkeyPatch, lines: Sequence[str | None], **more: Any) -> None:
+    """Have somebody sit at the terminal and type."""
+    monkeypatch.setattr(
+        terminal,
+        "person_at",
+        lambda screen: None if screen.json else Scripted(lines, screen, **more),
+    )
+
+
+def test_an_answer_lets_the_execution_go_on_to_its_end_here() -> None:
+    waiting = executed(asking())
+    assert waiting["status"] == "paused"
+    done = planwave("answer", "last", "--decision", "approve", "--note", "fine")
+    assert done.exit_code == 0, done.output
+    assert "answered   q  Check: approve: fine" in done.stdout
+    assert "started    draft" not in done.stdout
+    assert "sent: Dear all" in done.stdout
+    assert told("show", "last")["status"] == "completed"
+
+
+def test_value_and_form_are_json_from_the_line_or_a_file() -> None:
+    execution_id = executed(asking(form=FORM))["execution_id"]
+    Path("letter.json").write_text('"Dear you"', "utf-8")
+    given = ["--decision", "approve", "--value", "@letter.json", "--form", '{"n": 2}']
+    done = told("answer", execution_id, "r9", *given)
+    assert done["node_results"]["sent"] == "sent: Dear you"
+    (answer,) = done["nodes"][1]["answers"]
+    assert answer["answer"]["form"] == {"n": 2}
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["--decision", "aprove"], "did you mean 'approve'?"),
+        (["--decision", "approve", "--form", "3"], "form"),
+        (["--decision", "approve", "--value", "Dear you"], "--value: "),
+        (["--decision", "approve", "--value", "@nowhere"], "no file 'nowhere'"),
+        (["r99", "--decision", "approve"], "no request 'r99'"),
+        (["--note", "hm"], "a decision is missing"),
+        ([], "nobody can be asked here"),
+    ],
+)
+def test_what_is_no_answer_is_a_sentence_and_the_question_stays_open(
+    args: list[str], says: str
+) -> None:
+    executed(asking())
+    done = planwave("answer", "last", *args)
+    assert done.exit_code == 2, done.output
+    assert says in done.stderr
+    assert told("show", "last")["waitingForInput"] is True
+
+
+def test_every_fault_of_an_answer_is_shown() -> None:
+    executed(asking(form=FORM))
+    done = told("answer", "last", "--decision", "no", "--form", "{}", code=2)
+    assert [each["code"] for each in done["diagnostics"]] == ["unknown-decision", "invalid-form"]
+
+
+def test_of_several_questions_one_has_to_be_named() -> None:
+    executed(two_questions())
+    unclear = planwave("answer", "last", "--decision", "approve")
+    assert unclear.exit_code == 2
+    assert "r6 (p: Well?)" in unclear.stderr
+    assert "r7 (q: Well?)" in unclear.stderr
+    first = told("answer", "last", "r7", "--decision", "approve")
+    assert (first["status"], [each["path"] for each in first["requests"]]) == ("paused", ["p"])
+    again = planwave("answer", "last", "r7", "--decision", "approve")
+    assert (again.exit_code, "answered already" in again.stderr) == (2, True)
+    assert told("answer", "last", "--decision", "reject")["status"] == "completed"
+    nothing = told("answer", "last", "--decision", "approve", code=2)
+    assert nothing["error"]["code"] == "nothing-asked"
+
+
+def test_without_a_decision_the_question_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    executed(asking())
+    typing(monkeypatch, ["reject", "no"])
+    done = planwave("answer", "last")
+    assert done.exit_code == 0, done.output
+    assert "Send it?" in done.stdout
+    assert done.stdout.rstrip().endswith(".json")
+    assert told("show", "last")["node_results"]["dropped"] == "dropped"
+
+
+def test_a_question_may_be_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    executed(asking())
+    typing(monkeypatch, [None])
+    done = planwave("answer", "last")
+    assert (done.exit_code, "stays open" in done.output) == (0, True)
+    typing(monkeypatch, [], at_a_loss=lambda: os.kill(os.getpid(), signal.SIGINT))
+    done = planwave("answer", "last")
+    assert (done.exit_code, "the question stays open" in done.stderr) == (130, True)
+    assert told("show", "last")["status"] == "paused"
+
+
+def test_a_request_of_its_own_kind_takes_a_bare_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    from planwave.cli.answering import _written
+
+    assert _written(None, None, '["a"]', None) == (["a"],)
+    assert _written(None, None, "null", None) == (None,)
+    assert _written(None, None, None, None) is None
+    assert _written("ok", None, "null", None) == ({"decision": "ok", "value": None},)
+
+
+def test_a_paused_execution_is_shown_with_what_it_asks_and_what_was_answered() -> None:
+    executed(asking())
+    shown = planwave("show", "last").stdout
+    assert "waits for an answer: Send it?" in shown
+    assert " r9 --decision approve   (or reject)" in shown
+    planwave("answer", "last", "--decision", "approve", "--note", "fine")
+    assert "answered by a person: approve: fine" in planwave("show", "last").stdout
+    document = json.loads(next(Path("storage").glob("*.json")).read_text("utf-8"))
+    assert document["requests"] == []

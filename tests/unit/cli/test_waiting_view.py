@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from typing import Any
+
+from planwave.cli.options import Invocation
+from planwave.cli.waiting_view import show_waiting
+from tests.fakes.composition import composed
+from tests.fakes.terminal import plain_screen, written
+
+WAITING = "waiting for an answer"
+
+
+def shown(storage: str | None = None, **document: Any) -> str:
+    screen = plain_screen()
+    asked = Invocation(composed(), storage=storage)
+    show_waiting(asked, screen, {"execution_id": "x", "status": "paused", **document})
+    return written(screen)
+
+
+def request(**fields: Any) -> dict[str, Any]:
+    return {"request_id": "r7", "path": "q", "request": fields}
+
+
+def test_each_question_comes_with_the_command_that_answers_it() -> None:
+    asks = request(prompt="Go\non?", actions=["go on", "stop", "wait"])
+    said = shown("over there", reason=WAITING, requests=[asks, request(question="Which?")])
+    assert said.splitlines() == [
+        "◷ q: Go on?",
+        "  answer with: planwave answer x r7 --decision 'go on' --storage 'over there'   "
+        "(or stop, wait)",
+        "◷ q: Which?",
+        "  answer with: planwave answer x r7 --storage 'over there'",
+    ]
+
+
+def test_what_is_paused_by_request_says_so_too() -> None:
+    said = shown(reason="paused by request", requests=[request(prompt="Go?", actions=["ok"])])
+    assert said.splitlines()[-1] == (
+        "It is paused by request; have it go on with: planwave resume x"
+    )
+
+
+def test_nothing_is_said_of_what_does_not_wait() -> None:
+    assert shown(status="completed", requests=[request(prompt="?")]) == ""
+
+
+def test_a_question_cannot_steer_the_terminal() -> None:
+    said = shown(reason=WAITING, requests=[request(prompt="\x1b[2J", actions=["a\x1b]0;b"])])
+    assert "\x1b" not in said

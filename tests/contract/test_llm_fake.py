@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from contextlib import closing
+from http.client import HTTPConnection
 
 import pytest
 
@@ -31,6 +33,20 @@ async def test_the_openai_sdk_understands_chat_and_responses_streamed_or_not() -
     assert [request.path for request in llm.requests] == ["/v1/chat/completions", "/v1/responses"]
 
 
+async def test_the_anthropic_sdk_understands_messages_streamed_or_not() -> None:
+    from anthropic import AsyncAnthropic
+
+    async with (
+        FakeLLM(Says("one"), Says("two", chunks=3)) as llm,
+        AsyncAnthropic(base_url=llm.anthropic_url, api_key="k", max_retries=0) as sdk,
+    ):
+        ask = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+        whole = await sdk.messages.create(**ask)  # type: ignore[call-overload]
+        assert whole.content[0].text == "one"
+        async with sdk.messages.stream(**ask) as stream:
+            assert await stream.get_final_text() == "two"
+
+
 async def test_steps_come_first_then_computed_replies() -> None:
     from openai import AsyncOpenAI, RateLimitError
 
@@ -54,6 +70,16 @@ def test_the_server_in_a_thread_serves_code_that_owns_its_loop() -> None:
         with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - loopback
             assert json.load(answer)["choices"][0]["message"]["content"] == "hello"
     assert schema_of(llm.requests[0].body) is None
+
+
+def test_a_header_sent_twice_is_kept_twice() -> None:
+    with serving() as llm, closing(HTTPConnection("127.0.0.1", llm.port, timeout=10)) as client:
+        client.putrequest("POST", "/v1/messages")
+        for name, value in ("X-Key", "a"), ("x-key", "b"), ("content-length", "2"):
+            client.putheader(name, value)
+        client.endheaders(b"{}")
+        assert client.getresponse().status == 200
+    assert llm.requests[0].headers["x-key"] == "a, b"
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])

@@ -335,6 +335,26 @@ def test_other_entries_are_skipped_and_the_rest_is_not_reached() -> None:
     assert told("x") == "over 2, completed"
 
 
+async def started_in(rig: Rig) -> tuple[str, list[str], list[str]]:
+    """How a run ends, the nodes that were started, and those that were not reached."""
+    ended = await rig.run()
+    started = [event.path for event in rig.published if event.type == "node.started"]
+    return ended, sorted(started), rig.of("execution.started")[0].get("not_reached", [])
+
+
+@virtual_time
+async def test_run_to_runs_only_what_leads_to_some_nodes() -> None:
+    rig = Rig(graph_of("a b c d", "a>b", "b>c", "a>d"), {}, RunOptions(run_to=("b",)))
+    assert await started_in(rig) == ("completed", ["a", "b"], ["c", "d"])
+
+
+@virtual_time
+async def test_run_from_runs_what_follows_some_nodes_and_what_that_needs() -> None:
+    graph = graph_of("a b c d k", "a>b", "b>c", "a>d", "k>c")
+    rig = Rig(graph, {}, RunOptions(run_from=("b",)))
+    assert await started_in(rig) == ("completed", ["a", "b", "c", "k"], ["d"])
+
+
 def test_without_inputs_every_root_starts_in_graph_order() -> None:
     told = Told(graph_of("c a b", "c>b"))
     assert told.start() == "start c, start a"

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import LateWriter, NotFound, StoreError
+from planwave.errors import Conflict, LateWriter, NotFound, StoreError
 from planwave.events import Event, fold
 from planwave.providers.api import CallKey
 from planwave.storage.memory import MemoryStore
-from planwave.storage.records import ExecutionRecord, PlanRecord, Store
+from planwave.storage.records import ExecutionRecord, Place, PlanRecord, Remembered, Store
 from planwave.storage.sqlite import SqliteStore
 
 
@@ -94,6 +94,19 @@ async def test_plans_come_newest_first_in_stable_pages(store: Store) -> None:
     assert pages == [["c", "b"], ["a", "d"]]
 
 
+async def test_a_page_follows_a_place_whose_plan_or_execution_is_gone(store: Store) -> None:
+    for name, second in (("a", 1), ("c", 2), ("b", 2), ("d", 0)):
+        await store.save_plan(plan(name, second))
+        await create(store, name, second)
+    gone = await store.plan("b")
+    assert gone is not None
+    await store.delete_plan("b")
+    place = Place(gone.created_at, "b")
+    assert [p.plan_id for p in await store.plans(before=place, limit=1)] == ["a"]
+    found = await store.executions(before=place._replace(id="bb"))
+    assert [r.execution_id for r in found] == ["b", "a", "d"]
+
+
 async def test_a_page_after_an_unknown_id_is_refused(store: Store) -> None:
     with pytest.raises(NotFound, match="'nobody'"):
         await store.plans(before="nobody")
@@ -147,6 +160,18 @@ async def test_events_come_back_as_they_were_appended(store: Store) -> None:
     assert await store.events("x1", after=1, limit=1) == sent[:1]
     assert await store.events("x1", limit=0) == []
     assert await store.events("nobody") == []
+
+
+async def test_events_can_be_read_from_anywhere_however_they_came(store: Store) -> None:
+    sent = [event(seq, message=str(seq)) for seq in range(1, 13)]
+    await store.create_execution(execution(), sent[:1])
+    for first, last in ((1, 2), (2, 7), (7, 8), (8, 12)):
+        await store.append("x1", 1, sent[first:last])
+    for after in range(14):
+        assert await store.events("x1", after=after) == sent[after:]
+        for limit in range(14):
+            page = await store.events("x1", after=after, limit=limit)
+            assert page == sent[after : after + limit]
 
 
 async def test_what_was_appended_does_not_change_with_its_maker(store: Store) -> None:
@@ -234,6 +259,51 @@ async def test_an_owner_whose_epoch_is_over_may_not_write(store: Store) -> None:
     record = await store.execution("x1")
     assert record is not None
     assert (record.epoch, record.last_seq) == (2, 3)
+
+
+async def test_a_claim_notes_whether_the_execution_is_queued(store: Store) -> None:
+    await create(store, "x1")
+    await create(store, "x2", queued=True)
+    for name, queued, expected in (
+        ("x1", None, False),
+        ("x2", None, True),
+        ("x1", True, True),
+        ("x1", None, True),
+        ("x2", False, False),
+    ):
+        await store.claim(name, queued=queued)
+        found = await store.execution(name)
+        assert found is not None
+        assert found.queued is expected, (name, queued)
+
+
+async def test_open_executions_are_what_a_start_takes_up_oldest_first(store: Store) -> None:
+    ways = {
+        "executing": ["execution.started"],
+        "paused": ["execution.started", "execution.paused"],
+        "resumed": ["execution.started", "execution.paused", "execution.resumed"],
+        "completed": ["execution.started", "execution.completed"],
+        "failed": ["execution.started", "execution.failed"],
+        "cancelled": ["execution.cancelled"],
+        "starting": [],
+    }
+    for second, (name, kinds) in enumerate(ways.items()):
+        for is_queued in (False, True):
+            own = f"{name} {is_queued}"
+            await create(store, own, 50 - second, queued=is_queued)
+            for seq, kind in enumerate(kinds, 2):
+                await store.append(own, 1, [event(seq, kind, of=own)])
+    found = await store.open_executions()
+    assert [x.execution_id for x in found] == [
+        "starting True",
+        "resumed False",
+        "resumed True",
+        "paused False",
+        "paused True",
+        "executing False",
+        "executing True",
+    ]
+    assert found == [await store.execution(x.execution_id) for x in found]
 
 
 async def test_claiming_a_stranger_is_refused(store: Store) -> None:
@@ -379,6 +449,159 @@ async def test_documents_lag_until_they_show_the_last_event(store: Store) -> Non
     record = await store.execution("end")
     assert record is not None
     assert record.document_seq == 2
+
+
+async def test_executions_are_found_by_their_plan(store: Store) -> None:
+    for second, (name, of) in enumerate({"a": "p1", "b": "p2", "c": "p1", "d": None}.items()):
+        await create(store, name, second, plan_id=of)
+    assert [x.execution_id for x in await store.executions(plan_id="p1")] == ["c", "a"]
+    assert [x.execution_id for x in await store.executions(plan_id="p1", before="c")] == ["a"]
+    assert await store.executions(plan_id="p1", status="completed") == []
+
+
+async def test_a_plan_has_the_status_of_its_newest_execution(store: Store) -> None:
+    for second, name in ((3, "new"), (1, "old"), (2, "same"), (2, "sane")):
+        await create(store, name, second, plan_id="p2" if name.startswith("s") else "p1")
+    await store.append("new", 1, [event(2, "execution.started", of="new")])
+    await store.append("old", 1, [event(2, "execution.failed", of="old")])
+    await store.append("sane", 1, [event(2, "execution.failed", of="sane")])
+    found = await store.plan_statuses(["p1", "never ran", "p2", "'; --"])
+    assert found == {"p1": "executing", "p2": "failed"}
+    assert await store.plan_statuses([]) == {}
+
+
+async def ended(store: Store, name: str, second: int = 0, **changes: Any) -> None:
+    """Keep an execution that ended two seconds into the day."""
+    await create(store, name, second, **changes)
+    await store.append(name, 1, [event(2, "execution.completed", of=name)])
+
+
+async def test_a_deleted_plan_leaves_its_executions(store: Store) -> None:
+    await store.save_plan(plan("p1"))
+    await ended(store, "x1", plan_id="p1")
+    await store.delete_plan("p1")
+    assert await store.plan("p1") is None
+    assert await store.plans() == []
+    assert [x.plan_id for x in await store.executions()] == ["p1"]
+    with pytest.raises(NotFound, match="'p1'"):
+        await store.delete_plan("p1")
+
+
+@pytest.mark.parametrize("kind", ["created", "started", "paused", "resumed"])
+async def test_a_plan_is_not_deleted_under_an_execution(store: Store, kind: str) -> None:
+    await store.save_plan(plan("p1"))
+    await ended(store, "done", plan_id="p1")
+    await create(store, "x1", plan_id="p1")
+    await store.append("x1", 1, [event(2, f"execution.{kind}")])
+    with pytest.raises(Conflict, match="x1") as refused:
+        await store.delete_plan("p1")
+    assert (refused.value.code, await store.plan("p1")) == ("plan-in-use", plan("p1"))
+    await store.append("x1", 1, [event(3, "execution.cancelled")])
+    await store.delete_plan("p1")
+
+
+async def test_a_deleted_execution_leaves_nothing_behind(store: Store) -> None:
+    await ended(store, "x1", plan_id="p1")
+    await ended(store, "x2")
+    own, other = CallKey("x1", "a", 1, 0, "h"), CallKey("x2", "a", 1, 0, "h")
+    for key in (own, other):
+        await store.record(key, {"text": "said"})
+    await store.delete_execution("x1")
+    assert await store.execution("x1") is None
+    assert await store.events("x1") == []
+    assert await store.recorded(own) is None
+    assert await store.recorded(other) == {"text": "said"}
+    assert [x.execution_id for x in await store.executions()] == ["x2"]
+    assert await store.lagging_documents() == ["x2"]
+    assert await store.plan_statuses(["p1"]) == {}
+    for refusing in (store.delete_execution("x1"), store.claim("x1")):
+        with pytest.raises(NotFound):
+            await refusing
+
+
+@pytest.mark.parametrize("kind", ["created", "started", "paused"])
+async def test_only_what_has_ended_is_deleted(store: Store, kind: str) -> None:
+    await create(store)
+    await store.append("x1", 1, [event(2, f"execution.{kind}")])
+    with pytest.raises(Conflict) as refused:
+        await store.delete_execution("x1")
+    assert refused.value.code == "execution-running"
+    assert len(await store.events("x1")) == 2
+
+
+async def test_an_append_to_a_deleted_execution_finds_no_other(store: Store) -> None:
+    await ended(store, "x1")
+    await store.append("x1", 1, [event(3)])
+    await store.delete_execution("x1")
+    await create(store, "x2")
+    with pytest.raises(StoreError) as refused:
+        await store.append("x1", 1, [event(4)])
+    assert refused.value.code == "unknown-execution"
+    assert len(await store.events("x2")) == 1
+
+
+async def test_pruning_takes_the_oldest_that_ended_before_a_time(store: Store) -> None:
+    for second, name in enumerate(("a", "b", "c", "open")):
+        await create(store, name, second)
+        kind = "paused" if name == "open" else "completed"
+        steps = [event(seq, of=name) for seq in range(2, 10 + second)]
+        last = event(10 + second, f"execution.{kind}", of=name)
+        await store.append(name, 1, [*steps, last])
+    assert await store.prune(at(10), 9) == []  # a ended at 10
+    assert await store.prune(at(60), 0) == []
+    assert await store.prune(at(60), 2) == ["a", "b"]
+    assert await store.prune(at(60), 2) == ["c"]
+    assert await store.prune(at(60), 2) == []
+    assert [x.execution_id for x in await store.executions()] == ["open"]
+
+
+async def test_an_idempotency_key_is_given_to_one_of_many(store: Store) -> None:
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(store.remember("k", "d", at(1), expired=at(0))) for _ in range(20)
+        ]
+    found = [task.result() for task in tasks]
+    assert [each.is_new for each in found].count(True) == 1
+    assert {(each.digest, each.status, each.body) for each in found} == {("d", None, None)}
+    assert len({each.subject for each in found}) == 1
+
+
+async def test_an_answer_is_kept_under_its_key(store: Store) -> None:
+    assert await store.remembered("k") is None
+    taken = await store.remember("k", "d", at(1), expired=at(0))
+    await store.answer("k", 201, '{"é": "\\u0000"}')
+    kept = Remembered("d", at(1), taken.subject, 201, '{"é": "\\u0000"}')
+    assert await store.remembered("k") == kept
+    assert await store.remember("k", "other", at(2), expired=at(0)) == kept
+    await store.answer("k", 500, "late")
+    await store.forget("k")
+    assert await store.remembered("k") == kept
+    assert (await store.remember("K", "d", at(2), expired=at(0))).is_new
+
+
+async def test_a_key_whose_request_came_to_nothing_is_free_again(store: Store) -> None:
+    first = await store.remember("k", "d", at(1), expired=at(0))
+    await store.forget("k")
+    again = await store.remember("k", "other", at(2), expired=at(0))
+    assert (again.is_new, again.digest) == (True, "other")
+    assert again.subject != first.subject
+
+
+async def test_a_key_is_kept_for_its_time_and_while_what_it_made_is_under_way(
+    store: Store,
+) -> None:
+    taken = await store.remember("k", "d", at(1), expired=at(0))
+    await store.answer("k", 202, "{}")
+    await create(store, taken.subject)
+    await store.remember("other", "d", at(1), expired=at(0))
+    assert not (await store.remember("k", "d", at(9), expired=at(1))).is_new
+    assert not (await store.remember("k", "d", at(9), expired=at(2))).is_new
+    assert await store.forget_older(at(1)) == 0
+    assert await store.forget_older(at(2)) == 1
+    await store.append(taken.subject, 1, [event(2, "execution.completed", of=taken.subject)])
+    again = await store.remember("k", "new", at(9), expired=at(2))
+    assert (again.is_new, again.created_at, again.status) == (True, at(9), None)
+    assert again.subject != taken.subject
 
 
 async def test_a_recorded_call_is_served_by_its_whole_key(store: Store) -> None:

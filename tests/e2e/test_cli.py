@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from planwave.cli.app import app
 from planwave.main import composition
-from tests.fakes.llm_server import Fails, FakeLLM, Hangs, Says, Step, prompt_of, schema_of, serving
+from tests.fakes.command_line import place
+from tests.fakes.llm_server import Fails, FakeLLM, Says, Step, prompt_of, schema_of, serving
 
-ROOT = Path(__file__).resolve().parents[2]
-PLANWAVE = [sys.executable, "-c", "from planwave.main import main; main()"]
 HEAVY = ("openai", "anthropic", "pydantic_ai", "mcp", "fastapi", "xllamacpp", "jinja2", "minijinja")
 PLAN: dict[str, Any] = {
     "title": "Two ways compared",
@@ -57,16 +54,8 @@ def answer(body: dict[str, Any]) -> str | Step:
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in an empty directory, with no provider but what a test configures."""
-    for name in list(os.environ):
-        if name.startswith(("PLANWAVE_", "OPENAI_", "ANTHROPIC_")):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PLANWAVE_MODEL_DIR", str(tmp_path / "models"))
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
+def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place(tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -349,7 +338,8 @@ def test_doctor_says_what_works_and_how_to_enable_the_rest(llm: FakeLLM) -> None
     assert "sk-test" not in done.output
     found = json.loads(planwave("doctor", "--json").stdout)
     assert found["ok"] is True
-    assert found["storage"] == {"directory": "storage", "ok": True, "state": "not made yet"}
+    kept = {"directory": "storage", "ok": True, "state": "not made yet", "hint": None}
+    assert found["storage"] == kept
 
 
 def test_version_and_help_answer() -> None:
@@ -383,106 +373,3 @@ def test_quick_commands_load_no_heavy_library(args: list[str]) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr.strip() == "LOADED []"
-
-
-def start(*args: str, command: list[str] = PLANWAVE) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*command, *args],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
-
-
-def read_until(stream: IO[str] | None, text: str) -> str:
-    assert stream is not None
-    seen = ""
-    for line in stream:
-        seen += line
-        if text in line:
-            return seen
-    raise AssertionError(f"{text!r} never came; there was:\n{seen}")
-
-
-def test_ctrl_c_while_running_stops_durably_and_says_how_to_see_what_was_done(llm: FakeLLM) -> None:
-    llm.add(Says(json.dumps(PLAN)), Says("done"), Hangs())
-    with start("run", "Compare", "--max-parallel", "1") as process:
-        read_until(process.stdout, "started    right")
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
-    assert process.returncode == 130, err
-    (document,) = Path("storage").glob("*.json")
-    kept = json.loads(document.read_text("utf-8"))
-    assert kept["status"] == "cancelled"
-    assert [n["status"] for n in kept["nodes"]] == ["completed", "cancelled", "cancelled"]
-    assert kept["node_results"] == {"left": "done"}
-    assert f"planwave show {kept['execution_id']}" in err
-    assert "cancelled · 1 of 3 steps completed" in out
-    assert "Traceback" not in err
-    assert "cancelled" in planwave("show", kept["execution_id"]).stdout
-
-
-def test_a_termination_signal_stops_as_durably_as_ctrl_c(llm: FakeLLM) -> None:
-    llm.add(Says(json.dumps(PLAN)), Hangs(), Hangs())
-    with start("run", "Compare", "--json") as process:
-        read_until(process.stderr, "started    right")
-        process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=30)
-    assert process.returncode == 143
-    assert json.loads(out)["status"] == "cancelled"
-
-
-def test_ctrl_c_while_planning_leaves_nothing_behind(llm: FakeLLM) -> None:
-    llm.add(Hangs())
-    with start("run", "Compare") as process:
-        read_until(process.stdout, "planning with")
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert "stopped while planning" in err
-    assert "Traceback" not in err
-    assert json.loads(planwave("ls", "--json").stdout) == {"executions": [], "plans": []}
-
-
-STUBBORN = """
-import asyncio
-from planwave.nodes.registry import default_registry
-
-class Stubborn:
-    node_type = "stubborn"
-    async def execute(self, data, inputs, context):
-        while True:
-            try:
-                await asyncio.Event().wait()
-            except asyncio.CancelledError:
-                print("will not stop", flush=True)
-
-default_registry().register(Stubborn())
-from planwave.main import main
-main()
-"""
-
-
-def test_a_second_ctrl_c_leaves_at_once() -> None:
-    graph = {"nodes": [{"id": "s", "type": "stubborn"}], "edges": []}
-    command = [sys.executable, "-c", STUBBORN]
-    with start("exec", written("g.json", graph), command=command) as process:
-        read_until(process.stdout, "started    s")
-        process.send_signal(signal.SIGINT)
-        read_until(process.stdout, "will not stop")
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert "Traceback" not in err
-
-
-def test_a_reader_that_goes_away_ends_the_run_quietly_and_durably(llm: FakeLLM) -> None:
-    with start("run", "Compare") as process:
-        read_until(process.stdout, "planning with")
-        assert process.stdout is not None
-        process.stdout.close()
-        _, err = process.communicate(timeout=30)
-    assert process.returncode == 1
-    assert "Traceback" not in err
-    assert planwave("ls").exit_code == 0

@@ -36,7 +36,8 @@ async def tiny() -> AsyncIterator[tuple[str, str]]:
 
 
 def client_of(endpoint: tuple[str, str]) -> openai.AsyncOpenAI:
-    return openai.AsyncOpenAI(base_url=endpoint[0], api_key=endpoint[1], max_retries=0)
+    # A busy machine may leave a kept connection alone for longer than the server keeps it.
+    return openai.AsyncOpenAI(base_url=endpoint[0], api_key=endpoint[1], max_retries=2)
 
 
 def status_of(url: str) -> int:

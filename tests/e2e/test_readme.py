@@ -7,11 +7,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
 
+import planwave
 from planwave.cli.app import app
+from tests.fakes.server import RunningServer
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -70,6 +73,18 @@ def test_the_python_runs_as_written_and_prints_what_it_says(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == [], "a run without a store leaves nothing behind"
 
 
+def test_the_client_it_shows_drives_a_service(
+    server: RunningServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (shown,) = [block for block in blocks("python") if "planwave.Client" in block]
+    names: dict[str, Any] = {"planwave": planwave}
+    exec(shown, names)  # noqa: S102 - our own README
+    assert names["ask"]("texts", server.base_url) == {"a": "one", "b": "two"}
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["1", "execution.created"]
+    assert lines[-1].split()[1] == "execution.completed"
+
+
 def command_of(words: list[str]) -> str:
     """Follow words into the command line's tree; give those that are commands."""
     here, path = get_command(app), list[str]()
@@ -85,7 +100,9 @@ def command_of(words: list[str]) -> str:
 
 def test_every_planwave_command_it_names_is_there() -> None:
     named = {command_of(words) for words in named_after("planwave")}
-    assert {"run", "plan", "exec", "check", "ls", "show", "model pull", "doctor"} <= named
+    assert {"run", "plan", "exec", "check", "ls", "show", "watch", "cancel"} <= named
+    assert {"answer", "pause", "resume", "retry", "fork", "diff"} <= named
+    assert {"serve", "model pull", "doctor"} <= named
     with pytest.raises(AssertionError, match="no command"):
         command_of(["serve-tea"])
 

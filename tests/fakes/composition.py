@@ -25,6 +25,11 @@ class Embedded:
         return self.missing
 
 
+async def _listen(settings: Settings, told: Callable[[str], object]) -> int:
+    told(f"http://{settings.host}:{settings.port}")
+    return 0
+
+
 def composed(
     *,
     model_dir: Path = Path("models"),
@@ -32,6 +37,7 @@ def composed(
     embedded: Embedded | None = None,
     service: Callable[[Settings], Service] | None = None,
     history: Callable[[Settings], History] | None = None,
+    serve: Callable[[Settings, Callable[[str], object]], Any] | None = None,
     **settings: Any,
 ) -> Composition:
     """Compose fakes; every service and history starts empty unless given."""
@@ -41,4 +47,5 @@ def composed(
         history=history or (lambda _: History(MemoryStore(), None)),
         catalogue=lambda _: library(),
         providers=lambda _: (providers or FakeProviders(), embedded or Embedded()),
+        serve=serve or _listen,
     )

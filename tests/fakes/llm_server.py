@@ -101,7 +101,7 @@ ReplyTo = Callable[[dict[str, Any]], str | Step | Awaitable[str | Step]]
 
 @dataclass(frozen=True)
 class Received:
-    """One request: path, lower-cased headers, JSON body."""
+    """One request: path, lower-cased headers (repeated ones joined by ", "), JSON body."""
 
     path: str
     headers: dict[str, str]
@@ -175,7 +175,7 @@ class FakeLLM:
         """Answer one request; True keeps the connection."""
         head = await reader.readuntil(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
-        headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in lines) if k}
+        headers = _headers_in(lines)
         raw = await reader.readexactly(int(headers.get("content-length", "0")))
         path = first.split(" ")[1].partition("?")[0]
         shape = _PATHS.get(path)
@@ -204,6 +204,16 @@ class FakeLLM:
         given = self._reply_to(body)
         answer = await given if inspect.isawaitable(given) else given
         return Says(answer) if isinstance(answer, str) else answer
+
+
+def _headers_in(lines: list[str]) -> dict[str, str]:
+    """Read header lines; a later one does not hide an earlier one of the same name."""
+    headers: dict[str, str] = {}
+    for line in filter(None, lines):
+        name, _, value = line.partition(":")
+        before = headers.get(name.lower())
+        headers[name.lower()] = value.strip() if before is None else f"{before}, {value.strip()}"
+    return headers
 
 
 async def _perform(

@@ -27,6 +27,8 @@ class Wording:
     end_marker: bool = True
     """Send ``[DONE]`` / ``message_stop`` at the end."""
     empty_choices: bool = False
+    calls_tool: tuple[str, str] | None = None
+    """A tool nobody asked to be called, and the text of its arguments."""
     extra: dict[str, Any] = field(default_factory=dict)
 
 
@@ -125,15 +127,14 @@ def _chat_stream(say: Wording, body: dict[str, Any], tool: str | None) -> list[b
     sent = [chunk({"role": "assistant", "content": None})]
     if say.reasoning:
         sent.append(chunk({"reasoning_content": say.reasoning}))
-    for number, part in enumerate(split(say.text or "", say.chunks)):
-        if tool is None:
-            sent.append(chunk({"content": part}))
-            continue
-        call: dict[str, Any] = {"index": 0, "function": {"arguments": part}}
-        if number == 0:
-            call |= {"id": "call_1", "type": "function"}
-            call["function"]["name"] = tool
-        sent.append(chunk({"tool_calls": [call]}))
+    parts = split(say.text or "", say.chunks)
+    if tool is None:
+        sent += [chunk({"content": part}) for part in parts]
+    else:
+        sent += [chunk(delta) for delta in _chat_tool(0, tool, parts)]
+    if say.calls_tool:
+        name, arguments = say.calls_tool
+        sent += [chunk(delta) for delta in _chat_tool(1, name, [arguments])]
     if say.refusal:
         sent.append(chunk({"refusal": say.refusal}))
     if say.finish:
@@ -145,6 +146,17 @@ def _chat_stream(say: Wording, body: dict[str, Any], tool: str | None) -> list[b
     if say.end_marker:
         sent.append(b"data: [DONE]\n\n")
     return sent
+
+
+def _chat_tool(index: int, name: str, parts: list[str]) -> list[dict[str, Any]]:
+    """Give the deltas of a tool call whose arguments come in these parts."""
+    calls: list[dict[str, Any]] = [
+        {"index": index, "function": {"arguments": part}} for part in parts
+    ]
+    for first in calls[:1]:
+        first |= {"id": f"call_{index + 1}", "type": "function"}
+        first["function"]["name"] = name
+    return [{"tool_calls": [call]} for call in calls]
 
 
 def _responses_stream(say: Wording, body: dict[str, Any]) -> list[bytes]:
@@ -213,6 +225,13 @@ def _anthropic_stream(say: Wording, body: dict[str, Any], tool: str | None) -> l
             )
             sent.append(event("content_block_delta", index=0, delta=delta))
         sent.append(event("content_block_stop", index=0))
+    if say.calls_tool:
+        name, arguments = say.calls_tool
+        called = {"type": "tool_use", "id": "toolu_2", "name": name, "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": arguments}
+        sent.append(event("content_block_start", index=1, content_block=called))
+        sent.append(event("content_block_delta", index=1, delta=delta))
+        sent.append(event("content_block_stop", index=1))
     reason = "refusal" if say.refusal else say.finish
     if reason:
         stop = "tool_use" if tool and reason == "stop" else FINISHES.get(reason, reason)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
+from planwave.errors import ProviderError
 from planwave.providers.api import CallScope, Delta, ModelReply, ModelRequest, Recorder
 from planwave.providers.catalogue import ProviderCatalogue
 from planwave.providers.client import ModelClient
@@ -16,6 +20,7 @@ from planwave.providers.wire import load
 from planwave.settings import Limits, ProviderSettings, Settings
 from tests.fakes.llm_server import FakeLLM, ReplyTo, Step
 
+SECRETS = ("canary", "Bearer", "x-api-key", "authorization")
 MODELS = {"openai": "gpt-4o-mini", "anthropic": "claude-haiku-5-5", "box": "box-1"}
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -55,6 +60,23 @@ class VirtualTime:
         self.now += last.seconds
         last.expire()
         return last.seconds
+
+
+class LoopTime(VirtualTime):
+    """The time of the running loop, for tests with many waits at once on a virtual loop."""
+
+    def clock(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def date(self) -> datetime:
+        return START + timedelta(seconds=self.clock())
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        await asyncio.sleep(seconds)
+
+    def timeout(self, seconds: float) -> Any:
+        return asyncio.timeout(seconds)
 
 
 class Deadline:
@@ -118,21 +140,28 @@ async def model_rig(
     box: ProviderSettings | None = None,
     jitter: float = 0.5,
     environ: Mapping[str, str] | None = None,
+    time: VirtualTime | None = None,
+    urls: str | None = None,
 ) -> AsyncIterator[Rig]:
-    """Run a fake provider and a client for it."""
+    """Run a fake provider and a client for it.
+
+    Their time is moved by hand unless it is given; ``urls`` sends all calls somewhere else.
+    """
     for kind in ("openai", "anthropic"):
         load(kind)  # seconds on a busy machine, which no deadline of a test should have to cover
     async with FakeLLM(*steps, reply_to=reply_to) as llm:
-        table = (box or ProviderSettings()).model_copy(update={"base_url": llm.openai_url})
+        openai_url = f"{urls}/v1" if urls else llm.openai_url
+        table = box or ProviderSettings()
+        table = table.model_copy(update={"base_url": table.base_url or openai_url})
         settings = Settings(
             openai_api_key="sk-canary-openai-0123456789",
-            openai_base_url=llm.openai_url,
+            openai_base_url=openai_url,
             anthropic_api_key="sk-ant-canary-0123456789",
-            anthropic_base_url=llm.anthropic_url,
+            anthropic_base_url=urls or llm.anthropic_url,
             providers={"box": table},
             limits=limits or Limits(),
         )
-        time = VirtualTime()
+        time = time or VirtualTime()
         client = ModelClient(
             settings,
             ProviderCatalogue(settings, environ=environ or {}),
@@ -147,6 +176,18 @@ async def model_rig(
             yield Rig(llm, client, time)
         finally:
             await client.close()
+
+
+async def fails(rig: Rig, provider: str, **more: object) -> ProviderError:
+    """Make a call that has to fail; whatever it says holds no secret and names the provider."""
+    with pytest.raises(ProviderError) as caught:
+        await rig.ask(provider, **more)
+    error = caught.value
+    shown = json.dumps(error.as_json())
+    assert not [secret for secret in SECRETS if secret.lower() in shown.lower()]
+    assert error.provider == provider
+    assert provider in error.message
+    return error
 
 
 async def until(holds: Callable[[], object]) -> None:

@@ -20,6 +20,7 @@ from planwave.providers.api import (
     ProviderInfo,
     Usage,
 )
+from planwave.settings import Limits
 
 
 class Says(NamedTuple):
@@ -70,7 +71,8 @@ class ScriptedModels:
 class FakeProviders:
     """``openai`` takes any model at a price, ``own`` two models of unknown price, ``off`` is off.
 
-    ``tiny`` has one model with the ``small`` profile; a model called ``capped`` has a token limit.
+    ``tiny`` has one model with the ``small`` profile; a model called ``capped`` has a token limit,
+    one called ``toy`` cannot plan.
     """
 
     infos = (
@@ -99,6 +101,8 @@ class FakeProviders:
         return info.name, model or info.default_model or "?"
 
     def profile(self, provider: str, model: str) -> ModelProfile:
+        if model == "toy":
+            return ModelProfile(small=True, plans=False)
         if provider == "tiny":
             return ModelProfile(small=True, max_output_tokens=220)
         if model == "capped":
@@ -113,7 +117,7 @@ class FakeProviders:
 
 def library(providers: FakeProviders | None = None) -> Registry:
     """Give the node library, with providers looked up at the fake."""
-    return Registry(LIBRARY, providers=providers or FakeProviders(), template_bytes=65_536)
+    return Registry(LIBRARY, providers=providers or FakeProviders(), limits=Limits())
 
 
 def node(node_id: str, **more: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from planwave.graph.plan import Plan, graph_hash
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.registry import Registry
 from planwave.planner.progress import PlanProgress
-from planwave.service.service import Rooms
+from planwave.service.rooms import Rooms
 from planwave.settings import Limits
 from planwave.storage.memory import MemoryStore
 from tests.fakes.planning import FakeProviders, library

@@ -214,6 +214,7 @@ def test_streamed_text_grows_at_its_offset_and_starts_anew_with_an_attempt() -> 
     story.tell("node.delta", "a", 1, kind="text", text="Hel", offset=0)
     story.tell("node.delta", "a", 1, kind="text", text="lo", offset=3)
     story.tell("node.delta", "a", 1, kind="reasoning", text="hm", offset=0)
+    story.tell("node.delta", "a", 1, kind="audio", text="AAAA", offset=0)
     assert (story.state.nodes["a"].text, story.state.nodes["a"].reasoning) == ("Hello", "hm")
     story.tell("node.delta", "a", 1, kind="text", text="p!", offset=3)
     assert story.state.nodes["a"].text == "Help!"

@@ -85,3 +85,20 @@ def test_a_named_file_must_exist(tmp_path: Path) -> None:
 def test_secrets_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-000111")
     assert "canary" not in repr(Settings()) + str(Settings()) + Settings().model_dump_json()
+
+
+@pytest.mark.parametrize("name", Limits.model_fields)
+def test_a_limit_says_what_it_limits(name: str) -> None:
+    said = Limits.model_fields[name].description
+    assert said
+    assert said.endswith(".")
+
+
+def test_a_storage_below_the_home_directory_is_there_wherever_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    (tmp_path / "planwave.toml").write_text('storage_dir = "~/kept"\n')
+    assert load_settings(tmp_path / "planwave.toml").storage_dir == Path("/home/somebody/kept")
+    monkeypatch.setenv("PLANWAVE_STORAGE_DIR", "~/other")
+    assert load_settings(tmp_path / "planwave.toml").storage_dir == Path("/home/somebody/other")

@@ -1,0 +1,142 @@
+"""Writes a golden database with the planwave that is imported: ``python write.py FOLDER``.
+
+To be run once for each schema version, with the code of the last release that wrote it::
+
+    git archive COMMIT planwave tests | tar -x -C /somewhere
+    PYTHONPATH=/somewhere python tests/contract/golden/write.py tests/contract/golden
+
+It leaves ``v{version}.sql``, the database as SQL; ``v{version}.json``, what that planwave read from
+it; and ``artifacts/``, its large values. Nothing here is ever changed once it is committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+from contextlib import closing
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from planwave.events import Event
+from planwave.graph.model import Graph, Node
+from planwave.providers.api import CallKey
+from planwave.service.service import Service
+from planwave.storage import schema
+from planwave.storage.document import project
+from planwave.storage.records import ExecutionRecord
+from planwave.storage.sqlite import SqliteStore
+from tests.fakes.service import Broken, Held, PlanOf, graph_of, plan_with, rooms, text_node
+
+AT = "2026-01-02T03:04:05.000000Z"
+PLAN_ID = "01900000-0000-7000-8000-00000000000{}"
+LARGE = "x" * 2_000
+CALL = CallKey("paid", "a", 1, 0, "hash")
+
+COMPLETES = graph_of(
+    text_node("a", 'Grüße, "quoted"\n and \U0001f30a'),
+    text_node("large", LARGE),
+    text_node("b", "{{ input }}"),
+    edges=[("a", "b"), ("large", "b")],
+)
+FAILS = graph_of(
+    Node("bad", "broken", "Bad"), text_node("after"), text_node("beside"), edges=[("bad", "after")]
+)
+STANDS = graph_of(
+    text_node("first"),
+    Node("held", "held", "Held"),
+    text_node("last"),
+    edges=[("first", "held"), ("held", "last")],
+)
+
+
+def by_hand(name: str, status: str, **more: Any) -> tuple[ExecutionRecord, list[Event]]:
+    """Make an execution that nothing runs."""
+    kinds: list[tuple[str, str | None, dict[str, Any]]] = [
+        (
+            "execution.created",
+            None,
+            {"goal": "g\u0000\ud800", "title": "t", "graph": STANDS.to_document()},
+        )
+    ]
+    if status == "paused":
+        request = {"kind": "question", "prompt": "Which one?"}
+        kinds += [
+            ("execution.started", None, {}),
+            ("node.started", "first", {"inputs": {}}),
+            ("node.waiting", "first", {"request_id": "r4", "request": request}),
+            ("execution.paused", None, {"reason": "waiting for an answer"}),
+        ]
+    events = [
+        Event(name, seq, AT, kind, path, 1 if path else None, data)
+        for seq, (kind, path, data) in enumerate(kinds, 1)
+    ]
+    return ExecutionRecord(name, None, "t", "g", "starting", AT, **more), events
+
+
+async def fill(store: SqliteStore, directory: Path) -> None:
+    """Keep plans and executions of every kind."""
+    held, planner = Held(), PlanOf(plan_with(COMPLETES))
+    service = Service(
+        rooms(planner=planner, types=[held, Broken()], store=store, directory=directory)
+    )
+    await service.__aenter__()
+
+    async def run(number: int, graph: Graph, goal: str) -> str:
+        planner.plan = plan_with(graph, PLAN_ID.format(number))
+        plan = await service.create_plan(goal)
+        return (await service.execute(plan.plan_id)).execution_id
+
+    await service.wait(await run(1, COMPLETES, "Übersicht"))
+    await service.wait(await run(2, FAILS, "it fails"))
+    await run(3, STANDS, "it stands")
+    await held.started.wait()
+    await store.create_execution(*by_hand("paused", "paused"))
+    await store.create_execution(*by_hand("starting", "starting"))
+    if "queued" in {field.name for field in fields(ExecutionRecord)}:
+        await store.create_execution(*by_hand("queued", "starting", queued=True))
+    await store.record(CALL, {"text": "paid for", "usage": {"input_tokens": 1}})
+    if hasattr(store, "remember"):
+        await store.remember("key", "digest", AT, expired="")
+        await store.answer("key", 201, "{}")
+
+
+async def read(store: SqliteStore) -> dict[str, Any]:
+    """Give everything as this planwave reads it."""
+    found: dict[str, Any] = {
+        "plans": [asdict(plan) for plan in await store.plans()],
+        "executions": [asdict(record) for record in await store.executions()],
+        "call": await store.recorded(CALL),
+        "events": {},
+        "documents": {},
+    }
+    for record in await store.executions():
+        events = await store.events(record.execution_id)
+        found["events"][record.execution_id] = [event._asdict() for event in events]
+        found["documents"][record.execution_id] = project(events, record)
+    return found
+
+
+async def main(folder: Path) -> None:
+    """Write the files of one version."""
+    directory = Path(tempfile.mkdtemp())
+    store = SqliteStore.open(directory, artifact_bytes=1_000)
+    await fill(store, directory)
+    name = f"v{schema.SCHEMA_VERSION}"
+    with closing(sqlite3.connect(directory / schema.DATABASE_NAME)) as raw:
+        dump = [*raw.iterdump(), f"PRAGMA user_version = {schema.SCHEMA_VERSION};"]
+    (folder / f"{name}.sql").write_text("\n".join(dump) + "\n", "utf-8")
+    told = json.dumps(await read(store), indent=1, ensure_ascii=True, sort_keys=True)
+    (folder / f"{name}.json").write_text(told + "\n", "utf-8")
+    shutil.copytree(directory / "artifacts", folder / "artifacts", dirs_exist_ok=True)
+    shutil.rmtree(directory)
+    os._exit(0)  # what runs is left as a crash would leave it
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))

@@ -1,0 +1,552 @@
+"""The rows of the fault matrix about control and time: cancelling, answering, clocks, a blocked loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+
+from planwave.errors import Conflict, NodeError
+from planwave.events import TERMINAL, Event
+from planwave.executor.clock import event_clock
+from planwave.executor.run import Execution
+from planwave.graph.capabilities import ExecutionResult
+from planwave.graph.model import Graph, Node, Policy, Retry, make_edge
+from planwave.graph.values import DataValue
+from planwave.main import open_service
+from planwave.providers.wire import load
+from planwave.service.service import Service
+from planwave.settings import Limits, Settings
+from planwave.storage.ids import new_id
+from planwave.storage.sqlite import SqliteStore
+from tests.fakes.in_process import calling
+from tests.fakes.llm_server import Fails, FakeLLM, Hangs, Says, Step
+from tests.fakes.model_rig import until
+from tests.fakes.planning import library
+from tests.fakes.scraping import Scrape
+from tests.fakes.server import serving
+from tests.fakes.service import Held, graph_of, plan_with, rooms, text_node
+
+CANCELLED_WITHIN_S = 2.0
+HELD = Node("h", "held", "H")
+
+
+def written(*nodes: Node, edges: Any = ()) -> Graph:
+    return graph_of(*nodes, edges=edges)
+
+
+class Rig(NamedTuple):
+    """A service over a real store, a real client and a real render worker, and its provider."""
+
+    service: Service
+    llm: FakeLLM
+    held: Held
+
+    async def execute(self, graph: Graph) -> str:
+        plan = plan_with(graph, new_id())
+        return (await self.service.execute(plan)).execution_id
+
+    async def seen(self, execution_id: str, holds: Callable[[Event], bool]) -> Event:
+        """Wait for an event, streamed text included."""
+        async for event in self.service.watch(execution_id):
+            if holds(event):
+                return event
+        raise AssertionError("it never came")
+
+    async def terminals(self, execution_id: str) -> list[str]:
+        return [e.type for e in await self.service.events(execution_id) if e.type in TERMINAL]
+
+
+class Busy:
+    """A node type that fails and may be tried again."""
+
+    node_type = "busy"
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        raise NodeError("busy", retryable=True)
+
+
+class Nests:
+    """A node type that runs a graph of one held node."""
+
+    node_type = "nests"
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        await context.runtime.run_graph("1", written(HELD), {})
+        return ExecutionResult({"output": DataValue("text", "done")})
+
+
+@asynccontextmanager
+async def rig_of(directory: Path, *steps: Step, **limits: Any) -> AsyncIterator[Rig]:
+    """Open a rig; at its end no process that it started is left."""
+    load("openai")  # takes seconds, which no cancel should have to cover
+    before = children()
+    async with FakeLLM(*steps) as llm:
+        settings = Settings(
+            storage_dir=directory,
+            openai_api_key="sk-canary-openai-0123456789",
+            openai_base_url=llm.openai_url,
+            limits=Limits(**limits),
+        )
+        held = Held()
+        parts = open_service(settings)._rooms
+        catalogue = library(parts.providers)
+        for kind in (held, Busy(), Nests()):
+            catalogue.register(kind)
+        async with Service(replace(parts, catalogue=catalogue)) as service:
+            yield Rig(service, llm, held)
+    assert children() <= before
+
+
+def children() -> set[int]:
+    """The processes this one has started that still run."""
+    found: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        try:
+            found |= {int(pid) for pid in (task / "children").read_text().split()}
+        except FileNotFoundError:  # a thread that has ended meanwhile
+            continue
+    return found
+
+
+# -- F14: the render worker
+
+
+async def hold_renders(service: Service) -> int:
+    """Let the render worker take a template and never answer; give its process id."""
+    renderer = service._rooms.renderer
+    await renderer.render("warm", {})
+    os.kill(renderer._worker.process.pid, signal.SIGSTOP)
+    return renderer._worker.process.pid
+
+
+async def test_f14_a_render_worker_killed_for_memory_fails_its_node_alone(tmp_path: Path) -> None:
+    async with rig_of(tmp_path, template_wall_s=10.0) as rig:
+        worker = await hold_renders(rig.service)
+        greedy = written(
+            Node("greedy", "text", "Greedy", data={"text": "{{ 1 + 1 }}"}),
+            text_node("after", "{{ input }}"), text_node("aside"), edges=[("greedy", "after")],
+        )  # fmt: skip
+        execution_id = await rig.execute(greedy)
+        await rig.seen(execution_id, lambda e: (e.type, e.path) == ("node.completed", "aside"))
+        other = await rig.execute(written(Node("t", "text", "T", data={"text": "{{ 2 + 2 }}"})))
+        await rig.seen(other, lambda e: e.type == "node.started")
+        os.kill(worker, signal.SIGKILL)
+        assert (await rig.service.wait(execution_id)).status == "failed"
+        nodes = (await rig.service.state(execution_id)).nodes
+        assert (nodes["greedy"].error or {})["code"] == "template-memory"
+        assert (nodes["after"].status, nodes["aside"].status) == ("blocked", "completed")
+        assert (await rig.service.wait(other)).status == "completed"
+
+
+# -- F55, F56: answers
+
+
+QUESTION = written(
+    text_node("draft", "A draft"),
+    Node("ask", "approval", "Ask", data={"prompt": "Publish?", "timeoutS": None}),
+    text_node("yes", "published: {{ input }}"), text_node("no", "dropped: {{ input }}"),
+    edges=[
+        ("draft", "ask"), make_edge("ask", "yes", source_handle="approve"),
+        make_edge("ask", "no", source_handle="reject"),
+    ],
+)  # fmt: skip
+
+
+async def asked(calls: Any) -> tuple[str, str]:
+    """Execute the question, and give the execution's and the request's id once it waits."""
+    plan = await calls.service.create_plan("do it")
+    execution_id = (await calls.service.execute(plan.plan_id)).execution_id
+    await calls.service.wait(execution_id)
+    (request,) = (await calls.got(f"/api/executions/{execution_id}/requests"))["requests"]
+    return execution_id, request["request_id"]
+
+
+async def test_f55_of_twenty_answers_at_once_one_is_taken_and_the_others_are_told() -> None:
+    async with calling(rooms(QUESTION)) as calls:
+        execution_id, request_id = await asked(calls)
+        path = f"/api/executions/{execution_id}/requests/{request_id}"
+        told: list[tuple[int, str, Any]] = []
+
+        async def answers(number: int) -> None:
+            decision = ("approve", "reject")[number % 2]
+            answer = await calls.post(path, json={"decision": decision, "note": str(number)})
+            told.append((answer.status_code, str(number), answer.json()))
+
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(20):
+                tasks.create_task(answers(number))
+        assert Counter(status for status, _, _ in told) == {200: 1, 409: 19}
+        assert {said["code"] for status, _, said in told if status == 409} == {"request-answered"}
+        (winner,) = (number for status, number, _ in told if status == 200)
+        assert (await calls.service.wait(execution_id)).status == "completed"
+        events = await calls.service.events(execution_id)
+        (answered,) = [e for e in events if e.type == "node.answered"]
+        assert answered.data["answer"]["note"] == winner
+        nodes = (await calls.service.state(execution_id)).nodes
+        followed, left = ("no", "yes") if int(winner) % 2 else ("yes", "no")
+        assert (nodes[followed].status, nodes[left].status) == ("completed", "skipped")
+
+
+@pytest.mark.parametrize("how", ["execution", "node", "timeout", "delete"])
+async def test_f56_an_answer_that_comes_too_late_is_refused_and_starts_nothing(how: str) -> None:
+    graph = QUESTION
+    if how == "timeout":
+        timed = {"prompt": "Publish?", "timeoutS": 0.05, "timeoutAction": "reject"}
+        nodes = [n._replace(data=timed) if n.id == "ask" else n for n in graph.nodes]
+        graph = Graph(tuple(nodes), graph.edges)
+    async with calling(rooms(graph)) as calls:
+        plan = await calls.service.create_plan("do it")
+        execution_id = (await calls.service.execute(plan.plan_id)).execution_id
+        request_id = ""
+        async for event in calls.service.watch(execution_id):
+            if event.type == "node.waiting":
+                request_id = event.data["request_id"]
+            if how != "timeout" and event.type == "execution.paused":
+                break
+        if how == "node":
+            await calls.made(f"/api/executions/{execution_id}/cancel", {"node": "ask"})
+            await calls.service.wait(execution_id)
+        elif how != "timeout":
+            await calls.made(f"/api/executions/{execution_id}/cancel")
+        if how == "delete":
+            assert (await calls.delete(f"/api/executions/{execution_id}")).status_code == 204
+        path = f"/api/executions/{execution_id}/requests/{request_id}"
+        before = [] if how == "delete" else await calls.service.events(execution_id)
+        status, code = (404, "not-found") if how == "delete" else (410, "request-closed")
+        refused = await calls.refused("POST", path, status, {"decision": "approve"})
+        assert refused["code"] == code
+        if how != "delete":
+            assert await calls.service.events(execution_id) == before
+            assert not [e for e in before if (e.type, e.path) == ("node.started", "yes")]
+
+
+# -- F57: cancel, in every phase
+
+
+class Phase(NamedTuple):
+    graph: Graph
+    reached: Callable[[Rig, str], Awaitable[object]]
+    steps: tuple[Step, ...] = ()
+    limits: dict[str, Any] = {}  # noqa: RUF012 - read only
+
+
+AGENT = {"provider": "openai", "model": "gpt-4o-mini", "userPrompt": "Write."}
+TRIED_AGAIN = Policy(retry=Retry(2, 60))
+AFTER = text_node("after", "{{ input }}")
+
+
+def follows(node: Node) -> Graph:
+    return written(node, AFTER, edges=[(node.id, "after")])
+
+
+async def calls_provider(rig: Rig, _: str) -> None:
+    await until(lambda: rig.llm.open_now)
+
+
+async def streams(rig: Rig, execution_id: str) -> None:
+    await rig.seen(execution_id, lambda e: e.type == "node.delta")
+
+
+async def provider_waits(rig: Rig, _: str) -> None:
+    await until(lambda: rig.llm.requests and not rig.llm.open_now)
+
+
+async def renders(rig: Rig, execution_id: str) -> None:
+    await rig.seen(execution_id, lambda e: (e.type, e.path) == ("node.started", "t"))
+
+
+async def retries(rig: Rig, execution_id: str) -> None:
+    await rig.seen(execution_id, lambda e: e.type == "node.retrying")
+
+
+async def waits(rig: Rig, execution_id: str) -> None:
+    assert (await rig.service.wait(execution_id)).status == "paused"
+
+
+async def nests(rig: Rig, execution_id: str) -> None:
+    await rig.seen(execution_id, lambda e: (e.type, e.path) == ("node.started", "n[1]/h"))
+
+
+async def is_between(rig: Rig, execution_id: str) -> None:
+    await rig.held.started.wait()
+    await rig.service.pause(execution_id)
+    rig.held.let_go.set()
+    assert (await rig.service.wait(execution_id)).status == "paused"
+
+
+async def is_queued(rig: Rig, execution_id: str) -> None:
+    assert rig.service.position(execution_id) == 1
+
+
+STREAM = Says("one two three four", gates={3: asyncio.Event()})
+ASKS = Node("ask", "approval", "Ask", data={"prompt": "ok?"})
+PHASES = {
+    "provider-call": Phase(follows(Node("a", "agent", "A", data=AGENT)), calls_provider, (Hangs(),)),
+    "model-stream": Phase(follows(Node("a", "agent", "A", data=AGENT)), streams, (STREAM,)),
+    "provider-retry": Phase(
+        follows(Node("a", "agent", "A", data=AGENT)), provider_waits,
+        (Fails(429, "rate_limit_error", headers={"retry-after": "50"}),),
+    ),
+    "render-worker": Phase(follows(text_node("t", "{{ 1 + 1 }}")), renders, (),
+                           {"template_wall_s": 10.0}),
+    "node-retry": Phase(follows(Node("b", "busy", "B", policy=TRIED_AGAIN)), retries),
+    "approval": Phase(
+        written(ASKS, AFTER, edges=[make_edge("ask", "after", source_handle="approve")]), waits
+    ),
+    "nested-run": Phase(follows(Node("n", "nests", "N")), nests),
+    "between-nodes": Phase(follows(HELD), is_between),
+    "queued": Phase(written(HELD), is_queued, (), {"concurrent_executions": 1}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("phase", PHASES)
+async def test_f57_a_cancel_holds_within_two_seconds_in_every_phase(
+    tmp_path: Path, phase: str
+) -> None:
+    graph, reached, steps, limits = PHASES[phase]
+    async with rig_of(tmp_path, *steps, **limits) as rig:
+        first = await rig.execute(written(HELD)) if phase == "queued" else None
+        if phase == "render-worker":
+            await hold_renders(rig.service)
+        execution_id = await rig.execute(graph)
+        await reached(rig, execution_id)
+        began = time.monotonic()
+        await rig.service.cancel(execution_id, "enough")
+        assert time.monotonic() - began < CANCELLED_WITHIN_S
+        state = await rig.service.state(execution_id)
+        assert (state.status, state.cause) == ("cancelled", "enough")
+        assert "after" not in state.nodes or state.nodes["after"].status == "cancelled"
+        assert {node.status for node in state.nodes.values()} <= {"completed", "cancelled"}
+        with pytest.raises(Conflict, match="already cancelled"):
+            await rig.service.cancel(execution_id, "again")
+        assert await rig.terminals(execution_id) == ["execution.cancelled"]
+        await until(lambda: not rig.llm.open_now)
+        flying = [t for t in asyncio.all_tasks() if t.get_coro().__qualname__ == "Execution._fly"]
+        assert len(flying) == (first is not None)
+
+
+async def test_f57_a_cancelled_planning_lets_the_provider_go_and_leaves_nothing(
+    tmp_path: Path,
+) -> None:
+    async with rig_of(tmp_path, Hangs()) as rig:
+        planning = asyncio.get_running_loop().create_task(rig.service.create_plan("Compare"))
+        await until(lambda: rig.llm.open_now)
+        began = time.monotonic()
+        planning.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await planning
+        await until(lambda: not rig.llm.open_now)
+        assert time.monotonic() - began < CANCELLED_WITHIN_S
+        assert await rig.service.plans() == []
+
+
+# -- F58: cancel against success
+
+
+async def test_f58_however_a_cancel_races_the_end_all_are_told_the_same_one() -> None:
+    random, told = Random(58), Counter[str]()  # noqa: S311 - a test's choices
+    graph = written(text_node("a"), text_node("b", "{{ input }}"), edges=[("a", "b")])
+    async with Service(rooms(graph)) as service:
+        plan = await service.create_plan("do it")
+        began = time.monotonic()
+        await service.wait((await service.execute(plan.plan_id)).execution_id)
+        usual_s = time.monotonic() - began
+        for _ in range(100):
+            execution_id = (await service.execute(plan.plan_id)).execution_id
+            told[await raced(service, execution_id, random, usual_s)] += 1
+    assert told.total() == 100
+    assert told.keys() == {"completed", "cancelled"}  # else nothing raced
+
+
+async def raced(service: Service, execution_id: str, random: Random, usual_s: float) -> str:
+    """Cancel an execution twice while it ends and is watched; give what all were told."""
+
+    async def cancels() -> str:
+        for _ in range(random.randrange(12)):  # turns of the loop, where most of it happens
+            await asyncio.sleep(0)
+        if random.random() < 0.5:
+            await asyncio.sleep(random.uniform(0, usual_s))
+        try:
+            await service.cancel(execution_id)
+        except Conflict as error:
+            return error.message.rpartition(" ")[2]
+        return "cancelled"
+
+    async def watches() -> str:
+        seen = [event.type async for event in service.watch(execution_id)]
+        (last,) = [kind for kind in seen if kind in TERMINAL]
+        return last.removeprefix("execution.")
+
+    async with asyncio.TaskGroup() as tasks:
+        each = [tasks.create_task(work()) for work in (cancels, cancels, watches)]
+    ends = [e.type for e in await service.events(execution_id) if e.type in TERMINAL]
+    status = (await service.wait(execution_id)).status
+    assert ends == [f"execution.{status}"]
+    assert [task.result() for task in each] == [status] * 3
+    return status
+
+
+# -- F60: a blocked event loop
+
+
+class Blocks:
+    """A node type that keeps the event loop to itself."""
+
+    node_type = "blocks"
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        time.sleep(0.6)  # noqa: ASYNC251 - that is the point
+        return ExecutionResult({"output": DataValue("text", "done")})
+
+
+async def test_f60_a_node_that_blocks_the_loop_is_told_and_measured(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with serving(types=[Blocks()]) as server:
+        plan = plan_with(written(Node("cpu", "blocks", "CPU")), new_id())
+
+        async def runs() -> str:
+            record = await server.service.execute(plan)
+            return (await server.service.wait(record.execution_id)).status
+
+        assert await server.on_loop(runs()) == "completed"
+        async with server.client() as client:
+            slow = 0.0
+            while not slow:  # it is counted in a thread, soon
+                slow = late(Scrape((await client.get("/metrics")).text))
+            assert (await client.get("/healthz")).status_code == 200
+    assert slow >= 1
+    (warning,) = [m for m in caplog.messages if "in node 'cpu'" in m]
+    assert "stood still for 0." in warning or "stood still for 1." in warning
+
+
+def late(found: Scrape) -> float:
+    """How often the event loop was later than a quarter of a second."""
+    name = "planwave_event_loop_lag_seconds"
+    return found.value(f"{name}_count") - found.value(f"{name}_bucket", le="0.25")
+
+
+async def test_f60_a_template_that_computes_for_long_holds_up_nobody(tmp_path: Path) -> None:
+    async with rig_of(tmp_path) as rig:
+        loops = "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}"
+        execution_id = await rig.execute(written(text_node("t", loops)))
+        other = await rig.execute(written(text_node("o")))
+        assert (await rig.service.wait(other)).status == "completed"
+        assert (await rig.service.wait(execution_id)).status == "failed"
+        error = (await rig.service.state(execution_id)).nodes["t"].error
+        assert (error or {})["code"] in ("template-timeout", "template-fuel")
+
+
+# -- F68: clocks that jump
+
+
+class Clock:
+    """A wall clock that can be set, of the service and of the driver's events alike."""
+
+    def __init__(self) -> None:
+        self.ahead = timedelta()
+
+    def __call__(self) -> datetime:
+        return datetime.now(UTC) + self.ahead
+
+    def ns(self) -> int:
+        return time.time_ns() + int(self.ahead.total_seconds()) * 1_000_000_000
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setitem(Execution.__init__.__kwdefaults__, "now", event_clock(clock.ns))
+    return clock
+
+
+JUMPS = {
+    "a-day-on": timedelta(days=1), "ten-minutes-back": timedelta(minutes=-10),
+    "summer-time": timedelta(hours=1), "winter-time": timedelta(hours=-1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+async def test_f68_a_clock_that_jumps_ends_no_node_and_changes_no_order(
+    jump: str, clock: Clock
+) -> None:
+    held = Held()
+    timed = HELD._replace(policy=Policy(timeout_s=600.0), policy_document={"timeoutS": 600.0})
+    graph = written(timed, AFTER, edges=[("h", "after")])
+    async with Service(rooms(graph, types=[held], now=clock)) as service:
+        plan = await service.create_plan("do it")
+        execution_id = (await service.execute(plan.plan_id)).execution_id
+        await held.started.wait()
+        clock.ahead = JUMPS[jump]
+        await asyncio.sleep(0.05)
+        held.let_go.set()
+        assert (await service.wait(execution_id)).status == "completed"
+        events = await service.events(execution_id)
+        assert [e.seq for e in events] == list(range(1, len(events) + 1))
+        times = [e.at for e in events]
+        assert (times == sorted(times)) == (JUMPS[jump] > timedelta())
+        assert [e async for e in service.watch(execution_id)] == events
+        nodes = (await service.state(execution_id)).nodes
+        assert all(0 <= (node.duration_s or 0) < 60 for node in nodes.values())
+
+
+def timed_question(timeout_s: float) -> Graph:
+    data = {"prompt": "ok?", "timeoutS": timeout_s, "timeoutAction": "reject"}
+    ask = Node("ask", "approval", "Ask", data=data)
+    return written(ask, AFTER, edges=[make_edge("ask", "after", source_handle="approve")])
+
+
+async def has_ended(service: Service, execution_id: str) -> str:
+    async with asyncio.timeout(20):
+        async for event in service.watch(execution_id):
+            if event.type in TERMINAL:
+                return event.type.removeprefix("execution.")
+    raise AssertionError("it never ended")
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+async def test_f68_a_request_waits_as_long_as_it_is_to_whatever_the_clock_says(
+    jump: str, clock: Clock
+) -> None:
+    async with Service(rooms(timed_question(1.0), now=clock)) as service:
+        plan = await service.create_plan("do it")
+        execution_id = (await service.execute(plan.plan_id)).execution_id
+        began = time.monotonic()
+        assert (await service.wait(execution_id)).status == "paused"
+        clock.ahead = JUMPS[jump]
+        assert await has_ended(service, execution_id) == "completed"
+        assert time.monotonic() - began > 0.5
+        assert (await service.state(execution_id)).closed_requests.popitem()[1] == "timeout"
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+async def test_f68_after_a_restart_a_request_waits_by_the_recorded_time_and_never_longer(
+    tmp_path: Path, jump: str, clock: Clock
+) -> None:
+    def opened() -> Service:
+        store = SqliteStore.open(tmp_path / "s")
+        return Service(rooms(timed_question(1.0), now=clock, store=store))
+
+    async with opened() as service:
+        plan = await service.create_plan("do it")
+        execution_id = (await service.execute(plan.plan_id)).execution_id
+        await service.wait(execution_id)
+        await service.drain(0)
+    clock.ahead = JUMPS[jump]
+    async with opened() as service:
+        await service.recover()
+        assert await has_ended(service, execution_id) == "completed"
+        events = await service.events(execution_id)
+        assert [e.data.get("by") for e in events if e.type == "node.answered"] == ["timeout"]

@@ -1,0 +1,275 @@
+"""What ends at a chosen place goes on as promised: one test for each row of the fault matrix."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from planwave.events import Event
+from planwave.storage.records import ExecutionRecord
+from planwave.storage.sqlite import SqliteStore
+from tests.fakes.crash_points import KILLED
+from tests.fakes.crash_server import crash_server, planned
+from tests.fakes.lives import lives_of
+from tests.fakes.serving_process import Server
+
+KEY = {"Idempotency-Key": "b0f3"}
+TEXTS: dict[str, Any] = {
+    "nodes": [{"id": "a", "type": "text", "data": {"text": "one"}}],
+    "edges": [],
+}
+EXECUTE = "/api/execute", {"graph": TEXTS, "start": True}
+RUN = "/api/run", {"prompt": "texts"}
+
+
+def node(node_id: str, kind: str = "job", policy: Any = None, **data: Any) -> dict[str, Any]:
+    made = {"id": node_id, "type": kind, "name": node_id, "data": data}
+    return made if policy is None else {**made, "policy": policy}
+
+
+def graph(*nodes: dict[str, Any], edges: str = "") -> dict[str, Any]:
+    """Make a graph; edges are written ``a>b c.reject>d``."""
+    made: list[dict[str, Any]] = []
+    for pair in edges.split():
+        source, target = pair.split(">")
+        source, _, handle = source.partition(".")
+        made.append(
+            {
+                "id": pair.replace(">", "-"),
+                "source": source,
+                "sourceHandle": handle or "output",
+                "target": target,
+                "targetHandle": "input",
+                "data": {"channel": "flow"},
+            }
+        )
+    return {"nodes": list(nodes), "edges": made}
+
+
+# -- over HTTP
+
+
+def sent(server: Server, path: str, body: Any, headers: Any = KEY) -> httpx2.Response:
+    return httpx2.post(server.url + path, json=body, headers=headers, timeout=30, trust_env=False)
+
+
+def crashes(directory: Path, point: str, path: str, body: Any, headers: Any = KEY) -> None:
+    """Send a request to a server that ends at a point, and gives no answer."""
+    with crash_server(directory, point) as server:
+        with pytest.raises(httpx2.TransportError):
+            sent(server, path, body, headers)
+        assert server.ended() == KILLED
+
+
+def ended(server: Server, execution_id: str) -> str:
+    """Wait for the end of an execution; give its status."""
+    url = f"{server.url}/api/executions/{execution_id}"
+    with httpx2.stream("GET", f"{url}/events", timeout=30, trust_env=False) as told:
+        assert told.status_code == 200
+        told.read()
+    status: str = httpx2.get(url, trust_env=False).json()["status"]
+    return status
+
+
+def stored(directory: Path) -> dict[str, tuple[ExecutionRecord, list[Event]]]:
+    async def read() -> dict[str, tuple[ExecutionRecord, list[Event]]]:
+        store = SqliteStore.open(directory / "storage", read_only=True)
+        records = await store.executions()
+        found = {r.execution_id: (r, await store.events(r.execution_id)) for r in records}
+        for record, _ in found.values():
+            assert record.plan_id is not None
+            assert await store.plan(record.plan_id) is not None, "it runs without a stored plan"
+        assert len(await store.plans()) == len(found)
+        await store.close()
+        return found
+
+    return asyncio.run(read())
+
+
+def goes_on(directory: Path, path: str, body: Any) -> httpx2.Response:
+    """Start anew and send the request again: there is one execution then, and it ends well."""
+    with crash_server(directory) as server:
+        answer = sent(server, path, body)
+        assert answer.status_code == 202, answer.text
+        own = answer.json()["execution_id"]
+        assert ended(server, own) == "completed"
+        assert sent(server, path, body).content == answer.content
+    assert list(stored(directory)) == [own]
+    return answer
+
+
+def test_f01_what_was_not_durable_was_not_accepted_and_leaves_nothing(tmp_path: Path) -> None:
+    path, body = EXECUTE
+    crashes(tmp_path, "before:create_execution:1", path, body, None)
+    crashes(tmp_path, "before:create_execution:1", path, body)
+    with crash_server(tmp_path) as server:
+        answer = httpx2.get(f"{server.url}/api/executions", trust_env=False)
+        assert answer.json()["executions"] == []
+        first = sent(server, path, body)
+        assert first.status_code == 202
+        again = sent(server, path, body)
+        assert again.content == first.content
+        answer = httpx2.get(f"{server.url}/api/executions", trust_env=False)
+        assert len(answer.json()["executions"]) == 1
+        assert ended(server, first.json()["execution_id"]) == "completed"
+
+
+@pytest.mark.parametrize("point", ["after:create_execution:1", "before:answer:1", "after:answer:1"])
+def test_f02_what_was_durable_before_its_answer_is_the_one_that_runs(
+    tmp_path: Path, point: str
+) -> None:
+    path, body = EXECUTE
+    crashes(tmp_path, point, path, body)
+    (made,) = stored(tmp_path)
+    answer = goes_on(tmp_path, path, body)
+    assert answer.json()["execution_id"] == made
+    assert (answer.headers.get("idempotency-replayed") == "true") == (point == "after:answer:1")
+
+
+@pytest.mark.parametrize("point", ["before:asked:1", "after:asked:1"])
+def test_f03_what_was_cut_off_while_it_was_planned_is_planned_anew(
+    tmp_path: Path, point: str
+) -> None:
+    crashes(tmp_path, point, *RUN)
+    assert stored(tmp_path) == {}
+    goes_on(tmp_path, *RUN)
+    assert planned(tmp_path) == ["texts"] * (2 if point == "after:asked:1" else 1)
+
+
+@pytest.mark.parametrize(
+    ("point", "plannings"), [("before:save_plan:1", 2), ("after:save_plan:1", 1)]
+)
+def test_f04_what_runs_has_a_stored_plan_which_is_paid_for_once_it_is_kept(
+    tmp_path: Path, point: str, plannings: int
+) -> None:
+    crashes(tmp_path, point, *RUN)
+    goes_on(tmp_path, *RUN)
+    assert planned(tmp_path) == ["texts"] * plannings
+
+
+# -- in a node
+
+ASKS_MODEL = graph(node("a", "llm", prompt="one"), node("b", "llm", prompt="two"), edges="a>b")
+
+
+@pytest.mark.parametrize(
+    ("point", "calls", "cut_off"),
+    [
+        pytest.param("before:reached:1", 1, "a", id="f05_before_the_call"),
+        pytest.param("before:record:1", 2, "a", id="f06_before_the_reply_is_recorded"),
+        pytest.param("after:record:1", 1, "a", id="f06_after_the_reply_is_recorded"),
+        pytest.param("before:append:1:node.completed", 1, "a", id="f06_before_the_result_is_kept"),
+        pytest.param("after:append:1:node.completed", 1, "b", id="f06_after_the_result_is_kept"),
+    ],
+)
+def test_f05_f06_a_call_is_made_again_only_where_nobody_knows_its_reply(
+    tmp_path: Path, point: str, calls: int, cut_off: str
+) -> None:
+    with lives_of(tmp_path) as lives:
+        assert lives.live(graphs=[ASKS_MODEL], point=point).code == KILLED
+        lives.live(ends=True)
+        lives.check()
+        ((record, events),) = lives.stored().values()
+        assert record.status == "completed"
+        made = Counter(tuple(call[3:]) for call in lives.outside("call"))
+        assert made == {("a", 1, 0): calls, ("b", 1, 0): 1}
+        again = [e for e in events if e.type == "node.started" and e.data.get("reentry")]
+        assert [(e.path, e.attempt, e.data["reentry"]) for e in again] == [(cut_off, 1, 1)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_f06_what_may_act_but_once_is_not_run_again_unless_a_person_says_so(
+    tmp_path: Path, seed: int
+) -> None:
+    once = graph(node("a", policy={"effect": "once"}))
+    with lives_of(tmp_path) as lives:
+        lives.live(graphs=[once], point="before:append:1:node.completed")
+        lives.live(ends=True, seed=seed)
+        lives.check()
+        ((_, events),) = lives.stored().values()
+        (waiting,) = [e for e in events if e.type == "node.waiting"]
+        assert waiting.data["request"]["kind"] == "interrupted"
+        ((_, _, decision),) = lives.lives[1].told("answered")
+        assert len(lives.outside("run")) == (2 if decision == "run_again" else 1)
+        assert events[-1].type == f"execution.{'failed' if decision == 'fail' else 'completed'}"
+
+
+EVERYTHING = graph(
+    node("a", calls=1),
+    node("b", "llm", prompt="b"),
+    node("c", fails=1, calls=1, policy={"retry": {"attempts": 2, "backoffS": 0.01}}),
+    node("d", "approval", prompt="Shall it?"),
+    node("e", "text", text="e"),
+    node("f", ms=5, policy={"join": "any"}),
+    node("g", breaks=True),
+    node("h", "text", text="h"),
+    node("i", ms=5, policy={"effect": "once"}),
+    edges="a>b a>c b>d c>d d.approve>e d.reject>f b>f a>g g>h c>i",
+)
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_f12_whichever_commit_is_the_last_everything_ends_as_promised(
+    tmp_path: Path, when: str
+) -> None:
+    with lives_of(tmp_path) as lives:
+        for number in count(1):
+            point = f"{when}:append:{number}"
+            if lives.live(graphs=[EVERYTHING], point=point, seed=number).code == 0:
+                break
+            assert lives.live(ends=True, seed=number).code == 0
+        lives.live(ends=True)
+        lives.check()
+        assert number > 8
+        assert {r.status for r, _ in lives.stored().values()} == {"failed"}
+
+
+# -- while it recovers
+
+
+@pytest.mark.parametrize("point", ["before:claim:1", "after:claim:1", "before:append:1"])
+def test_f13_ten_ends_of_the_process_while_it_recovers_count_as_no_attempt(
+    tmp_path: Path, point: str
+) -> None:
+    with lives_of(tmp_path) as lives:
+        lives.live(graphs=[ASKS_MODEL], point="before:record:1")
+        for _ in range(10):
+            assert lives.live(point=point).code == KILLED
+        lives.live(ends=True)
+        lives.check()
+        ((record, events),) = lives.stored().values()
+        assert record.status == "completed"
+        starts = [e for e in events if e.type == "node.started" and e.path == "a"]
+        assert [(e.attempt, e.data.get("reentry", 0)) for e in starts] == [(1, 0), (1, 1)]
+        assert Counter(call[3] for call in lives.outside("call")) == {"a": 2, "b": 1}
+
+
+def test_f13_what_ends_its_process_again_and_again_is_set_aside_and_others_go_on(
+    tmp_path: Path,
+) -> None:
+    # No step of the others comes on while the process ends that fast: all count as fruitless.
+    good = graph(node("a", ms=600), node("b", ms=30), node("c"), edges="a>b b>c")
+    poison = graph(node("a", ms=400), node("b", ms=10, dies=True), edges="a>b")
+    with lives_of(tmp_path) as lives:
+        lives.live(graphs=[good, good, poison, good])
+        codes = [lives.live(recoveries=5).code for _ in range(10)]
+        assert codes == [KILLED] * 5 + [0] * 5
+        lives.check(is_over=False)
+        statuses = Counter(record.status for record, _ in lives.stored().values())
+        assert statuses == {"completed": 3, "paused": 1}
+        ((aside, events),) = [
+            kept for kept in lives.stored().values() if kept[0].status == "paused"
+        ]
+        assert events[-1].data["reason"].startswith("set aside: ")
+        assert max(event.attempt or 0 for event in events) == 1
+        ran = Counter(
+            path for _, _, own, path, _ in lives.outside("run") if own == aside.execution_id
+        )
+        assert ran == {"a": 1, "b": 6}

@@ -1,0 +1,346 @@
+"""A service that is there to be killed: executor, SQLite, a scripted model, no HTTP and no SDK.
+
+As a program, ``python -m tests.fakes.crash_child`` reads orders (:class:`Order`, one JSON line each)
+and lives one life for each, in a process forked off for it: what takes long to import is there
+already. On standard output come one line for the process (``{"life": pid}``), then what a client
+of the service may rely on, each written once the service said so (:class:`Facts`), and ``{"exit":
+code}``. ``tests/fakes/lives.py`` is the other end.
+
+What the outside world saw is in ``<directory>/../outside.log``, JSON lines written before anybody is
+told: ``["run", life, execution, path, attempt]`` for a node that began its work, ``["call", life,
+execution, path, attempt, ordinal]`` for a call that the model took, ``"kept"`` for one whose reply
+the service has recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from random import Random
+from typing import Any
+from zlib import crc32
+
+from planwave.errors import NodeError, PlanwaveError, ProviderError
+from planwave.events import TERMINAL, Event
+from planwave.executor.options import RunOptions
+from planwave.graph.capabilities import ExecutionResult, FlowContext
+from planwave.graph.read import read_graph
+from planwave.graph.values import DataValue, Inputs
+from planwave.nodes.services import NodeServices
+from planwave.providers.api import (
+    CallKey,
+    CallScope,
+    Delta,
+    ModelReply,
+    ModelRequest,
+    Recorder,
+    Usage,
+)
+from planwave.providers.recordings import key_of, reply_from
+from planwave.service.service import Service
+from planwave.settings import Limits
+from planwave.storage.sqlite import SqliteStore
+from tests.fakes.crash_points import KILLED, CrashPoint, deadly
+from tests.fakes.mixed_graphs import mixed_graph, mixed_options, nested_graph
+from tests.fakes.planning import FakeProviders
+from tests.fakes.service import rooms
+
+OUTSIDE = "outside.log"
+NESTED = read_graph(nested_graph())[0]
+LAZY = (
+    "aiofiles",
+    "planwave.executor.run",
+    "planwave.graph.check",
+    "planwave.nodes.forms",
+    "planwave.service.requests",
+    "planwave.storage.document",
+)
+"""What a service imports when it first needs it; no life has to wait for that."""
+SET_ASIDE = "set aside"
+STUMBLES = "say"
+"""How a prompt begins at which the model stumbles now and then: always at the same calls."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What one life is to be like.
+
+    Attributes:
+        directory: The storage directory.
+        seed: What is chosen.
+        at_once: Executions made so that there are always so many that have not ended.
+        graphs: One execution of each is made before that.
+        ends: Live until all that is stored has ended, then go down in good order.
+        point: Where the process ends by itself; see ``crash_points``.
+        recoveries: The limit of that name.
+    """
+
+    directory: str
+    seed: int = 0
+    at_once: int = 0
+    graphs: Sequence[dict[str, Any]] = ()
+    ends: bool = False
+    point: str | None = None
+    recoveries: int = 1_000
+
+
+class Log:
+    """Lines that are there once written, whatever becomes of the process."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+    def write(self, *what: Any) -> None:
+        os.write(self._file, json.dumps(what).encode() + b"\n")
+
+
+class Outside:
+    """The world the nodes act upon: a model that counts its calls, and work that leaves a trace."""
+
+    def __init__(self, log: Log, recorder: Recorder, seed: int) -> None:
+        self._log, self._recorder = log, recorder
+        self._choose = Random(seed)  # noqa: S311 - a test's choices
+
+    def began(self, context: FlowContext) -> None:
+        """Note that a node does its work."""
+        self._log.write("run", os.getpid(), context.run_id, context.path, context.attempt)
+
+    async def stream(
+        self, request: ModelRequest, scope: CallScope | None = None
+    ) -> AsyncIterator[Delta | ModelReply]:
+        """Answer, mostly; a reply is recorded before it is given."""
+        assert scope is not None
+        key = key_of(request, scope)
+        recorded = await self._recorder.recorded(key)
+        if recorded is not None:
+            yield reply_from(recorded)
+            return
+        await self.reached(key)
+        yield Delta("so ")
+        await asyncio.sleep(self._choose.random() * 0.01)
+        if request.prompt.startswith(STUMBLES) and crc32(repr(key).encode()) % 3 == 0:
+            raise ProviderError("the model stumbled", provider=request.provider, retryable=True)
+        reply = ModelReply(
+            f"so {request.prompt}", request.provider, request.model, "stop", Usage(1, 1)
+        )
+        await self._recorder.record(key, asdict(reply))
+        self._note("kept", key)
+        yield reply
+
+    async def reached(self, key: CallKey) -> None:
+        """Take a call."""
+        self._note("call", key)
+
+    def _note(self, what: str, key: CallKey) -> None:
+        self._log.write(what, os.getpid(), *key[:4])
+
+
+class Job:
+    """A node type that works ``ms`` milliseconds, after some ``calls`` and a graph it ``nests``.
+
+    It may fail, break, or end the process.
+    """
+
+    node_type = "job"
+
+    def __init__(self, outside: Outside) -> None:
+        self._outside = outside
+
+    async def execute(
+        self, data: Mapping[str, Any], inputs: Inputs, context: FlowContext
+    ) -> ExecutionResult:
+        self._outside.began(context)
+        scope = CallScope(context.run_id, context.path, context.attempt)
+        said: list[str] = []
+        for number in range(data.get("calls", 0)):
+            request = ModelRequest("openai", "gpt", f"{context.node_id} {number}")
+            async for item in self._outside.stream(request, scope):
+                if isinstance(item, ModelReply):
+                    said.append(item.text)
+        if data.get("nests"):
+            await context.runtime.run_graph("one", NESTED, {})
+        await asyncio.sleep(data.get("ms", 0) / 1_000)
+        if context.attempt <= data.get("fails", 0):
+            raise NodeError("not this time", retryable=True)
+        if data.get("dies"):
+            os._exit(KILLED)
+        if data.get("breaks"):
+            raise NodeError("it broke")
+        return ExecutionResult({"output": DataValue("text", " ".join([context.node_id, *said]))})
+
+
+class Facts:
+    """What the service has said yes to, on standard output."""
+
+    def say(self, fact: str, *about: Any) -> None:
+        os.write(1, json.dumps([fact, *about]).encode() + b"\n")
+
+
+class Client:
+    """Makes executions, watches them, answers what they ask, and gets in their way."""
+
+    def __init__(self, service: Service, order: Order, tasks: asyncio.TaskGroup) -> None:
+        self._service, self._order, self._tasks = service, order, tasks
+        self._choose = Random(order.seed)  # noqa: S311 - a test's choices
+        self._facts = Facts()
+        self._open = 0
+        self._less = asyncio.Event()
+
+    async def live(self) -> None:
+        """Do all that is ordered."""
+        for record in await self._service._store.open_executions():
+            await self._begin(record.execution_id, record.last_seq)
+        for graph in self._order.graphs:
+            await self._make(graph)
+        while self._open or self._order.at_once:
+            if self._open < self._order.at_once:
+                await self._make(mixed_graph(self._choose), mixed_options(self._choose))
+            else:
+                self._less.clear()
+                await self._less.wait()
+
+    async def _make(self, graph: dict[str, Any], options: RunOptions | None = None) -> None:
+        plan = await self._service.read_plan(json.dumps(graph))
+        made = await self._service.execute(plan, options=options)
+        self._facts.say("accepted", made.execution_id)
+        await self._begin(made.execution_id, 0)
+
+    async def _begin(self, execution_id: str, after: int) -> None:
+        state = await self._service.state(execution_id)
+        reason = state.reason or ""
+        if self._is_left(reason):
+            return
+        self._open += 1
+        self._tasks.create_task(self._watch(execution_id, after))
+        for request in list(state.requests.values()):
+            self._ask(execution_id, request.request_id, request.request)
+        if state.status == "paused" and not reason.startswith("waiting"):
+            self._tasks.create_task(self._resume(execution_id))
+
+    def _is_left(self, reason: str) -> bool:
+        """Say whether an execution paused for this reason is left alone: not when all has to end."""
+        return reason.startswith(SET_ASIDE) and not self._order.ends
+
+    async def _watch(self, execution_id: str, after: int) -> None:
+        async for event in self._service.watch(execution_id, after=after):
+            if event.seq:
+                self._facts.say("told", execution_id, event.seq, event.type, event.path)
+                self._hear(event)
+                if event.type == "execution.paused" and self._is_left(event.data["reason"]):
+                    break
+        if self._order.ends:
+            await self._service.wait(execution_id)
+        self._open -= 1
+        self._less.set()
+
+    def _hear(self, event: Event) -> None:
+        if event.type == "node.waiting":
+            self._ask(event.execution_id, event.data["request_id"], event.data["request"])
+        elif event.type in TERMINAL:
+            self._facts.say("ended", event.execution_id, event.type)
+            if self._order.at_once and self._choose.random() < 0.3:
+                self._tasks.create_task(self._again(event.execution_id))
+        elif event.type == "node.started" and self._order.at_once:
+            chance = self._choose.random()
+            if chance < 0.02:
+                self._tasks.create_task(self._cancel(event.execution_id))
+            elif chance < 0.05:
+                self._tasks.create_task(self._cancel(event.execution_id, event.path))
+            elif chance < 0.08:
+                self._tasks.create_task(self._pause(event.execution_id))
+
+    def _ask(self, execution_id: str, request_id: str, request: Any) -> None:
+        self._tasks.create_task(self._answer(execution_id, request_id, request))
+
+    async def _answer(self, execution_id: str, request_id: str, request: Any) -> None:
+        answer: dict[str, Any] = {"decision": self._choose.choice(request["actions"])}
+        if answer["decision"] == "give_result":
+            answer["value"] = "given"
+        await asyncio.sleep(self._choose.random() * 0.03)
+        try:
+            await self._service.answer(execution_id, request_id, answer)
+            self._facts.say("answered", execution_id, request_id, answer["decision"])
+        except PlanwaveError as error:  # its time was over, or its node was cancelled first
+            if error.code == "not-at-work":  # the node it is inside of has yet to be taken up
+                await self._answer(execution_id, request_id, request)
+
+    async def _cancel(self, execution_id: str, path: str | None = None) -> None:
+        with suppress(PlanwaveError):  # it ended first
+            await self._service.cancel(execution_id, node=path)
+            self._facts.say("cancelled", execution_id, path)
+
+    async def _again(self, execution_id: str) -> None:
+        """Run what failed, or some node of it, in an execution that takes over all else."""
+        with suppress(PlanwaveError):  # nothing of it failed
+            if self._choose.random() < 0.5:
+                made = await self._service.retry(execution_id)
+            else:
+                made = await self._service.fork(execution_id, rerun=["n1"])
+            self._facts.say("accepted", made.execution_id)
+            await self._begin(made.execution_id, 0)
+
+    async def _pause(self, execution_id: str) -> None:
+        with suppress(PlanwaveError):
+            await self._service.pause(execution_id)
+            self._facts.say("paused", execution_id)
+            await self._resume(execution_id)
+
+    async def _resume(self, execution_id: str) -> None:
+        with suppress(PlanwaveError):
+            await self._service.resume(execution_id)
+            self._facts.say("resumed", execution_id)
+
+
+async def life(order: Order) -> None:
+    """Live as ordered."""
+    directory, point = Path(order.directory), CrashPoint.read(order.point)
+    store = SqliteStore.open(directory)
+    kept = deadly(store, point)
+    outside = Outside(Log(directory.parent / OUTSIDE), kept, order.seed)
+    outside.reached = deadly(outside, point).reached
+    parts = rooms(
+        types=[Job(outside)],
+        store=kept,
+        directory=directory,
+        limits=Limits(recoveries=order.recoveries, recoveries_per_s=10_000),
+        node_services=lambda goal: NodeServices(outside, FakeProviders(), goal),
+    )
+    async with Service(parts) as service, asyncio.TaskGroup() as tasks:
+        client = Client(service, order, tasks)
+        Facts().say("up")
+        await service.recover()
+        await client.live()
+    left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    Facts().say("left", [repr(task) for task in left])
+
+
+def main() -> None:
+    """Live one life for each order."""
+    for name in LAZY:
+        import_module(name)
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(100)  # one whose parent is gone does not stay
+            Facts().say("life", os.getpid())
+            try:
+                asyncio.run(life(Order(**json.loads(line))))
+            except BaseException:  # noqa: BLE001 - the end of the process
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        Facts().say("exit", os.waitstatus_to_exitcode(status))
+
+
+if __name__ == "__main__":
+    main()

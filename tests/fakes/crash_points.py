@@ -1,0 +1,65 @@
+"""Places where a process ends for good: before or after the n-th call of something.
+
+A point is written ``before:append:2`` or ``after:record:1``: what is called, and which call of it,
+from 1. What is wrapped does not know; see :func:`deadly`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+KILLED = 137
+"""The exit code of a process that ended at a point."""
+
+
+class CrashPoint(NamedTuple):
+    """Where a process ends; ``about`` is what the call's events have to hold, None for any call."""
+
+    when: str
+    what: str
+    number: int
+    about: str | None = None
+
+    @classmethod
+    def read(cls, text: str | None) -> CrashPoint | None:
+        """Read ``when:what:number[:event type]``."""
+        if not text:
+            return None
+        when, what, number, *about = text.split(":")
+        return cls(when, what, int(number), about[0] if about else None)
+
+
+class Deadly:
+    """Passes everything on, and ends the process at a point."""
+
+    def __init__(self, inner: Any, point: CrashPoint) -> None:
+        self._inner = inner
+        self._point = point
+        self._calls: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        return self._watched(found) if name == self._point.what else found
+
+    def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        async def watched(*args: Any, **options: Any) -> Any:
+            point = self._point
+            if point.about is None or any(event.type == point.about for event in args[-1]):
+                self._calls[point.what] += 1
+            is_there = self._calls[point.what] == point.number
+            if is_there and point.when == "before":
+                os._exit(KILLED)
+            given = await call(*args, **options)
+            if is_there:
+                os._exit(KILLED)
+            return given
+
+        return watched
+
+
+def deadly(inner: Any, point: CrashPoint | None) -> Any:
+    """Give something that ends the process at a point, where there is one in it."""
+    return inner if point is None or not hasattr(inner, point.what) else Deadly(inner, point)

@@ -1,0 +1,43 @@
+"""Node types that meet over a link: one makes something on demand, the other asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from planwave.graph.capabilities import ExecutionResult, FlowContext
+from planwave.graph.model import Graph, Node, Port, make_edge
+from planwave.graph.values import DataValue, Inputs
+
+
+class Well:
+    """Gives water to whoever is linked to it."""
+
+    node_type = "well"
+    outputs = (Port("water", "water", channel="link"),)
+
+    async def materialize(self, data: Any, output_handle: str, context: FlowContext) -> str:
+        return "water"
+
+
+class Drinker:
+    """Draws from the wells it is linked to."""
+
+    node_type = "drinker"
+    inputs = (Port("water", "water", channel="link"),)
+
+    async def execute(
+        self, data: Mapping[str, Any], inputs: Inputs, context: FlowContext
+    ) -> ExecutionResult:
+        drawn = await context.runtime.resolve_links(context.node_id, "water")
+        return ExecutionResult({"output": DataValue("text", " ".join(drawn))})
+
+
+def two_at_one_well() -> Graph:
+    """Give a graph in which two nodes draw from one well."""
+    nodes = (Node("w", "well", "w"), Node("a", "drinker", "a"), Node("b", "drinker", "b"))
+    edges = tuple(
+        make_edge("w", n, source_handle="water", target_handle="water", channel="link")
+        for n in ("a", "b")
+    )
+    return Graph(nodes, edges)

@@ -1,0 +1,273 @@
+"""Many lives of one storage directory, ended at random, and what they have to leave behind.
+
+:class:`Lives` starts a service again and again over the same directory (``crash_child.py``), ends
+it with ``kill -9``, and looks after each life at what is stored and at what the outside world saw.
+:meth:`Lives.check` holds all of it to the invariants I1 to I9.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from planwave.errors import StoreError
+from planwave.events import ENDED_STATUS, TERMINAL, Event
+from planwave.storage.records import ExecutionRecord
+from planwave.storage.schema import calls
+from planwave.storage.sqlite import SqliteStore
+from tests.fakes.command_line import ROOT
+from tests.fakes.crash_child import OUTSIDE, Order
+from tests.fakes.crash_points import KILLED
+from tests.fakes.invariants import check_events, settled_attempts
+
+MODULE = "tests.fakes.crash_child"
+Call = tuple[str, str, int, int]
+"""Execution, path, attempt, ordinal."""
+
+
+class Settled(NamedTuple):
+    """What has to be left alone: attempts with an outcome, executions that are over, paid calls."""
+
+    attempts: set[tuple[str, str, int]]
+    over: set[str]
+    calls: set[Call]
+
+
+@dataclass
+class Life:
+    """How one life went.
+
+    Attributes:
+        pid: Its process.
+        facts: What a client was told, in order.
+        code: How it ended: ``-9`` where it was killed.
+    """
+
+    pid: int = 0
+    facts: list[list[Any]] = field(default_factory=list)
+    code: int | None = None
+
+    def told(self, fact: str) -> list[list[Any]]:
+        """Give what was said of one kind."""
+        return [about for kind, *about in self.facts if kind == fact]
+
+
+@dataclass
+class Lives:
+    """The lives of one directory.
+
+    Attributes:
+        settled: How things stood after each life.
+    """
+
+    directory: Path
+    process: subprocess.Popen[str]
+    lives: list[Life] = field(default_factory=list)
+    settled: list[Settled] = field(default_factory=list)
+
+    def live(self, kill_after_s: float | None = None, **order: Any) -> Life:
+        """Live one life; it is killed so many seconds after it is up, if it has not ended."""
+        assert self.process.stdin is not None
+        asked = Order(directory=str(self.directory), **order)
+        self.process.stdin.write(json.dumps(asdict(asked)) + "\n")
+        self.process.stdin.flush()
+        life = Life()
+        timer: threading.Timer | None = None
+        for kind, *about in self._lines():
+            if kind == "life":
+                life.pid = about[0]
+            elif kind == "exit":
+                life.code = about[0]
+                break
+            else:
+                life.facts.append([kind, *about])
+                if kind == "up" and kill_after_s is not None:
+                    timer = threading.Timer(kill_after_s, _kill, [life.pid])
+                    timer.start()
+        if timer is not None:
+            timer.cancel()
+            timer.join()
+        self.lives.append(life)
+        assert life.code in (0, -signal.SIGKILL, KILLED), "it broke; its last words are above"
+        self.settled.append(settled_in(self.directory))
+        return life
+
+    def _lines(self) -> Iterator[list[Any]]:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            yield json.loads(line)
+        raise AssertionError("the process that starts them has ended")
+
+    def stored(self) -> dict[str, tuple[ExecutionRecord, list[Event]]]:
+        """Give all that is stored."""
+        return stored_in(self.directory)
+
+    def outside(self, *kinds: str) -> list[list[Any]]:
+        """Give what the outside world saw, ``[kind, pid, execution, path, attempt, …]``."""
+        path = self.directory.parent / OUTSIDE
+        lines = path.read_text("utf-8").splitlines() if path.exists() else []
+        seen = [json.loads(line) for line in lines]
+        return [each for each in seen if not kinds or each[0] in kinds]
+
+    # -- invariants --------------------------------------------------------------------------------
+
+    def check(self, *, is_over: bool = True) -> None:
+        """Hold everything to the invariants I1 to I9; ``is_over``: all has ended in good order."""
+        stored = self.stored()
+        for _, events in stored.values():
+            check_events(events)
+        self._check_facts(stored)
+        self._check_outside()
+        self._check_once(stored)
+        if is_over:
+            self._check_end(stored)
+
+    def _check_facts(self, stored: dict[str, tuple[ExecutionRecord, list[Event]]]) -> None:
+        """I1, I8: what a client was told is there, as it was told."""
+        for life in self.lives:
+            for (own,) in life.told("accepted"):
+                assert own in stored, f"{own} was accepted, and is gone"
+            for own, seq, kind, path in life.told("told"):
+                event = stored[own][1][seq - 1]
+                assert (event.seq, event.type, event.path) == (seq, kind, path)
+            for own, kind in life.told("ended"):
+                assert stored[own][1][-1].type == kind
+            for own, request_id, decision in life.told("answered"):
+                (event,) = _of(stored[own][1], "node.answered", request_id)
+                assert event.data["answer"]["decision"] == decision
+                assert "by" not in event.data
+            for own, path in life.told("cancelled"):
+                kind = "execution.cancelled" if path is None else "node.cancelled"
+                assert [e for e in stored[own][1] if (e.type, e.path) == (kind, path)]
+            for (own,) in life.told("paused"):
+                reasons = [e.data["reason"] for e in _paused(stored[own][1])]
+                assert "paused by request" in reasons
+
+    def _check_outside(self) -> None:
+        """I6: what was settled did not run again; what was recorded was not asked for again."""
+        order = {life.pid: number for number, life in enumerate(self.lives)}
+        kept: set[Call] = set()
+        made: Counter[tuple[int, Call]] = Counter()
+        for kind, pid, own, path, attempt, *ordinal in self.outside():
+            number = order[pid]
+            before = self.settled[number - 1] if number else Settled(set(), set(), set())
+            assert own not in before.over, f"{own} was over, and {path} did something"
+            settled = (own, path, attempt) in before.attempts
+            assert not settled, f"{own}: {path} was settled, and ran again"
+            if kind == "run":
+                continue
+            call = (own, path, attempt, *ordinal)
+            if kind == "kept":
+                kept.add(call)
+                continue
+            is_paid = call in kept or call in before.calls
+            assert not is_paid, f"{call} was paid for, and made again"
+            made[pid, call] += 1
+            assert made[pid, call] == 1, f"{call} was made twice in one life"
+
+    def _check_once(self, stored: dict[str, tuple[ExecutionRecord, list[Event]]]) -> None:
+        """I6: what may act but once acted again only where a person said so; nothing reused ran."""
+        ran = Counter((own, path) for _, _, own, path, _ in self.outside("run"))
+        for own, (_, events) in stored.items():
+            nodes = events[0].data["graph"]["nodes"]
+            for event in events:
+                assert not event.data.get("reused") or not ran[own, event.path]
+            again = Counter(
+                e.path
+                for e in events
+                if e.type == "node.answered" and e.data["answer"].get("decision") == "run_again"
+            )
+            for node in nodes:
+                if node.get("policy", {}).get("effect") == "once":
+                    assert ran[own, node["id"]] <= 1 + again[node["id"]]
+
+    def _check_end(self, stored: dict[str, tuple[ExecutionRecord, list[Event]]]) -> None:
+        """I3, I5, I9: all has ended, is written down, and nothing lies about."""
+        assert self.lives[-1].code == 0
+        assert self.lives[-1].told("left") == [[[]]], "tasks were left"
+        for own, (record, events) in stored.items():
+            assert events[-1].type in TERMINAL, f"{own} is stuck at {events[-1]}"
+            document = json.loads((self.directory / f"{own}.json").read_text("utf-8"))
+            assert document["last_seq"] == record.last_seq == len(events)
+            assert document["status"] == record.status == events[-1].type.partition(".")[2]
+        assert not [*self.directory.rglob("*.tmp"), *self.directory.rglob(".*.tmp")]
+        asyncio.run(_opens(self.directory))
+
+
+def stored_in(directory: Path) -> dict[str, tuple[ExecutionRecord, list[Event]]]:
+    """Give all executions stored in a directory."""
+    return asyncio.run(_stored(directory))
+
+
+def settled_in(directory: Path) -> Settled:
+    """Give what has to be left alone from now on."""
+    return asyncio.run(_settled(directory))
+
+
+@contextmanager
+def lives_of(directory: Path) -> Iterator[Lives]:
+    """Start what starts the lives of a directory, and leave no process behind."""
+    with subprocess.Popen(
+        [sys.executable, "-m", MODULE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    ) as process:
+        lives = Lives(directory / "storage", process)
+        try:
+            yield lives
+        finally:
+            process.kill()
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _of(events: list[Event], kind: str, request_id: str) -> list[Event]:
+    return [e for e in events if e.type == kind and e.data["request_id"] == request_id]
+
+
+def _paused(events: list[Event]) -> list[Event]:
+    return [e for e in events if e.type == "execution.paused"]
+
+
+async def _stored(directory: Path) -> dict[str, tuple[ExecutionRecord, list[Event]]]:
+    store = SqliteStore.open(directory, read_only=True)
+    records = await store.executions(limit=100_000)
+    found = {r.execution_id: (r, await store.events(r.execution_id)) for r in records}
+    await store.close()
+    return found
+
+
+async def _settled(directory: Path) -> Settled:
+    store = SqliteStore.open(directory, read_only=True)
+    records = await store.executions(limit=100_000)
+    found = Settled(set(), {r.execution_id for r in records if r.status in ENDED_STATUS}, set())
+    for own in (r.execution_id for r in records if r.execution_id not in found.over):
+        found.attempts.update((own, *each) for each in settled_attempts(await store.events(own)))
+    for row in await store._rows(calls.select()):
+        found.calls.add((row.execution_id, row.path, row.attempt, row.ordinal))
+    await store.close()
+    return found
+
+
+async def _opens(directory: Path) -> None:
+    try:
+        store = SqliteStore.open(directory)
+    except StoreError as error:
+        raise AssertionError("a lock was left behind") from error
+    await store.close()

@@ -1,0 +1,131 @@
+"""Random graphs in which something of everything happens, for executions that are cut off.
+
+Model calls, retries, failures handled and not, ``join: any``, approvals with and without an end of
+their patience, nodes that act but once, nodes that run out of time, graphs inside nodes.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from planwave.executor.options import RunOptions
+
+ACTIONS = ("approve", "reject")
+
+
+def mixed_graph(choose: Random) -> dict[str, Any]:
+    """Make a graph document of 2 to 8 nodes."""
+    nodes: list[dict[str, Any]] = []
+    edges: list[dict[str, Any]] = []
+    for number in range(2 + choose.randrange(7)):
+        node = _MAKERS[choose.randrange(len(_MAKERS))](f"n{number}", choose)
+        earlier = choose.sample(nodes, min(len(nodes), choose.randrange(3)))
+        if len(earlier) > 1 and choose.random() < 0.4:
+            node.setdefault("policy", {})["join"] = "any"
+        nodes.append(node)
+        edges += [_edge(source, node, _handle(source, choose)) for source in earlier]
+    for node in list(nodes):
+        if node.get("policy", {}).get("onError") == "continue":
+            nodes.append(_text(f"after_{node['id']}", choose))
+            edges.append(_edge(node, nodes[-1], "error"))
+    return {"nodes": nodes, "edges": edges}
+
+
+def mixed_options(choose: Random) -> RunOptions:
+    """Choose how to run one."""
+    return RunOptions(
+        scheduling=choose.choice(["eager", "waves"]),
+        on_failure=choose.choice(["continue", "continue", "stop"]),
+        max_parallel=choose.choice([None, None, 2]),
+    )
+
+
+def _handle(source: dict[str, Any], choose: Random) -> str:
+    if source["type"] == "approval":
+        return choose.choice(ACTIONS)
+    if source.get("policy", {}).get("onError") == "continue" and choose.random() < 0.5:
+        return "error"
+    return "output"
+
+
+def _edge(source: dict[str, Any], target: dict[str, Any], handle: str) -> dict[str, Any]:
+    return {
+        "id": f"{source['id']}-{target['id']}",
+        "source": source["id"],
+        "sourceHandle": handle,
+        "target": target["id"],
+        "targetHandle": "input",
+        "data": {"channel": "flow"},
+    }
+
+
+def _node(node_id: str, kind: str, data: dict[str, Any], **policy: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {"id": node_id, "type": kind, "name": node_id, "data": data}
+    return {**made, "policy": policy} if policy else made
+
+
+def _text(node_id: str, choose: Random) -> dict[str, Any]:
+    return _node(node_id, "text", {"text": node_id})
+
+
+def _llm(node_id: str, choose: Random) -> dict[str, Any]:
+    retry = {"attempts": 4, "backoffS": 0.005}
+    return _node(node_id, "llm", {"prompt": f"say {node_id}"}, retry=retry)
+
+
+def _work(node_id: str, choose: Random) -> dict[str, Any]:
+    return _node(node_id, "job", {"ms": choose.randrange(12), "calls": choose.randrange(3)})
+
+
+def _flaky(node_id: str, choose: Random) -> dict[str, Any]:
+    fails = 1 + choose.randrange(2)
+    return _node(
+        node_id,
+        "job",
+        {"ms": 2, "fails": fails, "calls": choose.randrange(2)},
+        retry={"attempts": fails + choose.randrange(2), "backoffS": 0.01},
+    )
+
+
+def _broken(node_id: str, choose: Random) -> dict[str, Any]:
+    on_error = choose.choice(["fail", "continue", "default"])
+    policy: dict[str, Any] = {"onError": on_error}
+    if on_error == "default":
+        policy["default"] = {"handle": "output", "value": "instead"}
+    return _node(node_id, "job", {"breaks": True, "calls": 1}, **policy)
+
+
+def _late(node_id: str, choose: Random) -> dict[str, Any]:
+    return _node(node_id, "job", {"ms": 60_000}, timeoutS=0.03, onError=choose.choice(_ON_ERROR))
+
+
+def _asking(node_id: str, choose: Random) -> dict[str, Any]:
+    data: dict[str, Any] = {"prompt": f"Shall {node_id} go on?", "actions": list(ACTIONS)}
+    if choose.random() < 0.3:
+        data |= {"timeoutS": 0.03, "timeoutAction": "reject"}
+    return _node(node_id, "approval", data)
+
+
+def _once(node_id: str, choose: Random) -> dict[str, Any]:
+    return _node(node_id, "job", {"ms": 15}, effect="once")
+
+
+def _nest(node_id: str, choose: Random) -> dict[str, Any]:
+    return _node(node_id, "job", {"nests": True, "ms": 3, "calls": choose.randrange(2)})
+
+
+def nested_graph() -> dict[str, Any]:
+    """Make the document of the graph that runs inside a node: work, a question, work."""
+    nodes = [
+        _node("in", "job", {"ms": 2, "calls": 1}),
+        _node("ask", "approval", {"prompt": "Shall it?", "actions": list(ACTIONS)}),
+        _node("out", "job", {"ms": 2}),
+        _node("other", "llm", {"prompt": "other"}),
+    ]
+    edges = [_edge(nodes[0], nodes[1], "output"), _edge(nodes[1], nodes[2], "approve")]
+    return {"nodes": nodes, "edges": edges}
+
+
+_ON_ERROR = ("fail", "continue")
+_MAKERS = (_text, _llm, _llm, _work, _work, _flaky, _broken, _late, _asking, _asking, _once, _nest)

@@ -1,0 +1,107 @@
+"""A server as a process of its own, with node types that take their time: ``start_server``.
+
+As a program: ``python -m tests.fakes.serving_process DIRECTORY DRAIN_S [FILES] [slow-disk]`` serves
+plans by goal (``tests/fakes/server.py``) over SQLite, prints one JSON line, and goes down as
+``planwave serve`` does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from planwave.api.server import serve
+from planwave.graph.capabilities import ExecutionResult, FlowContext
+from planwave.graph.values import DataValue, Inputs
+from planwave.service.service import Service
+from planwave.settings import Settings
+from planwave.storage.sqlite import SqliteStore
+from tests.fakes.command_line import ROOT, read_until, start
+from tests.fakes.server import WIDE, Held, PlansByGoal
+from tests.fakes.service import rooms
+
+MODULE = "tests.fakes.serving_process"
+
+
+class Naps:
+    """A node type that takes ``data.s`` seconds."""
+
+    node_type = "naps"
+
+    async def execute(
+        self, data: Mapping[str, Any], inputs: Inputs, context: FlowContext
+    ) -> ExecutionResult:
+        await asyncio.sleep(data["s"])
+        return ExecutionResult({"output": DataValue("text", "rested")})
+
+
+class Server:
+    """A server process that is listening."""
+
+    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
+        self.process = process
+        self.url = url
+
+    def signal(self, number: int = signal.SIGTERM) -> None:
+        self.process.send_signal(number)
+
+    def said(self, text: str) -> str:
+        """Read its log up to a line that holds the text."""
+        return read_until(self.process.stderr, text)
+
+    def ended(self, within_s: float = 20) -> int:
+        """Wait for its end; give the exit code."""
+        return self.process.wait(within_s)
+
+
+@contextmanager
+def start_server(directory: Path, *more: str, drain_s: float = 25) -> Iterator[Server]:
+    """Start a server, and leave none behind."""
+    command = [sys.executable, "-m", MODULE, str(directory), str(drain_s), *more]
+    with start(*command[1:], command=command[:1], cwd=ROOT) as process:
+        try:
+            yield Server(process, json.loads(read_until(process.stdout, "\n"))["url"])
+        finally:
+            process.kill()
+
+
+def _main(directory: str, drain_s: str, *more: str) -> int:
+    if "slow-disk" in more:
+        fsync = os.fsync
+
+        def slowly(file: int) -> None:
+            time.sleep(0.2)
+            fsync(file)
+
+        os.fsync = slowly  # a document is being written most of the time
+    for files in filter(str.isdecimal, more):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (int(files), int(files)))
+    limits = WIDE.model_copy(update={"drain_s": float(drain_s), "body_read_s": 5.0})
+    settings = Settings(port=0, storage_dir=Path(directory), limits=limits)
+    parts = rooms(
+        types=[Held(), Naps()],
+        store=SqliteStore.open(Path(directory)),
+        directory=Path(directory),
+        limits=limits,
+        planner=PlansByGoal(),
+    )
+
+    def told(url: str) -> None:
+        sys.stdout.write(json.dumps({"url": url}) + "\n")
+        sys.stdout.flush()
+
+    return asyncio.run(serve(settings, lambda _: Service(parts), told))
+
+
+if __name__ == "__main__":
+    sys.exit(_main(*sys.argv[1:]))

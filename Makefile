@@ -9,13 +9,18 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow check cover bench clean
+.PHONY: help run serve test test-slow check cover bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# Whatever the goal holds ($, ", `) is for the model, neither for make nor for the shell.
+run: export ASKED := $(value GOAL)
 run: $(VENV)/.run ## Plan GOAL="…", show the plan, run it, print the result
-	@$(BIN)/planwave run "$(GOAL)" $(ARGS)
+	@$(BIN)/planwave run "$$ASKED" $(ARGS)
+
+serve: $(VENV)/.run ## Serve plans and executions over HTTP on 127.0.0.1:8000; ARGS="--port 9000"
+	@exec $(BIN)/planwave serve $(ARGS)
 
 test: $(VENV)/.dev ## Run the tests: parallel, random order, no key, no network but loopback (< 5 minutes)
 	@$(PYTEST) -n 2 -m "not slow" $(ARGS)

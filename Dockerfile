@@ -1,0 +1,33 @@
+# planwave as a small image: built in one stage, run in another, as a user of its own.
+#   docker build -t planwave .
+#   docker run --rm -e PLANWAVE_TOKEN=… -p 127.0.0.1:8000:8000 -v planwave:/var/lib/planwave planwave
+
+FROM python:3.11-slim AS build
+# EXTRAS=[local] adds the embedded model's runtime (AVX2, some 2.5 GB of memory).
+ARG EXTRAS=""
+WORKDIR /src
+RUN ["python", "-m", "venv", "/opt/planwave"]
+COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY planwave planwave
+RUN /opt/planwave/bin/pip install --no-cache-dir --disable-pip-version-check \
+    -c constraints.txt ".${EXTRAS}"
+
+FROM python:3.11-slim
+RUN useradd --uid 10001 --user-group --shell /usr/sbin/nologin --home-dir /var/lib/planwave --create-home planwave
+COPY --from=build /opt/planwave /opt/planwave
+ENV PATH=/opt/planwave/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    PLANWAVE_HOST=0.0.0.0 \
+    PLANWAVE_PORT=8000 \
+    PLANWAVE_LOG_FORMAT=json \
+    PLANWAVE_STORAGE_DIR=/var/lib/planwave/storage \
+    PLANWAVE_MODEL_DIR=/var/lib/planwave/models
+USER planwave
+WORKDIR /var/lib/planwave
+VOLUME /var/lib/planwave
+EXPOSE 8000
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=15s --timeout=5s --start-period=20s --retries=3 \
+    CMD ["python", "-c", "import os, sys; from http.client import HTTPConnection as C; c = C('127.0.0.1', int(os.environ['PLANWAVE_PORT']), timeout=4); c.request('GET', '/healthz'); sys.exit(c.getresponse().status != 200)"]
+CMD ["planwave", "serve"]

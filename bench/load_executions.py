@@ -1,0 +1,76 @@
+"""Many executions at once, started over HTTP, each with a WebSocket watcher.
+
+::
+
+    python bench/load_executions.py --executions 200 --rounds 5
+
+Each is made and started by one ``POST /api/execute`` with ``start: true`` and a graph of 30 nodes
+that sleep 50 ms, over 20 connections; a watcher (``mode=events``) is opened as soon as its id is
+known. Two shapes: the plan of 6 levels of cell W3 (ideal 0.3 s) and a chain (ideal 1.5 s). What is
+timed is all of it, from the first request to the last watcher's last message.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import time
+
+from load_client import Http, cpu_s, graph_of, rss_mb, server, watch
+from workloads import chain, w3
+
+SHAPES = {"plan of 6 levels": (w3(), 0.3), "chain": (chain(30), 1.5)}
+CONNECTIONS = 20
+
+
+async def once(url, http, process, dag, executions):
+    body = {
+        "graph": graph_of(dag, lambda _: {"type": "nap", "data": {"s": 0.05}}),
+        "start": True,
+    }
+    turn = asyncio.Semaphore(CONNECTIONS)
+    accepted = []
+
+    async def one():
+        async with turn:
+            made = await http.ask("POST", "/api/execute", body)
+        accepted.append(time.perf_counter() - begun)
+        watcher = await watch(url, made["execution_id"])
+        assert await watcher.closed == 1000
+
+    before, begun = cpu_s(process), time.perf_counter()
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(executions):
+            tasks.create_task(one())
+    wall = time.perf_counter() - begun
+    return wall, cpu_s(process) - before, max(accepted)
+
+
+async def measure(url, process, given):
+    http = Http(url)
+    for name, (dag, ideal) in SHAPES.items():
+        await once(url, http, process, dag, 20)
+        walls = []
+        for _ in range(given.rounds):
+            wall, cpu, accepted = await once(url, http, process, dag, given.executions)
+            walls.append(wall)
+            print(
+                f"{name}: {wall:.2f} s ({wall / ideal:.2f} x ideal), all accepted after "
+                f"{accepted:.2f} s; {cpu:.2f} CPU s, {rss_mb(process):.0f} MB"
+            )
+        print(f"{name}: {statistics.median(walls) / ideal:.2f} x ideal (median of {given.rounds})")
+    await http.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--executions", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    with server() as (process, url):
+        asyncio.run(measure(url, process, given))
+
+
+if __name__ == "__main__":
+    main()

@@ -90,6 +90,8 @@ class NodeTypeAnswer(Answer):
     """Whether one of its outputs alone carries a value."""
     schema_: dict[str, Any] = Field(alias="schema")
     """JSON Schema of `data`."""
+    example: dict[str, Any]
+    """A small graph that shows it at work and can be run; empty where there is none."""
 
 
 class NodeTypesAnswer(Answer):

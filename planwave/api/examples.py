@@ -358,6 +358,10 @@ NODE_TYPES: Final[_Json] = {
             "version": 1,
             "reads_goal": False,
             "schema": {"type": "object", "properties": {"text": {"type": "string"}}},
+            "example": {
+                "nodes": [{"id": "hello", "type": "text", "data": {"text": "Hello."}}],
+                "edges": [],
+            },
         }
     ]
 }

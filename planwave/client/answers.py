@@ -358,7 +358,7 @@ class Port(TypedDict):
 
 
 class NodeType(TypedDict):
-    """One node type; ``schema`` is the JSON Schema of its ``data``."""
+    """One node type; ``schema`` is the JSON Schema of its ``data``, ``example`` a graph to run."""
 
     node_type: str
     purpose: str
@@ -373,6 +373,7 @@ class NodeType(TypedDict):
     reads_goal: bool
     chooses: bool
     schema: dict[str, Any]
+    example: dict[str, Any]
 
 
 class NodeTypes(TypedDict):

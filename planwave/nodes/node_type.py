@@ -95,6 +95,8 @@ class NodeType(ABC):
         field_sockets: Whether data fields are also sockets.
         chooses: Whether one output alone carries a value, so that inputs for one value may be fed by
             several; known by itself of a numbered family of outputs.
+        example: A small graph document that shows the type at work and can be run; {} where there
+            is none.
     """
 
     node_type: str
@@ -109,6 +111,7 @@ class NodeType(ABC):
     calls_model: bool = False
     field_sockets: bool = True
     chooses: bool = False
+    example: Mapping[str, Json] = {}
 
     def __init__(self) -> None:
         fields = fields_of(self.Data)

@@ -177,7 +177,7 @@ class Registry:
         return schema_of(self._specs[node_type])
 
     def describe(self, node_type: str) -> dict[str, Any]:
-        """Give a type as JSON: its facts by name, and ``schema``.
+        """Give a type as JSON: its facts by name, ``schema`` and ``example``.
 
         Raises:
             KeyError: There is no such type.

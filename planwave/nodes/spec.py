@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from pydantic import BaseModel
 
 from planwave.graph.capabilities import NodeFacts
-from planwave.graph.model import Port
+from planwave.graph.model import Json, Port
 from planwave.nodes.node_type import INPUT, OUTPUT, NodeType
 from planwave.nodes.sockets import DataField, fields_of, with_field_ports
 
@@ -20,7 +21,7 @@ class TypeSpec(NamedTuple):
 
     ``sockets`` are the data fields that wires may feed. ``is_checked`` is False where no node of the
     type can be at fault, ``is_checked_empty`` where none without data can, so that checking those
-    costs nothing.
+    costs nothing. ``example`` is a small graph document that can be run, {} without one.
     """
 
     facts: NodeFacts
@@ -31,6 +32,7 @@ class TypeSpec(NamedTuple):
     calls_model: bool
     is_checked: bool
     is_checked_empty: bool
+    example: Mapping[str, Json]
 
 
 def spec_of(implementation: Any) -> TypeSpec:
@@ -39,8 +41,8 @@ def spec_of(implementation: Any) -> TypeSpec:
     Args:
         implementation: A ``NodeType`` or any object with ``node_type`` and a capability; all else
             (``purpose``, ``Data``, ``inputs``, ``outputs``, ``entry``, ``effect``,
-            ``template_fields``, ``calls_model``, ``chooses``, ``version``, ``reads_goal``) is
-            optional.
+            ``template_fields``, ``calls_model``, ``chooses``, ``version``, ``reads_goal``,
+            ``example``) is optional.
 
     Raises:
         TypeError: No usable name, or neither ``execute`` nor ``materialize``.
@@ -81,6 +83,7 @@ def spec_of(implementation: Any) -> TypeSpec:
         calls_model=calls_model,
         is_checked=is_checked_empty or model is not None or facts.template_fields != (),
         is_checked_empty=is_checked_empty,
+        example=getattr(implementation, "example", {}),
     )
 
 
@@ -111,7 +114,7 @@ def _finds_faults(implementation: Any) -> bool:
 
 
 def described(spec: TypeSpec) -> dict[str, Any]:
-    """Give a type as JSON, for editors: its facts, and the schema of its data."""
+    """Give a type as JSON, for editors: its facts, the schema of its data, and its example."""
     facts = spec.facts._asdict()
     return {
         **facts,
@@ -121,6 +124,7 @@ def described(spec: TypeSpec) -> dict[str, Any]:
         if spec.facts.template_fields is None
         else list(spec.facts.template_fields),
         "schema": schema_of(spec),
+        "example": spec.example,
     }
 
 

@@ -102,6 +102,7 @@ def test_facts_survive_the_way_through_json(name: str) -> None:
     assert [Port(**port) for port in described.pop("outputs")] == list(facts.outputs)
     assert tuple(described.pop("template_fields")) == facts.template_fields
     assert described.pop("schema") == REGISTRY.schema(name)
+    assert isinstance(described.pop("example"), dict)
     assert described == {field: getattr(facts, field) for field in described}
     assert {"node_type", "purpose", "entry", "effect"} <= described.keys()
 

@@ -23,6 +23,7 @@ class NodeHost:
         services: What nodes find as ``context.services``.
         links: How links were used.
         nesting: Runs nested graphs; None once the execution is over.
+        variables: What expressions of the execution's own graph may name besides inputs.
     """
 
     def __init__(
@@ -38,25 +39,31 @@ class NodeHost:
         self.services = services
         self.nesting: Nesting | None = None
         self.execution_id, self.chat_id, self.state = execution_id, chat_id, state
-        self._variables, self._renderer = dict(variables or {}), renderer
+        self.variables: Mapping[str, Json] = dict(variables or {})
+        self._renderer = renderer
 
     async def nested(
-        self, runtime: Runtime, key: str, graph: Graph, inputs: Mapping[str, Any]
+        self,
+        runtime: Runtime,
+        key: str,
+        graph: Graph,
+        inputs: Mapping[str, Any],
+        variables: Mapping[str, Json],
     ) -> Mapping[str, Outputs]:
         """Run a graph inside a running node; see ``RuntimeApi.run_graph``."""
         if self.nesting is None:
             raise NodeError("the execution this node belongs to is over")
-        return await self.nesting.run(runtime, key, graph, inputs)
+        return await self.nesting.run(runtime, key, graph, inputs, variables)
 
     async def data_of(self, runtime: Runtime, node: int, inputs: Inputs) -> Mapping[str, Json]:
         """Give a node's data with its expressions resolved."""
         return await resolved_data(
-            runtime.program, node, runtime, inputs, self._variables, self._renderer
+            runtime.program, node, runtime, inputs, runtime.variables, self._renderer
         )
 
     async def key_of(self, runtime: Runtime, node: int) -> str:
         """Give the identity of a node's result; see ``executor/identity.py``."""
-        return await result_key(runtime, node, self._variables, self._renderer)
+        return await result_key(runtime, node, runtime.variables, self._renderer)
 
     def asking(self) -> int:
         """Give the number of the node whose task this is called in."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from planwave.errors import NodeError
-from planwave.executor.decisions import Decisions, Final
+from planwave.executor.decisions import Decisions
+from planwave.executor.decisions import Final as Ended
 from planwave.executor.entry import own_inputs
 from planwave.executor.flight import OVER, Flight, Scope, current_flight
 from planwave.executor.options import RunOptions
@@ -16,7 +17,11 @@ from planwave.executor.program import Program
 from planwave.executor.runtime import Host, Outputs, Runtime
 from planwave.executor.scope import open_scope
 from planwave.executor.slots import NestedAnswer, Slots
-from planwave.graph.model import Graph
+from planwave.graph.capabilities import Catalogue
+from planwave.graph.model import Graph, Json
+
+_PROGRAMS_KEPT: Final = 64
+"""Of so many graphs, those asked for last, it is known how to run them."""
 
 
 class _Driver(Protocol):
@@ -49,9 +54,15 @@ class Nesting:
     def __init__(self, driver: _Driver, settler: _Settler) -> None:
         self._driver, self._settler = driver, settler
         self._results: dict[tuple[str, str], Mapping[str, Outputs]] = {}
+        self._programs: dict[int, Program] = {}
 
     async def run(
-        self, runtime: Runtime, key: str, graph: Graph, inputs: Mapping[str, Any]
+        self,
+        runtime: Runtime,
+        key: str,
+        graph: Graph,
+        inputs: Mapping[str, Any],
+        variables: Mapping[str, Json],
     ) -> Mapping[str, Outputs]:
         """Run a graph inside a running node; see ``RuntimeApi.run_graph``."""
         flight = current_flight.get()
@@ -59,12 +70,15 @@ class Nesting:
             raise NodeError(f"attempt {flight.attempt} of node {flight.path!r} is over")
         place = (flight.path, key)
         if place not in self._results:
-            program = Program(graph, runtime.program.catalogue)
+            program = self._program_of(graph, runtime.program.catalogue)
             given = own_inputs(program, inputs)
             asked: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             prefix = f"{flight.path}[{key}]/"
             driver = self._driver
-            scope = open_scope(program, driver.host, driver.options, given, prefix, flight, asked)
+            seen = {**runtime.variables, **variables} if variables else runtime.variables
+            scope = open_scope(
+                program, driver.host, driver.options, given, prefix, flight, asked, seen
+            )
             driver.post(self.nest, flight, scope)
             try:
                 self._results[place] = await asked
@@ -72,6 +86,16 @@ class Nesting:
                 driver.post(self.unnest, flight, scope)
                 raise
         return self._results[place]
+
+    def _program_of(self, graph: Graph, catalogue: Catalogue) -> Program:
+        """Give a graph made ready to run; a loop asks for the same one again and again."""
+        program = self._programs.pop(id(graph), None)
+        if program is None:
+            program = Program(graph, catalogue)
+            if len(self._programs) >= _PROGRAMS_KEPT:
+                del self._programs[next(iter(self._programs))]
+        self._programs[id(graph)] = program  # it has the graph, so nothing else gets its id
+        return program
 
     def nest(self, flight: Flight, scope: Scope) -> None:
         """A running node asked for a nested run: it gives its slot back until that has ended."""
@@ -90,7 +114,7 @@ class Nesting:
         if flight.phase is not OVER and scope in (flight.children or ()):
             self._settler.cancel_scope(scope, "its node does not wait for it any more")
 
-    def ended(self, scope: Scope, ended: Final) -> None:
+    def ended(self, scope: Scope, ended: Ended) -> None:
         """A nested run has come to its end: its node may go on."""
         flight, asked = scope.parent, scope.asked
         if flight is None or flight.phase is OVER:

@@ -11,7 +11,7 @@ import asyncio
 import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from planwave.errors import InputError, NodeError
 from planwave.executor.program import Program
@@ -25,6 +25,8 @@ _arrival: Callable[[type[Arrival], tuple[Any, ...]], Arrival] = tuple[Any, ...].
 """Makes an arrival of its fields in order; the constructor would cost as much again."""
 _asking: ContextVar[tuple[str, ...]] = ContextVar("asking", default=())
 """The open ``resolve``/``materialize`` steps of this task, outermost first, for cycle messages."""
+
+_NO_VARIABLES: Final[Mapping[str, Json]] = {}
 
 
 class LinkUse:
@@ -42,8 +44,15 @@ class Host(Protocol):
 
     @property
     def links(self) -> LinkUse: ...
+    @property
+    def variables(self) -> Mapping[str, Json]: ...
     async def nested(
-        self, runtime: Runtime, key: str, graph: Graph, inputs: Mapping[str, Any]
+        self,
+        runtime: Runtime,
+        key: str,
+        graph: Graph,
+        inputs: Mapping[str, Any],
+        variables: Mapping[str, Json],
     ) -> Mapping[str, Outputs]: ...
     async def data_of(self, runtime: Runtime, node: int, inputs: Inputs) -> Mapping[str, Json]: ...
     def context(self, runtime: Runtime, node: int, attempt: int) -> FlowContext: ...
@@ -53,16 +62,28 @@ class Host(Protocol):
 
 
 class Runtime:
-    """Satisfies ``graph.capabilities.RuntimeApi``; lookups are indexed, caches live for one run."""
+    """Satisfies ``graph.capabilities.RuntimeApi``; lookups are indexed, caches live for one run.
+
+    Attributes:
+        variables: What expressions in this graph may name besides inputs, the names of the graphs
+            around it among them.
+    """
 
     __slots__ = (
         "_cache", "_host", "_links", "_making", "_once", "_waits_for", "outputs", "prefix", "program",
-        "winners",
+        "variables", "winners",
     )  # fmt: skip
 
-    def __init__(self, program: Program, host: Host, prefix: str = "") -> None:
+    def __init__(
+        self,
+        program: Program,
+        host: Host,
+        prefix: str = "",
+        variables: Mapping[str, Json] = _NO_VARIABLES,
+    ) -> None:
         self.program = program
         self.prefix = prefix
+        self.variables = variables
         self.outputs: list[Outputs | None] = [None] * len(program.steps)
         self.winners: dict[int, int] = {}
         self._host = weakref.ref(host)  # the driver owns its runtimes, not the other way round
@@ -241,9 +262,21 @@ class Runtime:
     # -- nested runs and remembered values ---------------------------------------------------------
 
     async def run_graph(
-        self, key: str, graph: Graph, inputs: Mapping[str, Mapping[str, Json]]
+        self,
+        key: str,
+        graph: Graph,
+        inputs: Mapping[str, Mapping[str, Json]],
+        *,
+        variables: Mapping[str, Json] | None = None,
     ) -> Mapping[str, Outputs]:
         """Run a graph inside this node; ``key`` is unique within the node.
+
+        Args:
+            key: Names the run, the same whenever the node is entered again.
+            graph: What is to run.
+            inputs: ``{node_id: {handle: value}}``: nodes of it settled with these values.
+            variables: What its expressions may name besides those of the graph around it; graphs
+                nested deeper see them too.
 
         Returns:
             The outputs of every node of it that completed, by node id. A key that already ran in
@@ -252,7 +285,7 @@ class Runtime:
         Raises:
             NodeError: ``nested-run-failed``, naming the first node of it that failed.
         """
-        return await self._driver.nested(self, key, graph, inputs)
+        return await self._driver.nested(self, key, graph, inputs, variables or _NO_VARIABLES)
 
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
         """Give ``fn``'s value, called at most once for this node and key in this run."""

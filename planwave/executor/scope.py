@@ -24,6 +24,7 @@ def open_scope(
     prefix: str = "",
     parent: Flight | None = None,
     asked: asyncio.Future[Any] | None = None,
+    variables: Mapping[str, Json] | None = None,
 ) -> Scope:
     """Open the scope of an execution's own graph, or of one nested in a node.
 
@@ -35,10 +36,11 @@ def open_scope(
         prefix: Goes before the ids of nested nodes in their paths.
         parent: The flight it is nested in.
         asked: Where the nested run's outputs are awaited.
+        variables: What expressions of a nested graph may name; those of the execution else.
     """
     # Node ids of options are those of the execution's own graph.
     entry = entry_of(program, inputs, options if parent is None else RunOptions())
-    runtime = Runtime(program, host, prefix)
+    runtime = Runtime(program, host, prefix, host.variables if variables is None else variables)
     for node, values in entry.given.items():
         runtime.outputs[node] = {h: DataValue("any", v) for h, v in values.items()}
     schedule = Schedule(

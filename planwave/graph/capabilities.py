@@ -65,7 +65,12 @@ class RuntimeApi(Protocol):
     def cache_get(self, namespace: str, key: str) -> Any: ...
     def cache_set(self, namespace: str, key: str, value: Any) -> None: ...
     async def run_graph(
-        self, key: str, graph: Graph, inputs: Mapping[str, Mapping[str, Json]]
+        self,
+        key: str,
+        graph: Graph,
+        inputs: Mapping[str, Mapping[str, Json]],
+        *,
+        variables: Mapping[str, Json] | None = None,
     ) -> Mapping[str, Mapping[str, DataValue]]: ...
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json: ...
 

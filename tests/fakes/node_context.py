@@ -137,7 +137,12 @@ class GraphRuntime:
         return None
 
     async def run_graph(
-        self, key: str, graph: Graph, inputs: Mapping[str, Mapping[str, Json]]
+        self,
+        key: str,
+        graph: Graph,
+        inputs: Mapping[str, Mapping[str, Json]],
+        *,
+        variables: Mapping[str, Json] | None = None,
     ) -> Mapping[str, Mapping[str, DataValue]]:
         return {}
 

@@ -196,7 +196,7 @@ def test_a_node_runs_if_a_way_leads_from_it_to_one_that_is_wanted(source: bytes)
 def test_nested_runs_are_not_narrowed() -> None:
     program = program_of(graph_of("a b", "a>b"))
     inner = program_of(graph_of("x y", "x>y"))
-    host: Any = type("Host", (), {})()
+    host: Any = type("Host", (), {"variables": {}})()
     options = RunOptions(run_to=("a",))
     outer = open_scope(program, host, options, None)
     assert [program.topology.ids[n] for n in outer.schedule.not_reached] == ["b"]

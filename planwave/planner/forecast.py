@@ -6,7 +6,6 @@ once by each step it flows into. Prices come from the provider catalogue.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
@@ -15,9 +14,8 @@ from planwave.graph.capabilities import Catalogue
 from planwave.graph.model import FLOW, Graph, Json, Node
 from planwave.graph.shape import shape
 from planwave.planner.offers import calls_model
-from planwave.providers.api import Providers, Usage
+from planwave.providers.api import Providers, Usage, text_tokens
 
-_CHARS_PER_TOKEN: Final = 4
 _FRAME_TOKENS: Final = 80
 """What the prompt of a planned step says besides goal, task and inputs."""
 _TERSE: Final = 60
@@ -120,11 +118,6 @@ def _who(node: Node, providers: Providers) -> tuple[str, str]:
 
 def _texts(data: Mapping[str, Json]) -> Iterable[str]:
     return (value for value in data.values() if isinstance(value, str))
-
-
-def text_tokens(*texts: str) -> int:
-    """Estimate how many tokens texts are together."""
-    return math.ceil(sum(map(len, texts)) / _CHARS_PER_TOKEN)
 
 
 def _cost(

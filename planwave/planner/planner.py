@@ -19,13 +19,20 @@ from planwave.graph.plan import Plan, graph_hash
 from planwave.graph.strict import is_sound_text
 from planwave.planner.document import Defaults
 from planwave.planner.extract import RETRY_UNSEEN
-from planwave.planner.forecast import forecast, text_tokens
+from planwave.planner.forecast import forecast
 from planwave.planner.offers import check_can_plan, provider_cards, reply_schema, type_cards
 from planwave.planner.progress import Listener, PlanProgress, PlanScanner, parts_of
 from planwave.planner.reply import Reader, Reading, read_reply
 from planwave.planner.small import read_small_reply, small_request
 from planwave.prompts.render import planner_prompt, repair_prompt
-from planwave.providers.api import ModelReply, ModelRequest, Models, Providers, Usage
+from planwave.providers.api import (
+    ModelReply,
+    ModelRequest,
+    Models,
+    Providers,
+    Usage,
+    text_tokens,
+)
 from planwave.settings import Limits
 
 REPAIRS: Final = 2
@@ -193,9 +200,7 @@ class Planner:
 
     def _estimated(self, request: ModelRequest, text: str) -> Usage:
         """Give what a call took that was stopped before it could say so."""
-        told = Usage(
-            text_tokens(request.prompt, request.system or ""), text_tokens(text), estimated=True
-        )
+        told = Usage(text_tokens(*request.texts), text_tokens(text), estimated=True)
         return replace(told, cost_usd=self._providers.price(request.provider, request.model, told))
 
     def _plan(

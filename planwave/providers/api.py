@@ -16,8 +16,21 @@ from planwave.graph.plan import canonical_json
 
 
 @dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation; ``images`` are http(s) or base64 ``data:`` URLs, users' alone."""
+
+    role: Literal["user", "assistant"]
+    text: str
+    images: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One call. ``schema`` asks for a JSON reply of that shape (JSON Schema, object at the root)."""
+    """One call. ``schema`` asks for a JSON reply of that shape (JSON Schema, object at the root).
+
+    ``messages`` are the conversation so far; ``prompt`` follows them as the user's next turn, and may
+    be empty where they already end with one.
+    """
 
     provider: str
     model: str
@@ -28,10 +41,31 @@ class ModelRequest:
     reasoning_effort: str | None = None
     schema: Mapping[str, Any] | None = None
     schema_name: str = "reply"
+    messages: tuple[Message, ...] = ()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All text that is sent."""
+        return (self.system or "", *(message.text for message in self.messages), self.prompt)
 
     def hash(self) -> str:
-        """Give the identity of the call: sha256 over every field in canonical JSON."""
-        return hashlib.sha256(canonical_json(asdict(self)).encode("utf-8")).hexdigest()
+        """Give the identity of the call: sha256 over every field in canonical JSON.
+
+        Without a conversation it is what it was before there were any, so that calls recorded then
+        are still found.
+        """
+        fields = asdict(self)
+        if not self.messages:
+            del fields["messages"]
+        return hashlib.sha256(canonical_json(fields).encode("utf-8")).hexdigest()
+
+
+CHARS_PER_TOKEN: Final = 4
+
+
+def text_tokens(*texts: str) -> int:
+    """Estimate how many tokens texts are together."""
+    return math.ceil(sum(map(len, texts)) / CHARS_PER_TOKEN)
 
 
 class Delta(NamedTuple):
@@ -174,6 +208,8 @@ class ModelProfile:
     """Whether it can write plans at all; one that cannot still runs the steps that name it."""
     structured_output: bool = True
     tools: bool = True
+    images: bool = True
+    """Whether it can be shown images."""
     max_output_tokens: int | None = None
     """What planwave asks for at most when the node says nothing; None leaves it to the provider."""
 

@@ -5,7 +5,6 @@ No retries, no limits, no recording: ``client.py`` adds those. The SDKs load at 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import aclosing, contextmanager
@@ -13,18 +12,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from planwave.errors import ProviderError
-from planwave.providers.api import Delta, ModelRequest, Usage
+from planwave.providers.api import Delta, Message, ModelRequest, Usage, text_tokens
 from planwave.providers.faults import failure
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelResponseStreamEvent
+    from pydantic_ai.messages import ModelMessage, ModelResponseStreamEvent, UserContent
     from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
     from pydantic_ai.settings import ModelSettings
 
     from planwave.providers.wire import Wire
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_CHARS_PER_TOKEN = 4
 _MOST_TOKENS = 100_000_000
 _STRICT_WORDS = frozenset(
     [
@@ -64,17 +62,11 @@ async def attempt(
         Exception: Whatever SDK and transport raise; ``faults.classify`` sorts it.
     """
     from pydantic_ai.direct import model_request_stream
-    from pydantic_ai.messages import ModelRequest as Ask
-    from pydantic_ai.messages import ModelRequestPart, SystemPromptPart, UserPromptPart
 
     model = wire.model(request.model)
-    parts: list[ModelRequestPart] = []
-    if request.system:
-        parts.append(SystemPromptPart(clean(request.system)))
-    parts.append(UserPromptPart(clean(request.prompt)))
     opened = model_request_stream(
         model,
-        [Ask(parts=parts)],
+        _conversation(request),
         model_settings=_settings(model, request, headers),
         model_request_parameters=_parameters(model, request),
     )
@@ -91,6 +83,49 @@ async def attempt(
                 yield delta
             # A model may chat before it fills in the forced tool; only the tool is the reply then.
             yield _finish(wire, request, stream, "".join(in_tool or said))
+
+
+def _conversation(request: ModelRequest) -> list[ModelMessage]:
+    """Give what is sent: the system prompt, the turns so far, the prompt."""
+    from pydantic_ai.messages import ModelRequest as Ask
+    from pydantic_ai.messages import (
+        ModelRequestPart,
+        ModelResponse,
+        SystemPromptPart,
+        TextPart,
+        UserPromptPart,
+    )
+
+    turns = list(request.messages)
+    if request.prompt or not turns:
+        turns.append(Message("user", request.prompt))
+    asked: list[ModelRequestPart] = []
+    if request.system:
+        asked.append(SystemPromptPart(clean(request.system)))
+    sent: list[ModelMessage] = []
+    for turn in turns:
+        if turn.role == "user":
+            asked.append(UserPromptPart(_content(turn)))
+            continue
+        if asked:
+            sent.append(Ask(parts=asked))
+            asked = []
+        sent.append(ModelResponse(parts=[TextPart(clean(turn.text))]))
+    if asked:
+        sent.append(Ask(parts=asked))
+    return sent
+
+
+def _content(turn: Message) -> str | list[UserContent]:
+    from pydantic_ai.messages import BinaryContent, ImageUrl
+
+    if not turn.images:
+        return clean(turn.text)
+    shown: list[UserContent] = [
+        BinaryContent.from_data_uri(url) if url.startswith("data:") else ImageUrl(url=url)
+        for url in turn.images
+    ]
+    return [clean(turn.text), *shown] if turn.text else shown
 
 
 @contextmanager
@@ -271,12 +306,11 @@ def _text_or_none(value: object) -> str | None:
 def _usage(request: ModelRequest, stream: StreamedResponse, text: str) -> Usage:
     """Take the provider's count where it can be true, else estimate from the characters."""
     told = stream.usage
-    asked = len(request.prompt) + len(request.system or "")
     counts = (told.input_tokens, told.output_tokens)
     if all(0 < count <= _MOST_TOKENS for count in counts):
         return Usage(input_tokens=counts[0], output_tokens=counts[1])
     return Usage(
-        input_tokens=math.ceil(asked / _CHARS_PER_TOKEN),
-        output_tokens=math.ceil(len(text) / _CHARS_PER_TOKEN),
+        input_tokens=text_tokens(*request.texts),
+        output_tokens=text_tokens(text),
         estimated=True,
     )

@@ -126,7 +126,10 @@ class LocalModels:
         return file.name
 
     def profile(self, model: str) -> ModelProfile:
-        """Give what a model can do: none calls tools, and those below 3 GB need the small path."""
+        """Give what a model can do.
+
+        None calls tools or sees images, and those below 3 GB need the small path.
+        """
         file = self._catalogued(model)
         try:
             size = self._file_of(model)[0].stat().st_size if file is None else file.size
@@ -138,6 +141,7 @@ class LocalModels:
             plans=file is None or file.plans,
             structured_output=True,
             tools=False,
+            images=False,
             max_output_tokens=SMALL_MODEL_TOKENS if small else 4 * SMALL_MODEL_TOKENS,
         )
 

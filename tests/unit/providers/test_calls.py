@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
+from planwave.providers.api import Message
 from planwave.providers.calls import _is_strict, clean
+from tests.fakes.llm_server import Says
+from tests.fakes.model_rig import model_rig
 
 
 def closed(**properties: Any) -> dict[str, Any]:
@@ -42,3 +45,96 @@ def test_clean_text_is_left_alone_and_lone_surrogates_become_replacement_charact
     assert clean("plain") == "plain"
     assert clean("größe 🎉") == "größe 🎉"
     assert clean("a\ud83d b") == "a\ufffd b"
+
+
+# -- conversations
+
+PIXEL = "data:image/png;base64,iVBORw0KGgo="
+TALK = (
+    Message("user", "My name is Ann."),
+    Message("assistant", "Hello Ann."),
+    Message("user", "Look.", (PIXEL, "https://pictures.example/cat.png")),
+)
+"""What was said before, with an image as data and one by its address."""
+
+
+@pytest.mark.parametrize("provider", ["openai", "box"])
+async def test_a_conversation_goes_out_turn_by_turn_in_the_chat_protocol(provider: str) -> None:
+    async with model_rig(Says("Ann")) as rig:
+        reply = await rig.ask(provider, "Who am I?", system="Be brief.", messages=TALK)
+        assert reply.text == "Ann"
+        (request,) = rig.llm.requests
+        assert request.path == "/v1/chat/completions"
+        system, *turns = request.body["messages"]
+        assert (system["role"], system["content"]) == ("system", "Be brief.")
+        assert turns == [
+            {"role": "user", "content": "My name is Ann."},
+            {"role": "assistant", "content": "Hello Ann."},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "Look."},
+                    {"type": "image_url", "image_url": {"url": PIXEL}},
+                    {
+                        "type": "image_url",
+                        "image_url": {"url": "https://pictures.example/cat.png"},
+                    },
+                ],
+            },
+            {"role": "user", "content": "Who am I?"},
+        ]
+
+
+async def test_a_conversation_goes_out_turn_by_turn_in_the_messages_protocol() -> None:
+    async with model_rig(Says("Ann")) as rig:
+        await rig.ask("anthropic", "Who am I?", system="Be brief.", messages=TALK)
+        (request,) = rig.llm.requests
+        assert request.path == "/v1/messages"
+        assert _text(request.body["system"]) == "Be brief."
+        first, answer, last = request.body["messages"]
+        assert (first["role"], _text(first["content"])) == ("user", "My name is Ann.")
+        assert (answer["role"], _text(answer["content"])) == ("assistant", "Hello Ann.")
+        assert last["role"] == "user"
+        kinds = [block["type"] for block in last["content"]]
+        assert kinds == ["text", "image", "image", "text"]
+        assert last["content"][1]["source"] == {
+            "type": "base64",
+            "media_type": "image/png",
+            "data": "iVBORw0KGgo=",
+        }
+        assert last["content"][2]["source"] == {
+            "type": "url",
+            "url": "https://pictures.example/cat.png",
+        }
+        assert last["content"][3]["text"] == "Who am I?"
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "box"])
+async def test_without_a_prompt_the_last_turn_is_the_question(provider: str) -> None:
+    async with model_rig(Says("hm")) as rig:
+        await rig.ask(provider, "", messages=(Message("user", "", (PIXEL,)),))
+        (request,) = rig.llm.requests
+        (turn,) = request.body["messages"]
+        assert turn["role"] == "user"
+        assert len(turn["content"]) == 1  # the image alone: no empty text beside it
+
+
+async def test_a_call_without_any_system_text_sends_none() -> None:
+    async with model_rig(Says("hm"), Says("hm")) as rig:
+        await rig.ask("openai", "hi", messages=TALK[:2])
+        await rig.ask("anthropic", "hi", messages=TALK[:2])
+        chat, messages = rig.llm.requests
+        assert [turn["role"] for turn in chat.body["messages"]] == ["user", "assistant", "user"]
+        assert not messages.body.get("system")
+
+
+async def test_all_of_a_conversation_counts_where_usage_is_estimated() -> None:
+    turns = (Message("user", "a" * 40), Message("assistant", "b" * 40))
+    async with model_rig(Says("four", usage=None)) as rig:
+        reply = await rig.ask("box", "c" * 20, system="d" * 20, messages=turns)
+        assert reply.usage.estimated
+        assert (reply.usage.input_tokens, reply.usage.output_tokens) == (30, 1)
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(block["text"] for block in content)

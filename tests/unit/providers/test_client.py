@@ -16,6 +16,7 @@ from planwave.providers.api import (
     CallKey,
     CallScope,
     Delta,
+    Message,
     ModelProfile,
     ModelReply,
     ModelRequest,
@@ -100,6 +101,21 @@ async def test_another_execution_path_attempt_or_question_is_a_new_call(
         await rig.ask(prompt="a", scope=CallScope("e", "n", 1))
         fresh = CallScope(scope.execution_id, scope.path, scope.attempt)
         assert not (await rig.ask(prompt=prompt, scope=fresh)).recorded
+        assert len(rig.llm.requests) == 2
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+async def test_a_conversation_is_served_again_unless_a_turn_of_it_differs(provider: str) -> None:
+    talk = (Message("user", "I am Ann."), Message("assistant", "Hello."))
+    async with model_rig(Says("one"), Says("two"), recorder=Notebook()) as rig:
+
+        async def asked(*messages: Message) -> tuple[str, bool]:
+            reply = await rig.ask(provider, "?", CallScope("e", "n", 1), messages=messages)
+            return reply.text, reply.recorded
+
+        assert await asked(*talk) == ("one", False)
+        assert await asked(*talk) == ("one", True)
+        assert await asked(*talk[:1], Message("assistant", "Hello Ann.")) == ("two", False)
         assert len(rig.llm.requests) == 2
 
 

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
 from planwave.errors import StoreError
-from planwave.providers.api import CallKey, CallScope, ModelReply, ModelRequest, Usage
+from planwave.providers.api import CallKey, CallScope, Message, ModelReply, ModelRequest, Usage
 from planwave.providers.recordings import idempotency_key, key_of, reply_from
 
 
@@ -22,6 +22,17 @@ def test_the_key_of_a_call_is_its_scope_its_number_in_it_and_what_is_asked() -> 
     scope = CallScope("e", "n", 2, answers=1)
     assert key_of(request, scope) == CallKey("e", "n", 2, 1_000, request.hash())
     assert key_of(request, scope).ordinal == 1_001
+
+
+def test_a_call_without_a_conversation_is_found_under_the_hash_it_always_had() -> None:
+    asked = ModelRequest("box", "m", "hi")
+    assert asked.hash() == "eed5bccbb35693341dc332308215e102020b819a9c194defa026b799b88385d2"
+    talk = (Message("user", "hi"), Message("assistant", "ho"))
+    hashes = {asked.hash()}
+    hashes |= {replace(asked, messages=turns).hash() for turns in (talk, talk[:1], talk[::-1])}
+    seen = (Message("user", "hi", ("https://pictures.example/a.png",)),)
+    hashes.add(replace(asked, messages=seen).hash())
+    assert len(hashes) == 5
 
 
 def test_a_reply_is_read_as_it_was_recorded_and_says_that_it_was() -> None:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from planwave.errors import NodeError
-from planwave.executor.attempt import resolved_data
+from planwave.executor.attempt import NodeScope, resolved_data
 from planwave.executor.flight import current_flight
 from planwave.executor.identity import result_key
 from planwave.executor.nesting import Nesting
 from planwave.executor.runtime import LinkUse, Outputs, Runtime
+from planwave.expressions import compile_template
 from planwave.graph.capabilities import FlowContext
 from planwave.graph.model import Graph, Json
 from planwave.graph.values import Inputs
@@ -60,6 +61,16 @@ class NodeHost:
         return await resolved_data(
             runtime.program, node, runtime, inputs, runtime.variables, self._renderer
         )
+
+    async def resolved(
+        self, runtime: Runtime, node: int, value: Json, variables: Mapping[str, Json]
+    ) -> Json:
+        """Give a value with its expressions resolved as in a node's data, with names added."""
+        template = compile_template(value)
+        if template is None:
+            return value
+        arrived, seen = Inputs(runtime.arrivals_at(node)), {**runtime.variables, **variables}
+        return await template.resolve(NodeScope(runtime, node, arrived, seen), self._renderer)
 
     async def key_of(self, runtime: Runtime, node: int) -> str:
         """Give the identity of a node's result; see ``executor/identity.py``."""

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from planwave.errors import InputError, NodeError
 from planwave.executor.program import Program
-from planwave.graph.capabilities import FlowContext
+from planwave.graph.capabilities import Catalogue, FlowContext
 from planwave.graph.model import LINK, Channel, Edge, Graph, Json, Node
 from planwave.graph.plan import canonical_json
 from planwave.graph.values import Arrival, DataValue, Inputs
@@ -55,6 +55,9 @@ class Host(Protocol):
         variables: Mapping[str, Json],
     ) -> Mapping[str, Outputs]: ...
     async def data_of(self, runtime: Runtime, node: int, inputs: Inputs) -> Mapping[str, Json]: ...
+    async def resolved(
+        self, runtime: Runtime, node: int, value: Json, variables: Mapping[str, Json]
+    ) -> Json: ...
     def context(self, runtime: Runtime, node: int, attempt: int) -> FlowContext: ...
     def asking(self) -> int:
         """Give the number of the node whose task this is called in."""
@@ -286,6 +289,20 @@ class Runtime:
             NodeError: ``nested-run-failed``, naming the first node of it that failed.
         """
         return await self._driver.nested(self, key, graph, inputs, variables or _NO_VARIABLES)
+
+    async def resolve(self, value: Json, variables: Mapping[str, Json]) -> Json:
+        """Give a value with its expressions resolved, as in this node's data, with names added.
+
+        Raises:
+            TemplateError: An expression cannot be read or resolved.
+        """
+        driver = self._driver
+        return await driver.resolved(self, driver.asking(), value, variables)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The node types."""
+        return self.program.catalogue
 
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
         """Give ``fn``'s value, called at most once for this node and key in this run."""

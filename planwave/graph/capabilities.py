@@ -73,6 +73,9 @@ class RuntimeApi(Protocol):
         variables: Mapping[str, Json] | None = None,
     ) -> Mapping[str, Mapping[str, DataValue]]: ...
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json: ...
+    async def resolve(self, value: Json, variables: Mapping[str, Json]) -> Json: ...
+    @property
+    def catalogue(self) -> Catalogue: ...
 
 
 def unlimited() -> float:
@@ -147,6 +150,7 @@ class NodeFacts(NamedTuple):
     the node runs; None means every field, () means none. ``chooses`` says that one output alone carries
     a value in any run; of a numbered family of outputs that is known without it. ``version`` and
     ``reads_goal`` are part of what a result follows from; see ``executor/identity.py``.
+    ``graph_fields`` are the top-level ``data`` fields that hold graph documents run inside the node.
     """
 
     node_type: str
@@ -161,6 +165,7 @@ class NodeFacts(NamedTuple):
     chooses: bool = False
     version: int = 1
     reads_goal: bool = False
+    graph_fields: tuple[str, ...] = ()
 
 
 class Catalogue(Protocol):

@@ -2,11 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from planwave.errors import InputError, NodeError
 from planwave.graph.capabilities import FlowContext
-from planwave.providers.api import Models, Providers
+from planwave.graph.model import Graph
+from planwave.graph.plan import Plan
+from planwave.providers.api import CallScope, Models, Providers
+
+if TYPE_CHECKING:
+    from planwave.settings import Limits
+
+
+class Flows(Protocol):
+    """Port: graphs that are kept under a name."""
+
+    async def get(self, flow_id: str, version: str | None) -> Graph:
+        """Give a version of a flow, or its newest; a PlanwaveError where there is none."""
+        ...
+
+
+class GoalPlanner(Protocol):
+    """Port: goal → plan, for nodes that plan while they run."""
+
+    async def create_plan(
+        self,
+        prompt: str,
+        provider: str | None = None,
+        model: str | None = None,
+        *,
+        node_types: Sequence[str] | None = None,
+        max_nodes: int | None = None,
+        scope: CallScope | None = None,
+    ) -> Plan:
+        """Plan a goal.
+
+        Args:
+            prompt: The goal.
+            provider: Who plans, and runs the nodes the plan leaves open; None for the default.
+            model: See ``provider``.
+            node_types: The only types the plan may use; None for all that plans may.
+            max_nodes: The most nodes it may have, below what plans may anyway.
+            scope: Whose calls these are, so that they are recorded and served again.
+
+        Raises:
+            PlanwaveError: There is no plan; see ``Planner.create_plan``.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -19,6 +63,9 @@ class NodeServices:
         goal: The goal of the plan, "" without one.
         default_provider: Provider of nodes that name none; None for the catalogue's default.
         default_model: Model of nodes that name none and use the default provider.
+        flows: The stored flows, where there are any.
+        planner: Plans goals, where that can be done.
+        limits: What nodes may not pass; None for no limits.
     """
 
     models: Models
@@ -26,6 +73,9 @@ class NodeServices:
     goal: str = ""
     default_provider: str | None = None
     default_model: str | None = None
+    flows: Flows | None = None
+    planner: GoalPlanner | None = None
+    limits: Limits | None = None
 
     def model_for(self, provider: str | None, model: str | None) -> tuple[str, str]:
         """Give the provider and model that a node's data mean.

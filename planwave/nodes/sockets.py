@@ -33,13 +33,17 @@ _CONTAINERS: Final = (dict, list, tuple, set, frozenset, Mapping)
 
 
 class DataField(NamedTuple):
-    """One field of a ``Data`` model: its name in JSON, socket type, and how it is treated."""
+    """One field of a ``Data`` model: its name in JSON, socket type, and how it is treated.
+
+    ``marks`` is what its schema says besides; see ``node_type.template`` and ``nested.graph_field``.
+    """
 
     wire: str
     socket: str
     required: bool
     template: bool
     nullable: bool = False
+    marks: Mapping[str, Json] = {}
 
 
 def socket_type(annotation: Any) -> str:
@@ -73,16 +77,17 @@ def fields_of(model: type[BaseModel] | None) -> tuple[DataField, ...]:
             _wire_name(name, info),
             socket_type(info.annotation),
             info.is_required(),
-            _is_template(info),
+            _marks(info).get("template") is True,
             NoneType in get_args(info.annotation),
+            _marks(info),
         )
         for name, info in model.model_fields.items()
     )
 
 
-def _is_template(info: FieldInfo) -> bool:
+def _marks(info: FieldInfo) -> Mapping[str, Json]:
     extra: Any = info.json_schema_extra
-    return isinstance(extra, dict) and cast("dict[str, Any]", extra).get("template") is True
+    return cast("dict[str, Any]", extra) if isinstance(extra, dict) else {}
 
 
 def _wire_name(name: str, info: FieldInfo) -> str:

@@ -69,6 +69,7 @@ def spec_of(implementation: Any) -> TypeSpec:
         chooses=bool(getattr(implementation, "chooses", False)),
         version=int(getattr(implementation, "version", 1)),
         reads_goal=bool(getattr(implementation, "reads_goal", False)),
+        graph_fields=tuple(field.wire for field in fields if field.marks.get("graph")),
     )
     calls_model = bool(getattr(implementation, "calls_model", False))
     is_checked_empty = (
@@ -116,6 +117,7 @@ def _finds_faults(implementation: Any) -> bool:
 def described(spec: TypeSpec) -> dict[str, Any]:
     """Give a type as JSON, for editors: its facts, the schema of its data, and its example."""
     facts = spec.facts._asdict()
+    del facts["graph_fields"]  # the schema marks them
     return {
         **facts,
         "inputs": [port._asdict() for port in spec.facts.inputs],

@@ -10,6 +10,7 @@ from planwave.errors import UnavailableProvider, UnknownModel, UnknownProvider
 from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent
 from planwave.graph.model import Channel, Edge, Graph, Json, Node
 from planwave.graph.values import Arrival, DataValue, Inputs
+from planwave.nodes.registry import Registry, default_registry
 from planwave.nodes.services import NodeServices
 from planwave.providers.api import (
     CallScope,
@@ -148,6 +149,13 @@ class GraphRuntime:
 
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
         return await fn()
+
+    async def resolve(self, value: Json, variables: Mapping[str, Json]) -> Json:
+        return value
+
+    @property
+    def catalogue(self) -> Registry:
+        return default_registry()
 
 
 def context_for(

@@ -56,7 +56,7 @@ class _Data(NodeData):
 def test_fields_are_named_as_in_json() -> None:
     assert fields_of(_Data) == (
         DataField("maxTokens", "integer", True, False),
-        DataField("prompt", "text", False, True, True),
+        DataField("prompt", "text", False, True, True, {"template": True}),
         DataField("jsonOutput", "boolean", False, False),
     )
     assert fields_of(None) == ()

@@ -19,6 +19,7 @@ UPGRADE = (
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
 )
 """Headers of a request that becomes a WebSocket."""
+A_MOMENT_S = 0.1
 
 
 @dataclass
@@ -76,8 +77,12 @@ class Raw:
         await self.reader.readline()
         return body
 
-    async def is_closed(self, within_s: float = 0.2) -> bool:
-        """Say whether the server ends the connection, waiting a moment for that."""
+    async def is_closed(self, within_s: float = 45.0) -> bool:
+        """Say whether the server ends the connection in that time.
+
+        A server may be slow: who expects the end waits long for it. Who expects none can only look
+        for a moment (:data:`A_MOMENT_S`), which may miss an end but never sees one that is not there.
+        """
         try:
             return await asyncio.wait_for(self.reader.read(1), within_s) == b""
         except TimeoutError:

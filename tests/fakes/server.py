@@ -48,6 +48,21 @@ WIDE = Limits(requests_per_s=100_000, requests_burst=1_000_000, executions_per_m
 """So that tests sharing a server do not count each other's requests."""
 
 
+class LeapingLoop(asyncio.SelectorEventLoop):
+    """A loop whose timers follow real time and, beyond it, leaps: no deadline has to be short."""
+
+    def __init__(self) -> None:
+        self._ahead_s = 0.0
+        super().__init__()
+
+    def time(self) -> float:
+        return super().time() + self._ahead_s
+
+    def leap(self, seconds: float) -> None:
+        """Let the time for every timer be nearer."""
+        self._ahead_s += seconds
+
+
 class Held:
     """A node type that waits until its execution is let go; ``started`` says which have begun."""
 
@@ -123,7 +138,7 @@ class RunningServer:
     held: Held
     planner: PlansByGoal
     stop: Stop
-    loop: asyncio.AbstractEventLoop
+    loop: LeapingLoop
 
     @property
     def ws_url(self) -> str:
@@ -141,6 +156,23 @@ class RunningServer:
     async def on_loop(self, work: Coroutine[Any, Any, _Given]) -> _Given:
         """Do something on the server's own loop, such as a method of its service."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.loop))
+
+    async def leap(self, seconds: float) -> None:
+        """Let time pass for the server's timers."""
+
+        async def leapt() -> None:
+            self.loop.leap(seconds)
+
+        await self.on_loop(leapt())
+
+    async def in_time(self, work: Coroutine[Any, Any, _Given], step_s: float = 4.0) -> _Given:
+        """Do something that only comes to its end as time passes, and let it pass until then."""
+        async with asyncio.TaskGroup() as tasks:
+            doing = tasks.create_task(work)
+            while not doing.done():
+                await self.leap(step_s)
+                await asyncio.wait([doing], timeout=0.05)
+        return doing.result()
 
     def let_go(self, execution_id: str) -> None:
         """Let the ``held`` nodes of an execution finish."""
@@ -191,15 +223,17 @@ def serving(
                 service: Service = app.state.planwave.service
                 server = HttpServer(app, chosen, listener)
                 await server.open()
-                loop = asyncio.get_running_loop()
                 ready.append(RunningServer(server.url, chosen, service, held, planner, stop, loop))
                 is_ready.set()
                 await stop.first.wait()
                 await go_down(service, server, stop)
 
+    loop = LeapingLoop()
+
     def run() -> None:
         try:
-            asyncio.run(main())
+            with asyncio.Runner(loop_factory=lambda: loop) as runner:
+                runner.run(main())
         except BaseException as error:
             if ready:
                 raise

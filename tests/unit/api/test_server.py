@@ -171,7 +171,7 @@ async def test_a_request_at_work_is_answered_before_the_end() -> None:
             running.loop.call_soon_threadsafe(gate.open.set)
             answer = await raw.answer()
             assert answer.status == 201
-            assert await raw.is_closed(2)
+            assert await raw.is_closed()
 
 
 @pytest.mark.parametrize("asked", ["nothing", "half a head", "half a body", "a slow plan", "all"])
@@ -194,8 +194,10 @@ async def test_nothing_a_client_does_or_leaves_undone_holds_up_the_end(asked: st
                 case _:
                     pass
             ask_to_stop(running)
-            await asyncio.wait_for(raw.reader.read(), 3)
-    assert time.monotonic() - began < 4
+            await raw.reader.read()
+    assert time.monotonic() - began < min(WIDE.body_read_s, WIDE.drain_s), (
+        "something was waited for"
+    )
 
 
 async def last_of(socket: ClientConnection) -> str:

@@ -16,10 +16,10 @@ HERE = Path(__file__).parent
 
 
 @contextmanager
-def server():
-    """Start ``load_server.py`` over a new directory; gives its process and address."""
+def server(script="load_server.py"):
+    """Start a server for load over a new directory; gives its process and address."""
     with tempfile.TemporaryDirectory(prefix="bench-load-") as directory:
-        command = [sys.executable, str(HERE / "load_server.py"), directory]
+        command = [sys.executable, str(HERE / script), directory]
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )

@@ -67,8 +67,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--executions", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--floor", action="store_true", help="the stack alone, without planwave")
     given = parser.parse_args()
-    with server() as (process, url):
+    with server("load_floor.py" if given.floor else "load_server.py") as (process, url):
         asyncio.run(measure(url, process, given))
 
 

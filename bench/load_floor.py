@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import sqlite3
 import sys
 import uuid
@@ -92,20 +93,10 @@ def main():
         Route("/api/execute", floor.execute, methods=["POST"]),
         WebSocketRoute("/ws/{execution_id}", floor.watch),
     ]
-    config = uvicorn.Config(Starlette(routes=routes), port=0, log_level="warning")
-    server = uvicorn.Server(config)
-
-    async def serve():
-        asyncio.get_running_loop().create_task(say_where())
-        await server.serve()
-
-    async def say_where():
-        while not server.started:
-            await asyncio.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        print(f"http://127.0.0.1:{port}", flush=True)
-
-    asyncio.run(serve())
+    listener = socket.create_server(("127.0.0.1", 0))
+    print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
+    config = uvicorn.Config(Starlette(routes=routes), log_level="warning")
+    uvicorn.Server(config).run(sockets=[listener])
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from httpx2._config import DEFAULT_TIMEOUT_CONFIG
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from tests.fakes.server import RunningServer
@@ -35,6 +37,21 @@ def parse_undisturbed(*args: Any, **kwargs: Any) -> ast.AST:
 
 
 ast.parse = parse_undisturbed
+
+# Nothing here depends on how fast a machine is: neither how long an example may take and how many are
+# made in a second, nor how long a client waits by default, which is five seconds. Examples are the
+# same in every run, so that one that fails fails again; `--hypothesis-profile wandering` makes others.
+for _name in ("steady", "wandering"):
+    settings.register_profile(
+        _name,
+        deadline=None,
+        derandomize=_name == "steady",
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+settings.load_profile("steady")
+for _wait in ("connect", "read", "write", "pool"):
+    setattr(DEFAULT_TIMEOUT_CONFIG, _wait, 45.0)
 
 
 @pytest.fixture(scope="session")

@@ -33,6 +33,8 @@ class ExecutionState:
     title: str = ""
     plan_id: str | None = None
     plan_hash: str | None = None
+    flow_id: str | None = None
+    flow_version: str | None = None
     graph: dict[str, Any] | None = None
     inputs: dict[str, Any] | None = None
     options: dict[str, Any] | None = None
@@ -161,6 +163,8 @@ class ExecutionState:
             "title": self.title,
             "plan_id": self.plan_id,
             "plan_hash": self.plan_hash,
+            "flow_id": self.flow_id,
+            "flow_version": self.flow_version,
             "graph": self.graph,
             "inputs": self.inputs,
             "options": self.options,
@@ -202,6 +206,8 @@ def _created(state: ExecutionState, event: Event) -> None:
     state.title = data.get("title") or ""
     state.plan_id = data.get("plan_id")
     state.plan_hash = data.get("plan_hash")
+    state.flow_id = data.get("flow_id")
+    state.flow_version = data.get("flow_version")
     state.graph = data.get("graph")
     state.inputs = data.get("inputs")
     state.options = data.get("options")

@@ -1,4 +1,4 @@
-"""Deleting plans and executions: changes for the writing thread.
+"""Deleting plans, flows and executions: changes for the writing thread.
 
 An execution is deleted in two steps. The first takes it out of sight at once, the second removes its
 rows piece by piece, so that whoever writes meanwhile waits for one piece only. What a crash leaves
@@ -9,15 +9,25 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, bindparam, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, select, update
 
-from planwave.storage.rows import ENDED, no_execution, no_plan, plan_in_use, still_running
+from planwave.storage.rows import (
+    ENDED,
+    flow_in_use,
+    no_execution,
+    no_flow,
+    no_plan,
+    plan_in_use,
+    still_running,
+)
 from planwave.storage.schema import (
     artifact_uses,
     batches,
     calls,
     execution_texts,
     executions,
+    flow_versions,
+    flows,
     plans,
 )
 
@@ -45,15 +55,30 @@ def delete_plan(connection: Connection, plan_id: str) -> None:
     Raises:
         NotFound, Conflict: See ``Store.delete_plan``.
     """
-    under_way = connection.execute(
-        select(executions.c.execution_id)
-        .where(executions.c.plan_id == plan_id, executions.c.status.not_in(ENDED))
-        .limit(1)
-    ).scalar()
-    if under_way is not None:
-        raise plan_in_use(plan_id, under_way)
+    if (running := _under_way(connection, executions.c.plan_id == plan_id)) is not None:
+        raise plan_in_use(plan_id, running)
     if not connection.execute(delete(plans).where(plans.c.plan_id == plan_id)).rowcount:
         raise no_plan(plan_id)
+
+
+def delete_flow(connection: Connection, flow_id: str) -> None:
+    """Delete a flow with its versions, none of whose executions is under way.
+
+    Raises:
+        NotFound, Conflict: See ``FlowStore.delete``.
+    """
+    if (running := _under_way(connection, executions.c.flow_id == flow_id)) is not None:
+        raise flow_in_use(flow_id, running)
+    connection.execute(delete(flow_versions).where(flow_versions.c.flow_id == flow_id))
+    if not connection.execute(delete(flows).where(flows.c.flow_id == flow_id)).rowcount:
+        raise no_flow(flow_id)
+
+
+def _under_way(connection: Connection, of: ColumnElement[bool]) -> str | None:
+    """Give the id of an execution that has not ended."""
+    return connection.execute(
+        select(executions.c.execution_id).where(of, executions.c.status.not_in(ENDED)).limit(1)
+    ).scalar()
 
 
 def hide_execution(connection: Connection, execution_id: str) -> None:
@@ -99,7 +124,12 @@ def hide(connection: Connection, found: list[tuple[int, str]]) -> None:
     for statement in (
         update(executions)
         .where(executions.c.key == bindparam("hidden"))
-        .values(status=_DELETED, plan_id=None, execution_id=func.printf("deleted %d", executions.c.key)),
+        .values(
+            status=_DELETED,
+            plan_id=None,
+            flow_id=None,
+            execution_id=func.printf("deleted %d", executions.c.key),
+        ),
         delete(execution_texts).where(execution_texts.c.execution == bindparam("hidden")),
         delete(calls).where(calls.c.execution_id == bindparam("name")),
     ):  # fmt: skip

@@ -32,7 +32,8 @@ def project(events: Sequence[Event], record: ExecutionRecord) -> _Document:
     there. ``inputs`` are ``{handle: {"type", "value"}}`` as they reached the node along flow edges;
     ``dependencies`` are the ids of the nodes those edges come from. ``requests`` holds what waits
     for an answer; the ``answers`` of a node are those it was given, ``reentries`` how often it was
-    entered again because its process had ended. ``parent`` is what the execution is a fork of.
+    entered again because its process had ended. ``parent`` is what the execution is a fork of;
+    ``flow_id`` and ``flow_version`` name the flow it runs, where it runs one.
 
     Args:
         events: All events from 1 on, in order.
@@ -45,6 +46,8 @@ def project(events: Sequence[Event], record: ExecutionRecord) -> _Document:
         "execution_id": record.execution_id,
         "plan_id": record.plan_id,
         "plan_hash": state.plan_hash,
+        "flow_id": state.flow_id,
+        "flow_version": state.flow_version,
         "parent": state.parent,
         "user_prompt": state.goal or record.user_prompt,
         "title": state.title or record.title,

@@ -66,8 +66,8 @@ class Listed:
         self._own_id = own_id
         self._choices = {
             **choices,
-            "own_id": own_id == _given("own_id"),
-            "seen_at": tuple_(created, own_id) < tuple_(_given("seen_at"), _given("seen_id")),
+            "own_id": own_id == given("own_id"),
+            "seen_at": tuple_(created, own_id) < tuple_(given("seen_at"), given("seen_id")),
         }
         self._sql = lru_cache(maxsize=None)(self._compiled)
 
@@ -115,12 +115,14 @@ class Listed:
         return str(compiled), dict(compiled.params)
 
 
-def _given(name: str) -> ColumnElement[str]:
+def given(name: str) -> ColumnElement[str]:
+    """Stand for what a choice is given."""
     return bindparam(name, type_=Text)
 
 
-def _contains(column: Column[str]) -> ColumnElement[bool]:
-    return func.instr(column, _given("text")) > 0
+def contains(column: Column[str]) -> ColumnElement[bool]:
+    """Choose by ``text``, as :func:`sought` gives it."""
+    return func.instr(column, given("text")) > 0
 
 
 PLANS: Final = Listed(
@@ -135,7 +137,7 @@ PLANS: Final = Listed(
     plans,
     plans.c.created_at,
     plans.c.plan_id,
-    {"text": _contains(plans.c.search)},
+    {"text": contains(plans.c.search)},
 )
 _EXECUTION: Final = (
     executions.c.execution_id,
@@ -150,6 +152,8 @@ _EXECUTION: Final = (
     executions.c.document_seq,
     executions.c.epoch,
     executions.c.queued,
+    executions.c.flow_id,
+    executions.c.flow_version,
 )
 _WITH_TEXTS: Final = executions.join(
     execution_texts, execution_texts.c.execution == executions.c.key
@@ -160,10 +164,11 @@ EXECUTIONS: Final = Listed(
     executions.c.created_at,
     executions.c.execution_id,
     {
-        "status": executions.c.status == _given("status"),
-        "since": executions.c.created_at >= _given("since"),
-        "plan_id": executions.c.plan_id == _given("plan_id"),
-        "text": _contains(execution_texts.c.search),
+        "status": executions.c.status == given("status"),
+        "since": executions.c.created_at >= given("since"),
+        "plan_id": executions.c.plan_id == given("plan_id"),
+        "flow_id": executions.c.flow_id == given("flow_id"),
+        "text": contains(execution_texts.c.search),
     },
 )
 
@@ -192,5 +197,5 @@ def plan_of(row: Any) -> PlanRecord:
 
 def execution_of(row: Any) -> ExecutionRecord:
     """Give the execution of a row."""
-    *fields, queued = row
-    return ExecutionRecord(*fields, queued=bool(queued))
+    *fields, queued, flow_id, flow_version = row
+    return ExecutionRecord(*fields, queued=bool(queued), flow_id=flow_id, flow_version=flow_version)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.providers.api import CallKey
 from planwave.storage.ids import new_id
+from planwave.storage.memory_flows import MemoryFlows
+from planwave.storage.ordering import newest_first
 from planwave.storage.records import ExecutionRecord, Place, PlanRecord, Remembered, StoreUse
 from planwave.storage.rows import (
     ENDED,
@@ -21,9 +23,9 @@ from planwave.storage.rows import (
     closed,
     encode_json,
     events_between,
+    flow_in_use,
     late_writer,
     no_execution,
-    no_page,
     no_plan,
     plan_in_use,
     search_key,
@@ -32,8 +34,6 @@ from planwave.storage.rows import (
     unknown_execution,
     wrong_seq,
 )
-
-_Row = TypeVar("_Row", PlanRecord, ExecutionRecord)
 
 
 @dataclass(slots=True)
@@ -54,11 +54,16 @@ class MemoryStore:
         self._executions: dict[str, _Kept] = {}
         self._calls: dict[CallKey, str] = {}
         self._answers: dict[str, Remembered] = {}
+        self._flows = MemoryFlows(self._check_open, self._refuse_open)
         self._closed = False
 
     @property
     def use(self) -> StoreUse:
         return StoreUse()
+
+    @property
+    def flows(self) -> MemoryFlows:
+        return self._flows
 
     async def save_plan(self, plan: PlanRecord) -> None:
         self._check_open()
@@ -78,7 +83,7 @@ class MemoryStore:
     async def plans(
         self, *, text: str | None = None, before: str | Place | None = None, limit: int = 50
     ) -> list[PlanRecord]:
-        found = _newest_first((kept for kept, _ in self._plans.values()), before)
+        found = newest_first((kept for kept, _ in self._plans.values()), _age, before)
         page = [p for p in found if _matches(p, text)][: max(limit, 0)]
         return [replace(p, document=json.loads(self._plans[p.plan_id][1])) for p in page]
 
@@ -155,14 +160,16 @@ class MemoryStore:
         before: str | Place | None = None,
         limit: int = 50,
         plan_id: str | None = None,
+        flow_id: str | None = None,
     ) -> list[ExecutionRecord]:
-        found = _newest_first((kept.record for kept in self._executions.values()), before)
+        found = newest_first((kept.record for kept in self._executions.values()), _age, before)
         return [
             record
             for record in found
             if (status is None or record.status == status)
             and (since is None or record.created_at >= since)
             and (plan_id is None or record.plan_id == plan_id)
+            and (flow_id is None or record.flow_id == flow_id)
             and _matches(record, text)
         ][: max(limit, 0)]
 
@@ -248,6 +255,12 @@ class MemoryStore:
         if self._closed:
             raise closed()
 
+    def _refuse_open(self, flow_id: str) -> None:
+        """Refuse to have a flow deleted of which an execution has not ended."""
+        for kept in self._executions.values():
+            if kept.record.flow_id == flow_id and kept.record.status not in ENDED:
+                raise flow_in_use(flow_id, kept.record.execution_id)
+
     def _known(self, execution_id: str) -> _Kept:
         kept = self._executions.get(execution_id)
         if kept is None:
@@ -284,23 +297,6 @@ def _age(record: PlanRecord | ExecutionRecord) -> tuple[str, str]:
     """Give what lists are sorted by."""
     own = record.plan_id if isinstance(record, PlanRecord) else record.execution_id
     return record.created_at, own
-
-
-def _newest_first(records: Iterable[_Row], before: str | Place | None) -> list[_Row]:
-    """Sort records, and leave out what comes before the one after ``before``.
-
-    Raises:
-        NotFound: ``before`` is the id of none of them.
-    """
-    ordered = sorted(records, key=_age, reverse=True)
-    if before is None:
-        return ordered
-    if isinstance(before, Place):
-        return [record for record in ordered if _age(record) < before]
-    for index, record in enumerate(ordered):
-        if _age(record)[1] == before:
-            return ordered[index + 1 :]
-    raise no_page(before)
 
 
 def _matches(record: PlanRecord | ExecutionRecord, text: str | None) -> bool:

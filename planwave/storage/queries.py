@@ -118,7 +118,8 @@ def keeping_call(key: CallKey, reply: dict[str, Any]) -> Insert:
 
 _ADD_EXECUTION: Final = _text_of(
     insert(executions),
-    "execution_id plan_id status created_at started_at completed_at document_seq epoch queued",
+    "execution_id plan_id status created_at started_at completed_at document_seq epoch queued "
+    "flow_id flow_version",
 )
 _ADD_TEXTS: Final = _text_of(insert(execution_texts), "execution title user_prompt search")
 
@@ -141,6 +142,8 @@ def insert_execution(raw: sqlite3.Connection, record: ExecutionRecord) -> int:
             record.document_seq,
             record.epoch,
             int(record.queued),
+            record.flow_id,
+            record.flow_version,
         ),
     )
     key = cast("int", added.lastrowid)

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.providers.api import CallKey
+from planwave.storage.flows import FlowStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,8 @@ class ExecutionRecord:
 
     ``status`` is one of ``starting executing paused completed failed cancelled``.
     ``document_seq`` is the ``last_seq`` of the JSON document on disk (0: none yet). ``queued``: its
-    start was accepted, so it is to be run even if the process ends before it does.
+    start was accepted, so it is to be run even if the process ends before it does. ``flow_version``
+    is the version of the flow ``flow_id`` that it runs; None where its graph was changed since.
     """
 
     execution_id: str
@@ -47,6 +49,8 @@ class ExecutionRecord:
     document_seq: int = 0
     epoch: int = 1
     queued: bool = False
+    flow_id: str | None = None
+    flow_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,8 @@ class Store(Protocol):
 
     @property
     def use(self) -> StoreUse: ...
+    @property
+    def flows(self) -> FlowStore: ...
 
     async def save_plan(self, plan: PlanRecord) -> None: ...
     async def plan(self, plan_id: str) -> PlanRecord | None: ...
@@ -170,6 +176,7 @@ class Store(Protocol):
         before: str | Place | None = None,
         limit: int = 50,
         plan_id: str | None = None,
+        flow_id: str | None = None,
     ) -> list[ExecutionRecord]:
         """Give executions, newest first; ``since`` is a UTC time, ``before`` as for plans."""
         ...

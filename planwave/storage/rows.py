@@ -192,6 +192,20 @@ def plan_in_use(plan_id: str, execution_id: str) -> Conflict:
     )
 
 
+def no_flow(flow_id: str) -> NotFound:
+    """Give the error for a flow that was never saved."""
+    return NotFound(f"no flow {flow_id!r} is stored")
+
+
+def flow_in_use(flow_id: str, execution_id: str) -> Conflict:
+    """Give the error for deleting a flow that an execution still runs."""
+    return Conflict(
+        f"flow {flow_id} is in use: its execution {execution_id} has not ended",
+        code="flow-in-use",
+        hint="cancel that execution first, or wait until it ends",
+    )
+
+
 def no_page(before: str) -> NotFound:
     """Give the error for a page that starts after an id nobody has."""
     return NotFound(f"nothing with id {before!r} is stored, so no page can follow it")

@@ -49,6 +49,33 @@ plans = Table(
     Index("plans_by_age", "created_at", "plan_id"),
 )
 
+flows = Table(
+    "flows",
+    metadata,
+    Column("flow_id", Text, primary_key=True),
+    Column("created_at", Text, nullable=False),
+    Column("updated_at", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("search", Text, nullable=False),
+    Index("flows_by_age", "created_at", "flow_id"),
+)
+
+flow_versions = Table(
+    "flow_versions",
+    metadata,
+    Column("flow_id", Text, ForeignKey("flows.flow_id"), primary_key=True),
+    Column("version", Text, primary_key=True),
+    Column("revision", Integer, nullable=False),
+    Column("created_at", Text, nullable=False),
+    Column("node_count", Integer, nullable=False),
+    Column("graph", Text, nullable=False),
+    Index("flow_versions_by_age", "flow_id", "created_at", "version"),
+)
+"""Every content a flow ever had, once; ``flows.version`` is the present one."""
+
 executions = Table(
     "executions",
     metadata,
@@ -62,9 +89,18 @@ executions = Table(
     Column("document_seq", Integer, nullable=False),
     Column("epoch", Integer, nullable=False),
     Column("queued", Integer, nullable=False, server_default=text("0")),
+    Column("flow_id", Text),
+    Column("flow_version", Text),
     Index("executions_by_age", "created_at", "execution_id"),
     Index("executions_by_status", "status", "created_at", "execution_id"),
     Index("executions_by_plan", "plan_id", "created_at", "execution_id"),
+    Index(
+        "executions_by_flow",
+        "flow_id",
+        "created_at",
+        "execution_id",
+        sqlite_where=text("flow_id IS NOT NULL"),
+    ),
 )
 """``last_seq`` is not here: it is the greatest ``last`` of ``batches``."""
 
@@ -166,7 +202,18 @@ def _note_queued(connection: Connection) -> None:
     )
 
 
-MIGRATIONS: Final = (_batch_events, _index_lists, _note_queued)
+def _add_flows(connection: Connection) -> None:
+    """Up to version 4 there were no flows."""
+    flows.create(connection)
+    flow_versions.create(connection)
+    for column in ("flow_id", "flow_version"):
+        connection.exec_driver_sql(f"ALTER TABLE executions ADD COLUMN {column} TEXT")
+    for index in executions.indexes:
+        if index.name == "executions_by_flow":
+            index.create(connection)
+
+
+MIGRATIONS: Final = (_batch_events, _index_lists, _note_queued, _add_flows)
 """Step ``i`` takes a database from version ``i + 1`` to ``i + 2``."""
 
 SCHEMA_VERSION: Final = len(MIGRATIONS) + 1

@@ -26,6 +26,7 @@ from planwave.storage.opening import engine_for_reading, part_after_fault, part_
 from planwave.storage.readers import Readers
 from planwave.storage.records import ExecutionRecord, Place, PlanRecord, Remembered, StoreUse
 from planwave.storage.rows import Batch, batch_of, closed, events_between, no_execution
+from planwave.storage.sqlite_flows import SqliteFlows
 from planwave.storage.writer import GroupCommit
 
 _T = TypeVar("_T")
@@ -58,6 +59,7 @@ class SqliteStore:
         self._closing: asyncio.Future[None] | None = None
         self._connection: Connection | None = None
         self._holder = new_id()
+        self._flows = SqliteFlows(self._read, self._write)
 
     @classmethod
     def open(
@@ -107,6 +109,10 @@ class SqliteStore:
     @property
     def use(self) -> StoreUse:
         return StoreUse() if self._writer is None else self._writer.use
+
+    @property
+    def flows(self) -> SqliteFlows:
+        return self._flows
 
     async def save_plan(self, plan: PlanRecord) -> None:
         statement = queries.keeping_plan(plan)
@@ -189,8 +195,15 @@ class SqliteStore:
         before: str | Place | None = None,
         limit: int = 50,
         plan_id: str | None = None,
+        flow_id: str | None = None,
     ) -> list[ExecutionRecord]:
-        chosen = {"status": status, "text": sought(text), "since": since, "plan_id": plan_id}
+        chosen = {
+            "status": status,
+            "text": sought(text),
+            "since": since,
+            "plan_id": plan_id,
+            "flow_id": flow_id,
+        }
 
         def read(connection: Connection) -> list[ExecutionRecord]:
             rows = EXECUTIONS.page(connection, chosen, before, limit)

@@ -86,6 +86,16 @@ def differs(written: Any, read: Any, where: str = "") -> list[str]:
     return [] if written == read else [f"{where}: {written!r} is read as {read!r}"]
 
 
+async def flows_of(store: SqliteStore) -> list[dict[str, Any]]:
+    """Give all flows, with their versions."""
+    found = [asdict(flow) for flow in await store.flows.page()]
+    for flow in found:
+        listed = await store.flows.versions(flow["flow_id"])
+        versions = [await store.flows.version(flow["flow_id"], each.version) for each in listed]
+        flow["versions"] = [asdict(each) for each in versions if each is not None]
+    return found
+
+
 def test_every_schema_version_has_its_golden_database() -> None:
     assert {path.name for path in GOLDEN.glob("v*.sql")} == {f"v{v}.sql" for v in VERSIONS}
 
@@ -102,6 +112,7 @@ async def test_f30_everything_an_older_planwave_wrote_is_read_as_it_was(
     assert differs(written["plans"], plans) == []
     assert differs(written["executions"], [asdict(record) for record in executions]) == []
     assert {record.status for record in executions} >= {"completed", "failed", "executing"}
+    assert differs(written.get("flows", []), await flows_of(store)) == []
     for record in executions:
         events = await store.events(record.execution_id)
         told = [event._asdict() for event in events]

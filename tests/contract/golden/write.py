@@ -19,7 +19,7 @@ import sqlite3
 import sys
 import tempfile
 from contextlib import closing
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,8 @@ from planwave.storage.sqlite import SqliteStore
 from tests.fakes.service import Broken, Held, PlanOf, graph_of, plan_with, rooms, text_node
 
 AT = "2026-01-02T03:04:05.000000Z"
+LATER = "2026-01-02T03:04:06.000000Z"
+FLOW_ID = "01900000-0000-7000-8000-0000000000f1"
 PLAN_ID = "01900000-0000-7000-8000-00000000000{}"
 LARGE = "x" * 2_000
 CALL = CallKey("paid", "a", 1, 0, "hash")
@@ -57,11 +59,12 @@ STANDS = graph_of(
 
 def by_hand(name: str, status: str, **more: Any) -> tuple[ExecutionRecord, list[Event]]:
     """Make an execution that nothing runs."""
+    of = {field: value for field, value in more.items() if field.startswith("flow_")}
     kinds: list[tuple[str, str | None, dict[str, Any]]] = [
         (
             "execution.created",
             None,
-            {"goal": "g\u0000\ud800", "title": "t", "graph": STANDS.to_document()},
+            {"goal": "g\u0000\ud800", "title": "t", "graph": STANDS.to_document(), **of},
         )
     ]
     if status == "paused":
@@ -100,10 +103,34 @@ async def fill(store: SqliteStore, directory: Path) -> None:
     await store.create_execution(*by_hand("starting", "starting"))
     if "queued" in {field.name for field in fields(ExecutionRecord)}:
         await store.create_execution(*by_hand("queued", "starting", queued=True))
+    if hasattr(store, "flows"):
+        await fill_flows(store)
     await store.record(CALL, {"text": "paid for", "usage": {"input_tokens": 1}})
     if hasattr(store, "remember"):
         await store.remember("key", "digest", AT, expired="")
         await store.answer("key", 201, "{}")
+
+
+async def fill_flows(store: SqliteStore) -> None:
+    """Keep a flow of two versions, and an execution of the older one."""
+    from planwave.storage.flows import FlowRecord
+
+    first = FlowRecord(FLOW_ID, "Täglich", "Grüße \U0001f30a", "older", 1, AT, AT, 3)
+    await store.flows.save(first, COMPLETES.to_document())
+    second = replace(first, version="newer", revision=2, updated_at=LATER)
+    await store.flows.save(second, FAILS.to_document(), after=1)
+    of = {"flow_id": FLOW_ID, "flow_version": "older"}
+    await store.create_execution(*by_hand("of a flow", "starting", **of))
+
+
+async def read_flows(store: SqliteStore) -> dict[str, Any]:
+    """Give all flows, with their versions."""
+    found = [asdict(flow) for flow in await store.flows.page()]
+    for flow in found:
+        listed = await store.flows.versions(flow["flow_id"])
+        versions = [await store.flows.version(flow["flow_id"], each.version) for each in listed]
+        flow["versions"] = [asdict(each) for each in versions if each is not None]
+    return {"flows": found}
 
 
 async def read(store: SqliteStore) -> dict[str, Any]:
@@ -115,6 +142,8 @@ async def read(store: SqliteStore) -> dict[str, Any]:
         "events": {},
         "documents": {},
     }
+    if hasattr(store, "flows"):
+        found |= await read_flows(store)
     for record in await store.executions():
         events = await store.events(record.execution_id)
         found["events"][record.execution_id] = [event._asdict() for event in events]

@@ -12,6 +12,11 @@ from planwave.storage.sqlite import SqliteStore
 AT = "2026-01-01T00:00:00.000000Z"
 
 VERSION_2 = """
+DROP TABLE flow_versions;
+DROP TABLE flows;
+DROP INDEX executions_by_flow;
+ALTER TABLE executions DROP COLUMN flow_id;
+ALTER TABLE executions DROP COLUMN flow_version;
 ALTER TABLE executions DROP COLUMN queued;
 DROP TABLE artifact_uses;
 DROP TABLE answers;

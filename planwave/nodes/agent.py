@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, JsonValue
 from planwave.graph.capabilities import FlowContext, NodeEvent
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Port
 from planwave.graph.values import DataValue, Inputs, described_arrivals
+from planwave.nodes.conversation import ChatMessage, with_messages
 from planwave.nodes.model_call import Prompt, is_fed, model_call, unused_input
 from planwave.nodes.node_type import Finding, NodeData, NodeType, template
 from planwave.nodes.services import NodeServices, services_of
@@ -20,7 +21,7 @@ from planwave.providers.api import ModelReply, ModelRequest
 BRIEF = "Answer briefly and to the point, in a few sentences."
 """System prompt for models with the ``small`` profile: left alone, they ramble until cut off."""
 
-_NOT_PLANNED: Final[dict[str, JsonValue]] = {"planned": False}
+NOT_PLANNED: Final[dict[str, JsonValue]] = {"planned": False}
 """Marks fields that change nothing of what the agent does: planners are not told of them."""
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -38,22 +39,24 @@ class AgentTools(NodeData):
 class AgentData(NodeData):
     """Everything optional: an agent with a ``description`` needs no prompt."""
 
-    agent_name: str | None = Field(None, json_schema_extra=_NOT_PLANNED)
+    agent_name: str | None = Field(None, json_schema_extra=NOT_PLANNED)
     system_prompt: str | None = None
     user_prompt: Prompt = template(None)
+    messages: list[ChatMessage] | None = Field(None, json_schema_extra=NOT_PLANNED)
     provider: str | None = Field(None, min_length=1)
     model: str | None = Field(None, min_length=1)
     temperature: float | None = Field(None, ge=0, le=2)
     reasoning_effort: Effort | None = None
     max_tokens: int | None = Field(None, ge=1)
-    tools: AgentTools = Field(AgentTools(), json_schema_extra=_NOT_PLANNED)
+    tools: AgentTools = Field(AgentTools(), json_schema_extra=NOT_PLANNED)
 
 
 class Agent(NodeType):
     """Asks a model once and gives its text, streamed as it comes.
 
     The prompt: ``userPrompt`` exactly as resolved; without one, a planned node's goal, task
-    (``description``) and inputs in natural language; without both, its input as text.
+    (``description``) and inputs in natural language; without both, its input as text. ``messages``
+    are a conversation that goes before it, and may hold all there is to ask.
     """
 
     node_type = "agent"
@@ -67,6 +70,7 @@ class Agent(NodeType):
         self, data: AgentData, inputs: Inputs, context: FlowContext
     ) -> AsyncGenerator[NodeEvent | DataValue]:
         request = agent_request(data, inputs, context, services_of(context))
+        request = with_messages(request, data.messages)
         async with aclosing(model_call(request, self.node_type, context)) as items:
             async for item in items:
                 if isinstance(item, ModelReply):
@@ -77,10 +81,11 @@ class Agent(NodeType):
     def find_faults(self, data: AgentData | None, wiring: Wiring) -> Iterable[Finding]:
         described = wiring.node.description.strip()
         fed = is_fed(wiring, "userPrompt")
-        if data is not None and not (data.user_prompt or described or fed):
+        asks = data is not None and (data.user_prompt or data.messages)
+        if data is not None and not (asks or described or fed):
             yield Finding(
                 "missing-required-input",
-                "an agent needs a description, a userPrompt or an input",
+                "an agent needs a description, a userPrompt, messages or an input",
                 hint="describe the task in the node's description",
             )
         if data is not None and data.user_prompt:

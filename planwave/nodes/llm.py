@@ -12,7 +12,8 @@ from planwave.graph.capabilities import FlowContext, NodeEvent
 from planwave.graph.model import DEFAULT_TARGET_HANDLE
 from planwave.graph.strict import strict_json
 from planwave.graph.values import DataValue, Inputs
-from planwave.nodes.agent import BRIEF
+from planwave.nodes.agent import BRIEF, NOT_PLANNED
+from planwave.nodes.conversation import ChatMessage, with_messages
 from planwave.nodes.model_call import Prompt, is_fed, model_call, unused_input
 from planwave.nodes.node_type import Finding, NodeData, NodeType, template
 from planwave.nodes.services import services_of
@@ -23,12 +24,13 @@ JSON_ONLY = "Answer with one JSON value and nothing else."
 
 
 class LlmData(NodeData):
-    """One call; without a prompt the node's input is the prompt."""
+    """One call; without a prompt the node's input is the prompt, which follows ``messages``."""
 
     provider: str | None = Field(None, min_length=1)
     model: str | None = Field(None, min_length=1)
     prompt: Prompt = template(None)
     system: str | None = None
+    messages: list[ChatMessage] | None = Field(None, json_schema_extra=NOT_PLANNED)
     temperature: float | None = Field(None, ge=0, le=2)
     max_tokens: int | None = Field(None, ge=1)
     json_output: bool = Field(
@@ -40,7 +42,10 @@ class LlmData(NodeData):
 
 
 class Llm(NodeType):
-    """Sends ``prompt`` as it stands, or its input; gives the text, or the JSON value in it."""
+    """Sends ``prompt`` as it stands, or its input; gives the text, or the JSON value in it.
+
+    ``messages`` are a conversation that goes before; it may hold all there is to ask.
+    """
 
     node_type = "llm"
     purpose = "Call a language model with exactly this prompt; with jsonOutput the reply is JSON."
@@ -63,6 +68,7 @@ class Llm(NodeType):
             temperature=data.temperature,
             max_tokens=data.max_tokens or profile.max_output_tokens,
         )
+        request = with_messages(request, data.messages)
         async with aclosing(
             model_call(request, self.node_type, context, deltas=data.stream)
         ) as items:
@@ -75,10 +81,10 @@ class Llm(NodeType):
     def find_faults(self, data: LlmData | None, wiring: Wiring) -> Iterable[Finding]:
         if data is not None and data.prompt is not None:
             yield from unused_input(wiring, "prompt")
-        elif data is not None and not is_fed(wiring, "prompt"):
+        elif data is not None and not (data.messages or is_fed(wiring, "prompt")):
             yield Finding(
                 "missing-required-input",
-                "an llm node needs a prompt or an input",
+                "an llm node needs a prompt, messages or an input",
                 "/data/prompt",
                 hint="write data.prompt or connect an edge to 'input'",
             )

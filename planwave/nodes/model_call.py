@@ -17,6 +17,7 @@ from planwave.graph.model import (
     Json,
     handles_of,
 )
+from planwave.nodes.conversation import shown_messages, without_images
 from planwave.nodes.node_type import Finding
 from planwave.nodes.services import services_of
 from planwave.nodes.wiring import Wiring
@@ -31,14 +32,16 @@ Prompt = Annotated[str | None, AfterValidator(_text_or_none)]
 """A prompt in ``data``; white space alone is no prompt, before and after templates are resolved."""
 
 
+CONVERSATION: Final = "messages"
+"""The data field, and so the socket, that takes what was said before."""
 _UPSTREAM: Final = ("input", "inputs", "nodes", "PREVIOUS_OUTPUT")
 """Where a template finds what earlier nodes gave, besides input handles by name."""
 _SHOWN: Final = 4
 
 
 def is_fed(wiring: Wiring, field: str) -> bool:
-    """Say whether an edge brings a node its input, or the prompt of this field."""
-    return wiring.is_wired(DEFAULT_TARGET_HANDLE) or wiring.is_wired(field)
+    """Say whether an edge brings a node its input, a conversation, or the prompt of this field."""
+    return any(map(wiring.is_wired, (DEFAULT_TARGET_HANDLE, field, CONVERSATION)))
 
 
 def unused_input(wiring: Wiring, field: str) -> Iterator[Finding]:
@@ -78,7 +81,8 @@ async def model_call(
 ) -> AsyncGenerator[NodeEvent | ModelReply]:
     """Ask a model and tell what happens; the last item is the finished reply.
 
-    Events, in order: ``prompt`` (exactly what is sent), ``delta`` for every piece, ``usage``, and a
+    Events, in order: a ``log`` warning where the model cannot see the images it is sent, ``prompt``
+    (exactly what is sent, but for the data of images), ``delta`` for every piece, ``usage``, and a
     ``log`` warning where the reply was cut at its token limit.
 
     Raises:
@@ -89,6 +93,12 @@ async def model_call(
     def told(event_type: str, data: Json) -> NodeEvent:
         return NodeEvent(context.node_id, node_type, event_type, context.run_id, data)
 
+    profile = services_of(context).providers.profile(request.provider, request.model)
+    if not profile.images:
+        request, left_out = without_images(request)
+        if left_out:
+            message = f"{request.model} cannot look at images: {left_out} left out"
+            yield told("log", {"message": message, "level": "warning"})
     yield told("prompt", _prompt(request))
     scope = CallScope(
         context.run_id, context.path, context.attempt, context.answers, context.left_s
@@ -120,16 +130,21 @@ async def model_call(
 
 
 def _refuse_empty(request: ModelRequest, context: FlowContext) -> None:
-    if not request.prompt.strip():
-        raise NodeError(
-            f"node {context.node_id!r} has nothing to ask the model: its prompt is empty",
-            code="empty-prompt",
-            hint="write a prompt or a description, or connect an input that carries text",
-        )
+    last = request.messages[-1] if request.messages else None
+    if request.prompt.strip() or (last and last.role == "user" and (last.text or last.images)):
+        return
+    why = "its prompt is empty" if last is None else "the conversation does not end with a question"
+    raise NodeError(
+        f"node {context.node_id!r} has nothing to ask the model: {why}",
+        code="empty-prompt",
+        hint="write a prompt or a description, or connect an input that carries text",
+    )
 
 
 def _prompt(request: ModelRequest) -> dict[str, Json]:
+    said = {"messages": shown_messages(request.messages)} if request.messages else {}
     return {
+        **said,
         "system": request.system,
         "prompt": request.prompt,
         "provider": request.provider,

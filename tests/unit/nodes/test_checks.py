@@ -99,8 +99,8 @@ def test_every_fault_of_the_data_is_found_at_once() -> None:
         ("agent", "userPromt", "did you mean 'userPrompt'?"),
         ("text", "zzzzzz", "fields of 'text': text"),
         ("end", "x", None),
-        ("agent", "a/b~c", "fields of 'agent': agentName, systemPrompt, userPrompt, provider, "
-         "model, temperature, reasoningEffort, maxTokens, tools"),
+        ("agent", "a/b~c", "fields of 'agent': agentName, systemPrompt, userPrompt, messages, "
+         "provider, model, temperature, reasoningEffort, maxTokens, tools"),
     ],
 )  # fmt: skip
 def test_an_unknown_field_says_what_may_be_meant(

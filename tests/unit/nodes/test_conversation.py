@@ -1,0 +1,286 @@
+"""Conversations as JSON: which are read, and what a model is told of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import Field
+
+import planwave
+from planwave.errors import NodeError
+from planwave.graph.values import Inputs
+from planwave.nodes.agent import Agent
+from planwave.nodes.conversation import (
+    ChatMessage,
+    Files,
+    Images,
+    user_turn,
+    with_messages,
+    without_images,
+)
+from planwave.nodes.library import LIBRARY
+from planwave.nodes.llm import Llm
+from planwave.nodes.node_type import NodeData, NodeType, validated
+from planwave.nodes.registry import Registry
+from planwave.providers.api import Message, ModelProfile, ModelRequest
+from tests.fakes.node_context import (
+    ListedProviders,
+    arrivals,
+    context_for,
+    outcome_of,
+    services_with,
+)
+
+PIXEL = "data:image/png;base64,iVBORw0KGgo="
+CAT = "https://pictures.example/cat.png"
+ASKED = ModelRequest("openai", "m", "And now?", system="Be kind.")
+TALK = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "I am Ann."},
+    {"role": "assistant", "content": "Hello Ann."},
+]
+
+
+class Given(NodeData):
+    """All that a conversation is made of."""
+
+    messages: list[ChatMessage] = Field([])
+    files: Files = Field([])
+    images: Images = Field([])
+
+
+def read(**data: Any) -> Given:
+    given = validated(Given, data)
+    assert isinstance(given, Given)
+    return given
+
+
+def fault(**data: Any) -> str:
+    with pytest.raises(NodeError) as caught:
+        validated(Given, data)
+    assert caught.value.code == "invalid-data"
+    return caught.value.message
+
+
+# -- what is read
+
+
+def test_a_message_is_read_and_passed_on_as_it_was() -> None:
+    parts = [
+        {"type": "text", "text": "Look at"},
+        {"type": "image_url", "image_url": {"url": CAT}},
+        {"type": "text", "text": "this."},
+    ]
+    said = [*TALK, {"role": "user", "content": parts}]
+    messages = read(messages=said).messages
+    assert [message.as_json() for message in messages] == said
+    assert messages[-1].text == "Look at\nthis."
+    assert messages[-1].images == (CAT,)
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ({"role": "tool", "content": "x"}, "role: Input should be 'system', 'user' or 'assistant'"),
+        ({"role": "user"}, "content: Field required"),
+        ({"role": "user", "content": 5}, "should be a valid list"),
+        ({"role": "user", "content": [{"type": "audio"}]}, "'text', 'image_url'"),
+        ({"role": "user", "content": "x", "name": "Ann"}, "name: Extra inputs are not permitted"),
+        (
+            {
+                "role": "assistant",
+                "content": [{"type": "image_url", "image_url": {"url": CAT}}],
+            },
+            "a message of the assistant holds no images",
+        ),
+    ],
+)
+def test_a_message_of_another_shape_is_refused_and_named(
+    message: dict[str, Any], words: str
+) -> None:
+    said = fault(messages=[TALK[0], message])
+    assert said.startswith("data.messages.1")
+    assert words in said
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("ftp://pictures.example/cat.png", "http:// or https://"),
+        ("https:///cat.png", "names a host"),
+        ("file:///etc/passwd", "http:// or https://"),
+        ("https://pictures.example/" + "a" * 5_000, "at most 4096 characters"),
+        ("data:image/svg+xml;base64,AAAA", "image/png, image/jpeg"),
+        ("data:image/png,AAAA", "data:TYPE;base64"),
+        ("data:image/png;base64", "data:TYPE;base64"),
+        ("data:image/png;base64,A*A", "not base64"),
+    ],
+)
+def test_an_image_that_no_model_could_be_shown_is_refused(url: str, words: str) -> None:
+    assert words in fault(images=[url])
+    part = {"type": "image_url", "image_url": {"url": url}}
+    assert words in fault(messages=[{"role": "user", "content": [part]}])
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ({"name": "a.txt", "mime": "text/plain"}, "a url or data, one of them"),
+        (
+            {"name": "a", "mime": "text/plain", "url": "https://x.example/a", "data": "YQ=="},
+            "a url or data, one of them",
+        ),
+        ({"name": "a", "mime": "text", "data": "YQ=="}, "mime"),
+        ({"name": "", "mime": "text/plain", "data": "YQ=="}, "name"),
+        ({"name": "a", "mime": "text/plain", "data": "not base64!"}, "not base64"),
+        ({"name": "a", "mime": "text/plain", "url": "javascript:x"}, "http:// or https://"),
+        ("a.txt", "valid dictionary"),
+    ],
+)
+def test_a_file_of_another_shape_is_refused(file: Any, words: str) -> None:
+    said = fault(files=[file])
+    assert said.startswith("data.files.0")
+    assert words in said
+
+
+def test_a_file_has_its_content_or_only_its_place() -> None:
+    inside = {"name": "a.txt", "mime": "text/plain", "data": "aGk="}
+    outside = {"name": "a.txt", "mime": "text/plain", "url": "https://x.example/a.txt"}
+    files = read(files=[inside, outside]).files
+    assert [file.content for file in files] == [b"hi", None]
+
+
+def test_an_image_is_a_url_or_a_file_that_can_be_shown() -> None:
+    image = {"name": "p", "mime": "image/png", "data": "iVBORw0KGgo="}
+    url, file = read(images=[CAT, image]).images
+    assert url == CAT
+    assert not isinstance(file, str)
+    assert file.shown_url == PIXEL
+    assert "mime" in fault(images=[image | {"mime": "image/svg+xml"}])
+
+
+def test_what_a_user_says_and_shows_is_one_turn() -> None:
+    assert user_turn("hi", ()).as_json() == {"role": "user", "content": "hi"}
+    shown = {"type": "image_url", "image_url": {"url": CAT}}
+    assert user_turn("", [CAT]).as_json() == {"role": "user", "content": [shown]}
+    both = user_turn("Look", [CAT])
+    assert both.as_json()["content"] == [{"type": "text", "text": "Look"}, shown]
+    assert (user_turn("a" * 8, ()).tokens, both.tokens) == (2, 1_001)
+
+
+# -- what goes to a model
+
+
+def test_a_conversation_goes_before_the_prompt_and_its_system_messages_to_the_others() -> None:
+    late = {"role": "system", "content": "Be exact."}
+    request = with_messages(ASKED, read(messages=[*TALK, late]).messages)
+    assert request.system == "Be kind.\n\nBe brief.\n\nBe exact."
+    assert request.messages == (Message("user", "I am Ann."), Message("assistant", "Hello Ann."))
+    assert request.prompt == "And now?"
+    assert with_messages(ASKED, None) is ASKED
+    assert with_messages(ASKED, []) is ASKED
+
+
+def test_a_model_that_sees_nothing_is_told_where_images_were() -> None:
+    talk = (Message("user", "Look:", (CAT, PIXEL)), Message("user", "", (CAT,)))
+    request = ModelRequest("local", "m", "?", messages=talk)
+    blind, left_out = without_images(request)
+    assert left_out == 3
+    note = "[an image that cannot be shown to this model]"
+    assert blind.messages == (Message("user", f"Look:\n{note}\n{note}"), Message("user", note))
+    assert without_images(ASKED) == (ASKED, 0)
+
+
+@pytest.mark.parametrize("kind", [Agent, Llm])
+@pytest.mark.parametrize("wired", [True, False])
+async def test_messages_in_the_data_or_on_a_wire_are_what_a_model_is_asked(
+    kind: type[NodeType], wired: bool
+) -> None:
+    services, models = services_with(lambda _: ["fine"])
+    talk = [*TALK, {"role": "user", "content": "Who am I?"}]
+    context = context_for(planwave_node(kind), services=services)
+    inputs = arrivals(("messages", talk)) if wired else Inputs()
+    data = {} if wired else {"messages": talk}
+    result, events = await outcome_of(kind().execute(data, inputs, context))
+    assert result.outputs["output"].value == "fine"
+    (request,) = models.requests
+    assert request.system == "Be brief."
+    assert [turn.text for turn in request.messages] == ["I am Ann.", "Hello Ann.", "Who am I?"]
+    assert request.prompt == ""
+    prompt = next(event.data for event in events if event.event_type == "prompt")
+    assert prompt["messages"][-1] == {"role": "user", "content": "Who am I?"}
+    assert prompt["prompt"] == ""
+
+
+@pytest.mark.parametrize("kind", [Agent, Llm])
+async def test_an_input_follows_the_conversation(kind: type[NodeType]) -> None:
+    services, models = services_with(lambda _: ["fine"])
+    context = context_for(planwave_node(kind), services=services)
+    await outcome_of(kind().execute({"messages": TALK}, arrivals("And now?"), context))
+    (request,) = models.requests
+    assert (len(request.messages), request.prompt) == (2, "And now?")
+
+
+@pytest.mark.parametrize("kind", [Agent, Llm])
+async def test_a_conversation_that_ends_with_the_model_asks_nothing(kind: type[NodeType]) -> None:
+    services, models = services_with(lambda _: ["fine"])
+    context = context_for(planwave_node(kind), services=services)
+    with pytest.raises(NodeError) as caught:
+        await outcome_of(kind().execute({"messages": TALK}, Inputs(), context))
+    assert caught.value.code == "empty-prompt"
+    assert "does not end with a question" in caught.value.message
+    assert models.requests == []
+
+
+async def test_images_for_a_model_that_sees_none_are_left_out_with_a_warning() -> None:
+    providers = ListedProviders(
+        {"local": ["blind"]}, profiles={"blind": ModelProfile(images=False)}
+    )
+    services, models = services_with(lambda _: ["fine"], providers)
+    context = context_for(planwave_node(Llm), services=services)
+    data = {"messages": [user_turn("Look", [PIXEL]).as_json()]}
+    _, events = await outcome_of(Llm().execute(data, Inputs(), context))
+    (request,) = models.requests
+    assert request.messages[0].images == ()
+    assert events[0].data == {
+        "message": "blind cannot look at images: 1 left out",
+        "level": "warning",
+    }
+
+
+async def test_what_was_sent_is_told_without_the_data_of_images() -> None:
+    services, models = services_with(lambda _: ["fine"])
+    context = context_for(planwave_node(Llm), services=services)
+    data = {"messages": [user_turn("Look", [PIXEL, CAT]).as_json()]}
+    _, events = await outcome_of(Llm().execute(data, Inputs(), context))
+    assert models.requests[0].messages[0].images == (PIXEL, CAT)
+    assert events[0].data["messages"] == [
+        {"role": "user", "content": "Look", "images": ["data:image/png, 9 bytes", CAT]}
+    ]
+
+
+@pytest.mark.parametrize("kind", ["agent", "llm"])
+def test_messages_are_enough_to_ask(kind: str) -> None:
+    registry = Registry(LIBRARY)
+    graph = {"nodes": [{"id": "a", "type": kind, "data": {"messages": TALK}}], "edges": []}
+    assert planwave.build(graph, registry=registry).diagnostics == ()
+    wired = {
+        "nodes": [
+            {"id": "talk", "type": "parser", "data": {"template": TALK}},
+            {"id": "a", "type": kind},
+        ],
+        "edges": [
+            {
+                "source": "talk",
+                "target": "a",
+                "targetHandle": "messages",
+                "data": {"channel": "flow"},
+            }
+        ],
+    }
+    assert planwave.build(wired, registry=registry).diagnostics == ()
+
+
+def planwave_node(kind: type[NodeType]) -> Any:
+    return planwave.Node("n", kind.node_type, "N")

@@ -32,7 +32,7 @@ def inputs_of(written: Sequence[Written], graph: Graph, catalogue: Catalogue) ->
         InputError: A value names no node of the graph, or no node and there is no one entry node;
             an object that is not as an execution takes it.
     """
-    from planwave.executor.entry import own_inputs
+    from planwave.executor.entry import copied_inputs
     from planwave.executor.program import Program
 
     if not written:
@@ -40,7 +40,8 @@ def inputs_of(written: Sequence[Written], graph: Graph, catalogue: Catalogue) ->
     program, given = Program(graph, catalogue), Given()
     entries = [graph.nodes[number].id for number in sorted(program.entries)]
     for each in written:
-        said = own_inputs(program, each if isinstance(each, dict) else _text(each, graph, entries))
+        more = each if isinstance(each, dict) else _text(each, graph, entries)
+        said = copied_inputs(program, more)
         for node, values in said.items():
             given.setdefault(node, {}).update(values)
     return given

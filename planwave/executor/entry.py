@@ -8,7 +8,8 @@ from typing import Any, cast
 
 from planwave.errors import InputError
 from planwave.executor.options import RunOptions
-from planwave.executor.program import Program
+from planwave.executor.program import Program, Step
+from planwave.graph.capabilities import Enterable
 from planwave.graph.model import Json
 from planwave.graph.ports import has_output, outputs_shown
 from planwave.graph.strict import WHOLE, copied, value_faults
@@ -104,12 +105,26 @@ def _nothing_to_run(options: RunOptions) -> InputError:
 def own_inputs(program: Program, inputs: Mapping[str, Any] | None) -> dict[str, dict[str, Json]]:
     """Check and copy the inputs of one run, so that no node of it can change what the next is given.
 
+    Where a node's type has ``enter``, what it makes of its values is what it is settled with.
+
     Args:
         program: The graph they are for.
         inputs: ``{node_id: {handle: value}}``, or ``{handle: value}`` for the one entry node.
 
     Returns:
-        ``{node_id: {handle: value}}``.
+        ``{node_id: {handle: value}}``; given again, they stay as they are.
+
+    Raises:
+        InputError: As :func:`copied_inputs`, and ``invalid-inputs`` where the type refuses them.
+    """
+    return {
+        node_id: _entered_values(program, program.topology.index[node_id], values)
+        for node_id, values in copied_inputs(program, inputs).items()
+    }
+
+
+def copied_inputs(program: Program, inputs: Mapping[str, Any] | None) -> dict[str, dict[str, Json]]:
+    """Check and copy inputs as far as they can be checked without the types' own word.
 
     Raises:
         InputError: ``unknown-input-node``; ``invalid-inputs`` where they have another form, name a
@@ -139,9 +154,25 @@ def _flat_for(program: Program, inputs: Mapping[Any, Any]) -> str | None:
     return step.node.id if is_flat else None
 
 
+def _entered_values(program: Program, number: int, values: dict[str, Json]) -> dict[str, Json]:
+    step = program.steps[number]
+    if not isinstance(step.implementation, Enterable):
+        return values
+    try:
+        entered = step.implementation.enter(values)
+    except InputError as error:
+        message = f"{_where(step)}: {error.message}"
+        raise InputError(message, code="invalid-inputs", hint=error.hint) from error
+    return _own_values(program, number, entered)
+
+
+def _where(step: Step) -> str:
+    return f"inputs[{step.node.id!r}]"
+
+
 def _own_values(program: Program, number: int, values: object) -> dict[str, Json]:
     step = program.steps[number]
-    where = f"inputs[{step.node.id!r}]"
+    where = _where(step)
     given = dict(_object(values, where))
     copy = copied(given, WHOLE)
     if copy is None:

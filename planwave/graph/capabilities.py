@@ -142,6 +142,21 @@ class Resumable(Protocol):
     ) -> ExecutionResult | Suspension: ...
 
 
+@runtime_checkable
+class Enterable(Protocol):
+    """An entry type that has a say in what executions give its nodes, before anything is kept."""
+
+    def enter(self, given: Mapping[str, Json]) -> Mapping[str, Json]:
+        """Give the values a node is settled with, by output handle.
+
+        What it gave, given again, has to stay as it is.
+
+        Raises:
+            InputError: They cannot be taken.
+        """
+        ...
+
+
 class NodeFacts(NamedTuple):
     """What the checker, the planner and the driver need to know of a type; no behaviour.
 

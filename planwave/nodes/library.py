@@ -11,5 +11,16 @@ from planwave.nodes.node_type import NodeType
 from planwave.nodes.parser import Parser
 from planwave.nodes.start import Start
 from planwave.nodes.text import Text
+from planwave.nodes.user_input import UserInput
 
-LIBRARY: tuple[type[NodeType], ...] = (Start, Agent, Llm, Text, Parser, If, Approval, End)
+LIBRARY: tuple[type[NodeType], ...] = (
+    Start,
+    UserInput,
+    Agent,
+    Llm,
+    Text,
+    Parser,
+    If,
+    Approval,
+    End,
+)

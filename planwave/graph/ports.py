@@ -57,7 +57,7 @@ def has_output(facts: NodeFacts, handle: str) -> bool:
 
 def outputs_shown(facts: NodeFacts) -> str:
     """Give the outputs of a type as messages name them."""
-    return ", ".join(handles_of(facts.outputs)) or DEFAULT_SOURCE_HANDLE
+    return ", ".join(dict.fromkeys(handles_of(facts.outputs))) or DEFAULT_SOURCE_HANDLE
 
 
 @lru_cache(maxsize=1024)

@@ -11,7 +11,8 @@
 * A parameter **with** a default is a data field, ``{"data": {"times": 3}}``, and a wire on the
   handle of that name beats it. (With ``inputs=`` given, those are the inputs and all others are
   data fields.)
-* ``context`` is the ``FlowContext``; a parameter annotated ``Inputs`` is all that arrived.
+* ``context`` is the ``FlowContext``; a parameter annotated ``Inputs`` is all that arrived, without
+  what went into data fields.
 * Parameters get plain values. Annotated ``str``: always text, several arrivals as
   ``From {name} ({id}):`` blocks. Annotated ``list``: always the list of values, in edge order.
   Otherwise the value, or the list of values where several arrived.
@@ -38,10 +39,11 @@ from pydantic.errors import PydanticSchemaGenerationError
 from planwave.errors import NodeError
 from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent, Suspension
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Effect, Json, Port
-from planwave.graph.values import Arrival, DataValue, Inputs, arrivals_text, text_of
-from planwave.nodes.node_type import as_result, plain_handle, validated, with_texts
+from planwave.graph.values import Arrival, DataValue, Inputs, arrivals_text
+from planwave.nodes.feeding import Fed, wired_event
+from planwave.nodes.node_type import NodeKind, as_result, plain_handle
 from planwave.nodes.registry import Registry, default_registry
-from planwave.nodes.sockets import linked_values, socket_type
+from planwave.nodes.sockets import socket_type
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -73,7 +75,7 @@ class _Parameter(NamedTuple):
     default: Any = _NOTHING
 
 
-class FunctionNode(Generic[P, R]):
+class FunctionNode(NodeKind, Generic[P, R]):
     """A node type made of an async function; calling it calls the function.
 
     Its attributes are those of ``NodeType``.
@@ -111,15 +113,9 @@ class FunctionNode(Generic[P, R]):
         self.inputs = reading.ports()
         self.outputs = tuple(_output_port(port, hints.get("return", Any)) for port in outputs)
         self.Data = reading.data_model()
-        self.field_sockets = True
         self._parameters = tuple(reading.parameters)
         self._plain = plain_handle(self.outputs)
-        self._text_templates = {
-            p.name: False
-            for p in self._parameters
-            if p.name in reading.templates and p.shape == "text"
-        }
-        self._data_names = {p.name: "any" for p in self._parameters if p.field is not None}
+        super().__init__()
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._function(*args, **kwargs)
@@ -129,24 +125,27 @@ class FunctionNode(Generic[P, R]):
 
     def execute(self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext) -> Any:
         """Run as a stage: fill the parameters, call the function, wrap what it gives."""
-        if self._streams:
+        if self._streams or self._sockets.are_fed(inputs, context):
             return self._stream(data, inputs, context)
         return self._once(data, inputs, context)
 
     async def _once(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> ExecutionResult | Suspension:
-        links = await linked_values(self._data_names, context) if self._data_names else None
-        given = await self._function(**self._arguments(data, inputs, context, links))
-        return self._result(given)
+        return self._result(await self._function(**self._arguments(data, inputs, {}, context)))
 
     async def _stream(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> AsyncGenerator[NodeEvent | ExecutionResult | Suspension]:
-        links = await linked_values(self._data_names, context) if self._data_names else None
+        fed = await self.fed(data, inputs, context)
+        if fed:
+            yield wired_event(fed, self.node_type, context)
+        arguments = self._arguments(data, inputs, fed, context)
+        if not self._streams:
+            yield self._result(await self._function(**arguments))
+            return
         said: list[str] = []
-        items = self._function(**self._arguments(data, inputs, context, links))
-        async with aclosing(items):
+        async with aclosing(self._function(**arguments)) as items:
             async for item in items:
                 if isinstance(item, str):
                     said.append(item)
@@ -168,21 +167,17 @@ class FunctionNode(Generic[P, R]):
         self,
         data: Mapping[str, Json],
         inputs: Inputs,
+        fed: Mapping[str, Fed],
         context: FlowContext,
-        links: Mapping[str, Json] | None,
     ) -> dict[str, Any]:
+        fields: BaseModel | None = None
+        if data or fed:
+            fields, inputs = self.ready(data, inputs, fed, context)
+        elif self._sockets.is_typed:
+            inputs = self._sockets.fitted(inputs, context)
         arrivals: dict[str, list[Arrival]] = {}
         for arrival in inputs.arrivals:
             arrivals.setdefault(arrival.target_handle, []).append(arrival)
-        wired: dict[str, Any] = {}
-        for parameter in self._parameters:
-            name = parameter.name
-            if (got := arrivals.get(name)) is not None:
-                wired[name] = _shaped(parameter.shape, got)
-            elif links and name in links:
-                value = links[name]
-                wired[name] = text_of(value) if parameter.shape == "text" else value
-        fields = self._fields(data, wired)
         found: dict[str, Any] = {}
         for parameter in self._parameters:
             name = parameter.name
@@ -190,18 +185,11 @@ class FunctionNode(Generic[P, R]):
                 found[name] = context
             elif parameter.source == "inputs":
                 found[name] = inputs
-            elif parameter.field is None and name in wired:
-                found[name] = wired[name]
+            elif parameter.field is None and (got := arrivals.get(name)) is not None:
+                found[name] = _shaped(parameter.shape, got)
             else:
                 found[name] = self._written(parameter, fields)
         return found
-
-    def _fields(self, data: Mapping[str, Json], wired: Mapping[str, Json]) -> BaseModel | None:
-        """Read the data fields, a wire before what is written; None where all are left out."""
-        fed = {name: wired[name] for name in self._data_names if name in wired}
-        if self.Data is None or not (data or fed):
-            return None
-        return validated(self.Data, with_texts({**data, **fed}, self._text_templates))
 
     def _written(self, parameter: _Parameter, fields: BaseModel | None) -> Any:
         """Give the value of a data field, or of an input that nothing came to."""

@@ -73,7 +73,7 @@ def _brings_result(edge: Edge, wiring: Wiring) -> bool:
         return False
     if facts.entry and not any(wiring.view.by_id[edge.source].data.values()):
         return False
-    return (handles_of(facts.outputs) or (DEFAULT_SOURCE_HANDLE,)) == (edge.source_handle,)
+    return {*(handles_of(facts.outputs) or (DEFAULT_SOURCE_HANDLE,))} == {edge.source_handle}
 
 
 async def model_call(

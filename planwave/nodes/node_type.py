@@ -14,7 +14,8 @@
             return (inputs.text("input").upper() + data.suffix) * data.times
 
 Whatever the type, this class does three things once: a wire into a data field beats the value
-written there, data are validated, and what ``run`` gives becomes an ``ExecutionResult``.
+written there, data are validated, and what ``run`` gives becomes an ``ExecutionResult``. A type that
+never runs but is linked to others is a :class:`LinkType` and has ``make`` instead.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ from planwave.graph.diagnostics import Severity
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, Effect, Json, Port
 from planwave.graph.ports import find_port
 from planwave.graph.values import DataValue, Inputs, text_of
-from planwave.nodes.sockets import fields_of, is_open, side_values, value_type
+from planwave.nodes.feeding import Fed, Sockets, wired_event
+from planwave.nodes.sockets import fields_of, is_open, value_type
 from planwave.nodes.wiring import Wiring
 
 INPUT = Port(DEFAULT_TARGET_HANDLE, multiple=True)
@@ -74,8 +76,8 @@ class Finding(NamedTuple):
     severity: Severity = "error"
 
 
-class NodeType(ABC):
-    """A kind of node. Subclasses are registered as classes or as instances.
+class NodeKind:
+    """What every kind of node declares, and the data it gets: wires applied, then validated.
 
     Attributes:
         node_type: The name used in graph documents.
@@ -115,17 +117,58 @@ class NodeType(ABC):
 
     def __init__(self) -> None:
         fields = fields_of(self.Data)
-        declared = {port.name for port in self.inputs}
-        self._sockets = {
-            field.wire: field.socket
-            for field in fields
-            if self.field_sockets and field.wire not in declared
-        }
+        self._sockets = Sockets(fields if self.field_sockets else (), self.inputs)
         self._text_templates = {
             field.wire: field.nullable
             for field in fields
             if field.template and field.socket == "text"
         }
+
+    def find_faults(self, data: Any, wiring: Wiring) -> Iterable[Finding]:
+        """Find what is wrong with a node beyond its data's shape; no I/O.
+
+        Args:
+            data: The validated data, or None where required fields are fed by wires, or hold
+                templates that only a run resolves.
+            wiring: The node and its edges.
+        """
+        return ()
+
+    async def fed(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> Mapping[str, Fed]:
+        """Give what wires bring to data fields, by field."""
+        if not self._sockets.are_fed(inputs, context):
+            return {}
+        return await self._sockets.fed(data, inputs, context)
+
+    def ready(
+        self,
+        data: Mapping[str, Json],
+        inputs: Inputs,
+        fed: Mapping[str, Fed],
+        context: FlowContext,
+    ) -> tuple[Any, Inputs]:
+        """Give validated data with what wires brought, and the rest of what arrived.
+
+        Raises:
+            NodeError: Data that do not fit (``invalid-data``), or an input that does not fit its
+                port (``type-mismatch``).
+        """
+        if fed:
+            data, inputs = self._sockets.filled(data, fed), self._sockets.besides(inputs)
+        if self._sockets.is_typed:
+            inputs = self._sockets.fitted(inputs, context)
+        if self.Data is None:
+            return None, inputs
+        return validated(self.Data, with_texts(data, self._text_templates)), inputs
+
+
+class NodeType(NodeKind, ABC):
+    """A kind of node that runs as a stage. Subclasses are registered as classes or as instances."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self._plain = plain_handle(self.outputs)
         self._streams = inspect.isasyncgenfunction(self.run)
 
@@ -142,15 +185,6 @@ class NodeType(ABC):
             context: Where the node runs.
         """
 
-    def find_faults(self, data: Any, wiring: Wiring) -> Iterable[Finding]:
-        """Find what is wrong with a node beyond its data's shape; no I/O.
-
-        Args:
-            data: The validated data, or None where required fields are fed by wires.
-            wiring: The node and its edges.
-        """
-        return ()
-
     def execute(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> (
@@ -158,43 +192,60 @@ class NodeType(ABC):
         | AsyncIterator[NodeEvent | ExecutionResult | Suspension]
     ):
         """Run as a stage: apply wires, validate data, call :meth:`run`, wrap what it gives."""
-        if self._streams:
+        if self._streams or self._sockets.are_fed(inputs, context):
             return self._stream(data, inputs, context)
         return self._once(data, inputs, context)
 
     async def _once(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> ExecutionResult | Suspension:
-        if self.Data is None:
-            return as_result(await self.run(None, inputs, context), self._plain)
-        ready, left = await self._ready(self.Data, data, inputs, context)
+        ready, left = self.ready(data, inputs, {}, context)
         return as_result(await self.run(ready, left, context), self._plain)
 
     async def _stream(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> AsyncGenerator[NodeEvent | ExecutionResult | Suspension]:
-        ready: BaseModel | None = None
-        if self.Data is not None:
-            ready, inputs = await self._ready(self.Data, data, inputs, context)
-        async with aclosing(self.run(ready, inputs, context)) as items:
+        fed = await self.fed(data, inputs, context)
+        if fed:
+            yield wired_event(fed, self.node_type, context)
+        ready, left = self.ready(data, inputs, fed, context)
+        if not self._streams:
+            yield as_result(await self.run(ready, left, context), self._plain)
+            return
+        async with aclosing(self.run(ready, left, context)) as items:
             async for item in items:
                 if not isinstance(item, NodeEvent):
                     yield as_result(item, self._plain)
                     return
                 yield item
 
-    async def _ready(
-        self,
-        model: type[BaseModel],
-        data: Mapping[str, Json],
-        inputs: Inputs,
-        context: FlowContext,
-    ) -> tuple[BaseModel, Inputs]:
-        sockets = self._sockets
-        if sockets and (wired := await side_values(sockets, inputs, context)):
-            data = {**data, **wired}
-            inputs = Inputs(tuple(a for a in inputs.arrivals if a.target_handle not in sockets))
-        return validated(model, with_texts(data, self._text_templates)), inputs
+
+class LinkType(NodeKind, ABC):
+    """A kind of node that is never run, only made on demand for those it is linked to."""
+
+    @abstractmethod
+    async def make(self, data: Any, inputs: Inputs, context: FlowContext) -> Any:
+        """Make the artefact.
+
+        Args:
+            data: The validated ``Data``, wires already applied; None where there is no model.
+            inputs: What arrived, without what went into data fields.
+            context: Where the node stands.
+        """
+
+    async def materialize(
+        self, data: Mapping[str, Json], output_handle: str, context: FlowContext
+    ) -> Any:
+        """Give the artefact: apply wires, validate data, call :meth:`make`."""
+        return await self.make(*await linked_data(self, data, context), context)
+
+
+async def linked_data(
+    kind: NodeKind, data: Mapping[str, Json], context: FlowContext
+) -> tuple[Any, Inputs]:
+    """Give data and inputs of a node that is made on demand; see :meth:`NodeKind.ready`."""
+    inputs = Inputs(context.runtime.arrivals(context.node_id))
+    return kind.ready(data, inputs, await kind.fed(data, inputs, context), context)
 
 
 def with_texts(data: Mapping[str, Json], fields: Mapping[str, bool]) -> Mapping[str, Json]:

@@ -1,4 +1,4 @@
-"""Which sockets a type's ``data`` fields make, and what came in through them.
+"""Which sockets a type's ``data`` fields make, which values fit them, and what came in through them.
 
 Every data field is also a socket: a wire on the handle named like the field (as written in JSON)
 beats the value written in ``data``. The wire may be a flow edge or a link edge.
@@ -14,10 +14,8 @@ from typing import Any, Final, Literal, NamedTuple, Union, cast, get_args, get_o
 from pydantic import AliasChoices, BaseModel
 from pydantic.fields import FieldInfo
 
-from planwave.errors import NodeError
-from planwave.graph.capabilities import FlowContext
-from planwave.graph.model import FLOW, LINK, Json, Port
-from planwave.graph.values import Inputs, text_of
+from planwave.graph.model import FLOW, LINK, Channel, Json, Port
+from planwave.graph.values import DataValue, text_of
 
 FIELD_SIDE: Final = "bottom"
 """``Port.side`` of sockets that come from data fields, so that editors and prompts can tell them."""
@@ -29,13 +27,20 @@ _SCALARS: Final[Mapping[Any, str]] = {
     float: "number",
     Any: "any",
 }
+_COERCIONS: Final[Mapping[str, frozenset[str]]] = {
+    "number": frozenset({"integer"}),
+    "text": frozenset({"integer", "number", "boolean", "json"}),
+}
+"""The one coercion table: what a socket takes besides its own type and ``any``."""
+_JSON_KINDS: Final = frozenset({"text", "boolean", "integer", "number", "json"})
 _CONTAINERS: Final = (dict, list, tuple, set, frozenset, Mapping)
 
 
 class DataField(NamedTuple):
     """One field of a ``Data`` model: its name in JSON, socket type, and how it is treated.
 
-    ``marks`` is what its schema says besides; see ``node_type.template`` and ``nested.graph_field``.
+    ``others`` are further names it may be written under; its socket has the first one alone.
+    ``marks`` is what its schema says besides; see ``node_type.template`` and ``fields.py``.
     """
 
     wire: str
@@ -44,6 +49,30 @@ class DataField(NamedTuple):
     template: bool
     nullable: bool = False
     marks: Mapping[str, Json] = {}
+    others: tuple[str, ...] = ()
+
+
+def accepts(target_type: str, source_type: str) -> bool:
+    """Say whether a value of one socket type may go into a socket of another."""
+    return (
+        target_type == source_type
+        or "any" in (target_type, source_type)
+        or source_type in _COERCIONS.get(target_type, ())
+    )
+
+
+def coerced(socket: str, value: DataValue, *, nullable: bool = False) -> tuple[Json, str | None]:
+    """Give a value as a socket takes it, and None; or its type, where the socket does not take it.
+
+    What a value is decides, not what it was called, unless the socket's type is none of JSON's.
+    """
+    content = value.value
+    if socket == "any" or (content is None and nullable):
+        return content, None
+    kind = value_type(content) if socket in _JSON_KINDS else value.type
+    if not accepts(socket, kind):
+        return content, "null" if content is None else kind
+    return (text_of(content) if socket == "text" else content), None
 
 
 def socket_type(annotation: Any) -> str:
@@ -53,6 +82,7 @@ def socket_type(annotation: Any) -> str:
     origin = get_origin(annotation)
     if origin in (Union, types.UnionType):
         found = {socket_type(a) for a in get_args(annotation) if a is not NoneType}
+        found -= {"integer"} if "number" in found else set()
         return found.pop() if len(found) == 1 else "any"
     if origin is Literal:
         found = {socket_type(type(choice)) for choice in get_args(annotation)}
@@ -80,6 +110,7 @@ def fields_of(model: type[BaseModel] | None) -> tuple[DataField, ...]:
             _marks(info).get("template") is True,
             NoneType in get_args(info.annotation),
             _marks(info),
+            _other_names(info),
         )
         for name, info in model.model_fields.items()
     )
@@ -97,9 +128,28 @@ def _wire_name(name: str, info: FieldInfo) -> str:
     return alias if isinstance(alias, str) else info.alias or name
 
 
+def _other_names(info: FieldInfo) -> tuple[str, ...]:
+    alias = info.validation_alias
+    if not isinstance(alias, AliasChoices):
+        return ()
+    return tuple(choice for choice in alias.choices if isinstance(choice, str))[1:]
+
+
 def is_open(port: Port) -> bool:
     """Say whether a port's name is a pattern or open, so that many handles fit it."""
     return "{" in port.name
+
+
+def sockets_of(
+    fields: Iterable[DataField], declared: Iterable[Port], channel: Channel
+) -> list[DataField]:
+    """Give the fields that are sockets on a channel.
+
+    A declared port takes the place of the socket of its name: one for data on both channels, one
+    for links on that one alone.
+    """
+    taken = {port.name for port in declared if port.channel in (FLOW, channel)}
+    return [field for field in fields if field.wire not in taken]
 
 
 def with_field_ports(declared: Iterable[Port], fields: Iterable[DataField]) -> tuple[Port, ...]:
@@ -109,59 +159,13 @@ def with_field_ports(declared: Iterable[Port], fields: Iterable[DataField]) -> t
     the first port that fits a handle is the most precise one.
     """
     declared = tuple(declared)
-    taken = {port.name for port in declared}
     sockets = [
         Port(field.wire, field.socket, channel=channel, side=FIELD_SIDE)
         for channel in (FLOW, LINK)
-        for field in fields
-        if field.wire not in taken
+        for field in sockets_of(fields, declared, channel)
     ]
     return (
         *(port for port in declared if not is_open(port)),
         *sockets,
         *(port for port in declared if is_open(port)),
     )
-
-
-async def side_values(
-    sockets: Mapping[str, str], inputs: Inputs, context: FlowContext
-) -> dict[str, Json]:
-    """Give what wires brought to data fields, by field.
-
-    Args:
-        sockets: Socket type by handle, for the fields that are sockets.
-        inputs: All that arrived at the node.
-        context: Where the node runs; its links are resolved here.
-
-    Raises:
-        NodeError: More than one link leads into a field.
-    """
-    found: dict[str, Json] = {}
-    for arrival in inputs.arrivals:
-        socket = sockets.get(arrival.target_handle)
-        if socket is not None:
-            found[arrival.target_handle] = _fitted(socket, arrival.value.value)
-    found.update(await linked_values(sockets, context))
-    return found
-
-
-async def linked_values(sockets: Mapping[str, str], context: FlowContext) -> dict[str, Json]:
-    """Give what link edges brought to data fields; see :func:`side_values`."""
-    found: dict[str, Json] = {}
-    for edge in context.runtime.incoming_edges(context.node_id, channel=LINK):
-        handle = edge.target_handle
-        if handle not in sockets or handle in found:
-            continue
-        artefacts = await context.runtime.resolve_links(context.node_id, handle)
-        if len(artefacts) != 1:
-            raise NodeError(
-                f"data field {handle!r} takes one link, {len(artefacts)} lead into it",
-                code="too-many-inputs",
-            )
-        found[handle] = _fitted(sockets[handle], getattr(artefacts[0], "value", artefacts[0]))
-    return found
-
-
-def _fitted(socket: str, value: Json) -> Json:
-    """Turn a value into text where a text socket is fed something else (the coercion table)."""
-    return text_of(value) if socket == "text" and not isinstance(value, str) else value

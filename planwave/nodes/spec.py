@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, cast
 from pydantic import BaseModel
 
 from planwave.graph.capabilities import NodeFacts
-from planwave.graph.model import Json, Port
+from planwave.graph.model import LINK, Json, Port
 from planwave.nodes.node_type import INPUT, OUTPUT, NodeType
-from planwave.nodes.sockets import DataField, fields_of, with_field_ports
+from planwave.nodes.sockets import DataField, fields_of, sockets_of, with_field_ports
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
@@ -53,9 +53,7 @@ def spec_of(implementation: Any) -> TypeSpec:
     model = getattr(implementation, "Data", None)
     fields = fields_of(model)
     inputs: tuple[Port, ...] = tuple(getattr(implementation, "inputs", (INPUT,)))
-    declared = {port.name for port in inputs}
-    has_sockets = getattr(implementation, "field_sockets", False)
-    side = tuple(f for f in fields if has_sockets and f.wire not in declared)
+    side = fields if getattr(implementation, "field_sockets", False) else ()
     facts = NodeFacts(
         node_type=name,
         purpose=str(getattr(implementation, "purpose", "")),
@@ -80,7 +78,7 @@ def spec_of(implementation: Any) -> TypeSpec:
         implementation=implementation,
         model=model,
         fields=fields,
-        sockets=frozenset(field.wire for field in side),
+        sockets=frozenset(field.wire for field in sockets_of(side, inputs, LINK)),
         calls_model=calls_model,
         is_checked=is_checked_empty or model is not None or facts.template_fields != (),
         is_checked_empty=is_checked_empty,

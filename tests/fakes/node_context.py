@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planwave.errors import UnavailableProvider, UnknownModel, UnknownProvider
-from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent
+from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent, Suspension
 from planwave.graph.model import Channel, Edge, Graph, Json, Node
 from planwave.graph.values import Arrival, DataValue, Inputs
 from planwave.nodes.registry import Registry, default_registry
@@ -154,6 +154,10 @@ class GraphRuntime:
         return value
 
     @property
+    def variables(self) -> Mapping[str, Json]:
+        return {}
+
+    @property
     def catalogue(self) -> Registry:
         return default_registry()
 
@@ -191,6 +195,14 @@ def arrivals(*values: Any, handle: str = "input") -> Inputs:
             for i, (to, value) in enumerate(pairs)
         )
     )
+
+
+async def given_by(execution: Any) -> ExecutionResult | Suspension:
+    """Run what ``execute`` gave to its end: the result, or what it waits with."""
+    if not hasattr(execution, "__aiter__"):
+        return await execution
+    *_, given = [item async for item in execution]
+    return given
 
 
 async def outcome_of(execution: Any) -> tuple[ExecutionResult, list[NodeEvent]]:

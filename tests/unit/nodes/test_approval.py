@@ -20,7 +20,7 @@ from planwave.nodes.approval import Approval
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.service.requests import checked_answer
-from tests.fakes.node_context import arrivals, context_for
+from tests.fakes.node_context import arrivals, context_for, given_by
 from tests.fakes.virtual_loop import virtual_time
 
 NODE = Node("ask", "approval", "Ask")
@@ -31,7 +31,7 @@ async def waiting(
     data: Mapping[str, Any], inputs: Inputs, *edges: Edge, **links: Any
 ) -> Suspension:
     context = context_for(NODE, edges=edges, links={("ask", k): v for k, v in links.items()})
-    given = await Approval().execute(data, inputs, context)  # type: ignore[misc]
+    given = await given_by(Approval().execute(data, inputs, context))
     assert isinstance(given, Suspension)
     return given
 

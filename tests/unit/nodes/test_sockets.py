@@ -57,7 +57,7 @@ def test_fields_are_named_as_in_json() -> None:
     assert fields_of(_Data) == (
         DataField("maxTokens", "integer", True, False),
         DataField("prompt", "text", False, True, True, {"template": True}),
-        DataField("jsonOutput", "boolean", False, False),
+        DataField("jsonOutput", "boolean", False, False, others=("json_mode",)),
     )
     assert fields_of(None) == ()
 

@@ -1,0 +1,244 @@
+"""Wires into data fields: what they bring, which of them wins, and what it wins over.
+
+For one field the order is: link, then flow, then what is written in ``data``. A link artefact may be
+a :class:`Bundle`, which brings several fields at once; a wire into one of those others beats it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from planwave.errors import NodeError
+from planwave.graph.capabilities import FlowContext, NodeEvent
+from planwave.graph.model import FLOW, LINK, Channel, Json, Port
+from planwave.graph.ports import find_port
+from planwave.graph.values import Arrival, DataValue, Inputs
+from planwave.nodes.sockets import (
+    DataField,
+    accepts,
+    coerced,
+    is_open,
+    sockets_of,
+    value_type,
+)
+
+WIRED: Final = "wired"
+"""``event_type`` of what a node says of its fed fields: ``{"fields": {name: {"channel", "edge",
+"source", "handle"?, "over": ["flow"?, "inline"?]}}}``. ``handle`` is the one a bundle came in by."""
+
+INLINE: Final = "inline"
+
+
+class Bundle(NamedTuple):
+    """A link artefact that brings values for several data fields of its consumer, by field.
+
+    It goes into a link port that is named like one of them, and beats flow wires into that one.
+    """
+
+    type: str
+    values: Mapping[str, Json]
+
+
+class Fed(NamedTuple):
+    """A data field that a wire fed; ``handle`` is where the wire leads, ``over`` what it beat."""
+
+    value: Json
+    channel: Channel
+    edge: str
+    source: str
+    handle: str
+    over: tuple[str, ...] = ()
+
+
+class Sockets:
+    """The data fields of one type that wires may feed."""
+
+    __slots__ = ("_bundles", "_fields", "_flow", "_link", "_named", "_open", "is_typed")
+
+    def __init__(self, fields: Iterable[DataField], declared: Iterable[Port]) -> None:
+        declared = tuple(declared)
+        self._fields = {field.wire: field for field in fields}
+        self._flow = {each.wire for each in sockets_of(self._fields.values(), declared, FLOW)}
+        self._link = {each.wire for each in sockets_of(self._fields.values(), declared, LINK)}
+        self._bundles = {
+            port.name: port.type
+            for port in declared
+            if port.channel == LINK and port.name in self._flow
+        }
+        inputs = [port for port in declared if port.channel == FLOW]
+        self._named = {port.name: port.type for port in inputs if not is_open(port)}
+        self._open = [port for port in inputs if is_open(port)]
+        self.is_typed = any(port.type != "any" for port in inputs)
+
+    def are_fed(self, inputs: Inputs, context: FlowContext) -> bool:
+        """Say whether a wire leads into a field."""
+        if not self._flow and not self._link:
+            return False
+        if any(arrival.target_handle in self._flow for arrival in inputs.arrivals):
+            return True
+        links = context.runtime.incoming_edges(context.node_id, channel=LINK)
+        return any(self._takes_link(edge.target_handle) for edge in links)
+
+    def besides(self, inputs: Inputs) -> Inputs:
+        """Give what arrived without what feeds fields."""
+        return Inputs(tuple(a for a in inputs.arrivals if a.target_handle not in self._flow))
+
+    def fitted(self, inputs: Inputs, context: FlowContext) -> Inputs:
+        """Give what arrived as the declared ports take it.
+
+        Raises:
+            NodeError: ``type-mismatch`` for a value that its port does not take.
+        """
+        found: list[Arrival] = []
+        for arrival in inputs.arrivals:
+            name, value = arrival.target_handle, arrival.value
+            wanted = self._named.get(name) or self._open_type(name)
+            content, refused = coerced(wanted, value)
+            if refused is not None:
+                raise _mismatch(
+                    context, f"input {name!r}", repr(arrival.source_id), wanted, refused
+                )
+            if content is not value.value:
+                arrival = arrival._replace(value=DataValue(wanted, content))
+            found.append(arrival)
+        return Inputs(tuple(found))
+
+    def _open_type(self, handle: str) -> str:
+        port = find_port(self._open, handle)
+        return "any" if port is None else port.type
+
+    async def fed(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> dict[str, Fed]:
+        """Give what wires bring to fields, by field; the links of the node are resolved here.
+
+        Args:
+            data: What is written in the node, expressions resolved.
+            inputs: All that arrived at the node.
+            context: Where it runs.
+
+        Raises:
+            NodeError: ``too-many-inputs`` where several wires of a channel lead into a field,
+                ``type-mismatch`` for a value that the field does not take.
+        """
+        flows = self._from_flows(inputs, context)
+        bundled, links = await self._from_links(context)
+        found = dict(flows)
+        found.update((n, each) for n, each in bundled.items() if n not in flows or n == each.handle)
+        found.update(links)
+        for name, each in found.items():
+            field = self._fields[name]
+            there = {
+                LINK: name in links or name in bundled,
+                FLOW: name in flows,
+                INLINE: any(spelling in data for spelling in (name, *field.others)),
+            }
+            beaten = tuple(kind for kind, is_there in there.items() if is_there)
+            found[name] = each._replace(over=tuple(kind for kind in beaten if kind != each.channel))
+        return found
+
+    def filled(self, data: Mapping[str, Json], fed: Mapping[str, Fed]) -> dict[str, Json]:
+        """Give data in which fed fields hold what wires brought, however they were written."""
+        beaten = {spelling for name in fed for spelling in (name, *self._fields[name].others)}
+        kept = {name: value for name, value in data.items() if name not in beaten}
+        return kept | {name: each.value for name, each in fed.items()}
+
+    def _from_flows(self, inputs: Inputs, context: FlowContext) -> dict[str, Fed]:
+        found: dict[str, Fed] = {}
+        for arrival in inputs.arrivals:
+            name = arrival.target_handle
+            if name in self._flow:
+                if name in found:
+                    raise _too_many(context, name, FLOW, 2)
+                fed = Fed(None, FLOW, arrival.edge_id, arrival.source_id, name)
+                found[name] = self._with(fed, name, arrival.value, context)
+        return found
+
+    async def _from_links(self, context: FlowContext) -> tuple[dict[str, Fed], dict[str, Fed]]:
+        """Give what links bring in bundles, and what they bring to one field each."""
+        bundled: dict[str, Fed] = {}
+        found: dict[str, Fed] = {}
+        for edge in context.runtime.incoming_edges(context.node_id, channel=LINK):
+            handle = edge.target_handle
+            if not self._takes_link(handle):
+                continue
+            artefacts = await context.runtime.resolve_links(context.node_id, handle)
+            if len(artefacts) != 1:
+                raise _too_many(context, handle, LINK, len(artefacts))
+            (artefact,) = artefacts
+            fed = Fed(None, LINK, edge.id, edge.source, handle)
+            if isinstance(artefact, Bundle):
+                bundled |= self._unpacked(fed, artefact, context)
+            else:
+                value = artefact if isinstance(artefact, DataValue) else _valued(artefact)
+                found[handle] = self._with(fed, handle, value, context)
+        return bundled, found
+
+    def _unpacked(self, fed: Fed, bundle: Bundle, context: FlowContext) -> dict[str, Fed]:
+        wanted = self._bundles.get(fed.handle, self._fields[fed.handle].socket)
+        if fed.handle not in self._bundles or not accepts(wanted, bundle.type):
+            raise _wrong_wire(context, fed, fed.handle, wanted, bundle.type)
+        strangers = [name for name in bundle.values if name not in self._flow]
+        if strangers:
+            raise NodeError(
+                f"node {context.node_id!r}: the {bundle.type} that {fed.source!r} gives sets "
+                f"{', '.join(strangers)}, which this type of node does not have",
+                code="type-mismatch",
+                hint=f"take {', '.join(strangers)} out of {fed.source!r}",
+            )
+        return {
+            name: self._with(fed, name, _valued(value), context)
+            for name, value in bundle.values.items()
+        }
+
+    def _with(self, fed: Fed, name: str, value: DataValue, context: FlowContext) -> Fed:
+        field = self._fields[name]
+        content, refused = coerced(field.socket, value, nullable=field.nullable)
+        if refused is not None:
+            raise _wrong_wire(context, fed, name, field.socket, refused)
+        return fed._replace(value=content)
+
+    def _takes_link(self, handle: str) -> bool:
+        return handle in self._link or handle in self._bundles
+
+
+def wired_event(fed: Mapping[str, Fed], node_type: str, context: FlowContext) -> NodeEvent:
+    """Say which wires fed which fields; the values are not told, links may bring anything."""
+    told: dict[str, Json] = {}
+    for name, each in fed.items():
+        told[name] = {"channel": each.channel, "edge": each.edge, "source": each.source}
+        if each.handle != name:
+            told[name]["handle"] = each.handle
+        told[name]["over"] = list(each.over)
+    return NodeEvent(context.node_id, node_type, WIRED, context.run_id, {"fields": told})
+
+
+def _valued(value: Any) -> DataValue:
+    return DataValue(value_type(value), value)
+
+
+def _too_many(context: FlowContext, name: str, channel: Channel, count: int) -> NodeError:
+    what = "link" if channel == LINK else "value"
+    return NodeError(
+        f"node {context.node_id!r}: data field {name!r} takes one {what}, {count} lead into it",
+        code="too-many-inputs",
+        hint="remove all but one of them",
+    )
+
+
+def _wrong_wire(context: FlowContext, fed: Fed, name: str, wanted: str, met: str) -> NodeError:
+    into = "" if fed.handle == name else f" into {fed.handle!r}"
+    source = f"{fed.source!r}{into}"
+    return _mismatch(context, f"data.{name}", source, wanted, met, fed.channel)
+
+
+def _mismatch(
+    context: FlowContext, into: str, source: str, wanted: str, met: str, channel: Channel = FLOW
+) -> NodeError:
+    return NodeError(
+        f"node {context.node_id!r}: {into} takes {wanted}, but the {channel} edge from {source} "
+        f"brings {met}",
+        code="type-mismatch",
+        hint="put a node between them that converts the value",
+    )

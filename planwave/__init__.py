@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from planwave.client import AsyncClient, Client
     from planwave.errors import GraphInvalid, NodeError, PlanInvalid, PlanwaveError
     from planwave.events import Event
+    from planwave.events.chunks import chunks
     from planwave.executor.options import RunOptions
+    from planwave.graph.builder import GraphBuilder
     from planwave.graph.capabilities import (
         ExecutionResult,
         FlowContext,
@@ -33,7 +35,9 @@ _HOMES = {
     "planwave.client": ("AsyncClient", "Client"),
     "planwave.errors": ("GraphInvalid", "NodeError", "PlanInvalid", "PlanwaveError"),
     "planwave.events": ("Event",),
+    "planwave.events.chunks": ("chunks",),
     "planwave.executor.options": ("RunOptions",),
+    "planwave.graph.builder": ("GraphBuilder",),
     "planwave.graph.capabilities": ("ExecutionResult", "FlowContext", "NodeEvent", "Suspension"),
     "planwave.graph.model": ("Edge", "Graph", "Node", "Port"),
     "planwave.graph.values": ("DataValue", "Inputs"),
@@ -55,6 +59,7 @@ __all__ = [
     "ExecutionResult",
     "FlowContext",
     "Graph",
+    "GraphBuilder",
     "GraphInvalid",
     "Inputs",
     "Node",
@@ -72,6 +77,7 @@ __all__ = [
     "RunResult",
     "Suspension",
     "build",
+    "chunks",
     "node",
     "run",
     "run_sync",

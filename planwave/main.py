@@ -116,7 +116,8 @@ def build(spec: Any, message: Json = None, *, registry: Registry | None = None) 
     """Read and check a graph, and bind it to its node types.
 
     Args:
-        spec: ``{"nodes": [...], "edges": [...]}`` as JSON text or objects, or a ``Graph``.
+        spec: ``{"nodes": [...], "edges": [...]}`` as JSON text or objects, a ``Graph``, or a
+            ``GraphBuilder``.
         message: Given to the graph's one entry node in place of its own value.
         registry: The node types; the library and ``@planwave.node`` functions by default.
 

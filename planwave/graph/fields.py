@@ -14,6 +14,7 @@ from planwave.graph.model import (
     DEFAULT_SOURCE_HANDLE,
     DEFAULT_TARGET_HANDLE,
     FLOW,
+    ID_HINT,
     ID_PATTERN,
     LINK,
     Channel,
@@ -30,7 +31,6 @@ LONGEST_HANDLE: Final = 256
 
 _is_id = re.compile(ID_PATTERN).fullmatch
 _PLACES_SHOWN: Final = 8
-_ID_HINT: Final = "ids are 1 to 64 of the characters A-Z a-z 0-9 _ . -"
 
 
 class _Entry:
@@ -203,12 +203,12 @@ class FieldReader:
         value = entry.values.get("id")
         if value is None:
             if required and "id" not in entry.unread:
-                self._add("missing-field", f"{named} has no id", f"{entry.at}/id", hint=_ID_HINT)
+                self._add("missing-field", f"{named} has no id", f"{entry.at}/id", hint=ID_HINT)
             return None
         if type(value) is str and _is_id(value):
             return value
         message = f"{named}: {shown(value)} cannot be an id"
-        self._add("invalid-id", message, f"{entry.at}/id", hint=_ID_HINT)
+        self._add("invalid-id", message, f"{entry.at}/id", hint=ID_HINT)
         if type(value) is not str or value.startswith("#"):
             return None
         return value if 0 < len(value) <= LONGEST_HANDLE else None

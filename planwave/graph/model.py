@@ -22,6 +22,7 @@ ERROR_HANDLE = "error"
 """The one reserved handle: ``onError: continue`` sends the error from it."""
 
 ID_PATTERN = r"[A-Za-z0-9_.-]{1,64}"
+ID_HINT = "ids are 1 to 64 of the characters A-Z a-z 0-9 _ . -"
 
 _LONGEST_WAIT_S = 86_400
 

@@ -23,6 +23,7 @@ from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.executor.run import Execution
 from planwave.expressions import Renderer
+from planwave.graph.builder import GraphBuilder
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.check import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in
@@ -79,7 +80,8 @@ class RunResult:
 
 def build_graph(spec: Any, catalogue: Catalogue, message: Json = None) -> BuiltGraph:
     """Read and check a graph; see ``planwave.build``."""
-    graph, findings = read_and_check(spec, catalogue)
+    source = spec.document() if isinstance(spec, GraphBuilder) else spec
+    graph, findings = read_and_check(source, catalogue)
     if graph is None or errors_in(findings):
         raise GraphInvalid(findings)
     program = Program(graph, catalogue)
@@ -144,6 +146,11 @@ class Run:
             renderer=self._renderer,
         )
         self._driver: asyncio.Task[None] | None = None
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that is run."""
+        return self._built.graph
 
     def cancel(self, cause: str = "cancelled by the caller") -> None:
         """Cancel the run; it ends with status ``cancelled``."""

@@ -1,0 +1,250 @@
+"""Write a graph in Python instead of JSON; what comes out is an ordinary graph document.
+
+::
+
+    g = planwave.GraphBuilder()
+    goal = g.node("start", id="goal")
+    facts = g.node("agent", id="facts", description="Find the facts.")
+    doubts = g.node("agent", id="doubts", description="Find what speaks against it.")
+    goal >> [facts, doubts] >> g.node("end")
+    document = g.document()
+
+``a >> b`` goes from ``output`` to ``input``, ``a["left"] >> b["doc"]`` between other handles, and
+``a.link(b, "tools")`` is a link edge into a handle. The builder knows no node types: which handles
+and data there are is found when the graph is checked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final, overload
+
+from planwave.errors import InputError
+from planwave.expressions import copy_of
+from planwave.graph.model import (
+    DEFAULT_SOURCE_HANDLE,
+    DEFAULT_TARGET_HANDLE,
+    FLOW,
+    ID_HINT,
+    ID_PATTERN,
+    LINK,
+    Channel,
+    Json,
+)
+
+_is_id = re.compile(ID_PATTERN).fullmatch
+_LONGEST_STEM: Final = 56
+"""Characters of a type's name in a made id, so that a number fits behind it."""
+
+
+class _End:
+    """Where an edge can begin or end: a node as a whole, or one handle of it."""
+
+    __slots__ = ("_builder", "_handle", "_node_id")
+
+    def __init__(self, builder: GraphBuilder, node_id: str, handle: str | None = None) -> None:
+        self._builder, self._node_id, self._handle = builder, node_id, handle
+
+    @overload
+    def __rshift__(self, targets: _End) -> NodeRef: ...
+    @overload
+    def __rshift__(self, targets: Sequence[_End]) -> list[NodeRef]: ...
+    def __rshift__(self, targets: _End | Sequence[_End]) -> NodeRef | list[NodeRef]:
+        """Connect a flow edge, or one to each of several; give the target so that chains read on."""
+        if isinstance(targets, _End):
+            self._builder.connect(self, targets, FLOW)
+            return targets.node
+        if not _are_ends(targets):
+            return NotImplemented
+        for target in targets:
+            self._builder.connect(self, target, FLOW)
+        return [target.node for target in targets]
+
+    def __rrshift__(self, sources: Sequence[_End]) -> NodeRef:
+        """Connect a flow edge from each of several nodes."""
+        if not _are_ends(sources):
+            return NotImplemented
+        for source in sources:
+            self._builder.connect(source, self, FLOW)
+        return self.node
+
+    def link(self, target: _End, handle: str | None = None) -> None:
+        """Connect a link edge: the target asks for what this node makes.
+
+        Args:
+            target: The node that asks, or one handle of it.
+            handle: The handle of a target that is given as a node, such as ``tools``.
+
+        Raises:
+            InputError: The target is of another builder (``foreign-node``).
+            TypeError: Two handles are named.
+        """
+        if handle is not None:
+            target = target[handle] if isinstance(target, NodeRef) else _refused(target, handle)
+        self._builder.connect(self, target, LINK)
+
+    @property
+    def node(self) -> NodeRef:
+        """The node itself."""
+        return NodeRef(self._builder, self._node_id)
+
+    def place(self, builder: GraphBuilder, default: str) -> tuple[str, str]:
+        """Give the node's id and the handle; for the builder that both ends are of.
+
+        Raises:
+            InputError: The node is of another builder.
+        """
+        if builder is not self._builder:
+            raise InputError(
+                f"node {self._node_id!r} belongs to another graph builder",
+                code="foreign-node",
+                hint="make all nodes of one graph with the node(…) of one builder",
+            )
+        return self._node_id, default if self._handle is None else self._handle
+
+
+class NodeRef(_End):
+    """A node of a graph being built; ``ref["handle"]`` is one handle of it."""
+
+    __slots__ = ()
+
+    __iter__: ClassVar[None] = None
+    """Else ``__getitem__`` would make it an endless sequence of handles."""
+
+    @property
+    def id(self) -> str:
+        """The node's id."""
+        return self._node_id
+
+    def __getitem__(self, handle: str) -> Socket:
+        return Socket(self._builder, self._node_id, handle)
+
+    def __repr__(self) -> str:
+        return f"<node {self._node_id!r}>"
+
+
+class Socket(_End):
+    """One handle of a node of a graph being built."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<handle {self._handle!r} of node {self._node_id!r}>"
+
+
+class GraphBuilder:
+    """Nodes and edges in the order they are written; see this module.
+
+    The same steps always give the same document, ids included.
+    """
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, dict[str, Json]] = {}
+        self._edges: dict[tuple[str, str, str, str, Channel], None] = {}
+
+    def node(
+        self,
+        type: str,
+        *,
+        id: str | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        data: Mapping[str, Json] | None = None,
+        policy: Mapping[str, Json] | None = None,
+        ui: Mapping[str, Json] | None = None,
+        **fields: Json,
+    ) -> NodeRef:
+        """Add a node.
+
+        Args:
+            type: Its node type.
+            id: Its id; made from the type if None (``agent``, ``agent-2``, …).
+            name: Its name for people; the id if None.
+            description: Its task.
+            data: Its data, as in a document.
+            policy: Its policy, as in a document: ``{"retry": {"attempts": 2}}``.
+            ui: Kept for editors.
+            **fields: More data, spelled as in a document: ``systemPrompt="…"``.
+
+        Raises:
+            InputError: The id is taken (``duplicate-id``) or no id (``invalid-id``), or a field
+                stands both in ``data`` and beside it (``duplicate-key``).
+        """
+        made = self._fresh_id(type) if id is None else self._vetted_id(id)
+        if twice := sorted(fields.keys() & (data or {}).keys()):
+            raise InputError(
+                f"node {made!r} is given data.{twice[0]} twice",
+                code="duplicate-key",
+                hint="write it in data={…} or as a keyword, not both",
+            )
+        document: dict[str, Json] = {"id": made, "type": type}
+        rest: dict[str, Json] = {"name": name, "description": description}
+        rest |= {"data": {**(data or {}), **fields}, "policy": {**(policy or {})}}
+        rest["ui"] = {**(ui or {})}
+        for field, value in rest.items():
+            if value:
+                document[field] = copy_of(value)
+        self._nodes[made] = document
+        return NodeRef(self, made)
+
+    def connect(self, source: _End, target: _End, channel: Channel) -> None:
+        """Add an edge; ``>>`` and ``link`` are the short ways. One that is there stays one.
+
+        Raises:
+            InputError: An end is of another builder (``foreign-node``).
+        """
+        begin = source.place(self, DEFAULT_SOURCE_HANDLE)
+        self._edges[*begin, *target.place(self, DEFAULT_TARGET_HANDLE), channel] = None
+
+    def document(self) -> dict[str, Json]:
+        """Give the graph document, ``{"nodes": [...], "edges": [...]}``; its own copy each time.
+
+        Edges are called ``e1``, ``e2``, … in the order they were written.
+        """
+        return {
+            "nodes": [copy_of(node) for node in self._nodes.values()],
+            "edges": [
+                {
+                    "id": f"e{number}",
+                    "source": source,
+                    "sourceHandle": source_handle,
+                    "target": target,
+                    "targetHandle": target_handle,
+                    "data": {"channel": channel},
+                }
+                for number, (source, source_handle, target, target_handle, channel) in enumerate(
+                    self._edges, 1
+                )
+            ],
+        }
+
+    def _fresh_id(self, node_type: str) -> str:
+        made, number = node_type, 1
+        while made in self._nodes:
+            number += 1
+            made = f"{node_type[:_LONGEST_STEM]}-{number}"
+        return self._vetted_id(made)
+
+    def _vetted_id(self, node_id: str) -> str:
+        if not _is_id(node_id):
+            raise InputError(
+                f"{node_id!r} cannot be the id of a node",
+                code="invalid-id",
+                hint=ID_HINT,
+            )
+        if node_id in self._nodes:
+            raise InputError(
+                f"there is a node {node_id!r} already",
+                code="duplicate-id",
+                hint="give every node an id of its own, or leave it out",
+            )
+        return node_id
+
+
+def _are_ends(ends: object) -> bool:
+    return isinstance(ends, list | tuple) and all(isinstance(end, _End) for end in ends)  # pyright: ignore[reportUnknownVariableType]
+
+
+def _refused(target: object, handle: str) -> _End:
+    raise TypeError(f"{target!r} is one handle already, so {handle!r} cannot be named as well")

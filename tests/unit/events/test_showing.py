@@ -1,0 +1,98 @@
+"""Which nodes' text is for the reader, by the shape of the graph alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planwave.events.showing import Showing
+
+
+def document(nodes: str, *edges: str, join: str | None = None) -> dict[str, Any]:
+    """``document("a b:end", "a>b", "a.error>c")``; ``~`` is a link; ``join`` names a join: any."""
+    made: list[dict[str, Any]] = []
+    for word in nodes.split():
+        node_id, _, kind = word.partition(":")
+        policy = {"policy": {"join": "any"}} if node_id == join else {}
+        made.append({"id": node_id, "type": kind or "step", **policy})
+    wires: list[dict[str, Any]] = []
+    for text in edges:
+        channel = "link" if "~" in text else "flow"
+        source, target = text.split("~" if channel == "link" else ">")
+        source, _, handle = source.partition(".")
+        wire = {"source": source, "target": target, "data": {"channel": channel}}
+        wires.append({**wire, "sourceHandle": handle} if handle else wire)
+    return {"nodes": made, "edges": wires}
+
+
+def out(**values: Any) -> dict[str, Any]:
+    return {handle: {"type": "any", "value": value} for handle, value in values.items()}
+
+
+@pytest.mark.parametrize(
+    ("graph", "streaming"),
+    [
+        (document("a b", "a>b"), "b"),
+        (document("a b c", "a>b"), "b c"),
+        (document("a b c", "a~b", "b>c"), "a c"),
+        (document("a b:end", "a>b"), "a b"),
+        (document("a b c:end", "a>c", "b>c"), "a b c"),
+        (document("a b:end c", "a>b", "a>c"), "a b c"),
+        (document("a b:end c", "a>b", "b>c"), "c"),
+        (document("a b c:end", "a>c", "b>c", join="c"), "c"),
+        (document("a b", "a.error>b"), "a b"),
+        (document("a b:end", "a.error>b"), "a b"),
+        (document("a b:end c", "a.error>b", "a>c"), "b c"),
+        (document("a b:end c", "a.yes>b", "a.no>c"), "b c"),
+        (document("a b:end", "a.yes>b"), "a b"),
+        (document("a b:end", "a.yes>b", "a.no>b"), "a b"),
+    ],
+)
+def test_what_no_other_node_reads_on_is_visible(graph: dict[str, Any], streaming: str) -> None:
+    showing = Showing(graph)
+    assert " ".join(n["id"] for n in graph["nodes"] if showing.streams(n["id"])) == streaming
+
+
+def test_a_result_is_visible_on_the_handles_that_nobody_reads_on() -> None:
+    chooser = Showing(document("a b:end c", "a.yes>b", "a.no>c"))
+    assert chooser.results("a", out(yes="y")) == ["y"]
+    assert chooser.results("a", out(no="n")) == []
+    last = Showing(document("a b", "a.error>b"))
+    assert last.results("a", out(error={"code": "x"})) == []
+    assert last.results("a", out(other=1, output="o")) == ["o"]
+    assert last.results("a", out(other=1, more=2)) == [1]
+    assert last.results("a", None) == []
+    assert Showing(document("a b", "a>b")).results("a", out(output="o")) == []
+
+
+def test_of_a_nested_node_nothing_is_visible_unless_it_is_chosen() -> None:
+    showing = Showing(document("a"))
+    assert not showing.streams("a[1]/b")
+    assert showing.results("a[1]/b", out(output="o")) == []
+    chosen = Showing(document("a"), ["a[1]/b"])
+    assert chosen.streams("a[1]/b")
+    assert chosen.results("a[1]/b", out(output="o")) == ["o"]
+
+
+def test_what_is_chosen_takes_the_place_of_the_rule() -> None:
+    showing = Showing(document("a b c:end", "a>b", "b>c"), ["a"])
+    assert [showing.streams(n) for n in "abc"] == [True, False, False]
+    assert showing.results("a", out(output="o")) == ["o"]
+    assert showing.results("c", out(output="o")) == []
+    assert showing.closed_by("c") == ()
+
+
+def test_a_closing_node_names_those_it_passes_on() -> None:
+    showing = Showing(document("a b c:end d:end", "a>c", "b>c"))
+    assert list(showing.closed_by("c")) == ["a", "b"]
+    assert list(showing.closed_by("a")) == []
+    assert list(showing.closed_by("d")) == []
+
+
+def test_names_and_types_come_from_the_graph() -> None:
+    graph = document("a:step b")
+    graph["nodes"][1]["name"] = "Bee"
+    showing = Showing(graph)
+    assert [showing.name_of("a"), showing.name_of("b"), showing.name_of("x")] == ["a", "Bee", None]
+    assert [showing.type_of("a"), showing.type_of("x")] == ["step", None]

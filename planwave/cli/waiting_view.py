@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
 from planwave.cli.wording import one_line, table
 from planwave.events.course import asked as asked_for
 from planwave.executor.past import WAITING
+from planwave.graph.values import text_of
 
 if TYPE_CHECKING:
     from planwave.cli.options import Invocation
     from planwave.cli.screen import Screen
+
+
+_VALUE_LINES: Final = 12
+_VALUE_CHARS: Final = 2_000
+"""More of a value only hides the command that answers; asked inline, a person sees more of it."""
 
 
 def show_waiting(asked: Invocation, screen: Screen, document: Mapping[str, Any]) -> None:
@@ -26,13 +32,28 @@ def show_waiting(asked: Invocation, screen: Screen, document: Mapping[str, Any])
     for request in requests:
         said = f"{request.get('path')}: {asked_for(request.get('request'))}"
         screen.text(Text(f"{screen.glyph('waiting')} {one_line(said)}", style="yellow"))
-        actions = [str(each) for each in table(request.get("request")).get("actions") or ()]
+        fields = table(request.get("request"))
+        for line in _value_lines(fields.get("value")):
+            screen.text(Text(f"    {one_line(line)}".rstrip(), style="dim"))
+        actions = [str(each) for each in fields.get("actions") or ()]
         words = f"answer {execution_id} {request.get('request_id')}"
         if actions:
             words += f" --decision {shlex.quote(one_line(actions[0]))}"
-        others = f"   (or {', '.join(map(one_line, actions[1:]))})" if actions[1:] else ""
-        screen.whole(f"  answer with: {asked.again(words)}{others}")
+        others = [shlex.quote(one_line(each)) for each in actions[1:]]
+        either = f"   (or {', '.join(others)})" if others else ""
+        screen.whole(f"  answer with: {asked.again(words)}{either}")
     if not requests or document.get("reason") != WAITING:
         reason = one_line(str(document.get("reason") or "paused"))
         again = asked.again(f"resume {execution_id}")
         screen.whole(f"It is {reason}; have it go on with: {again}")
+
+
+def _value_lines(value: Any) -> Iterator[str]:
+    """Give what a decision is about, as much as helps to remember it."""
+    if value is None or value == "":
+        return
+    text = text_of(value)
+    lines = text[:_VALUE_CHARS].splitlines()
+    yield from lines[:_VALUE_LINES]
+    if len(text) > _VALUE_CHARS or len(lines) > _VALUE_LINES:
+        yield "…"

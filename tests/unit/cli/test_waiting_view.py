@@ -22,15 +22,25 @@ def request(**fields: Any) -> dict[str, Any]:
 
 
 def test_each_question_comes_with_the_command_that_answers_it() -> None:
-    asks = request(prompt="Go\non?", actions=["go on", "stop", "wait"])
+    asks = request(prompt="Go\non?", actions=["go on", "stop", "wait a bit"])
     said = shown("over there", reason=WAITING, requests=[asks, request(question="Which?")])
     assert said.splitlines() == [
         "◷ q: Go on?",
         "  answer with: planwave answer x r7 --decision 'go on' --storage 'over there'   "
-        "(or stop, wait)",
+        "(or stop, 'wait a bit')",
         "◷ q: Which?",
         "  answer with: planwave answer x r7 --storage 'over there'",
     ]
+
+
+def test_what_is_to_be_decided_about_is_shown_as_far_as_it_helps() -> None:
+    said = shown(reason=WAITING, requests=[request(prompt="Send?", value="Dear Ada,\n\nyes.")])
+    assert said.splitlines()[:4] == ["◷ q: Send?", "    Dear Ada,", "", "    yes."]
+    long = shown(reason=WAITING, requests=[request(prompt="Send?", value=list(range(2_000)))])
+    assert "    [0,1,2," in long
+    assert "    …\n" in long
+    tall = shown(reason=WAITING, requests=[request(prompt="Send?", value="line\n" * 40)])
+    assert (tall.count("    line"), tall.count("…")) == (12, 1)
 
 
 def test_what_is_paused_by_request_says_so_too() -> None:

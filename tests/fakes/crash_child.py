@@ -20,7 +20,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -147,7 +147,7 @@ class Outside:
 class Job:
     """A node type that works ``ms`` milliseconds, after some ``calls`` and a graph it ``nests``.
 
-    It may fail, break, or end the process.
+    It may work on ``until`` there is a file, fail, break, or end the process.
     """
 
     node_type = "job"
@@ -169,6 +169,8 @@ class Job:
         if data.get("nests"):
             await context.runtime.run_graph("one", NESTED, {})
         await asyncio.sleep(data.get("ms", 0) / 1_000)
+        if "until" in data:
+            await until(Path(data["until"]).exists)
         if context.attempt <= data.get("fails", 0):
             raise NodeError("not this time", retryable=True)
         if data.get("dies"):
@@ -176,6 +178,12 @@ class Job:
         if data.get("breaks"):
             raise NodeError("it broke")
         return ExecutionResult({"output": DataValue("text", " ".join([context.node_id, *said]))})
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait for something that another process does."""
+    while not holds():  # noqa: ASYNC110 - nobody here would set an event
+        await asyncio.sleep(0.01)
 
 
 class Facts:

@@ -43,7 +43,7 @@ ON_TEXT_ONLY = {"capitalize", "lower", "replace", "string", "title", "trim", "up
 
 @pytest.fixture(scope="module")
 def renderer() -> Iterator[Renderer]:
-    shared = Renderer()
+    shared = Renderer(wall_s=60.0)
     yield shared
     asyncio.run(shared.close())
 

@@ -14,12 +14,14 @@ from planwave.expressions import Renderer
 from planwave.expressions.renderer import EXIT_MEMORY, FUEL
 from planwave.expressions.worker import EXIT_MEMORY as WORKER_EXIT_MEMORY
 
+WALL_S = 60.0
+"""What only a template that never ends would need, whatever the machine."""
 GREEDY = "{{ ('a' * 10000) | replace('a', 'b' * 50000) }}"
 
 
 @pytest.fixture
 async def renderer() -> AsyncIterator[Renderer]:
-    own = Renderer()
+    own = Renderer(wall_s=WALL_S)
     yield own
     await own.close()
 
@@ -151,12 +153,15 @@ async def test_a_crash_is_reported_as_one(renderer: Renderer) -> None:
 
 
 async def test_a_worker_that_does_not_answer_in_time_is_killed() -> None:
-    renderer = Renderer(wall_s=0.2)
-    task = await stuck(renderer)
+    renderer = Renderer(wall_s=WALL_S)
+    await renderer.render("warm", {})
     silent = worker_pid(renderer)
+    os.kill(silent, signal.SIGSTOP)
+    renderer.wall_s = 0.2
     with pytest.raises(TemplateError, match=r"longer than 0\.2 s") as caught:
-        await task
+        await renderer.render("{{ 'late' }}", {})
     assert caught.value.code == "template-timeout"
+    renderer.wall_s = WALL_S
     assert await renderer.render("{{ 1 + 1 }}", {}) == "2"
     assert worker_pid(renderer) != silent
     await renderer.close()
@@ -202,7 +207,7 @@ async def test_other_tasks_run_while_a_template_renders(renderer: Renderer) -> N
 
 
 async def test_output_at_the_limit_passes_and_one_byte_more_does_not() -> None:
-    renderer = Renderer(max_output_bytes=10)
+    renderer = Renderer(wall_s=WALL_S, max_output_bytes=10)
     assert await renderer.render("{{ 'é' * 5 }}", {}) == "é" * 5
     for source in ("{{ 'é' * 5 }}x", "{% for i in range(9999) %}{{ i }}{% endfor %}"):
         assert (await refusal(renderer, source)).code == "template-too-large"
@@ -245,7 +250,7 @@ async def test_no_process_is_left_after_close(renderer: Renderer) -> None:
 
 
 def test_a_renderer_can_move_from_one_event_loop_to_the_next() -> None:
-    renderer = Renderer()
+    renderer = Renderer(wall_s=WALL_S)
 
     async def both() -> list[str]:
         async with asyncio.TaskGroup() as group:

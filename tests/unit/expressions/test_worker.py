@@ -97,4 +97,4 @@ def test_the_worker_ends_with_its_parent() -> None:
         theirs.close()
         assert ours.recv(9, socket.MSG_WAITALL) == b"\x00\x00\x00\x05ready"
         ours.close()
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=120) == 0

@@ -113,7 +113,7 @@ async def test_the_event_loop_turns_while_a_server_starts(tmp_path: Path) -> Non
     while not starting.done():
         turns += 1
         await asyncio.sleep(0)
-    assert turns > 100
+    assert turns > 10
     await local.close()
 
 
@@ -148,7 +148,7 @@ async def test_a_server_that_hangs_is_replaced(
     assert await local.endpoint("own") == first
     pid = pid_of(starts(tmp_path)[0])
     os.kill(pid, signal.SIGSTOP)
-    monkeypatch.setattr(local_process, "_SILENT_S", 0.05)
+    monkeypatch.setattr(local_process, "_SILENT_S", 3.0)  # enough for one that is well
     async with asyncio.TaskGroup() as tasks:
         asked = [tasks.create_task(local.endpoint("own")) for _ in range(3)]
     assert {task.result() for task in asked} == {await local.endpoint("own")} != {first}
@@ -178,11 +178,11 @@ asyncio.run(local.endpoint("own"))
 {end}
 """
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=50, check=False
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stderr) == (3 if end else 0, "")
     with open(heard, "rb") as told:
-        assert select.select([told], [], [], 50)[0]
+        assert select.select([told], [], [], 120)[0]
         assert told.read() == b"ended"
 
 
@@ -209,13 +209,13 @@ async def test_close_gives_up_a_start_that_has_no_process_yet(tmp_path: Path) ->
 
     def busy() -> Machine:
         looking.set()
-        assert look_on.wait(20)
+        assert look_on.wait(60)
         return ROOMY
 
     local = served(tmp_path, busy=busy)
     async with asyncio.TaskGroup() as tasks:
         asked = [tasks.create_task(refused(local)) for _ in range(3)]
-        assert await asyncio.to_thread(looking.wait, 20)
+        assert await asyncio.to_thread(looking.wait, 60)
         await local.close()
         look_on.set()
     assert {task.result().code for task in asked} == {"local-model-unavailable"}

@@ -72,7 +72,7 @@ def test_a_model_that_cannot_be_loaded_is_told_in_one_line(tmp_path: Path) -> No
         input=json.dumps(WANTED) + "\n",
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=120,
         check=False,
         env={"PYTHONPATH": str(tmp_path)},
     )
@@ -108,6 +108,6 @@ def Server(params):
             process.stdin.close()
             process.stdout.close()
             (tmp_path / "loaded").write_text("go on")
-            assert process.wait(20) == 0
+            assert process.wait(120) == 0
         finally:
             process.kill()

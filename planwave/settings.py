@@ -104,6 +104,12 @@ class Limits(_EnvironmentFirst):
     """One text in a graph."""
     parallel_nodes: int = Field(default=64, ge=1, le=1_000)
     """Nodes of one execution working at the same time."""
+    nested_depth: int = Field(default=5, ge=1, le=10)
+    """Graphs inside nodes, inside nodes of these, and so on."""
+    loop_items: int = Field(default=1_000, ge=1, le=10_000)
+    """Items that one node runs a graph for."""
+    loop_rounds: int = Field(default=100, ge=1, le=10_000)
+    """Times that one node repeats a graph."""
     recoveries: int = Field(default=5, ge=1, le=1_000)
     """Times an execution is taken up after its process ended, without any progress in between."""
     recoveries_per_s: float = Field(default=20, gt=0, le=10_000)

@@ -75,6 +75,8 @@ class RuntimeApi(Protocol):
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json: ...
     async def resolve(self, value: Json, variables: Mapping[str, Json]) -> Json: ...
     @property
+    def variables(self) -> Mapping[str, Json]: ...
+    @property
     def catalogue(self) -> Catalogue: ...
 
 
@@ -200,6 +202,14 @@ class Catalogue(Protocol):
 
     def accepts(self, target_type: str, source_type: str) -> bool:
         """Say whether a value of one socket type may go into a socket of another."""
+        ...
+
+    def inside(self, names: Iterable[str]) -> Catalogue:
+        """Give the same types for checking a graph that a node of theirs runs inside.
+
+        Args:
+            names: What expressions in it may name besides what those around it may.
+        """
         ...
 
     def check(self, node: Node, graph: Graph) -> Iterable[Diagnostic]:

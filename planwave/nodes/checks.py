@@ -13,6 +13,7 @@ from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE, FLOW, Node
 from planwave.graph.names import nearest
 from planwave.graph.ports import NUMBER, fixed_outputs, has_output, outputs_shown
 from planwave.graph.strict import limit_exceeded, pointer_part
+from planwave.nodes.fields import as_expression
 from planwave.nodes.node_type import Finding
 from planwave.nodes.spec import TypeSpec
 from planwave.nodes.wiring import GraphView, Wiring
@@ -65,6 +66,7 @@ class DataChecks:
         wiring = Wiring(node, view)
         wiring.uses = reading.uses
         yield from reading.findings
+        yield from self._passed_limits(spec, node)
         lacks = [name for name in reading.missing if not _is_fed(name, spec, wiring)]
         for name in lacks:
             yield _missing(name, spec)
@@ -83,6 +85,17 @@ class DataChecks:
         find_faults = getattr(spec.implementation, "find_faults", None)
         if find_faults is not None:
             yield from cast("Iterable[Finding]", find_faults(reading.data, wiring))
+
+    def _passed_limits(self, spec: TypeSpec, node: Node) -> Iterator[Finding]:
+        """Find numbers above the limits of the settings they stand for."""
+        for field in spec.fields:
+            limit, asked = field.marks.get("limit"), node.data.get(field.wire)
+            if self._limits is None or limit is None or not isinstance(asked, int):
+                continue
+            if asked > (most := getattr(self._limits, limit)):
+                pointer = f"/data/{field.wire}"
+                passed = limit_exceeded(limit, most, asked, field.wire, pointer)
+                yield Finding(passed.code, passed.message, passed.pointer, passed.hint)
 
     def _too_many_tokens(self, asked: object) -> Iterator[Finding]:
         most = None if self._limits is None else self._limits.call_tokens
@@ -120,10 +133,13 @@ class DataChecks:
 
     def _uses(self, spec: TypeSpec, node: Node, findings: list[Finding]) -> Iterator[Reference]:
         names: Iterable[str] | None = spec.facts.template_fields
-        for name in node.data if names is None else names:
+        late = {field.wire: field.marks for field in spec.fields if field.marks.get("expression")}
+        for name in (*(node.data if names is None else names), *late):
             if name not in node.data:
                 continue
-            value = node.data[name]
+            value, own = node.data[name], ()
+            if name in late and isinstance(value, str):
+                value, own = as_expression(value), late[name]["names"]
             try:
                 compiled = compile_template({name: value}, max_bytes=self._template_bytes)
             except TemplateError as error:
@@ -131,7 +147,8 @@ class DataChecks:
                 findings.append(Finding(error.code, f"data{error.message}", here, error.hint))
                 continue
             for found in compiled.references if compiled else ():
-                yield found._replace(pointer=f"/data{found.pointer}")
+                if found.root not in own:
+                    yield found._replace(pointer=f"/data{found.pointer}")
 
 
 def _is_fed(name: str, spec: TypeSpec, wiring: Wiring) -> bool:
@@ -174,10 +191,10 @@ def _use_faults(spec: TypeSpec, wiring: Wiring) -> Iterator[Finding]:
             if not found.guarded and not spec.facts.entry:
                 yield from _input_fault(found, handles)
             continue
-        if found.root in ROOTS or found.root in handles:
+        if found.root in ROOTS or found.root in handles or found.root in wiring.view.names:
             continue
         if found.root in _PRIVATE or not found.guarded:
-            yield _undefined(found, handles)
+            yield _undefined(found, [*wiring.view.names, *handles])
 
 
 def _handles(wiring: Wiring) -> list[str]:
@@ -199,8 +216,8 @@ def _input_fault(found: Reference, handles: list[str]) -> Iterator[Finding]:
     yield Finding("template-undefined", message, found.pointer, hint)
 
 
-def _undefined(found: Reference, handles: list[str]) -> Finding:
-    legal = ", ".join(dict.fromkeys((*ROOTS, *handles)))
+def _undefined(found: Reference, names: list[str]) -> Finding:
+    legal = ", ".join(dict.fromkeys((*ROOTS, *names)))
     if found.root in _PRIVATE:
         message = f"{found.root} are not template variables"
     else:

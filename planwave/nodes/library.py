@@ -7,12 +7,16 @@ from planwave.nodes.approval import Approval
 from planwave.nodes.chat import Chat
 from planwave.nodes.end import End
 from planwave.nodes.if_ import If
+from planwave.nodes.inner import Inner
 from planwave.nodes.llm import Llm
+from planwave.nodes.loop import Loop
 from planwave.nodes.node_type import NodeType
 from planwave.nodes.parser import Parser
+from planwave.nodes.planner_node import PlannerNode
 from planwave.nodes.start import Start
 from planwave.nodes.text import Text
 from planwave.nodes.user_input import UserInput
+from planwave.nodes.while_ import While
 
 LIBRARY: tuple[type[NodeType], ...] = (
     Start,
@@ -23,6 +27,10 @@ LIBRARY: tuple[type[NodeType], ...] = (
     Text,
     Parser,
     If,
+    Loop,
+    While,
+    Inner,
+    PlannerNode,
     Approval,
     End,
 )

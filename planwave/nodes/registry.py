@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Iterable, Sequence
+from copy import copy
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -15,8 +16,10 @@ from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import DEFAULT_POLICY, Graph, Node
 from planwave.graph.policy import passed_limits
 from planwave.nodes.checks import DataChecks, model_fault
+from planwave.nodes.nested_checks import held_graphs, nested_findings
 from planwave.nodes.node_type import Finding
 from planwave.nodes.services import wanted_model
+from planwave.nodes.sockets import accepts
 from planwave.nodes.spec import TypeSpec, described, schema_of, spec_of
 from planwave.nodes.wiring import GraphView
 from planwave.providers.api import ModelProfile, Providers
@@ -30,18 +33,13 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_COERCIONS: Final = {
-    "number": frozenset({"integer"}),
-    "text": frozenset({"integer", "number", "boolean", "json"}),
-}
-"""The one coercion table: what a socket takes besides its own type and ``any``."""
-
 
 class Registry:
     """Node types by name; satisfies ``graph.capabilities.Catalogue``.
 
     Attributes:
         warnings: What went wrong with entry points; those types are not there.
+        depth: How many nodes deep the graphs lie that it checks; 0 for those not inside a node.
     """
 
     def __init__(
@@ -69,6 +67,8 @@ class Registry:
         self._limits = limits
         self._checks = DataChecks(limits)
         self._view: tuple[weakref.ref[Graph], GraphView] | None = None
+        self._names: tuple[str, ...] = ()
+        self.depth = 0
         self.warnings: list[Diagnostic] = []
         for implementation in types:
             self.register(implementation)
@@ -162,11 +162,7 @@ class Registry:
         return sorted(self._specs)
 
     def accepts(self, target_type: str, source_type: str) -> bool:
-        return (
-            target_type == source_type
-            or "any" in (target_type, source_type)
-            or source_type in _COERCIONS.get(target_type, ())
-        )
+        return accepts(target_type, source_type)
 
     def schema(self, node_type: str) -> dict[str, Any]:
         """Give the JSON Schema of a type's ``data``; template fields carry ``"template": true``.
@@ -184,6 +180,13 @@ class Registry:
         """
         return described(self._specs[node_type])
 
+    def inside(self, names: Iterable[str]) -> Registry:
+        within = copy(self)
+        within._names = tuple(dict.fromkeys((*self._names, *names)))
+        within.depth = self.depth + 1
+        within._view = None
+        return within
+
     def check(self, node: Node, graph: Graph) -> Iterable[Diagnostic]:
         passed: Sequence[Diagnostic] = ()
         if self._limits is not None and node.policy is not DEFAULT_POLICY:
@@ -192,13 +195,16 @@ class Registry:
         if spec is None or not (spec.is_checked if node.data else spec.is_checked_empty):
             return passed
         found = self._checks.findings(spec, node, self._view_of(graph), self._look_up)
-        return [*passed, *(_stamped(finding, node) for finding in found)]
+        findings = [*passed, *(_stamped(finding, node) for finding in found)]
+        for held in held_graphs(spec, node):
+            findings += nested_findings(held, node, self.inside(held.names), self._limits)
+        return findings
 
     def _view_of(self, graph: Graph) -> GraphView:
         """Give the view of a graph, kept while the same graph is checked node by node."""
         kept = self._view
         if kept is None or kept[0]() is not graph:
-            kept = self._view = (weakref.ref(graph), GraphView(graph, self._specs))
+            kept = self._view = (weakref.ref(graph), GraphView(graph, self._specs, self._names))
         return kept[1]
 
     def _look_up(

@@ -104,6 +104,12 @@ def wanted_model(
     return provider, model
 
 
+def limits_of(context: FlowContext) -> Limits | None:
+    """Give what a node may not pass; None where the run has no limits."""
+    services = context.services
+    return services.limits if isinstance(services, NodeServices) else None
+
+
 def services_of(context: FlowContext) -> NodeServices:
     """Give the node services of a run.
 

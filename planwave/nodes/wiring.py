@@ -25,14 +25,17 @@ _GUESSES = 20
 class GraphView:
     """Indices over one graph, each built at first use and shared by the checks of all its nodes.
 
-    ``specs`` are the node types by name.
+    ``specs`` are the node types by name, ``names`` what its expressions may name besides inputs.
     """
 
-    def __init__(self, graph: Graph, specs: Mapping[str, TypeSpec]) -> None:
+    def __init__(
+        self, graph: Graph, specs: Mapping[str, TypeSpec], names: Sequence[str] = ()
+    ) -> None:
         # Parts, not the graph: views are kept by weak reference to it.
         self._edges = graph.edges
         self.by_id = graph.by_id
         self._specs = specs
+        self.names = names
         self._steps_left = _WALK_STEPS
         self._guesses_left = _GUESSES
 

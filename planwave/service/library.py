@@ -29,6 +29,7 @@ from planwave.graph.check import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json
 from planwave.graph.values import DataValue, result_text
+from planwave.graph.within import nodes_within
 from planwave.storage.ids import new_id
 from planwave.storage.records import ExecutionRecord, Store
 
@@ -54,9 +55,13 @@ class BuiltGraph:
 
     @property
     def calls_model(self) -> bool:
-        """Whether a node of it calls a language model."""
-        steps = self.program.steps
-        return any(getattr(step.implementation, "calls_model", False) for step in steps)
+        """Whether a node of it, or of a graph inside one, calls a language model."""
+        steps, catalogue = self.program.steps, self.program.catalogue
+        used = {step.node.type: step.implementation for step in steps}
+        if any(step.facts.graph_fields for step in steps):
+            types = {placed.node.type for placed in nodes_within(self.graph, catalogue)}
+            used |= {name: catalogue.implementation(name) for name in types}
+        return any(getattr(each, "calls_model", False) for each in used.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +132,7 @@ class Run:
     ) -> None:
         self._built, self._open_services = built, open_services
         self._services, self._goal = services, goal
-        templates = any(step.template is not None for step in built.program.steps)
-        self._renderer = Renderer() if templates else None
+        self._renderer = Renderer()
         execution_id = execution_id or new_id()
         given = own_inputs(built.program, built.inputs if inputs is None else inputs)
         facts = {"goal": goal, "title": goal, "options": options.as_json()}
@@ -232,8 +236,7 @@ class Run:
             else:
                 await self.execution.run()
         finally:
-            if self._renderer is not None:
-                await self._renderer.close()
+            await self._renderer.close()
 
 
 class _Birth:

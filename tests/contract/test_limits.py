@@ -25,6 +25,7 @@ from starlette.types import Message, Receive, Scope, Send
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
+import planwave
 from planwave.api.access import Access
 from planwave.api.app import create_app
 from planwave.api.bounds import Bounds as BoundsOfRequests
@@ -39,6 +40,7 @@ from planwave.graph.model import Graph, Node
 from planwave.graph.values import DataValue
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
+from planwave.nodes.services import NodeServices
 from planwave.planner.planner import Planner
 from planwave.service.frames import Bounds, Follower, Frame
 from planwave.service.live import Turn
@@ -705,6 +707,35 @@ async def _(limits: Limits, amount: float) -> Told | None:
 async def _(limits: Limits, amount: int) -> Told | None:
     asks = {"id": "a", "type": "llm", "name": "A", "data": {"prompt": "p", "maxTokens": amount}}
     return await _checked(limits, _document(asks))
+
+
+@case("nested_depth", 3)
+async def _(limits: Limits, amount: int) -> Told | None:
+    document = _document(_text())
+    for _ in range(amount):
+        document = _document({"id": "a", "type": "inner", "data": {"graph": document}})
+    return await _checked(limits, document)
+
+
+async def _run(limits: Limits, kind: str, data: dict[str, Any]) -> Told | None:
+    services = NodeServices(ScriptedModels(()), FakeProviders(), limits=limits)
+    document = _document({"id": "a", "type": kind, "data": data})
+    ended = await planwave.run(document, services=services)
+    return None if ended.error is None else Told(ended.error["code"], ended.error["message"])
+
+
+@case("loop_items", 3)
+async def _(limits: Limits, amount: int) -> Told | None:
+    return await _run(limits, "loop", {"items": _ids(amount), "body": _document(_text())})
+
+
+@case("loop_rounds", 3)
+async def _(limits: Limits, amount: int) -> Told | None:
+    value: Any = {"goes": False}
+    for _ in range(amount):
+        value = {"goes": True, "next": value}
+    body = _document({"id": "b", "type": "parser", "data": {"template": "{{ value.next }}"}})
+    return await _run(limits, "while", {"initial": value, "condition": "value.goes", "body": body})
 
 
 def _planner(limits: Limits, *script: str) -> Planner:

@@ -40,6 +40,7 @@ async def _stream(input: str) -> Any:
     yield input[1:]
 
 
+BODY = {"nodes": [{"id": "b", "type": "text", "data": {"text": "t"}}], "edges": []}
 DATA: dict[str, dict[str, Any]] = {
     "agent": {"userPrompt": "Say hi", "maxTokens": 5},
     "llm": {"prompt": "Say hi", "jsonOutput": True},
@@ -48,6 +49,9 @@ DATA: dict[str, dict[str, Any]] = {
     "approval": {"prompt": "Go on with {{ input }}?", "actions": ["yes", "no"]},
     "if": {"conditions": [{"operator": "contains", "value": "h"}]},
     "start": {"initialInput": "hello"},
+    "loop": {"items": ["a", "b"], "body": BODY},
+    "while": {"condition": "'false'", "body": BODY},
+    "inner": {"graph": BODY},
     "contract_function": {"suffix": "!"},
 }
 """Good data of the types that need or take some."""

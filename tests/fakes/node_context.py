@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planwave.errors import UnavailableProvider, UnknownModel, UnknownProvider
+from planwave.expressions import compile_template
 from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent, Suspension
 from planwave.graph.model import Channel, Edge, Graph, Json, Node
+from planwave.graph.plan import Plan
 from planwave.graph.values import Arrival, DataValue, Inputs
 from planwave.nodes.registry import Registry, default_registry
 from planwave.nodes.services import NodeServices
@@ -93,6 +95,16 @@ class ListedProviders:
         return None
 
 
+class _Names:
+    """What expressions may name, by name."""
+
+    def __init__(self, variables: Mapping[str, Json]) -> None:
+        self._variables = variables
+
+    def lookup(self, root: str) -> Json:
+        return self._variables[root]
+
+
 @dataclass
 class GraphRuntime:
     """What a node may ask about a graph; ``links`` holds what link sources would give."""
@@ -151,7 +163,8 @@ class GraphRuntime:
         return await fn()
 
     async def resolve(self, value: Json, variables: Mapping[str, Json]) -> Json:
-        return value
+        template = compile_template(value)
+        return value if template is None else await template.resolve(_Names(variables), None)
 
     @property
     def variables(self) -> Mapping[str, Json]:
@@ -160,6 +173,24 @@ class GraphRuntime:
     @property
     def catalogue(self) -> Registry:
         return default_registry()
+
+
+class OneStepPlanner:
+    """Plans any goal as one text that says it; keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+
+    async def create_plan(
+        self, prompt: str, provider: str | None = None, model: str | None = None, **rules: Any
+    ) -> Plan:
+        self.asked.append({"prompt": prompt, "provider": provider, "model": model, **rules})
+        graph = Graph((Node("say", "text", "Say", data={"text": f"done: {prompt}"}),), ())
+        usage = {"input_tokens": 3, "output_tokens": 5, "cost_usd": 0.5, "estimated": False}
+        return Plan(
+            "p", prompt, "Say it", graph, "h", "2026-01-01T00:00:00+00:00",
+            provider=provider, model=model, attempts=[{"usage": usage}],
+        )  # fmt: skip
 
 
 def context_for(
@@ -180,7 +211,7 @@ def services_with(
     """Give node services whose models answer with a function, and those models."""
     models = FunctionModels(reply)
     chosen = providers or ListedProviders({"openai": ["m", "n"]})
-    return NodeServices(models, chosen, **options), models
+    return NodeServices(models, chosen, **{"planner": OneStepPlanner(), **options}), models
 
 
 def arrivals(*values: Any, handle: str = "input") -> Inputs:

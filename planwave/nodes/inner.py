@@ -1,0 +1,197 @@
+"""``inner``: another graph as one node, with inputs and outputs of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Final, Literal, cast
+
+from pydantic import Field
+
+from planwave.errors import NodeError
+from planwave.graph.capabilities import ExecutionResult, FlowContext
+from planwave.graph.model import (
+    DEFAULT_SOURCE_HANDLE,
+    DEFAULT_TARGET_HANDLE,
+    ERROR_HANDLE,
+    FLOW,
+    ID_PATTERN,
+    Json,
+    Port,
+)
+from planwave.graph.values import DataValue, Inputs
+from planwave.nodes.fields import graph_field
+from planwave.nodes.nested import (
+    FlowName,
+    Outputs,
+    given_value,
+    main_value,
+    nested_graph,
+    one_graph,
+)
+from planwave.nodes.node_type import INPUT, OUTPUT, Finding, NodeData, NodeType
+from planwave.nodes.sockets import coerced
+from planwave.nodes.wiring import Wiring
+
+SocketType = Literal["any", "text", "integer", "number", "boolean", "json"]
+_FIELDS: Final = ("graph", "flow", "inputs", "outputs")
+_TAKEN: Final = frozenset({"input", "nodes", "trigger", "goal", "PREVIOUS_OUTPUT", *_FIELDS})
+"""What ports of the node and names in templates mean already."""
+_KEY: Final = "graph"
+
+
+class InnerData(NodeData):
+    """The graph; what goes into it by name, of which type; and what comes out of it."""
+
+    graph: dict[str, Any] | None = graph_field(names_of="inputs")
+    flow: FlowName | None = None
+    inputs: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w{0,63}$")], SocketType] = Field(
+        default_factory=dict[str, SocketType]
+    )
+    outputs: dict[Annotated[str, Field(pattern=f"^{ID_PATTERN}$")], str] = Field(
+        default_factory=dict[str, str]
+    )
+
+
+class Inner(NodeType):
+    """Runs ``data.graph``, or a stored flow, as one node.
+
+    What arrives at ``input`` goes to its entry nodes; what arrives at the handles named in
+    ``data.inputs`` is there by name in all its expressions. Besides its result on ``output`` it
+    gives what ``data.outputs`` names, ``{handle: "node id"}`` or ``"node id.handle"``.
+    """
+
+    node_type = "inner"
+    purpose = (
+        "Run another graph, inline or a stored flow, as one step: its entry gets the input, named "
+        "inputs are variables in it, its result is the output."
+    )
+    Data = InnerData
+    inputs = (INPUT, Port("{name}"))
+    outputs = (OUTPUT, Port("{name}"))
+    reads_goal = True
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "who", "type": "text", "data": {"text": "Ada"}},
+            {
+                "id": "greet",
+                "type": "inner",
+                "data": {
+                    "inputs": {"name": "text"},
+                    "outputs": {"short": "hello"},
+                    "graph": {
+                        "nodes": [
+                            {"id": "hello", "type": "text", "data": {"text": "Hello {{ name }}"}},
+                            {
+                                "id": "all",
+                                "type": "text",
+                                "data": {"text": "{{ input }}, welcome!"},
+                            },
+                        ],
+                        "edges": [
+                            {"source": "hello", "target": "all", "data": {"channel": "flow"}}
+                        ],
+                    },
+                },
+            },
+        ],
+        "edges": [
+            {
+                "source": "who",
+                "target": "greet",
+                "targetHandle": "name",
+                "data": {"channel": "flow"},
+            }
+        ],
+    }
+
+    async def run(self, data: InnerData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
+        variables = _named(data, inputs, context)
+        nested = await nested_graph("graph", data.graph, data.flow, data.inputs, context)
+        given = given_value(inputs)
+        if given is None and variables:
+            given = DataValue("json", variables)
+        outputs = await nested.run(_KEY, given, variables, context)
+        found = {DEFAULT_SOURCE_HANDLE: nested.result(outputs)}
+        for handle, source in data.outputs.items():
+            node_id, wanted = _end(source, nested.graph.by_id)
+            if (value := _value(outputs, node_id, wanted)) is not None:
+                found[handle] = value
+        return ExecutionResult(found)
+
+    def find_faults(self, data: InnerData | None, wiring: Wiring) -> Iterable[Finding]:
+        if data is None:
+            return
+        yield from one_graph("graph", data.graph, data.flow, wiring)
+        yield from _input_faults(data, wiring)
+        if data.graph is not None:
+            yield from _output_faults(data, data.graph)
+
+
+def _named(data: InnerData, inputs: Inputs, context: FlowContext) -> dict[str, Json]:
+    """Give what arrived by name, each as the type it is declared with."""
+    found: dict[str, Json] = {}
+    for name, kind in data.inputs.items():
+        value = inputs.one(name)
+        if value is None:
+            raise NodeError(
+                f"node {context.node_id!r}: nothing came for the input {name!r}",
+                code="missing-required-input",
+                hint=f"connect an edge to {name!r}, or take it out of data.inputs",
+            )
+        found[name], refused = coerced(kind, value)
+        if refused is not None:
+            raise NodeError(
+                f"node {context.node_id!r}: input {name!r} takes {kind}, but got {refused}",
+                code="type-mismatch",
+                hint="change the type in data.inputs, or what the edge brings",
+            )
+    return found
+
+
+def _end(source: str, known: Iterable[str]) -> tuple[str, str | None]:
+    """Give the node, and the handle where one is named; ids may hold dots too."""
+    if source in known:
+        return source, None
+    node_id, _, handle = source.rpartition(".")
+    return node_id, handle
+
+
+def _value(outputs: Outputs, node_id: str, handle: str | None) -> DataValue | None:
+    given = outputs.get(node_id)
+    if not given:
+        return None
+    return main_value(given) if handle is None else given.get(handle)
+
+
+def _input_faults(data: InnerData, wiring: Wiring) -> Iterator[Finding]:
+    for name in data.inputs:
+        pointer = f"/data/inputs/{name}"
+        if name in _TAKEN:
+            message = f"an input cannot be called {name!r}, which means something already"
+            yield Finding("invalid-data", message, pointer, "choose another name")
+        elif not wiring.is_wired(name):
+            message = f"nothing leads into the input {name!r}"
+            hint = f"connect an edge to the handle {name!r}, or take it out of data.inputs"
+            yield Finding("missing-required-input", message, pointer, hint)
+    known = {DEFAULT_TARGET_HANDLE, *_FIELDS, *data.inputs}
+    for edge in wiring.incoming:
+        if edge.channel == FLOW and edge.target_handle not in known:
+            message = f"edge {edge.id!r} leads into {edge.target_handle!r}, which is no input"
+            hint = f"add {edge.target_handle!r} with its type to data.inputs"
+            yield Finding("unknown-handle", message, "/data/inputs", hint)
+
+
+def _output_faults(data: InnerData, graph: Mapping[str, Json]) -> Iterator[Finding]:
+    """Find outputs that name no node; which handles one has only a run tells."""
+    nodes: Any = graph.get("nodes")
+    listed = cast("list[Any]", nodes) if isinstance(nodes, list) else []
+    known = {str(cast("dict[str, Any]", e).get("id")) for e in listed if isinstance(e, dict)}
+    for handle, source in data.outputs.items():
+        pointer = f"/data/outputs/{handle}"
+        if handle == ERROR_HANDLE:
+            message = f"{handle!r} is a reserved handle and no output"
+            yield Finding("invalid-data", message, pointer, "choose another name")
+        elif known and _end(source, known)[0] not in known:
+            message = f"output {handle!r} is that of {source!r}, and there is no such node"
+            hint = 'name a node of the graph, or one of its outputs, as in "summary.output"'
+            yield Finding("unknown-handle", message, pointer, hint)

@@ -1,0 +1,196 @@
+"""``loop``: a graph once for every item of a list, several at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Final, Literal, cast
+
+from pydantic import Field
+
+from planwave.errors import GraphInvalid, NodeError
+from planwave.graph.capabilities import ExecutionResult, FlowContext
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json, Port
+from planwave.graph.strict import shown, strict_json
+from planwave.graph.values import DataValue, Inputs
+from planwave.nodes.fields import graph_field, limited_field
+from planwave.nodes.nested import (
+    RUN_FAILED,
+    FlowName,
+    NestedGraph,
+    as_value,
+    given_value,
+    nested_graph,
+    one_graph,
+    refuse_more,
+)
+from planwave.nodes.node_type import INPUT, Finding, NodeData, NodeType, template
+from planwave.nodes.wiring import Wiring
+
+_NAMES: Final = ("item", "index")
+_ERRORS: Final = "errors"
+_LIMIT: Final = "loop_items"
+
+
+class LoopData(NodeData):
+    """What to go through, and what to do with each item."""
+
+    items: Any = template(None)
+    body: dict[str, Any] | None = graph_field(*_NAMES)
+    flow: FlowName | None = None
+    parallel: int = Field(5, ge=1, le=100)
+    on_item_error: Literal["fail", "skip", "null"] = "fail"
+    max_items: int | None = limited_field(_LIMIT)
+
+
+class Loop(NodeType):
+    """Runs ``data.body`` for every item; gives the list of what it came to, in the items' order."""
+
+    node_type = "loop"
+    purpose = (
+        "Run the graph in body once for each item of a list, several at a time; in it {{ item }} is "
+        "the item; gives the list of results in order."
+    )
+    Data = LoopData
+    inputs = (INPUT,)
+    outputs = (Port(DEFAULT_SOURCE_HANDLE, "json"), Port(_ERRORS, "json"))
+    reads_goal = True
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "start", "type": "start", "data": {"initialInput": ["one", "two", "three"]}},
+            {
+                "id": "shout",
+                "type": "loop",
+                "data": {
+                    "body": {
+                        "nodes": [
+                            {
+                                "id": "louder",
+                                "type": "text",
+                                "data": {"text": "{{ index }}: {{ item | upper }}!"},
+                            }
+                        ],
+                        "edges": [],
+                    }
+                },
+            },
+        ],
+        "edges": [{"source": "start", "target": "shout", "data": {"channel": "flow"}}],
+    }
+
+    async def run(self, data: LoopData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
+        items = _items(data, inputs, context)
+        refuse_more(
+            data.max_items, len(items), "items", field="maxItems", limit=_LIMIT, context=context
+        )
+        if not items:
+            return _result(data, [], [])
+        nested = await nested_graph("body", data.body, data.flow, _NAMES, context)
+        errors: dict[int, Json] = {}
+
+        async def one(index: int) -> Json:
+            return await _item(nested, index, items[index], data.on_item_error, errors, context)
+
+        values = await _each(len(items), data.parallel, one)
+        if data.on_item_error == "skip":
+            values = [value for index, value in enumerate(values) if index not in errors]
+        return _result(data, values, [errors[index] for index in sorted(errors)])
+
+    def find_faults(self, data: LoopData | None, wiring: Wiring) -> Iterable[Finding]:
+        if data is None:
+            return
+        yield from one_graph("body", data.body, data.flow, wiring)
+        if data.items is None and not (wiring.is_wired("items") or wiring.is_wired("input")):
+            yield Finding(
+                "missing-required-input",
+                "a loop needs items or an input",
+                "/data/items",
+                hint="write data.items, or connect an edge to 'input' or 'items'",
+            )
+        if data.on_item_error == "fail" and any(
+            edge.source_handle == _ERRORS for edge in wiring.outgoing
+        ):
+            yield Finding(
+                "unknown-handle",
+                f"an edge leaves {_ERRORS!r}, which gets nothing where an item that fails ends all",
+                "/data/onItemError",
+                hint='set data.onItemError to "skip" or "null"',
+                severity="warning",
+            )
+
+
+def _items(data: LoopData, inputs: Inputs, context: FlowContext) -> list[Json]:
+    """Give the list to go through; JSON text of one is read."""
+    found = data.items
+    if "items" not in data.model_fields_set:
+        given = given_value(inputs)
+        found = None if given is None else given.value
+    if isinstance(found, str):
+        try:
+            found = strict_json(found)
+        except GraphInvalid as error:
+            raise _no_list(f"the text {shown(found)}", context) from error
+    if not isinstance(found, list):
+        raise _no_list(shown(found), context)
+    return cast("list[Json]", found)
+
+
+def _no_list(what: str, context: FlowContext) -> NodeError:
+    return NodeError(
+        f"loop {context.node_id!r} needs a list of items, got {what}",
+        code="not-a-list",
+        hint="let data.items, or the node before, give a list, or its JSON as text",
+    )
+
+
+async def _item(
+    nested: NestedGraph,
+    index: int,
+    item: Json,
+    on_error: str,
+    errors: dict[int, Json],
+    context: FlowContext,
+) -> Json:
+    """Run the body for one item; an error that does not end the loop is noted, and gives null."""
+    try:
+        outputs = await nested.run(
+            str(index), as_value(item), {"item": item, "index": index}, context
+        )
+    except NodeError as error:
+        if error.code != RUN_FAILED:
+            raise
+        if on_error == "fail":
+            raise NodeError(
+                f"item {index}: {error.message}",
+                code=error.code,
+                hint=error.hint,
+                retryable=error.retryable,
+            ) from error
+        errors[index] = {"index": index, "error": error.as_json()}
+        return None
+    return nested.result(outputs).value
+
+
+async def _each(count: int, parallel: int, one: Callable[[int], Awaitable[Json]]) -> list[Json]:
+    """Give the value of each number from 0, so many at a time; the first failure ends the others."""
+    values: list[Json] = [None] * count
+    numbers = iter(range(count))
+
+    async def work() -> None:
+        for number in numbers:
+            values[number] = await one(number)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(parallel, count)):
+                group.create_task(work())
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return values
+
+
+def _result(data: LoopData, values: list[Json], errors: list[Json]) -> ExecutionResult:
+    outputs = {DEFAULT_SOURCE_HANDLE: DataValue("json", values)}
+    if data.on_item_error != "fail":
+        outputs[_ERRORS] = DataValue("json", errors)
+    return ExecutionResult(outputs)

@@ -1,0 +1,252 @@
+"""Graphs that run inside nodes: found, checked, given their input, and what they come to.
+
+Serves every type that runs a graph, so that all of them do it alike.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from pydantic import Field
+
+from planwave.errors import GraphInvalid, LimitExceeded, NodeError
+from planwave.graph.capabilities import Catalogue, FlowContext
+from planwave.graph.check import check
+from planwave.graph.diagnostics import errors_in
+from planwave.graph.model import (
+    DEFAULT_SOURCE_HANDLE,
+    DEFAULT_TARGET_HANDLE,
+    FLOW,
+    Graph,
+    Json,
+    handles_of,
+)
+from planwave.graph.read import read_graph
+from planwave.graph.values import DataValue, Inputs
+from planwave.nodes.node_type import Finding, NodeData
+from planwave.nodes.services import Flows, NodeServices, limits_of
+from planwave.nodes.sockets import value_type
+from planwave.nodes.wiring import Wiring
+
+RUN_FAILED: Final = "nested-run-failed"
+"""The code of the error where a nested run failed; all others are faults of the node around it."""
+_END: Final = "end"
+_KEPT: Final = 64
+
+Outputs = Mapping[str, Mapping[str, DataValue]]
+
+
+class FlowName(NodeData):
+    """A stored flow; its newest version where none is named."""
+
+    id: str = Field(min_length=1)
+    version: str | None = Field(None, min_length=1)
+
+
+class NestedGraph(NamedTuple):
+    """A graph ready to be run inside a node, any number of times.
+
+    Attributes:
+        graph: The graph.
+        entries: Its entry nodes, with the output that what comes in is put on.
+        ends: Its ``end`` nodes.
+        sinks: Its nodes that nothing follows.
+    """
+
+    graph: Graph
+    entries: tuple[tuple[str, str], ...]
+    ends: tuple[str, ...]
+    sinks: tuple[str, ...]
+
+    async def run(
+        self, key: str, given: DataValue | None, variables: Mapping[str, Json], context: FlowContext
+    ) -> Outputs:
+        """Run it.
+
+        Args:
+            key: Names the run, the same whenever the node is entered again.
+            given: What its entry nodes are settled with; None lets them run by themselves.
+            variables: What its expressions may name.
+            context: That of the node it runs in.
+
+        Returns:
+            The outputs of every node of it that completed, by node id.
+
+        Raises:
+            NodeError: ``nested-run-failed``, and whatever keeps it from running at all.
+        """
+        inputs: dict[str, dict[str, Json]] = {}
+        if given is not None:
+            inputs = {node_id: {handle: given.value} for node_id, handle in self.entries}
+        return await context.runtime.run_graph(key, self.graph, inputs, variables=variables)
+
+    def result(self, outputs: Outputs) -> DataValue:
+        """Give what a run came to.
+
+        That is the value of its ``end`` node, or of the only node that nothing follows. Of several
+        that completed it is an object by node id, of none null.
+        """
+        for ids in (self.ends, self.sinks):
+            given = {each: main_value(outputs[each]) for each in ids if outputs.get(each)}
+            if len(given) == 1:
+                return next(iter(given.values()))
+            if given:
+                return DataValue("json", {each: value.value for each, value in given.items()})
+        return DataValue("json", None)
+
+
+def main_value(outputs: Mapping[str, DataValue]) -> DataValue:
+    """Give a node's value: its ``output``, else the first it gave."""
+    return outputs.get(DEFAULT_SOURCE_HANDLE) or next(iter(outputs.values()))
+
+
+def given_value(inputs: Inputs) -> DataValue | None:
+    """Give what arrived at a node's input: a value as it is, several as a list, None for nothing."""
+    values = inputs.all(DEFAULT_TARGET_HANDLE)
+    if len(values) > 1:
+        return DataValue("json", [value.value for value in values])
+    return values[0] if values else None
+
+
+async def nested_graph(
+    field: str,
+    document: Mapping[str, Json] | None,
+    flow: FlowName | None,
+    names: Iterable[str],
+    context: FlowContext,
+) -> NestedGraph:
+    """Give the graph that a node runs inside.
+
+    Args:
+        field: The data field that holds it.
+        document: What is in there.
+        flow: The stored flow meant, where there is no document.
+        names: What its expressions may name; see ``fields.graph_field``.
+        context: Where the node runs.
+
+    Raises:
+        NodeError: There is none, or it has faults (``graph-invalid``); ``no-flows`` where this run
+            knows none; what the flows themselves raise.
+    """
+    catalogue = context.runtime.catalogue
+    inside = catalogue.inside((*context.runtime.variables, *names))
+    if document is not None:
+        # What a node was written with was checked with the graph around it; a wire was not.
+        written = context.runtime.get_node(context.node_id).data.get(field)
+        graph = _graph_of(json.dumps(document))
+        if document != written:
+            _refuse_faults(graph, f"data.{field} of {context.node_id!r}", inside)
+        return prepared(graph, catalogue)
+    if flow is None:
+        raise NodeError(
+            f"node {context.node_id!r} has no graph to run",
+            code="missing-required-input",
+            hint=f"write data.{field}, or name a stored flow in data.flow",
+        )
+    graph = await _flow(flow, context)
+    _refuse_faults(graph, f"flow {flow.id!r}", inside)
+    return prepared(graph, catalogue)
+
+
+async def _flow(flow: FlowName, context: FlowContext) -> Graph:
+    """Give a flow; which version is the newest is settled once for the node."""
+    flows = _flows_of(context)
+    if flow.version is not None:
+        return await flows.get(flow.id, flow.version)
+
+    async def newest() -> Json:
+        return (await flows.get(flow.id, None)).to_document()
+
+    return _graph_of(json.dumps(await context.runtime.once("flow", newest)))
+
+
+def _flows_of(context: FlowContext) -> Flows:
+    services: Any = context.services
+    flows = services.flows if isinstance(services, NodeServices) else None
+    if flows is None:
+        raise NodeError(
+            f"node {context.node_id!r} names a stored flow, and this run knows none",
+            code="no-flows",
+            hint="run it through a service, or write the graph into the node",
+        )
+    return flows
+
+
+@lru_cache(_KEPT)
+def _graph_of(document: str) -> Graph:
+    """Read a graph; a loop in a loop asks for the same one again and again."""
+    return read_graph(document)[0]
+
+
+def _refuse_faults(graph: Graph, what: str, catalogue: Catalogue) -> None:
+    findings = check(graph, catalogue)
+    if errors_in(findings):
+        invalid = GraphInvalid(findings)
+        message = f"{what} cannot run: {invalid.message}"
+        raise NodeError(message, code=invalid.code, hint=invalid.hint)
+
+
+def prepared(graph: Graph, catalogue: Catalogue) -> NestedGraph:
+    """Look up where what comes in goes, and where the result is."""
+    followed = {edge.source for edge in graph.edges if edge.channel == FLOW}
+    entries: list[tuple[str, str]] = []
+    for node in graph.nodes:
+        facts = catalogue.facts(node.type)
+        if facts is not None and facts.entry:
+            first, *_ = handles_of(facts.outputs) or (DEFAULT_SOURCE_HANDLE,)
+            entries.append((node.id, first))
+    return NestedGraph(
+        graph,
+        tuple(entries),
+        tuple(node.id for node in graph.nodes if node.type == _END),
+        tuple(node.id for node in graph.nodes if node.id not in followed),
+    )
+
+
+def as_value(value: Json) -> DataValue:
+    """Give a JSON value with the type it has by itself."""
+    return DataValue(value_type(value), value)
+
+
+def refuse_more(
+    most: int | None, met: int, what: str, *, field: str, limit: str, context: FlowContext
+) -> None:
+    """Refuse more rounds of a graph than a node's data or the limits of its run allow.
+
+    Args:
+        most: What the data say; None leaves it to the limit.
+        met: How many there are.
+        what: Of what.
+        field: The data field.
+        limit: The limit's name.
+        context: Where the node runs.
+
+    Raises:
+        NodeError, LimitExceeded: ``limit-exceeded``; which bound it is, is named.
+    """
+    if most is not None and met > most:
+        message = f"{what} of {context.node_id!r}: data.{field} is {most}, met {met}"
+        raise NodeError(message, code=LimitExceeded.code, hint=f"raise data.{field}")
+    limits = limits_of(context)
+    bound = None if limits is None else getattr(limits, limit)
+    if bound is not None and met > bound:
+        raise LimitExceeded(limit, bound, met, what=f"{what} of {context.node_id!r}")
+
+
+def one_graph(
+    field: str, document: Mapping[str, Json] | None, flow: FlowName | None, wiring: Wiring
+) -> Iterator[Finding]:
+    """Find a node that has no graph to run, or two."""
+    has_graph = document is not None or wiring.is_wired(field)
+    has_flow = flow is not None or wiring.is_wired("flow")
+    if has_graph == has_flow:
+        hint = f"write a graph into data.{field}, or name a stored flow in data.flow, not both"
+        if has_graph:
+            message = f"data.{field} and data.flow are both there"
+            yield Finding("conflicting-field", message, "/data/flow", hint)
+        else:
+            message = f"data.{field} is required where no flow is named"
+            yield Finding("missing-required-input", message, f"/data/{field}", hint)

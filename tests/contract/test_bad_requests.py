@@ -13,9 +13,8 @@ import json
 import sys
 import tracemalloc
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from time import perf_counter
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -31,9 +30,10 @@ from planwave.service.service import Service
 from planwave.settings import Limits, Settings
 from planwave.storage.ids import new_id
 from planwave.storage.sqlite import SqliteStore
+from tests.fakes.cpu_time import cpu_within
 from tests.fakes.in_process import PROBLEM
 from tests.fakes.planning import DIAMOND, FakeProviders, ScriptedModels, library
-from tests.fakes.raw_socket import CLOSE, TEXT, raw_socket
+from tests.fakes.raw_socket import CLOSE, TEXT, RawSocket, raw_socket
 from tests.fakes.server import WIDE, RunningServer, serving
 from tests.fakes.service import graph_of, rooms, text_node
 from tests.fakes.streaming import Chatty
@@ -206,9 +206,8 @@ async def test_a_bad_request_is_refused_with_its_own_problem(line: dict[str, Any
         await client.get("/healthz")
         tracemalloc.start()
         try:
-            began = perf_counter()
-            answer = await answer_to(client, line)
-            took = perf_counter() - began
+            with cpu_within(5):
+                answer = await answer_to(client, line)
             _, most = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
@@ -216,7 +215,6 @@ async def test_a_bad_request_is_refused_with_its_own_problem(line: dict[str, Any
         assert answer.headers["content-type"] == PROBLEM
         assert TOKEN not in answer.text
         assert "Traceback" not in answer.text
-        assert took < 5
         assert most < 8_000_000
         listed = await client.get("/api/executions", headers=_headers(JSON_OF_US))
         assert listed.json()["executions"] == []
@@ -248,13 +246,12 @@ async def test_many_ranges_and_an_endless_boundary_cost_nothing() -> None:
         ranges = "bytes=" + ",".join(f"{number}-" for number in range(3_000))
         boundary = "multipart/form-data; boundary=" + "a" * 20_000
         await client.get("/docs", headers=_headers(JSON_OF_US))  # made once
-        began = perf_counter()
-        page = await client.get("/docs", headers={**_headers(JSON_OF_US), "range": ranges})
-        assert page.status_code == 200
-        upload = {**_headers(JSON_OF_US), "content-type": boundary}
-        refused = await client.post("/api/run", content=b"--a", headers=upload)
-        assert refused.status_code == 415
-        assert perf_counter() - began < 1
+        with cpu_within(1):
+            page = await client.get("/docs", headers={**_headers(JSON_OF_US), "range": ranges})
+            assert page.status_code == 200
+            upload = {**_headers(JSON_OF_US), "content-type": boundary}
+            refused = await client.post("/api/run", content=b"--a", headers=upload)
+            assert refused.status_code == 415
 
 
 async def test_a_key_that_comes_again_with_another_request_is_refused_and_one_run_is_there() -> (
@@ -483,7 +480,7 @@ def locked() -> Generator[RunningServer]:
             "socket_connections": 5,
             "socket_messages_per_s": 0.1,
             "watcher_events": 50,
-            "socket_ping_s": 1,
+            "socket_ping_s": 20,
         }
     )
     with serving(limits=limits, token=SecretStr(TOKEN), types=[Chatty()]) as running:
@@ -502,7 +499,7 @@ async def end_of(socket: ClientConnection) -> tuple[list[Any], int, str]:
     """Everything that was said, and how it ended."""
     told: list[Any] = []
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
                 told.append(json.loads(await socket.recv()))
     except ConnectionClosed as error:
@@ -597,6 +594,12 @@ async def test_who_never_reads_is_dropped_with_its_place_and_the_run_goes_on(
         assert int(reason.rpartition("=")[2]) < ended.last_seq
 
 
+async def until_dropped(socket: RawSocket) -> None:
+    with suppress(asyncio.IncompleteReadError, ConnectionError):
+        while (await socket.read()).opcode != CLOSE:
+            pass
+
+
 async def test_who_never_answers_a_ping_is_dropped_and_frees_its_place(
     locked: RunningServer,
 ) -> None:
@@ -605,12 +608,8 @@ async def test_who_never_answers_a_ping_is_dropped_and_frees_its_place(
     async with raw_socket(url, locked.headers) as socket:
         assert (await socket.read()).json["type"] == "snapshot"
         assert locked.service.load.watchers == 1
-        try:
-            while (await socket.read()).opcode != CLOSE:
-                pass
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        async with asyncio.timeout(10):
+        await locked.in_time(until_dropped(socket))
+        async with asyncio.timeout(60):
             while locked.service.load.watchers:  # noqa: ASYNC110 - it happens in another thread
                 await asyncio.sleep(0.01)
     locked.let_go(execution_id)

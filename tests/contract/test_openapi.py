@@ -37,7 +37,7 @@ from tests.fakes.service import rooms
 NO_SERVICE: Final = cast("Any", None)
 DOCUMENT: Final = schemathesis.openapi.from_dict(create_app(Settings(), NO_SERVICE).openapi())
 DOCUMENT.config.generation.update(with_security_parameters=False)  # no token is asked for
-PATIENCE_S: Final = 10
+PATIENCE_S: Final = 60
 LEFT_OUT: Final = {
     "ignored_auth": "the server under test has no token; see the tests of access below",
     "positive_data_acceptance": "limits and the node library refuse more than a schema can say",

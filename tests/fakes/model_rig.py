@@ -192,6 +192,6 @@ async def fails(rig: Rig, provider: str, **more: object) -> ProviderError:
 
 async def until(holds: Callable[[], object]) -> None:
     """Let other tasks and the network run until something holds."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not holds():  # noqa: ASYNC110 - what is waited for happens inside other code
             await asyncio.sleep(0)

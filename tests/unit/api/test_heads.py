@@ -34,7 +34,7 @@ async def test_a_problem_has_a_head_too(server: RunningServer) -> None:
 
 async def test_the_head_of_a_stream_does_not_wait_for_its_end(server: RunningServer) -> None:
     execution_id = await server.execute("held")
-    async with server.client() as client, asyncio.timeout(20):
+    async with server.client() as client, asyncio.timeout(60):
         head = await client.head(f"/api/executions/{execution_id}/events")
         assert (head.status_code, head.content) == (200, b"")
         assert head.headers["content-type"].startswith("text/event-stream")

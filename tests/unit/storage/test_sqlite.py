@@ -490,7 +490,7 @@ async def test_whatever_stops_an_artifact_its_writer_is_told(
         raise error
 
     monkeypatch.setattr("planwave.storage.writer.write_artifact", fail)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         assert await swallowed(store.append("x1", 1, [result(1, "x" * 2_000)])) is not None
         monkeypatch.undo()
         assert await swallowed(store.append("x1", 1, [log(1)])) == after

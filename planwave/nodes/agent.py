@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
-from typing import Final, Literal
+from typing import Final
 
 from pydantic import ConfigDict, Field, JsonValue
 
 from planwave.graph.capabilities import FlowContext, NodeEvent
-from planwave.graph.model import DEFAULT_TARGET_HANDLE, Port
+from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json, Port
 from planwave.graph.values import DataValue, Inputs, described_arrivals
 from planwave.nodes.conversation import ChatMessage, with_messages
+from planwave.nodes.model import MODEL_SOCKET, Effort
 from planwave.nodes.model_call import Prompt, is_fed, model_call, unused_input
-from planwave.nodes.node_type import Finding, NodeData, NodeType, template
+from planwave.nodes.node_type import INPUT, Finding, NodeData, NodeType, template
 from planwave.nodes.services import NodeServices, services_of
 from planwave.nodes.wiring import Wiring
 from planwave.providers.api import ModelReply, ModelRequest
@@ -23,8 +24,6 @@ BRIEF = "Answer briefly and to the point, in a few sentences."
 
 NOT_PLANNED: Final[dict[str, JsonValue]] = {"planned": False}
 """Marks fields that change nothing of what the agent does: planners are not told of them."""
-
-Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
 class AgentTools(NodeData):
@@ -62,9 +61,22 @@ class Agent(NodeType):
     node_type = "agent"
     purpose = "Do one task with a language model: reads its inputs, gives text."
     Data = AgentData
+    inputs = (INPUT, MODEL_SOCKET)
     outputs = (Port("output", "text"),)
     reads_goal = True
     calls_model = True
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "start", "type": "start", "data": {"initialInput": "otters"}},
+            {
+                "id": "facts",
+                "type": "agent",
+                "name": "Find facts",
+                "data": {"userPrompt": "Tell me three facts about {{ input }}."},
+            },
+        ],
+        "edges": [{"source": "start", "target": "facts", "data": {"channel": "flow"}}],
+    }
 
     async def run(
         self, data: AgentData, inputs: Inputs, context: FlowContext

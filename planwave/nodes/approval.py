@@ -21,7 +21,8 @@ from planwave.nodes.sockets import value_type
 from planwave.nodes.wiring import Wiring
 
 _LONGEST_ACTION: Final = 64
-_LONGEST_WAIT_S: Final = 366 * 86_400.0
+LONGEST_WAIT_S: Final = 366 * 86_400.0
+"""No request of a node waits for longer."""
 _NOT_PLANNED: Final[dict[str, Json]] = {"planned": False}
 """Marks fields that a model has no need of to plan a question."""
 
@@ -33,7 +34,7 @@ class ApprovalData(NodeData):
     actions: list[str] = Field(["approve", "reject"], min_length=1, max_length=20)
     form: dict[str, Json] | None = Field(None, json_schema_extra=_NOT_PLANNED)
     editable: bool = Field(True, json_schema_extra=_NOT_PLANNED)
-    timeout_s: float | None = Field(None, gt=0, le=_LONGEST_WAIT_S, json_schema_extra=_NOT_PLANNED)
+    timeout_s: float | None = Field(None, gt=0, le=LONGEST_WAIT_S, json_schema_extra=_NOT_PLANNED)
     timeout_action: str | None = Field(None, json_schema_extra=_NOT_PLANNED)
 
 
@@ -52,6 +53,22 @@ class Approval(NodeType):
     Data = ApprovalData
     outputs = (Port("{action}"),)
     chooses = True
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "draft", "type": "text", "data": {"text": "We are late, sorry."}},
+            {"id": "ask", "type": "approval", "data": {"prompt": "Send this: {{ input }}"}},
+            {"id": "sent", "type": "end"},
+        ],
+        "edges": [
+            {"source": "draft", "target": "ask", "data": {"channel": "flow"}},
+            {
+                "source": "ask",
+                "sourceHandle": "approve",
+                "target": "sent",
+                "data": {"channel": "flow"},
+            },
+        ],
+    }
 
     async def run(self, data: ApprovalData, inputs: Inputs, context: FlowContext) -> Suspension:
         for fault in _faults(data):  # wires may have brought what no check has seen

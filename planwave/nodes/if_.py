@@ -1,39 +1,64 @@
-"""``if``: send the input one way or another, by what its text says."""
+"""``if``: send the input one way or another, by what it is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
+from planwave.expressions import text_of
 from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent
-from planwave.graph.model import DEFAULT_TARGET_HANDLE, Port
+from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json, Port
 from planwave.graph.values import Inputs
-from planwave.nodes.node_type import Finding, NodeData, NodeType, passed_on
+from planwave.nodes.branches import numbered_handle_faults
+from planwave.nodes.comparing import LONE, LOOSE, MISSING, Operator, holds, value_at
+from planwave.nodes.node_type import Finding, NodeData, NodeType, passed_on, template
 from planwave.nodes.wiring import Wiring
 
+_BRANCH = "condition-"
 _OTHERWISE = "false"
 
 
 class Condition(NodeData):
-    """One test of the input's text; upper and lower case are the same."""
+    """One test of the input, or of what a dotted path (``field``) leads to in it.
 
-    operator: Literal["equal", "contains"]
-    value: str
+    ``equal`` and ``contains`` look at the text of both, in which neither case nor space around the
+    wanted text matter, and an empty text is never found; all others take values as they are. What is
+    written in ``caseSensitive`` holds for any of them.
+    """
 
-    def holds(self, lowered: str) -> bool:
-        """Say whether it is true of a lower-cased text; an empty value never is."""
-        wanted = self.value.strip().lower()
-        if not wanted:
-            return False
-        return lowered == wanted if self.operator == "equal" else wanted in lowered
+    operator: Operator
+    value: Json = Field(default_factory=lambda: MISSING, validate_default=True)
+    field: str | None = Field(None, min_length=1)
+    case_sensitive: bool | None = None
+
+    @field_validator("value")
+    @classmethod
+    def _is_there(cls, value: Json, info: ValidationInfo) -> Json:
+        if value is not MISSING:
+            return value
+        if info.data.get("operator", "") in LONE:
+            return None
+        raise PydanticCustomError("missing", "Field required")
+
+    @property
+    def never_holds(self) -> bool:
+        """Whether it looks for an empty text in a way that never finds one."""
+        is_loose = self.operator in LOOSE and self.case_sensitive is None
+        return is_loose and not text_of(self.value).strip()
+
+    def shown(self) -> str:
+        """Give it for people: ``contains "x"``, ``user.age greaterThan "5"``."""
+        field = f"{self.field} " if self.field else ""
+        wanted = "" if self.operator in LONE else f' "{text_of(self.value)}"'
+        return f"{field}{self.operator}{wanted}"
 
 
 class IfData(NodeData):
     """The conditions, tried in order."""
 
-    conditions: list[Condition] = Field(min_length=1)
+    conditions: list[Condition] = template(min_length=1)
 
 
 class If(NodeType):
@@ -41,49 +66,85 @@ class If(NodeType):
 
     node_type = "if"
     purpose = (
-        "Choose a branch by the input's text: the first condition (equal or contains) that holds "
-        "sends the input to condition-0, condition-1, …; none sends it to false."
+        "Choose a branch by the input: the first condition that holds (equal, contains, "
+        "greaterThan, …) sends it to condition-0, condition-1, …; none sends it to false."
     )
     Data = IfData
-    outputs = (Port("condition-{i}"), Port(_OTHERWISE))
+    outputs = (Port(_BRANCH + "{i}"), Port(_OTHERWISE))
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "start", "type": "start", "data": {"initialInput": {"total": 120}}},
+            {
+                "id": "large",
+                "type": "if",
+                "data": {
+                    "conditions": [{"field": "total", "operator": "greaterThan", "value": 100}]
+                },
+            },
+            {"id": "review", "type": "text", "data": {"text": "Somebody looks at it."}},
+            {"id": "book", "type": "text", "data": {"text": "It is booked."}},
+        ],
+        "edges": [
+            {"source": "start", "target": "large", "data": {"channel": "flow"}},
+            {
+                "source": "large",
+                "sourceHandle": "condition-0",
+                "target": "review",
+                "data": {"channel": "flow"},
+            },
+            {
+                "source": "large",
+                "sourceHandle": "false",
+                "target": "book",
+                "data": {"channel": "flow"},
+            },
+        ],
+    }
 
     async def run(self, data: IfData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
-        lowered = inputs.text(DEFAULT_TARGET_HANDLE).lower()
+        given = passed_on(inputs)
         tried: list[str] = []
         handle = _OTHERWISE
         for i, condition in enumerate(data.conditions):
-            held = condition.holds(lowered)
+            held = _is_met(condition, given.value, inputs)
             tried.append(
-                f'Condition {i + 1} ({condition.operator} "{condition.value}") evaluated as '
-                f"{str(held).lower()}"
+                f"Condition {i + 1} ({condition.shown()}) evaluated as {str(held).lower()}"
             )
             if held:
-                handle = f"condition-{i}"
+                handle = f"{_BRANCH}{i}"
                 break
         said = {"message": "; ".join(tried), "handle": handle}
         event = NodeEvent(context.node_id, self.node_type, "logic_check", context.run_id, said)
-        return ExecutionResult({handle: passed_on(inputs)}, [event])
+        return ExecutionResult({handle: given}, [event])
 
     def find_faults(self, data: IfData | None, wiring: Wiring) -> Iterable[Finding]:
         if data is None:
             return
-        for i, condition in enumerate(data.conditions):
-            if not condition.value.strip():
-                yield Finding(
-                    "never-matches",
-                    f"condition {i} has an empty value and never holds",
-                    f"/data/conditions/{i}/value",
-                    severity="warning",
-                )
-        known = {_OTHERWISE, "error", *(f"condition-{i}" for i in range(len(data.conditions)))}
-        for edge in wiring.outgoing:
-            if edge.channel == "flow" and edge.source_handle.startswith("condition-"):
-                if edge.source_handle in known:
-                    continue
-                yield Finding(
-                    "unknown-handle",
-                    f"edge {edge.id!r} leaves through {edge.source_handle!r}, but there are only "
-                    f"{len(data.conditions)} condition(s)",
-                    "/data/conditions",
-                    hint=f"use one of {', '.join(sorted(known - {'error'}))}",
-                )
+        if not wiring.is_wired("conditions"):
+            yield from _never(data.conditions)
+            yield from numbered_handle_faults(
+                _BRANCH, len(data.conditions), _OTHERWISE, "/data/conditions", wiring
+            )
+
+
+def _is_met(condition: Condition, value: Json, inputs: Inputs) -> bool:
+    if condition.field is not None:
+        value = value_at(value, condition.field)
+    elif not inputs.all(DEFAULT_TARGET_HANDLE):
+        value = MISSING if condition.operator not in LOOSE else ""
+    elif condition.operator in LOOSE:
+        value = inputs.text(DEFAULT_TARGET_HANDLE)
+    return holds(
+        condition.operator, value, condition.value, case_sensitive=condition.case_sensitive
+    )
+
+
+def _never(conditions: list[Condition]) -> Iterator[Finding]:
+    for i, condition in enumerate(conditions):
+        if condition.never_holds:
+            yield Finding(
+                "never-matches",
+                f"condition {i} has an empty value and never holds",
+                f"/data/conditions/{i}/value",
+                severity="warning",
+            )

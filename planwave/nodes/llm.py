@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 
 from pydantic import AliasChoices, Field
 
 from planwave.errors import GraphInvalid, ResultNotJson
 from planwave.graph.capabilities import FlowContext, NodeEvent
-from planwave.graph.model import DEFAULT_TARGET_HANDLE
+from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
 from planwave.graph.strict import strict_json
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.agent import BRIEF, NOT_PLANNED
 from planwave.nodes.conversation import ChatMessage, with_messages
+from planwave.nodes.model import MODEL_SOCKET, Effort
 from planwave.nodes.model_call import Prompt, is_fed, model_call, unused_input
-from planwave.nodes.node_type import Finding, NodeData, NodeType, template
+from planwave.nodes.node_type import INPUT, Finding, NodeData, NodeType, template
 from planwave.nodes.services import services_of
 from planwave.nodes.wiring import Wiring
 from planwave.providers.api import ModelReply, ModelRequest
@@ -32,6 +33,7 @@ class LlmData(NodeData):
     system: str | None = None
     messages: list[ChatMessage] | None = Field(None, json_schema_extra=NOT_PLANNED)
     temperature: float | None = Field(None, ge=0, le=2)
+    reasoning_effort: Effort | None = None
     max_tokens: int | None = Field(None, ge=1)
     json_output: bool = Field(
         False,
@@ -50,7 +52,22 @@ class Llm(NodeType):
     node_type = "llm"
     purpose = "Call a language model with exactly this prompt; with jsonOutput the reply is JSON."
     Data = LlmData
+    inputs = (INPUT, MODEL_SOCKET)
     calls_model = True
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "start", "type": "start", "data": {"initialInput": "Ada, born in London"}},
+            {
+                "id": "person",
+                "type": "llm",
+                "data": {
+                    "prompt": "Give name and city as a JSON object: {{ input }}",
+                    "jsonOutput": True,
+                },
+            },
+        ],
+        "edges": [{"source": "start", "target": "person", "data": {"channel": "flow"}}],
+    }
 
     async def run(
         self, data: LlmData, inputs: Inputs, context: FlowContext
@@ -67,6 +84,7 @@ class Llm(NodeType):
             system="\n\n".join(filter(None, parts)) or None,
             temperature=data.temperature,
             max_tokens=data.max_tokens or profile.max_output_tokens,
+            reasoning_effort=data.reasoning_effort,
         )
         request = with_messages(request, data.messages)
         async with aclosing(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from planwave.expressions import copy_of
 from planwave.graph.capabilities import FlowContext
 from planwave.graph.model import Json, Port
@@ -29,6 +31,31 @@ class Parser(NodeType):
     )
     Data = ParserData
     inputs = (INPUT, Port("{name}", multiple=True))
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "who", "type": "text", "data": {"text": "Ada"}},
+            {"id": "where", "type": "text", "data": {"text": "London"}},
+            {
+                "id": "card",
+                "type": "parser",
+                "data": {"template": {"line": "{{ name }} lives in {{ city }}."}},
+            },
+        ],
+        "edges": [
+            {
+                "source": "who",
+                "target": "card",
+                "targetHandle": "name",
+                "data": {"channel": "flow"},
+            },
+            {
+                "source": "where",
+                "target": "card",
+                "targetHandle": "city",
+                "data": {"channel": "flow"},
+            },
+        ],
+    }
 
     async def run(self, data: ParserData, inputs: Inputs, context: FlowContext) -> Json:
         return copy_of(data.template)  # nobody may change the graph by its result

@@ -1,11 +1,13 @@
-"""``text``: a text, fixed or filled in from a template."""
+"""``text``: a text, fixed, filled in from a template, or wired."""
 
 from __future__ import annotations
 
-from planwave.graph.capabilities import FlowContext
-from planwave.graph.model import Port
-from planwave.graph.values import DataValue, Inputs
-from planwave.nodes.node_type import NodeData, NodeType, template
+from collections.abc import Mapping
+
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json
+from planwave.graph.values import DataValue
+from planwave.nodes.node_type import NodeData, template
+from planwave.nodes.value import ValueType, value_ports
 
 
 class TextData(NodeData):
@@ -14,13 +16,20 @@ class TextData(NodeData):
     text: str = template()
 
 
-class Text(NodeType):
+class Text(ValueType):
     """Gives ``data.text``, always as text."""
 
     node_type = "text"
     purpose = "Give a fixed text or a template filled from earlier results; no model is asked."
     Data = TextData
-    outputs = (Port("output", "text"),)
+    outputs = value_ports("text")
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "start", "type": "start", "data": {"initialInput": "Ada"}},
+            {"id": "greeting", "type": "text", "data": {"text": "Hello, {{ input }}!"}},
+        ],
+        "edges": [{"source": "start", "target": "greeting", "data": {"channel": "flow"}}],
+    }
 
-    async def run(self, data: TextData, inputs: Inputs, context: FlowContext) -> DataValue:
-        return DataValue("text", data.text)
+    def values(self, data: TextData) -> Mapping[str, DataValue]:
+        return {DEFAULT_SOURCE_HANDLE: DataValue("text", data.text)}

@@ -11,7 +11,7 @@ import pytest
 from planwave.graph.capabilities import Catalogue, NodeFacts
 from planwave.graph.model import Graph, Node, Port
 from planwave.nodes.library import LIBRARY
-from planwave.nodes.node_type import NodeType
+from planwave.nodes.node_type import NodeKind
 from planwave.nodes.registry import Registry, default_registry
 from planwave.nodes.text import Text
 from tests.fakes.node_context import ListedProviders
@@ -222,5 +222,5 @@ def test_importing_the_room_loads_no_sdk() -> None:
 
 
 def test_library_types_are_node_types_with_distinct_names() -> None:
-    assert all(issubclass(kind, NodeType) for kind in LIBRARY)
+    assert all(issubclass(kind, NodeKind) for kind in LIBRARY)
     assert len({kind.node_type for kind in LIBRARY}) == len(LIBRARY)

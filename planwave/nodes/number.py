@@ -1,0 +1,44 @@
+"""``number``: a number, written, worked out by a template, or wired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json
+from planwave.graph.values import DataValue
+from planwave.nodes.node_type import NodeData, template
+from planwave.nodes.sockets import value_type
+from planwave.nodes.value import ValueType, value_ports
+
+_WHOLE = "integer"
+
+
+class NumberData(NodeData):
+    """The number."""
+
+    value: int | float = template()
+
+
+class Number(ValueType):
+    """Gives ``data.value``; a whole number also on the output that fits where only those do."""
+
+    node_type = "number"
+    purpose = "Give a number; a whole one also on the output 'integer'. No model is asked."
+    Data = NumberData
+    outputs = (*value_ports("number"), *value_ports(_WHOLE, _WHOLE))
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "price", "type": "number", "data": {"value": 12.5}},
+            {
+                "id": "total",
+                "type": "transform",
+                "data": {"expression": "{{ input * 3 }}"},
+            },
+        ],
+        "edges": [{"source": "price", "target": "total", "data": {"channel": "flow"}}],
+    }
+
+    def values(self, data: NumberData) -> Mapping[str, DataValue]:
+        value = DataValue(value_type(data.value), data.value)
+        given = {DEFAULT_SOURCE_HANDLE: value}
+        return given | {_WHOLE: value} if value.type == _WHOLE else given

@@ -1,0 +1,48 @@
+"""What the types have in common that are nothing but a value: to be had over flow and over links."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from planwave.errors import NodeError
+from planwave.graph.capabilities import ExecutionResult, FlowContext
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, LINK, Json, Port
+from planwave.graph.values import DataValue, Inputs
+from planwave.nodes.node_type import NodeType, linked_data
+
+
+def value_ports(socket: str, name: str = DEFAULT_SOURCE_HANDLE) -> tuple[Port, Port]:
+    """Give the two outputs of a value: one for data, one for links."""
+    return Port(name, socket), Port(name, socket, channel=LINK)
+
+
+class ValueType(NodeType):
+    """A type that gives values, as a stage or, where it is only linked, on demand."""
+
+    @abstractmethod
+    def values(self, data: Any) -> Mapping[str, DataValue]:
+        """Give the value on each output that has one."""
+
+    async def run(self, data: Any, inputs: Inputs, context: FlowContext) -> ExecutionResult:
+        return ExecutionResult(self.values(data))
+
+    async def materialize(
+        self, data: Mapping[str, Json], output_handle: str, context: FlowContext
+    ) -> DataValue:
+        """Give the value of an output to who is linked to it.
+
+        Raises:
+            NodeError: It has none (``no-value``).
+        """
+        ready, _ = await linked_data(self, data, context)
+        values = self.values(ready)
+        if output_handle not in values:
+            raise NodeError(
+                f"node {context.node_id!r} has no value on {output_handle!r}, only on "
+                f"{', '.join(values)}",
+                code="no-value",
+                hint="change its value, or link another output",
+            )
+        return values[output_handle]

@@ -32,6 +32,7 @@ from planwave.storage.ids import new_id
 from planwave.storage.sqlite import SqliteStore
 from tests.fakes.cpu_time import cpu_within
 from tests.fakes.in_process import PROBLEM
+from tests.fakes.model_rig import until
 from tests.fakes.planning import DIAMOND, FakeProviders, ScriptedModels, library
 from tests.fakes.raw_socket import CLOSE, TEXT, RawSocket, raw_socket
 from tests.fakes.server import WIDE, RunningServer, serving
@@ -607,11 +608,9 @@ async def test_who_never_answers_a_ping_is_dropped_and_frees_its_place(
     url = f"{locked.ws_url}/ws/{execution_id}?mode=events"
     async with raw_socket(url, locked.headers) as socket:
         assert (await socket.read()).json["type"] == "snapshot"
-        assert locked.service.load.watchers == 1
+        await until(lambda: locked.service.load.watchers == 1)
         await locked.in_time(until_dropped(socket))
-        async with asyncio.timeout(60):
-            while locked.service.load.watchers:  # noqa: ASYNC110 - it happens in another thread
-                await asyncio.sleep(0.01)
+        await until(lambda: not locked.service.load.watchers)
     locked.let_go(execution_id)
 
 

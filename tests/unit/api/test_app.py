@@ -89,13 +89,13 @@ async def test_a_body_is_not_looked_at_before_the_token(locked: RunningServer) -
 
 
 async def test_past_a_burst_requests_are_told_when_to_come_back() -> None:
-    with serving(limits=Limits(requests_per_s=0.5, requests_burst=3)) as running:
+    with serving(limits=Limits(requests_per_s=0.01, requests_burst=3)) as running:
         async with running.client() as client:
             for _ in range(3):
                 assert (await client.get("/api/plans")).status_code == 200
             told = await client.get("/api/plans")
             assert (told.status_code, told.json()["code"]) == (429, "too-many-requests")
-            assert told.headers["retry-after"] == "2"
+            assert 40 <= int(told.headers["retry-after"]) <= 100
             assert (await client.get("/healthz")).status_code == 200
 
 

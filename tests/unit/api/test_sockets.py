@@ -67,21 +67,21 @@ async def until_held(server: RunningServer, execution_id: str) -> None:
 # -- glances
 
 
-async def test_glances_come_at_connect_and_every_interval_and_the_last_has_the_final_status(
-    server: RunningServer,
-) -> None:
-    execution_id = await server.execute("held")
-    await until_held(server, execution_id)
-    loop = asyncio.get_running_loop()
-    async with watching(server, execution_id, "interval=0.1") as socket:
-        first = json.loads(await socket.recv())
-        began = loop.time()
-        for _ in range(2):
-            await socket.recv()
-        assert loop.time() - began >= 0.15
-        server.let_go(execution_id)
-        told = await all_told(socket)
-        assert (socket.close_code, loop.time() - began < 5) == (1000, True)
+async def test_glances_come_at_connect_and_every_interval_and_the_last_has_the_final_status() -> (
+    None
+):
+    with serving(limits=limits(socket_ping_s=600)) as server:
+        execution_id = await server.execute("held")
+        await until_held(server, execution_id)
+        async with watching(server, execution_id, "interval=60") as socket:
+            first = json.loads(await socket.recv())
+            began = server.loop.time()
+            for _ in range(2):
+                await server.in_time(socket.recv(), step_s=10)
+            assert server.loop.time() - began >= 75
+            server.let_go(execution_id)
+            told = await all_told(socket)
+            assert socket.close_code == 1000
     assert first == {
         "status": "executing",
         "node_states": {"h": "running", "after": "pending"},
@@ -434,13 +434,14 @@ async def test_a_message_may_be_as_long_as_the_limit_and_no_longer() -> None:
 
 
 async def test_a_client_that_answers_no_ping_is_let_go_of() -> None:
-    with serving(limits=limits(socket_ping_s=0.05)) as server:
+    with serving() as server:
         execution_id = await server.execute("held")
         await until_held(server, execution_id)
         async with raw_socket(f"{server.ws_url}/ws/{execution_id}?mode=events") as socket:
             assert (await socket.read()).json["type"] == "snapshot"
-            assert server.service.load.watchers == 1
-            assert (await socket.read_to_close())[-1].close == (1011, "keepalive ping timeout")
+            await until(lambda: server.service.load.watchers == 1)
+            told = await server.in_time(socket.read_to_close())
+            assert told[-1].close == (1011, "keepalive ping timeout")
             await until(lambda: server.service.load.watchers == 0)
 
 
@@ -452,7 +453,7 @@ async def test_a_client_that_breaks_off_frees_its_place_and_harms_nobody(
     await until_held(server, execution_id)
     async with raw_socket(f"{server.ws_url}/ws/{execution_id}?{query}") as socket:
         await socket.read()
-        assert server.service.load.watchers == 1
+        await until(lambda: server.service.load.watchers == 1)
         socket.cut()
         await until(lambda: server.service.load.watchers == 0)
     server.let_go(execution_id)

@@ -226,7 +226,7 @@ async def test_an_execution_goes_on_without_the_client_that_left(server: Running
         client.stream("GET", f"/api/executions/{execution_id}/events") as response,
     ):
         await anext(messages(response))
-        assert server.service.load.watchers == 1
+        await until(lambda: server.service.load.watchers == 1)
     await until(lambda: server.service.load.watchers == 0)
     server.let_go(execution_id)
     record = await server.on_loop(server.service.wait(execution_id))

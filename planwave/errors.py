@@ -11,6 +11,7 @@
     │   ├── NotFound      404     no plan, execution, node or file of that name
     │   ├── Conflict      409     right request, wrong moment
     │   ├── Gone          410     what was asked for is over
+    │   ├── Outdated      412     what the caller builds upon has changed meanwhile
     │   ├── Unauthorized  401     no token, or not the right one
     │   ├── Forbidden     403     a host or an origin that is not allowed
     │   └── Busy          429     too much at once; says when to come back
@@ -171,6 +172,13 @@ class Gone(InputError):
 
     code = "gone"
     status_hint = 410
+
+
+class Outdated(InputError):
+    """What the request builds upon is not what there is any more."""
+
+    code = "outdated"
+    status_hint = 412
 
 
 class Unauthorized(InputError):

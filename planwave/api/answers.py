@@ -144,6 +144,8 @@ class ExecutionSummary(Answer):
 
     execution_id: str
     plan_id: str | None
+    flow_id: str | None
+    flow_version: str | None
     title: str
     user_prompt: str
     status: ExecutionStatus
@@ -216,6 +218,9 @@ class ExecutionAnswer(Answer):
     execution_id: str
     plan_id: str | None
     plan_hash: str | None
+    flow_id: str | None
+    flow_version: str | None
+    """The version of the flow it runs; null where its graph was changed since."""
     title: str
     user_prompt: str
     status: ExecutionStatus
@@ -311,6 +316,8 @@ class DocumentAnswer(Answer):
     execution_id: str
     plan_id: str | None
     plan_hash: str | None
+    flow_id: str | None
+    flow_version: str | None
     parent: Any
     """What it is a fork of."""
     user_prompt: str
@@ -367,7 +374,7 @@ class EntryAnswer(Answer):
     """A node's path, or `system`."""
     type: Literal[
         "step_start", "start_prompt", "logic_check", "wait_input", "input_received",
-        "llm_response", "llm_error", "error",
+        "llm_response", "llm_error", "error", "message", "timer",
         "subagent_call_start", "subagent_call_end", "subagent_call_error",
     ]  # fmt: skip
     content: str

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 PLAN_ID: Final = "019a0000-0000-7000-8000-000000000001"
 EXECUTION_ID: Final = "019a0000-0000-7000-8000-000000000002"
+FLOW_ID: Final = "019a0000-0000-7000-8000-00000000000a"
 REQUEST_ID: Final = "r7"
 TIME: Final = "2026-01-31T12:00:00.000000+00:00"
 GOAL: Final = "Write a note about water"
@@ -33,7 +34,7 @@ GRAPH: Final[_Json] = {
         }
     ],
 }
-_HASH: Final = "115e81436fbc54a229f928b4084da4c94c24dc4b8e9fd24f79aac51aa87bf9e6"
+HASH: Final = "115e81436fbc54a229f928b4084da4c94c24dc4b8e9fd24f79aac51aa87bf9e6"
 _LOGS: Final = [
     "Starting execution...",
     "Executing 1 nodes in parallel: ['facts']",
@@ -89,7 +90,7 @@ _PLANNED: Final[_Json] = {
     "title": "A note about water",
     "status": "draft",
     "revision": 1,
-    "hash": _HASH,
+    "hash": HASH,
     "created_at": TIME,
     "provider": "openai",
     "model": "gpt-4o-mini",
@@ -136,6 +137,8 @@ EXECUTIONS: Final[_Json] = {
     "executions": [
         {
             **_ENDED,
+            "flow_id": None,
+            "flow_version": None,
             "title": "A note about water",
             "user_prompt": GOAL,
             "timestamp": TIME,
@@ -147,7 +150,9 @@ EXECUTIONS: Final[_Json] = {
 }
 EXECUTION: Final[_Json] = {
     **_ENDED,
-    "plan_hash": _HASH,
+    "plan_hash": HASH,
+    "flow_id": None,
+    "flow_version": None,
     "title": "A note about water",
     "user_prompt": GOAL,
     "node_states": {"facts": "completed", "note": "completed"},
@@ -213,7 +218,9 @@ def _node(number: int, inputs: _Json, dependencies: list[str]) -> _Json:
 DOCUMENT: Final[_Json] = {
     "schema_version": 1,
     **_ENDED,
-    "plan_hash": _HASH,
+    "plan_hash": HASH,
+    "flow_id": None,
+    "flow_version": None,
     "parent": None,
     "user_prompt": GOAL,
     "title": "A note about water",

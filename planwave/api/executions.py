@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
-from typing import Annotated, Any, Final
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query
@@ -36,31 +35,30 @@ from planwave.api.models import ExecuteBody, ExecutionStatus, Options, RunBody, 
 from planwave.api.parameters import (
     Cursor,
     ExecutionId,
+    OfFlow,
     OfPlan,
     PageSize,
     Search,
+    known_id,
     page_of,
     page_size,
     place_of,
 )
+from planwave.api.places import GRAPH, places_in_body
 from planwave.api.problems import problems
 from planwave.api.rendering import rendered, rendered_aside
 from planwave.api.state import ADMITTED, ServiceDep
-from planwave.errors import GraphInvalid, NotFound, PlanwaveError
+from planwave.errors import NotFound, PlanwaveError
 from planwave.events import Event, execution_logs, fold
 from planwave.events.entries import entries
 from planwave.executor.options import RunOptions
-from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.plan import Plan
-from planwave.graph.strict import shown
-from planwave.service.policies import POLICIES
+from planwave.service.flow_history import FlowChoice
 from planwave.service.service import Service
-from planwave.storage.ids import UUID_PATTERN
 from planwave.storage.records import ExecutionRecord
 
 router = APIRouter(tags=["executions"], dependencies=ADMITTED)
 
-_OPTIONS: Final = "/options"
 AND_STARTED = answered("It is made and queued (`start: true`).", QUEUED, 202)
 AND_STARTED[202]["model"] = ExecutionMade
 """Of routes that make an execution, and start it where they are asked to."""
@@ -81,15 +79,15 @@ async def create_execution(
     subject: SubjectDep,
     body: Annotated[ExecuteBody, json_body(ExecuteBody)],
 ) -> Response:
-    """Make an execution of a stored plan, or of a graph, which becomes a plan by it.
+    """Make an execution of a stored plan, of a flow, or of a graph, which becomes a plan by it.
 
     It is checked whether it can run here; otherwise nothing is made. Its watchers may come before
     its start: `POST /api/execute/{execution_id}/start`, or `start: true` to have it at once.
     """
     make = service.execute if body.start else service.create_execution
-    with _places_in_body("" if body.graph is None else "/graph"):
-        plan = await _plan_in(body, service)
-        record = await make(plan, **_how(body.inputs, body.options), execution_id=subject)
+    with places_in_body("" if body.graph is None else GRAPH):
+        chosen = await _chosen_in(body, service)
+        record = await make(chosen, **_how(body.inputs, body.options), execution_id=subject)
     return made(service, record, 202 if body.start else 201)
 
 
@@ -127,7 +125,7 @@ async def run(
         plan_id = plan.plan_id
     how = _how(body.inputs, body.options)
     try:
-        with _places_in_body():
+        with places_in_body():
             record = await service.execute(plan_id, **how, execution_id=subject)
     except PlanwaveError as error:
         kept = f"the plan is kept: execute it with plan_id {plan_id}"
@@ -157,6 +155,7 @@ async def list_executions(
         ),
     ] = None,
     plan_id: OfPlan = None,
+    flow_id: OfFlow = None,
     cursor: Cursor = None,
     limit: PageSize = None,
 ) -> Response:
@@ -167,6 +166,7 @@ async def list_executions(
         text=q,
         since=since,
         plan_id=plan_id,
+        flow_id=flow_id,
         before=place_of(cursor),
         limit=size + 1,
     )
@@ -261,6 +261,8 @@ def shown_state(events: Sequence[Event]) -> dict[str, Any]:
         "execution_id": state.execution_id,
         "plan_id": state.plan_id,
         "plan_hash": state.plan_hash,
+        "flow_id": state.flow_id,
+        "flow_version": state.flow_version,
         "title": state.title,
         "user_prompt": state.goal,
         "status": state.status,
@@ -295,8 +297,8 @@ def _entries_of(events: Sequence[Event], after: int) -> dict[str, Any]:
     }
 
 
-async def _plan_in(body: ExecuteBody, service: Service) -> str | Plan:
-    """Give the plan's id, or what its graph says; the body has one of both.
+async def _chosen_in(body: ExecuteBody, service: Service) -> str | Plan | FlowChoice:
+    """Give the plan's id, the flow, or what the graph says; the body has one of them.
 
     Raises:
         NotFound: No id of that form was ever given out.
@@ -304,10 +306,9 @@ async def _plan_in(body: ExecuteBody, service: Service) -> str | Plan:
     """
     if body.graph is not None:
         return await service.read_plan(body.graph)
-    plan_id = body.plan_id or ""
-    if UUID_PATTERN.fullmatch(plan_id) is None:
-        raise NotFound(f"{shown(plan_id)} is no plan id")
-    return plan_id
+    if body.flow_id is not None:
+        return FlowChoice(known_id(body.flow_id, "flow"), body.version)
+    return known_id(body.plan_id or "", "plan")
 
 
 async def _planned_before(service: Service, subject: str | None) -> str | None:
@@ -321,24 +322,6 @@ async def _planned_before(service: Service, subject: str | None) -> str | None:
 def _beside(subject: str) -> str:
     """Give the id of the plan of an execution whose id is chosen: done again, it is paid for once."""
     return str(UUID(int=UUID(subject).int ^ 1))
-
-
-@contextmanager
-def _places_in_body(graph: str = "") -> Generator[None]:
-    """Have pointers of what is wrong point into the body, where ``graph`` is that of its graph."""
-    try:
-        yield
-    except GraphInvalid as error:
-        found: tuple[Diagnostic, ...] = error.diagnostics
-        error.diagnostics = tuple(
-            replace(each, pointer=f"{_OPTIONS if _is_of_policies(each) else graph}{each.pointer}")
-            for each in found
-        )
-        raise
-
-
-def _is_of_policies(found: Diagnostic) -> bool:
-    return found.pointer.startswith(f"{POLICIES}/")
 
 
 def run_options(options: RunningOptions) -> RunOptions:
@@ -371,6 +354,8 @@ def _summary(record: ExecutionRecord) -> dict[str, Any]:
     return {
         "execution_id": record.execution_id,
         "plan_id": record.plan_id,
+        "flow_id": record.flow_id,
+        "flow_version": record.flow_version,
         "title": record.title,
         "user_prompt": record.user_prompt,
         "status": record.status,

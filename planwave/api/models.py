@@ -7,7 +7,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from planwave.api.examples import GOAL, GRAPH, PLAN_ID
+from planwave.api.examples import FLOW_ID, GOAL, GRAPH, PLAN_ID
+from planwave.service.flows import NAME_CHARS
 
 NodeStatus = Literal[
     "pending", "running", "retrying", "waiting", "completed", "failed",
@@ -148,16 +149,27 @@ _INPUTS: Final[Any] = Field(
 
 
 class ExecuteBody(Body):
-    """What to execute: a stored plan, or a graph, which becomes a plan."""
+    """What to execute: a stored plan, a flow, or a graph, which becomes a plan."""
 
     model_config = ConfigDict(
         json_schema_extra={
-            "examples": [{"plan_id": PLAN_ID, "start": True}, {"graph": GRAPH}],
-            "oneOf": [{"required": ["plan_id"]}, {"required": ["graph"]}],
+            "examples": [
+                {"plan_id": PLAN_ID, "start": True},
+                {"flow_id": FLOW_ID, "inputs": {"facts": {"output": "Ice floats."}}},
+                {"graph": GRAPH},
+            ],
+            "oneOf": [
+                {"required": ["plan_id"]},
+                {"required": ["flow_id"]},
+                {"required": ["graph"]},
+            ],
+            "dependentRequired": {"version": ["flow_id"]},
         }
     )
 
     plan_id: str | None = Field(None, description="A stored plan.")
+    flow_id: str | None = Field(None, description="A flow.")
+    version: str | None = Field(None, description="One of its versions; else the present one.")
     graph: Annotated[dict[str, Any], _ShownAsGraph] | None = Field(
         None, description="A graph, or a plan as `POST /api/plan` gave it."
     )
@@ -168,9 +180,11 @@ class ExecuteBody(Body):
     )
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> ExecuteBody:
-        if (self.plan_id is None) == (self.graph is None):
-            raise PydanticCustomError("either", "give either plan_id or graph")
+    def _one_of_them(self) -> ExecuteBody:
+        if [self.plan_id, self.flow_id, self.graph].count(None) != 2:
+            raise PydanticCustomError("either", "give one of plan_id, flow_id and graph")
+        if self.version is not None and self.flow_id is None:
+            raise PydanticCustomError("either", "a version is one of a flow: give its flow_id")
         return self
 
 
@@ -181,3 +195,67 @@ class RunBody(_Goal):
 
     inputs: dict[str, Any] | None = _INPUTS
     options: Options = Options()
+
+
+# -- flows ----------------------------------------------------------------------------------------
+
+_GRAPH_OR_PLAN: Final[dict[str, Any]] = {
+    "oneOf": [{"required": ["graph"]}, {"required": ["plan_id"]}]
+}
+
+
+class FlowBody(Body):
+    """A graph, or a stored plan, to be saved under a name."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"name": "Note", "graph": GRAPH}, {"name": "Note", "plan_id": PLAN_ID}],
+            **_GRAPH_OR_PLAN,
+        }
+    )
+
+    name: str = Field(
+        description="What it is called; one line.", min_length=1, max_length=NAME_CHARS
+    )
+    description: str | None = Field(
+        None, description="What it is for, by default the goal of its plan; see `goal_chars`."
+    )
+    graph: Annotated[dict[str, Any], _ShownAsGraph] | None = Field(
+        None, description="A graph, or a plan as `POST /api/plan` gave it."
+    )
+    plan_id: str | None = Field(None, description="A stored plan that has its graph.")
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> FlowBody:
+        if (self.plan_id is None) == (self.graph is None):
+            raise PydanticCustomError("either", "give either graph or plan_id")
+        return self
+
+
+class FlowChangesBody(Body):
+    """What is to be another than before."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"graph": GRAPH}, {"name": "Notes"}],
+            "minProperties": 1,
+            "not": {"required": ["graph", "plan_id"]},
+        }
+    )
+
+    name: str | None = Field(
+        None, description="What it is called; one line.", min_length=1, max_length=NAME_CHARS
+    )
+    description: str | None = Field(None, description="What it is for; see `goal_chars`.")
+    graph: Annotated[dict[str, Any], _ShownAsGraph] | None = Field(
+        None, description="A graph, or a plan as `POST /api/plan` gave it."
+    )
+    plan_id: str | None = Field(None, description="A stored plan that has its graph.")
+
+    @model_validator(mode="after")
+    def _any_but_not_both(self) -> FlowChangesBody:
+        if self.plan_id is not None and self.graph is not None:
+            raise PydanticCustomError("either", "give either graph or plan_id")
+        if [self.name, self.description, self.graph, self.plan_id].count(None) == 4:
+            raise PydanticCustomError("nothing", "give name, description, graph or plan_id")
+        return self

@@ -5,20 +5,25 @@ from __future__ import annotations
 import re
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
 from fastapi import Path, Query
 
-from planwave.api.examples import EXECUTION_ID, PLAN_ID, REQUEST_ID
-from planwave.errors import InputError, LimitExceeded
+from planwave.api.examples import EXECUTION_ID, FLOW_ID, PLAN_ID, REQUEST_ID
+from planwave.errors import InputError, LimitExceeded, NotFound
+from planwave.graph.strict import shown
 from planwave.settings import Limits
+from planwave.storage.flows import FlowRecord, FlowVersion
 from planwave.storage.ids import UUID_PATTERN
 from planwave.storage.records import ExecutionRecord, Place, PlanRecord
 
 _PAGE: Final = 50
 """Items on a page where nobody asked for a number of them."""
 _UUID: Final = f"^{UUID_PATTERN.pattern}$"
-_PLACE: Final = re.compile(rf"([0-9T:.+-]{{10,40}}) ({UUID_PATTERN.pattern})", re.ASCII)
+_PLACE: Final = re.compile(
+    rf"([0-9T:.+-]{{10,40}}) ({UUID_PATTERN.pattern}|[0-9a-f]{{64}})", re.ASCII
+)
+"""A time, and an id or a version."""
 
 PlanId = Annotated[str, Path(description="A plan's id.", pattern=_UUID, examples=[PLAN_ID])]
 ExecutionId = Annotated[
@@ -29,6 +34,7 @@ ExecutionId = Annotated[
         examples=[EXECUTION_ID],
     ),
 ]
+FlowId = Annotated[str, Path(description="A flow's id.", pattern=_UUID, examples=[FLOW_ID])]
 RequestId = Annotated[
     str,
     Path(
@@ -40,9 +46,16 @@ RequestId = Annotated[
 OfPlan = Annotated[
     str | None, Query(alias="plan_id", description="Only those of this plan.", pattern=_UUID)
 ]
+OfFlow = Annotated[
+    str | None, Query(alias="flow_id", description="Only those of this flow.", pattern=_UUID)
+]
 Search = Annotated[
     str | None,
     Query(alias="q", description="Only those with this in title or goal.", max_length=1_000),
+]
+SearchFlows = Annotated[
+    str | None,
+    Query(alias="q", description="Only those with this in name or description.", max_length=1_000),
 ]
 PageSize = Annotated[
     int | None,
@@ -55,7 +68,18 @@ PageSize = Annotated[
 Cursor = Annotated[
     str | None, Query(alias="cursor", description="The `next_cursor` of the page before.")
 ]
-_Record = TypeVar("_Record", PlanRecord, ExecutionRecord)
+_Record = TypeVar("_Record", PlanRecord, ExecutionRecord, FlowRecord, FlowVersion)
+
+
+def known_id(given: str, of: str) -> str:
+    """Give an id that stands in a body.
+
+    Raises:
+        NotFound: No id of that form was ever given out.
+    """
+    if UUID_PATTERN.fullmatch(given) is None:
+        raise NotFound(f"{shown(given)} is no {of} id")
+    return given
 
 
 def page_size(asked: int | None, limits: Limits) -> int:
@@ -99,5 +123,17 @@ def page_of(found: Sequence[_Record], size: int) -> tuple[Sequence[_Record], str
     if len(found) <= size:
         return found, None
     last = found[size - 1]
-    own: Any = last.plan_id if isinstance(last, PlanRecord) else last.execution_id
-    return found[:size], urlsafe_b64encode(f"{last.created_at} {own}".encode()).decode("ascii")
+    place = f"{last.created_at} {_own_id(last)}"
+    return found[:size], urlsafe_b64encode(place.encode()).decode("ascii")
+
+
+def _own_id(record: PlanRecord | ExecutionRecord | FlowRecord | FlowVersion) -> str:
+    match record:
+        case PlanRecord():
+            return record.plan_id
+        case ExecutionRecord():
+            return record.execution_id
+        case FlowRecord():
+            return record.flow_id
+        case FlowVersion():
+            return record.version

@@ -52,6 +52,7 @@ _WHEN: Final = {
     408: ("request-timeout", "The request did not arrive in time."),
     409: ("conflict", "Right request, wrong moment."),
     410: ("request-closed", "The request is closed: its time was over, or its node was cancelled."),
+    412: ("outdated", "It has moved on from what `If-Match` names."),
     413: ("limit-exceeded", "Larger than a limit: `limit`, `value` and `met` say which."),
     415: ("unsupported-media-type", "Bodies are JSON: `Content-Type: application/json`."),
     422: ("invalid-body", "It cannot be used; `issues` lists everything that is wrong."),

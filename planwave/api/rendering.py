@@ -10,9 +10,15 @@ from starlette.responses import Response
 from planwave.storage.rows import encode_known
 
 
-def rendered(content: Any, status: int = 200, *, location: str | None = None) -> Response:
-    """Give an answer; ``location`` is where what was made is found."""
-    headers = None if location is None else {"Location": location}
+def rendered(
+    content: Any, status: int = 200, *, location: str | None = None, etag: str | None = None
+) -> Response:
+    """Give an answer; ``location`` is where what was made is found, ``etag`` what it is now."""
+    headers: dict[str, str] = {}
+    if location is not None:
+        headers["Location"] = location
+    if etag is not None:
+        headers["ETag"] = f'"{etag}"'
     return Response(encode_known(content), status, headers, media_type="application/json")
 
 

@@ -138,10 +138,12 @@ class ExecutionMade(TypedDict):
 
 
 class ExecutionSummary(TypedDict):
-    """An execution as lists show it."""
+    """An execution as lists show it; ``flow_version`` is the version of the flow it runs."""
 
     execution_id: str
     plan_id: str | None
+    flow_id: str | None
+    flow_version: str | None
     title: str
     user_prompt: str
     status: ExecutionStatus
@@ -206,6 +208,8 @@ class Execution(TypedDict):
     execution_id: str
     plan_id: str | None
     plan_hash: str | None
+    flow_id: str | None
+    flow_version: str | None
     title: str
     user_prompt: str
     status: ExecutionStatus
@@ -281,6 +285,8 @@ class Document(TypedDict):
     execution_id: str
     plan_id: str | None
     plan_hash: str | None
+    flow_id: str | None
+    flow_version: str | None
     parent: Any
     user_prompt: str
     title: str
@@ -319,82 +325,3 @@ class Explanation(TypedDict):
     prompt: NotRequired[Any]
     error: NotRequired[Failure]
     requests: NotRequired[list[Request]]
-
-
-class Provider(TypedDict):
-    """One provider, and why it can or cannot be used."""
-
-    name: str
-    kind: str
-    available: bool
-    reason: str
-    how_to_enable: str
-    models: list[str]
-    default_model: str | None
-    open_models: bool
-
-
-class Providers(TypedDict):
-    """The providers that can be used, by name, and details of all."""
-
-    providers: list[str]
-    default_models: dict[str, str | None]
-    models: dict[str, list[str]]
-    details: list[Provider]
-
-
-class Port(TypedDict):
-    """A named socket of a node type."""
-
-    name: str
-    type: str
-    label: str
-    channel: Literal["flow", "link"]
-    multiple: bool
-    required: bool
-    side: str
-    color: str
-    shape: str
-
-
-class NodeType(TypedDict):
-    """One node type; ``schema`` is the JSON Schema of its ``data``, ``example`` a graph to run."""
-
-    node_type: str
-    purpose: str
-    inputs: list[Port]
-    outputs: list[Port]
-    entry: bool
-    executes: bool
-    materializes: bool
-    effect: Literal["none", "read", "write", "once"]
-    template_fields: list[str] | None
-    version: int
-    reads_goal: bool
-    chooses: bool
-    schema: dict[str, Any]
-    example: dict[str, Any]
-
-
-class NodeTypes(TypedDict):
-    """The node types there are."""
-
-    node_types: list[NodeType]
-
-
-class Limit(TypedDict):
-    """One limit; ``variable`` is the environment variable that sets it."""
-
-    name: str
-    value: float
-    default: float
-    hard_cap: float
-    unit: str
-    what: str
-    variable: str
-
-
-class ServiceLimits(TypedDict):
-    """What may not be passed there."""
-
-    limits: list[Limit]

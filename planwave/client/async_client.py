@@ -18,17 +18,16 @@ from planwave.client.answers import (
     Executions,
     Explanation,
     Forecast,
-    NodeTypes,
     Plan,
     Plans,
-    Providers,
     Requests,
     Result,
-    ServiceLimits,
 )
+from planwave.client.async_flows import AsyncFlowCalls
 from planwave.client.calls import Call
 from planwave.client.differences import Difference
 from planwave.client.failures import unreachable
+from planwave.client.offers import NodeTypes, Providers, ServiceLimits
 from planwave.client.stream import (
     OVER,
     Message,
@@ -54,7 +53,7 @@ from planwave.errors import PlanwaveError, Unreachable
 from planwave.events import Event
 
 
-class AsyncClient:
+class AsyncClient(AsyncFlowCalls):
     """Speaks with one service; an async context manager.
 
     Answers are JSON as the service documents it. Failures are raised as the exceptions a service in
@@ -261,11 +260,12 @@ class AsyncClient:
         q: str | None = None,
         since: str | None = None,
         plan_id: str | None = None,
+        flow_id: str | None = None,
         cursor: str | None = None,
         limit: int | None = None,
     ) -> Executions:
         """Give one page of executions, newest first: ``{"executions": […], "next_cursor"}``."""
-        query = {"status": status, "q": q, "since": since, "plan_id": plan_id}
+        query = {"status": status, "q": q, "since": since, "plan_id": plan_id, "flow_id": flow_id}
         return await self._ask(calls.get("api", "executions", **query, cursor=cursor, limit=limit))
 
     async def execution(self, execution_id: str) -> Execution:

@@ -14,11 +14,12 @@ class Call(NamedTuple):
     """One request.
 
     Attributes:
-        method: ``GET``, ``POST`` or ``DELETE``.
+        method: ``GET``, ``POST``, ``PUT`` or ``DELETE``.
         path: Below the service's address.
         query: Without the parameters that are not given.
         body: JSON, or ``NO_BODY``.
         key: ``Idempotency-Key``: sent again, the request gives the same answer once more.
+        if_match: The version that what is to be changed has to have.
     """
 
     method: str
@@ -26,6 +27,7 @@ class Call(NamedTuple):
     query: Mapping[str, Any] = {}
     body: Any = NO_BODY
     key: str | None = None
+    if_match: str | None = None
 
 
 def get(*path: str, **query: Any) -> Call:
@@ -36,6 +38,11 @@ def get(*path: str, **query: Any) -> Call:
 def post(*path: str, body: Mapping[str, Any] | None = None, key: str | None = None) -> Call:
     """Have something done."""
     return Call("POST", _path(path), body=NO_BODY if body is None else _given(body), key=key)
+
+
+def put(*path: str, body: Mapping[str, Any], if_match: str | None) -> Call:
+    """Have something changed."""
+    return Call("PUT", _path(path), body=_given(body), if_match=if_match)
 
 
 def delete(*path: str) -> Call:
@@ -61,6 +68,20 @@ def execute(
 ) -> Call:
     """Execute a stored plan (its id) or a graph."""
     named = {"plan_id": what} if isinstance(what, str) else {"graph": what}
+    body = {**named, "inputs": inputs, "options": options, "start": start}
+    return post("api", "execute", body=body, key=key)
+
+
+def execute_flow(
+    flow_id: str,
+    version: str | None,
+    inputs: Mapping[str, Any] | None,
+    options: Mapping[str, Any] | None,
+    start: bool,
+    key: str | None,
+) -> Call:
+    """Execute a flow, or one of its versions."""
+    named = {"flow_id": flow_id, "version": version}
     body = {**named, "inputs": inputs, "options": options, "start": start}
     return post("api", "execute", body=body, key=key)
 

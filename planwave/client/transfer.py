@@ -27,6 +27,8 @@ _LONGEST_WAIT_S: Final = 60.0
 def request_of(call: Call) -> dict[str, Any]:
     """Give the arguments of a request."""
     headers = {} if call.key is None else {"idempotency-key": call.key}
+    if call.if_match is not None:
+        headers["if-match"] = f'"{call.if_match}"'
     made = {"method": call.method, "url": call.path, "params": call.query, "headers": headers}
     if call.body is None:  # which the library takes for no body
         return {**made, "content": b"null", "headers": {**headers, "content-type": _JSON}}

@@ -19,6 +19,7 @@ from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan, canonical_json, graph_hash
 from planwave.graph.strict import limit_exceeded
+from planwave.service.flow_history import Flow, FlowChoice
 from planwave.service.live import Order
 from planwave.settings import Limits
 from planwave.storage.records import ExecutionRecord, PlanRecord
@@ -211,6 +212,25 @@ def plan_of(record: PlanRecord, limits: Limits | None = None) -> Plan:
     )
 
 
+def plan_of_flow(flow: Flow, limits: Limits) -> Plan:
+    """Give what executing a flow means: a plan that is stored nowhere, with its description as goal.
+
+    Raises:
+        GraphInvalid: What is stored was tampered with, or passes limits that were lowered since.
+    """
+    from planwave.graph.read import read_graph
+
+    graph, _ = read_graph(flow.graph, limits=limits)
+    return Plan(
+        plan_id="",
+        user_prompt=flow.description,
+        title=flow.name,
+        graph=graph,
+        hash=flow.version,
+        created_at=flow.updated_at,
+    )
+
+
 def birth_of(
     plan: Plan,
     execution_id: str,
@@ -219,8 +239,9 @@ def birth_of(
     inputs: Mapping[str, Mapping[str, Json]],
     trigger: Json = None,
     parent: Json = None,
+    flow: FlowChoice | None = None,
 ) -> tuple[ExecutionRecord, Event]:
-    """Give the row and the first event of a new execution of a plan."""
+    """Give the row and the first event of a new execution of a plan, or of a flow's graph."""
     facts: dict[str, Any] = {
         "goal": plan.user_prompt,
         "title": plan.title,
@@ -235,8 +256,18 @@ def birth_of(
         facts["trigger"] = trigger
     if parent is not None:
         facts["parent"] = parent
+    if flow is not None:
+        facts |= {"flow_id": flow.flow_id, "flow_version": flow.version}
     record = ExecutionRecord(
-        execution_id, plan.plan_id or None, plan.title, plan.user_prompt, "starting", at, last_seq=1
+        execution_id,
+        plan.plan_id or None,
+        plan.title,
+        plan.user_prompt,
+        "starting",
+        at,
+        last_seq=1,
+        flow_id=facts.get("flow_id"),
+        flow_version=facts.get("flow_version"),
     )
     return record, Event(execution_id, 1, at, "execution.created", None, None, facts)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 from planwave.errors import InputError, NotFound
 from planwave.events import Event, ExecutionState, fold
 from planwave.events.reading import reading
+from planwave.service.flow_history import FlowHistory
 from planwave.storage.records import ExecutionRecord, Place, PlanRecord, Store
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ class Found(NamedTuple):
     id: str
 
 
-class History:
-    """Reads plans and executions of one store.
+class History(FlowHistory):
+    """Reads plans, flows and executions of one store.
 
     Args:
         store: Where they are kept; closed together with this.
@@ -95,6 +96,7 @@ class History:
         before: str | Place | None = None,
         limit: int = 50,
         plan_id: str | None = None,
+        flow_id: str | None = None,
     ) -> list[ExecutionRecord]:
         """Give executions, newest first.
 
@@ -105,6 +107,7 @@ class History:
             before: The last one already seen: its id, or its place.
             limit: How many at most.
             plan_id: Only those of this plan.
+            flow_id: Only those of this flow.
 
         Raises:
             InputError: ``invalid-time``.
@@ -117,6 +120,7 @@ class History:
             before=before,
             limit=limit,
             plan_id=plan_id,
+            flow_id=flow_id,
         )
 
     async def events(

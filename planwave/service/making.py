@@ -11,7 +11,8 @@ from planwave.errors import Draining
 from planwave.events import Event
 from planwave.graph.plan import Plan
 from planwave.service.control import Control
-from planwave.service.documents import birth_of
+from planwave.service.documents import birth_of, plan_of, plan_of_flow
+from planwave.service.flow_history import FlowChoice
 from planwave.service.live import Order
 from planwave.storage.records import ExecutionRecord
 
@@ -46,8 +47,25 @@ class Making(Control):
             max_state_bytes=_lower(asked.max_state_bytes, limits.run_state_bytes),
         )
 
+    async def _chosen(self, what: str | Plan | FlowChoice) -> tuple[Plan, FlowChoice | None]:
+        """Give what is to be executed, and which version of which flow that is."""
+        match what:
+            case FlowChoice():
+                flow = await self.flow(*what)
+                return plan_of_flow(flow, self.limits), FlowChoice(flow.flow_id, flow.version)
+            case Plan():
+                return what, None
+            case _:
+                return plan_of(await self.plan(what), self.limits), None
+
     async def _born(
-        self, plan: Plan, order: Order, execution_id: str | None, *, queued: bool
+        self,
+        plan: Plan,
+        order: Order,
+        execution_id: str | None,
+        *,
+        queued: bool,
+        flow: FlowChoice | None = None,
     ) -> Made:
         """Keep a new execution."""
         from planwave.storage.ids import new_id
@@ -60,6 +78,7 @@ class Making(Control):
             order.inputs,
             order.trigger,
             order.parent,
+            flow,
         )
         record = replace(record, queued=queued)
         await self._accept(record, created)

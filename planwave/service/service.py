@@ -21,7 +21,8 @@ from planwave.events.reading import reading
 from planwave.graph.model import Json
 from planwave.graph.plan import Plan, graph_hash
 from planwave.service.carrier import Order, refuse_started
-from planwave.service.documents import order_of, plan_of, raise_for_run
+from planwave.service.documents import order_of, raise_for_run
+from planwave.service.flow_history import FlowChoice
 from planwave.service.making import Made, Making
 from planwave.service.policies import Policies, with_policies
 from planwave.service.rooms import Observer
@@ -128,7 +129,7 @@ class Service(Making):
 
     async def create_execution(
         self,
-        plan: str | Plan,
+        plan: str | Plan | FlowChoice,
         *,
         inputs: Mapping[str, Any] | None = None,
         options: RunOptions | None = None,
@@ -140,6 +141,7 @@ class Service(Making):
 
         Args:
             plan: The id of a stored plan, or one that :meth:`read_plan` gave; that is stored too.
+                Or a flow, or one of its versions.
             inputs: ``{node_id: {handle: value}}``, or ``{handle: value}`` where there is one entry
                 node; these nodes are settled with these values.
             options: How to run; the limits of the service apply in any case.
@@ -149,7 +151,7 @@ class Service(Making):
             execution_id: Its id, chosen by who may ask twice: what there is by then is given.
 
         Raises:
-            NotFound: No such plan.
+            NotFound: No such plan, flow or version.
             UnavailableProvider, UnknownProvider, UnknownModel: Nothing was created.
             GraphInvalid: The graph cannot run here (any more); nothing was created.
             InputError: ``unknown-input-node``, ``invalid-inputs``; nothing was created.
@@ -183,7 +185,7 @@ class Service(Making):
 
     async def execute(
         self,
-        plan: str | Plan,
+        plan: str | Plan | FlowChoice,
         *,
         inputs: Mapping[str, Any] | None = None,
         options: RunOptions | None = None,
@@ -306,11 +308,14 @@ class Service(Making):
             ),
             new_id,
             queued=queued,
+            flow=FlowChoice(state.flow_id, state.flow_version if is_same else None)
+            if state.flow_id
+            else None,
         )
 
     async def _make(
         self,
-        plan: str | Plan,
+        plan: str | Plan | FlowChoice,
         inputs: Mapping[str, Any] | None,
         options: RunOptions | None,
         policies: Policies | None,
@@ -322,7 +327,7 @@ class Service(Making):
         from planwave.executor.entry import entry_of, own_inputs
         from planwave.executor.program import Program
 
-        made = plan_of(await self.plan(plan), self.limits) if isinstance(plan, str) else plan
+        made, flow = await self._chosen(plan)
         graph = with_policies(made.graph, policies, self.limits)
         raise_for_run(self._check(graph))
         chosen = self._within_limits(options)
@@ -339,4 +344,5 @@ class Service(Making):
             trigger=trigger,
             program=program,
         )
-        return await self._born(replace(made, graph=graph), order, execution_id, queued=queued)
+        made = replace(made, graph=graph)
+        return await self._born(made, order, execution_id, queued=queued, flow=flow)

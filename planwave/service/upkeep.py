@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from planwave.service.flows import Flows
 from planwave.service.history import utc_time
-from planwave.service.planning import Planning
 from planwave.storage.records import Remembered
 
 _PAGE = 20
 """Executions taken out of sight in one transaction."""
 
 
-class Upkeep(Planning):
+class Upkeep(Flows):
     """What keeps a service in order."""
 
     def announce(self, url: str, token: str | None) -> None:

@@ -7,8 +7,9 @@ import pytest
 from pydantic import BaseModel
 
 from planwave.api import answers as documented
-from planwave.api import catalogues, comparing, models
-from planwave.client import answers, differences
+from planwave.api import catalogues, comparing, flow_answers, models
+from planwave.client import answers, differences, offers
+from planwave.client import flow_answers as flows
 
 SAME: dict[Any, type[BaseModel]] = {
     answers.Diagnostic: documented.DiagnosticAnswer,
@@ -37,13 +38,19 @@ SAME: dict[Any, type[BaseModel]] = {
     differences.NodeDifference: comparing.NodeDifference,
     differences.DifferenceCounts: comparing.DifferenceCounts,
     differences.Difference: comparing.DifferenceAnswer,
-    answers.Provider: catalogues.ProviderDetails,
-    answers.Providers: catalogues.ProvidersAnswer,
-    answers.Port: catalogues.PortAnswer,
-    answers.NodeType: catalogues.NodeTypeAnswer,
-    answers.NodeTypes: catalogues.NodeTypesAnswer,
-    answers.Limit: catalogues.LimitAnswer,
-    answers.ServiceLimits: catalogues.LimitsAnswer,
+    flows.Graph: models.GraphDocument,
+    flows.Flow: flow_answers.FlowAnswer,
+    flows.FlowSummary: flow_answers.FlowSummary,
+    flows.Flows: flow_answers.FlowsAnswer,
+    flows.FlowVersion: flow_answers.FlowVersionAnswer,
+    flows.FlowVersions: flow_answers.FlowVersionsAnswer,
+    offers.Provider: catalogues.ProviderDetails,
+    offers.Providers: catalogues.ProvidersAnswer,
+    offers.Port: catalogues.PortAnswer,
+    offers.NodeType: catalogues.NodeTypeAnswer,
+    offers.NodeTypes: catalogues.NodeTypesAnswer,
+    offers.Limit: catalogues.LimitAnswer,
+    offers.ServiceLimits: catalogues.LimitsAnswer,
 }
 
 
@@ -68,7 +75,8 @@ def without_none(kind: Any) -> Any:
 
 
 def test_every_type_is_held_to_what_the_service_documents() -> None:
-    named = [*vars(answers).values(), *vars(differences).values()]
+    modules = (answers, differences, flows, offers)
+    named = [each for module in modules for each in vars(module).values()]
     types = {each for each in named if hasattr(each, "__required_keys__")}
     assert types == set(SAME)
 

@@ -22,7 +22,8 @@ STREAM = {"content-type": "text/event-stream"}
 def public(client: type) -> dict[str, Any]:
     return {
         name: list(inspect.signature(each).parameters.values())
-        for name, each in vars(client).items()
+        for part in client.__mro__
+        for name, each in vars(part).items()
         if inspect.isfunction(each) and not name.startswith("_")
     }
 

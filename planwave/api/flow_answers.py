@@ -1,0 +1,86 @@
+"""What flows look like in answers, with an example of each; see ``answers.py``."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from planwave.api.examples import FLOW_ID, GRAPH, HASH, TIME
+from planwave.api.models import Answer, GraphDocument
+
+
+class FlowSummary(Answer):
+    """A flow as lists show it."""
+
+    flow_id: str
+    name: str
+    description: str
+    """What it is for; its executions have it as their goal."""
+    version: str
+    """The hash of its graph; what is the same is the same version."""
+    revision: int
+    """Counts its changes; 1 for a new one."""
+    created_at: str
+    updated_at: str
+    node_count: int
+
+
+class FlowsAnswer(Answer):
+    """One page of flows, newest first."""
+
+    flows: list[FlowSummary]
+    next_cursor: str | None
+    """For the next page; null on the last one."""
+
+
+class FlowAnswer(Answer):
+    """A flow: a graph saved under a name."""
+
+    flow_id: str
+    name: str
+    description: str
+    """What it is for; its executions have it as their goal."""
+    version: str
+    """The hash of the graph: the `ETag`, and what `If-Match` compares."""
+    revision: int
+    """Counts its changes; of an older version, that which brought it."""
+    created_at: str
+    updated_at: str
+    """When the revision was saved, UTC."""
+    graph: GraphDocument
+
+
+class FlowVersionAnswer(Answer):
+    """One content of a flow."""
+
+    version: str
+    revision: int
+    """The first one that had it."""
+    created_at: str
+    node_count: int
+
+
+class FlowVersionsAnswer(Answer):
+    """One page of versions, newest first."""
+
+    flow_id: str
+    versions: list[FlowVersionAnswer]
+    next_cursor: str | None
+    """For the next page; null on the last one."""
+
+
+_SAVED: Final[dict[str, Any]] = {
+    "flow_id": FLOW_ID,
+    "name": "Note",
+    "description": "Write a note about water",
+    "version": HASH,
+    "revision": 1,
+    "created_at": TIME,
+    "updated_at": TIME,
+}
+FLOW: Final = {**_SAVED, "graph": GRAPH}
+FLOWS: Final = {"flows": [{**_SAVED, "node_count": 2}], "next_cursor": None}
+FLOW_VERSIONS: Final = {
+    "flow_id": FLOW_ID,
+    "versions": [{"version": HASH, "revision": 1, "created_at": TIME, "node_count": 2}],
+    "next_cursor": None,
+}

@@ -1,0 +1,203 @@
+"""Routes: flows, graphs saved under a name to be run many times."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query
+from starlette.responses import Response
+
+from planwave.api.bodies import json_body
+from planwave.api.examples import HASH, answered
+from planwave.api.flow_answers import (
+    FLOW,
+    FLOW_VERSIONS,
+    FLOWS,
+    FlowAnswer,
+    FlowsAnswer,
+    FlowVersionsAnswer,
+)
+from planwave.api.idempotency import MAKES, SubjectDep
+from planwave.api.models import FlowBody, FlowChangesBody
+from planwave.api.parameters import (
+    Cursor,
+    FlowId,
+    PageSize,
+    SearchFlows,
+    known_id,
+    page_of,
+    page_size,
+    place_of,
+)
+from planwave.api.places import GRAPH, places_in_body
+from planwave.api.problems import problems
+from planwave.api.rendering import rendered
+from planwave.api.state import ADMITTED, ServiceDep
+from planwave.service.flow_history import Flow
+from planwave.storage.flows import FlowVersion
+
+router = APIRouter(tags=["flows"], dependencies=ADMITTED)
+
+Version = Annotated[
+    str | None,
+    Query(
+        description="The one of its versions to give; else the present one.",
+        pattern="^[0-9a-f]{64}$",
+        examples=[HASH],
+    ),
+]
+IfMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-Match",
+        description="The version you looked at, as its `ETag` has it: changed only if it is still "
+        "the present one.",
+        examples=[f'"{HASH}"'],
+    ),
+]
+
+
+@router.post(
+    "/api/flows",
+    operation_id="createFlow",
+    summary="Save a flow",
+    status_code=201,
+    response_model=FlowAnswer,
+    responses={**answered("The flow.", FLOW, 201), **problems(404, 409)},
+    dependencies=[MAKES],
+)
+async def create_flow(
+    service: ServiceDep, subject: SubjectDep, body: Annotated[FlowBody, json_body(FlowBody)]
+) -> Response:
+    """Save a graph, or that of a stored plan, under a name, to be run many times.
+
+    It is checked first; what could run nowhere is not kept.
+    """
+    with places_in_body("" if body.graph is None else GRAPH):
+        flow = await service.create_flow(
+            body.name,
+            graph=body.graph,
+            plan_id=_plan_in(body),
+            description=body.description,
+            flow_id=subject,
+        )
+    return _shown(flow, 201)
+
+
+@router.get(
+    "/api/flows",
+    operation_id="listFlows",
+    summary="List flows",
+    response_model=FlowsAnswer,
+    responses={**answered("One page.", FLOWS), **problems(422)},
+)
+async def list_flows(
+    service: ServiceDep, q: SearchFlows = None, cursor: Cursor = None, limit: PageSize = None
+) -> Response:
+    """Give flows, newest first, page by page."""
+    size = page_size(limit, service.limits)
+    found = await service.flows(text=q, before=place_of(cursor), limit=size + 1)
+    page, next_cursor = page_of(found, size)
+    return rendered({"flows": [asdict(flow) for flow in page], "next_cursor": next_cursor})
+
+
+@router.get(
+    "/api/flows/{flow_id}",
+    operation_id="getFlow",
+    summary="Look at a flow",
+    response_model=FlowAnswer,
+    responses={**answered("The flow.", FLOW), **problems(404, 422)},
+)
+async def get_flow(service: ServiceDep, flow_id: FlowId, version: Version = None) -> Response:
+    """Give a flow as it is, or as it was in one of its versions."""
+    return _shown(await service.flow(flow_id, version))
+
+
+@router.put(
+    "/api/flows/{flow_id}",
+    operation_id="updateFlow",
+    summary="Change a flow",
+    response_model=FlowAnswer,
+    responses={**answered("The flow as it is now.", FLOW), **problems(404, 412)},
+)
+async def update_flow(
+    service: ServiceDep,
+    flow_id: FlowId,
+    body: Annotated[FlowChangesBody, json_body(FlowChangesBody)],
+    if_match: IfMatch = None,
+) -> Response:
+    """Give a flow another graph, name or description; what is left out stays as it is.
+
+    A graph it never had before is a new version. All versions are kept.
+    """
+    with places_in_body("" if body.graph is None else GRAPH):
+        flow = await service.update_flow(
+            flow_id,
+            name=body.name,
+            graph=body.graph,
+            plan_id=_plan_in(body),
+            description=body.description,
+            expected=_versions_in(if_match),
+        )
+    return _shown(flow)
+
+
+@router.delete(
+    "/api/flows/{flow_id}",
+    operation_id="deleteFlow",
+    summary="Delete a flow",
+    status_code=204,
+    response_description="It is gone.",
+    responses=problems(404, 409),
+)
+async def delete_flow(service: ServiceDep, flow_id: FlowId) -> Response:
+    """Delete a flow with all its versions.
+
+    Its executions stay, with their graphs; one that has not ended forbids it.
+    """
+    await service.delete_flow(flow_id)
+    return Response(status_code=204)
+
+
+@router.get(
+    "/api/flows/{flow_id}/versions",
+    operation_id="listFlowVersions",
+    summary="List the versions of a flow",
+    response_model=FlowVersionsAnswer,
+    responses={**answered("One page.", FLOW_VERSIONS), **problems(404, 422)},
+)
+async def list_flow_versions(
+    service: ServiceDep, flow_id: FlowId, cursor: Cursor = None, limit: PageSize = None
+) -> Response:
+    """Give every content the flow has had, newest first, page by page."""
+    size = page_size(limit, service.limits)
+    found = await service.flow_versions(flow_id, before=place_of(cursor), limit=size + 1)
+    page, next_cursor = page_of(found, size)
+    versions = [_version(each) for each in page]
+    return rendered({"flow_id": flow_id, "versions": versions, "next_cursor": next_cursor})
+
+
+def _plan_in(body: FlowBody | FlowChangesBody) -> str | None:
+    return None if body.plan_id is None else known_id(body.plan_id, "plan")
+
+
+def _versions_in(if_match: str | None) -> frozenset[str] | None:
+    """Give the versions a header names; None where any will do."""
+    if if_match is None or if_match.strip() == "*":
+        return None
+    return frozenset(tag.strip().strip('"') for tag in if_match.split(","))
+
+
+def _shown(flow: Flow, status: int = 200) -> Response:
+    location = f"/api/flows/{flow.flow_id}" if status == 201 else None
+    return rendered(flow.as_json(), status, location=location, etag=flow.version)
+
+
+def _version(version: FlowVersion) -> dict[str, object]:
+    return {
+        "version": version.version,
+        "revision": version.revision,
+        "created_at": version.created_at,
+        "node_count": version.node_count,
+    }

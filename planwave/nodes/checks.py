@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from planwave.errors import InputError, TemplateError
 from planwave.expressions import Reference, compile_template
+from planwave.expressions.lexer import has_template
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE, FLOW, Node, handles_of
 from planwave.graph.names import nearest
 from planwave.graph.ports import NUMBER, fixed_outputs, has_output, outputs_shown
@@ -120,12 +121,15 @@ class DataChecks:
         findings: list[Finding] = []
         missing: list[str] = []
         if spec.model is not None:
+            later = _known_later(spec, node)
             try:
-                data = spec.model.model_validate(node.data)
+                data = spec.model.model_validate(
+                    {name: value for name, value in node.data.items() if name not in later}
+                )
             except ValidationError as error:
                 for fault in error.errors(include_url=False, include_input=False):
                     if fault["type"] == "missing" and len(fault["loc"]) == 1:
-                        missing.append(str(fault["loc"][0]))
+                        missing += {str(fault["loc"][0])} - later
                     else:
                         findings.append(_data_fault(fault, spec))
         uses = tuple(self._uses(spec, node, findings))
@@ -149,6 +153,13 @@ class DataChecks:
             for found in compiled.references if compiled else ():
                 if found.root not in own:
                     yield found._replace(pointer=f"/data{found.pointer}")
+
+
+def _known_later(spec: TypeSpec, node: Node) -> set[str]:
+    """Give the fields that hold a template where no text is wanted: a run gives it its type."""
+    typed = {f.wire for f in spec.fields if f.template and f.socket not in ("text", "any")}
+    held = {name: node.data[name] for name in typed & node.data.keys()}
+    return {name for name, value in held.items() if isinstance(value, str) and has_template(value)}
 
 
 def _is_fed(name: str, spec: TypeSpec, wiring: Wiring) -> bool:

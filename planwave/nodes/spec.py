@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from pydantic import BaseModel
 
@@ -13,7 +13,10 @@ from planwave.graph.model import LINK, Json, Port
 from planwave.nodes.node_type import INPUT, OUTPUT, NodeType
 from planwave.nodes.sockets import DataField, fields_of, sockets_of, with_field_ports
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
+_TEMPLATE: Final = {"type": "string", "pattern": r"\{[{%]"}
+_ABOUT: Final = ("title", "description", "default", "template", "planned")
+"""What a schema says of a field, not of its value."""
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
 
 class TypeSpec(NamedTuple):
@@ -129,5 +132,17 @@ def described(spec: TypeSpec) -> dict[str, Any]:
 
 
 def schema_of(spec: TypeSpec) -> dict[str, Any]:
-    """Give the JSON Schema of a type's ``data``; any object where it declares no model."""
-    return {"type": "object"} if spec.model is None else spec.model.model_json_schema()
+    """Give the JSON Schema of a type's ``data``; any object where it declares no model.
+
+    What a field with templates takes where it wants no text, such a text may also stand for.
+    """
+    if spec.model is None:
+        return {"type": "object"}
+    schema = spec.model.model_json_schema()
+    fields: dict[str, Any] = schema.get("properties", {})
+    for field in spec.fields:
+        if field.template and field.socket not in ("text", "any"):
+            typed = fields[field.wire]
+            kept = {name: typed.pop(name) for name in _ABOUT if name in typed}
+            fields[field.wire] = {"anyOf": [*typed.get("anyOf", [typed]), _TEMPLATE], **kept}
+    return schema

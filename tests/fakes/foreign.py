@@ -160,7 +160,7 @@ def _unrolled(document: Json) -> Json:
         body = {**agent, "data": {**agent["data"], "userPrompt": asked}}
         (condition,) = branch["data"]["conditions"]
         again = {
-            "condition": f"{{{{ {json.dumps(condition['value'].lower())} not in value | lower }}}}",
+            "condition": f"{json.dumps(condition['value'].lower())} not in value | lower",
             "body": {"nodes": [body], "edges": []},
         }
         edges.remove(back)

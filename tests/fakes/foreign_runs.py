@@ -104,7 +104,7 @@ async def carried_out(
     """
     seen = Seen(models.calls)
     async with AsyncExitStack() as stack:
-        renderer = Renderer() if renders else None
+        renderer = Renderer(wall_s=60.0) if renders else None
         if renderer is not None:
             stack.push_async_callback(renderer.close)
         service = await stack.enter_async_context(Service(_rooms(models, off, renderer)))

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from planwave.graph.model import Json
     from planwave.nodes.registry import Registry
     from planwave.nodes.services import NodeServices
+    from planwave.planner.planner import Planner
+    from planwave.providers.api import Models
     from planwave.providers.catalogue import ProviderCatalogue
     from planwave.providers.local import LocalModels
     from planwave.service.history import History
@@ -39,7 +41,6 @@ def open_service(settings: Settings) -> Service:
     """
     from planwave.expressions.renderer import Renderer
     from planwave.nodes.services import NodeServices
-    from planwave.planner.planner import Planner
     from planwave.providers.client import ModelClient
     from planwave.service.patience import PatientRecorder
     from planwave.service.rooms import Rooms
@@ -57,6 +58,7 @@ def open_service(settings: Settings) -> Service:
     )
     store = SqliteStore.open(settings.storage_dir, artifact_bytes=limits.node_result_bytes)
     models = ModelClient(settings, providers, PatientRecorder(store))
+    planner = open_planner(settings, models, providers, catalogue)
 
     async def close() -> None:
         await models.close()
@@ -68,9 +70,11 @@ def open_service(settings: Settings) -> Service:
             store=store,
             catalogue=catalogue,
             providers=providers,
-            planner=Planner(models, providers, catalogue, limits),
+            planner=planner,
             limits=limits,
-            node_services=lambda goal: NodeServices(models, providers, goal),
+            node_services=lambda goal: NodeServices(
+                models, providers, goal, planner=planner, limits=limits
+            ),
             renderer=renderer,
             directory=settings.storage_dir,
             calls=models,
@@ -102,6 +106,17 @@ def open_catalogue(settings: Settings, providers: ProviderCatalogue | None = Non
     return _installed_types().with_providers(
         providers or open_providers(settings)[0], limits=settings.limits
     )
+
+
+def open_planner(
+    settings: Settings, models: Models, providers: ProviderCatalogue, catalogue: Registry
+) -> Planner:
+    """Give what plans goals, with the node types that plans may use here."""
+    from planwave.planner.offers import PlanRules
+    from planwave.planner.planner import Planner
+
+    rules = PlanRules(settings.allowed_node_types, settings.allowed_effects)
+    return Planner(models, providers, catalogue, settings.limits, rules)
 
 
 @cache
@@ -205,8 +220,9 @@ async def _model_services(goal: str) -> AsyncGenerator[NodeServices]:
     settings = load_settings()
     providers, local = open_providers(settings)
     models = ModelClient(settings, providers)
+    planner = open_planner(settings, models, providers, open_catalogue(settings, providers))
     try:
-        yield NodeServices(models, providers, goal)
+        yield NodeServices(models, providers, goal, planner=planner)
     finally:
         await models.close()
         await local.close()

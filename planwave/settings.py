@@ -209,6 +209,10 @@ class Settings(_EnvironmentFirst):
     """The default provider; None takes OpenAI, Anthropic, ``local``, the first that is there."""
     model: str | None = None
     """The default model of the default provider."""
+    allowed_node_types: list[str] | None = None
+    """The only node types that plans written by models may use; None takes all that mean to be."""
+    allowed_effects: list[Literal["none", "read", "write", "once"]] | None = None
+    """The only side effects that node types of such plans may have; None takes all."""
     local_model: str = "qwen2.5-coder-1.5b"
     """The embedded model: one that ``planwave doctor`` lists, or the path of a GGUF file."""
     model_dir: Path = Path("~/.cache/planwave/models")

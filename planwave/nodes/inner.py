@@ -23,6 +23,7 @@ from planwave.nodes.fields import graph_field
 from planwave.nodes.nested import (
     FlowName,
     Outputs,
+    flow_field,
     given_value,
     main_value,
     nested_graph,
@@ -43,7 +44,7 @@ class InnerData(NodeData):
     """The graph; what goes into it by name, of which type; and what comes out of it."""
 
     graph: dict[str, Any] | None = graph_field(names_of="inputs")
-    flow: FlowName | None = None
+    flow: FlowName | None = flow_field()
     inputs: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w{0,63}$")], SocketType] = Field(
         default_factory=dict[str, SocketType]
     )
@@ -69,6 +70,7 @@ class Inner(NodeType):
     inputs = (INPUT, Port("{name}"))
     outputs = (OUTPUT, Port("{name}"))
     reads_goal = True
+    planned = False
     example: Mapping[str, Json] = {
         "nodes": [
             {"id": "who", "type": "text", "data": {"text": "Ada"}},

@@ -19,6 +19,7 @@ from planwave.nodes.nested import (
     FlowName,
     NestedGraph,
     as_value,
+    flow_field,
     given_value,
     nested_graph,
     one_graph,
@@ -37,7 +38,7 @@ class LoopData(NodeData):
 
     items: Any = template(None)
     body: dict[str, Any] | None = graph_field(*_NAMES)
-    flow: FlowName | None = None
+    flow: FlowName | None = flow_field()
     parallel: int = Field(5, ge=1, le=100)
     on_item_error: Literal["fail", "skip", "null"] = "fail"
     max_items: int | None = limited_field(_LIMIT)

@@ -46,6 +46,11 @@ class FlowName(NodeData):
     version: str | None = Field(None, min_length=1)
 
 
+def flow_field() -> Any:
+    """Declare a data field that names a stored flow; models do not know which there are."""
+    return Field(None, json_schema_extra={"planned": False})
+
+
 class NestedGraph(NamedTuple):
     """A graph ready to be run inside a node, any number of times.
 

@@ -97,6 +97,7 @@ class NodeKind:
         field_sockets: Whether data fields are also sockets.
         chooses: Whether one output alone carries a value, so that inputs for one value may be fed by
             several; known by itself of a numbered family of outputs.
+        planned: Whether models may write plans with it unasked.
         example: A small graph document that shows the type at work and can be run; {} where there
             is none.
     """
@@ -113,6 +114,7 @@ class NodeKind:
     calls_model: bool = False
     field_sockets: bool = True
     chooses: bool = False
+    planned: bool = True
     example: Mapping[str, Json] = {}
 
     def __init__(self) -> None:

@@ -14,6 +14,7 @@ from planwave.nodes.fields import as_expression, expression_field, graph_field, 
 from planwave.nodes.nested import (
     FlowName,
     as_value,
+    flow_field,
     given_value,
     nested_graph,
     one_graph,
@@ -34,7 +35,7 @@ class WhileData(NodeData):
 
     condition: str = expression_field(*_NAMES)
     body: dict[str, Any] | None = graph_field(*_NAMES)
-    flow: FlowName | None = None
+    flow: FlowName | None = flow_field()
     initial: Any = template(None)
     max_iterations: int | None = limited_field(_LIMIT)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, cast
 
 from planwave.errors import InputError
@@ -11,7 +12,7 @@ from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.gaps import REPORTED
 from planwave.graph.model import Json
 from planwave.planner.offers import DEFAULT_TYPE, calls_model
-from planwave.planner.wire import ReplyEdge, ReplyNode, ReplyPlan
+from planwave.planner.wire import ReplyEdge, ReplyNode, ReplyPlan, parse_reply
 from planwave.providers.api import Providers
 
 _OPENINGS = ("{{", "{%", "{#")
@@ -32,15 +33,23 @@ class Defaults(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A document to be read and checked, and what making it brought to light."""
+    """A document to be read and checked, and what making it brought to light.
+
+    ``nodes`` counts those in graphs inside nodes too.
+    """
 
     document: dict[str, Json]
     fixes: Sequence[str]
     faults: Sequence[Diagnostic]
+    nodes: int
 
 
 def draft_of(
-    plan: ReplyPlan, catalogue: Catalogue, providers: Providers, defaults: Defaults
+    plan: ReplyPlan,
+    catalogue: Catalogue,
+    providers: Providers,
+    defaults: Defaults,
+    node_types: Sequence[str] | None = None,
 ) -> Draft:
     """Give the graph document a plan stands for; ``REPORTED`` stands where faults are known of.
 
@@ -49,8 +58,9 @@ def draft_of(
         catalogue: Says which types ask a model and where they resolve templates.
         providers: Fills in the model of a node that names only its provider.
         defaults: Provider and model of nodes left open.
+        node_types: The only types it may use, the first for nodes that name none; None for all.
     """
-    drafter = _Drafter(catalogue, providers, defaults)
+    drafter = _Drafter(catalogue, providers, defaults, node_types)
     nodes = [drafter.node(node, f"/nodes/{i}") for i, node in enumerate(plan.nodes)]
     edges = [drafter.edge(edge, i) for i, edge in enumerate(plan.edges)]
     document: dict[str, Json] = {"nodes": nodes, "edges": edges}
@@ -58,30 +68,83 @@ def draft_of(
         marked = {_WIRE_NAMES.get(field, field): REPORTED for field in refused}
         document[name][number] = {**document[name][number], **marked} if marked else REPORTED
     document.update(dict.fromkeys(plan.unread.lists, REPORTED))
-    return Draft(document, drafter.fixes, drafter.faults)
+    return Draft(document, drafter.fixes, drafter.faults, len(plan.nodes) + drafter.nodes_inside)
 
 
 class _Drafter:
-    def __init__(self, catalogue: Catalogue, providers: Providers, defaults: Defaults) -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        providers: Providers,
+        defaults: Defaults,
+        node_types: Sequence[str] | None,
+    ) -> None:
         self.catalogue = catalogue
         self.providers = providers
         self.defaults = defaults
+        self.node_types = node_types
+        self.nodes_inside = 0
         self.fixes: list[str] = []
         self.faults: list[Diagnostic] = []
 
     def node(self, node: ReplyNode, pointer: str) -> dict[str, Json]:
-        node_type = DEFAULT_TYPE if node.type is None else node.type
+        default = self.node_types[0] if self.node_types else DEFAULT_TYPE
+        node_type = default if node.type is None else node.type
+        self._refuse_type(node, node_type, pointer)
         data = self._literal(node, node_type)
         document: dict[str, Json] = {"id": node.id, "type": node_type, "data": data}
         for field in self._choose_model(node, node_type, data, pointer):
             data.pop(field, None)
             document[field] = REPORTED
+        if not self._draft_graphs(node, node_type, data, pointer):
+            document["data"] = REPORTED
         document["name"] = node.name or node.id
         document["description"] = node.description or ""
         for field in ("policy", "ui"):
             if (value := getattr(node, field)) is not None:
                 document[field] = value
         return document
+
+    def _refuse_type(self, node: ReplyNode, node_type: str, pointer: str) -> None:
+        known = self.catalogue.facts(node_type) is not None
+        if self.node_types is None or node_type in self.node_types or not known:
+            return  # what there is not is found by the checker
+        message = f"node {node.id!r} has the type {node_type!r}, which this plan may not use"
+        hint = f"it may use {', '.join(self.node_types)}"
+        self.faults.append(
+            Diagnostic("type-not-allowed", "error", message, f"{pointer}/type", node.id, hint=hint)
+        )
+
+    def _draft_graphs(
+        self, node: ReplyNode, node_type: str, data: dict[str, Json], pointer: str
+    ) -> bool:
+        """Draft the graphs in a node as the plan itself is; say whether all could be read."""
+        facts = self.catalogue.facts(node_type)
+        fields = () if facts is None else facts.graph_fields
+        faults: list[Diagnostic] = []
+        for field in fields:
+            if not isinstance(data.get(field), dict):
+                continue  # the checker says what is wrong with it
+            inside, found = parse_reply(data[field])
+            if inside is not None and not found:
+                draft = draft_of(
+                    inside, self.catalogue, self.providers, self.defaults, self.node_types
+                )
+                data[field] = draft.document
+                self.fixes += [f"in data.{field} of node {node.id!r}: {fix}" for fix in draft.fixes]
+                self.nodes_inside += draft.nodes
+                found = draft.faults
+            faults += [
+                replace(
+                    each,
+                    message=f"node {node.id!r}, data.{field}: {each.message}",
+                    pointer=f"{pointer}/data/{field}{each.pointer}",
+                    node=node.id,
+                )
+                for each in found
+            ]
+        self.faults += faults
+        return not faults
 
     def _literal(self, node: ReplyNode, node_type: str) -> dict[str, Json]:
         """Keep the planner's text literal where the type would resolve every field."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from planwave.errors import InputError
 from planwave.graph.capabilities import Catalogue, NodeFacts
@@ -20,6 +20,67 @@ _MODELS_SHOWN = 12
 _WAYS_SHOWN = 3
 _KEPT = frozenset({"type", "enum", "const", "anyOf", "items", "properties", "required"})
 """Schema keywords that all providers take; the reader knows the rest."""
+_TEXT: Final[Json] = {"type": "string"}
+
+
+class PlanRules(NamedTuple):
+    """What plans written by models may use.
+
+    Attributes:
+        node_types: These types alone; None for all but those that leave themselves out of plans
+            (``planned = False``).
+        effects: Types with these side-effect classes alone; None for all.
+    """
+
+    node_types: Collection[str] | None = None
+    effects: Collection[str] | None = None
+
+    def narrowed(self, node_types: Collection[str] | None) -> PlanRules:
+        """Give the rules for a plan that may use even less."""
+        if node_types is None:
+            return self
+        if self.node_types is not None:
+            node_types = [name for name in node_types if name in self.node_types]
+        return self._replace(node_types=node_types)
+
+
+NO_RULES: Final = PlanRules()
+
+
+def planned_types(catalogue: Catalogue, rules: PlanRules = NO_RULES) -> list[str]:
+    """Give the types a plan may use as steps, the default one first.
+
+    Raises:
+        InputError: A type is allowed that there is not (``unknown-node-type``), or none is left
+            (``no-node-types``).
+    """
+    for name in rules.node_types or ():
+        if catalogue.facts(name) is None:
+            raise InputError(
+                f"there is no node type {name!r} for plans to use",
+                code="unknown-node-type",
+                hint=f"known types: {', '.join(catalogue.names())}",
+            )
+    names = sorted(catalogue.names(), key=lambda name: (name != DEFAULT_TYPE, name))
+    found = [name for name in names if _may_be_planned(catalogue, name, rules)]
+    if not found:
+        raise InputError(
+            "no node type is left that a plan may use",
+            code="no-node-types",
+            hint="allow more with the settings allowed_node_types and allowed_effects",
+        )
+    return found
+
+
+def _may_be_planned(catalogue: Catalogue, name: str, rules: PlanRules) -> bool:
+    facts = catalogue.facts(name)
+    if facts is None or not facts.executes:
+        return False
+    if rules.effects is not None and facts.effect not in rules.effects:
+        return False
+    if rules.node_types is not None:
+        return name in rules.node_types
+    return bool(getattr(_implementation(catalogue, name), "planned", True))
 
 
 def calls_model(catalogue: Catalogue, node_type: str) -> bool:
@@ -27,9 +88,9 @@ def calls_model(catalogue: Catalogue, node_type: str) -> bool:
     return bool(getattr(_implementation(catalogue, node_type), "calls_model", False))
 
 
-def type_cards(catalogue: Catalogue) -> list[TypeCard]:
-    """Give every type that runs as a step, the default one first."""
-    return [_card(catalogue, facts) for facts in _steps(catalogue)]
+def type_cards(catalogue: Catalogue, names: Iterable[str]) -> list[TypeCard]:
+    """Say of some types what a plan needs to know of them."""
+    return [_card(catalogue, facts) for name in names if (facts := catalogue.facts(name))]
 
 
 def provider_cards(providers: Providers) -> list[ProviderCard]:
@@ -67,57 +128,59 @@ def check_can_plan(providers: Providers, provider: str, model: str) -> None:
     )
 
 
-def reply_schema(catalogue: Catalogue) -> dict[str, Json]:
-    """Give the JSON Schema of a plan; ``data`` may hold the fields of any node type."""
-    types = [facts.node_type for facts in _steps(catalogue)]
-    fields: dict[str, Json] = {}
-    for name in types:
-        for field, schema in _fields(catalogue, name):
+def reply_schema(catalogue: Catalogue, names: Sequence[str]) -> dict[str, Json]:
+    """Give the JSON Schema of a plan; ``data`` may hold the fields of any of these node types.
+
+    A graph in a step has the shape of the plan itself, and no graphs in it.
+    """
+    plain: dict[str, Json] = {}
+    graphs: list[str] = []
+    for name in names:
+        for field, schema, marks in _fields(catalogue, name):
             if field in _MODEL_FIELDS:
                 continue
-            known = fields.setdefault(field, schema)
+            if marks.get("graph"):
+                graphs.append(field)
+                continue
+            known = plain.setdefault(field, schema)
             if known != schema:
-                fields[field] = {"anyOf": [*known.get("anyOf", [known]), schema]}
-    text: Json = {"type": "string"}
-    node = {
-        "id": text,
-        "name": text,
-        "description": text,
-        "type": {"type": "string", "enum": types},
-        "provider": text,
-        "model": text,
-    }
-    if fields:
-        node["data"] = _object(fields, required=())
-    edge = {
-        "source": text,
-        "target": text,
-        "channel": {"type": "string", "enum": ["flow", "link"]},
-        "source_handle": text,
-        "target_handle": text,
-    }
-    nodes = _object(node, required=("id", "name", "description", "type"))
-    edges = _object(edge, required=("source", "target", "channel"))
-    plan = {
-        "title": text,
-        "nodes": {"type": "array", "items": nodes},
-        "edges": {"type": "array", "items": edges},
-    }
+                plain[field] = {"anyOf": [*known.get("anyOf", [known]), schema]}
+    inner = _object(_graph_schema(names, plain), required=("nodes", "edges"))
+    fields = {**plain, **dict.fromkeys(graphs, inner)}
+    plan = {"title": _TEXT, **_graph_schema(names, fields)}
     return _object(plan, required=tuple(plan))
 
 
-def _steps(catalogue: Catalogue) -> Iterator[NodeFacts]:
-    names = sorted(catalogue.names(), key=lambda name: (name != DEFAULT_TYPE, name))
-    for name in names:
-        facts = catalogue.facts(name)
-        if facts is not None and facts.executes:
-            yield facts
+def _graph_schema(names: Sequence[str], fields: Mapping[str, Json]) -> dict[str, Json]:
+    node: dict[str, Json] = {
+        "id": _TEXT,
+        "name": _TEXT,
+        "description": _TEXT,
+        "type": {"type": "string", "enum": [*names]},
+        "provider": _TEXT,
+        "model": _TEXT,
+    }
+    if fields:
+        node["data"] = _object(fields, required=())
+    edge: dict[str, Json] = {
+        "source": _TEXT,
+        "target": _TEXT,
+        "channel": {"type": "string", "enum": ["flow", "link"]},
+        "source_handle": _TEXT,
+        "target_handle": _TEXT,
+    }
+    nodes = _object(node, required=("id", "name", "description", "type"))
+    edges = _object(edge, required=("source", "target", "channel"))
+    return {
+        "nodes": {"type": "array", "items": nodes},
+        "edges": {"type": "array", "items": edges},
+    }
 
 
 def _card(catalogue: Catalogue, facts: NodeFacts) -> TypeCard:
     fields = [
-        _field_line(field, schema)
-        for field, schema in _fields(catalogue, facts.node_type)
+        f"{field} ({_special(marks) or _kind(schema)})"
+        for field, schema, marks in _fields(catalogue, facts.node_type)
         if field not in _MODEL_FIELDS
     ]
     return TypeCard(
@@ -127,6 +190,7 @@ def _card(catalogue: Catalogue, facts: NodeFacts) -> TypeCard:
         _handles(facts.outputs),
         fields,
         facts.template_fields or (),
+        facts.effect,
     )
 
 
@@ -138,8 +202,13 @@ def _handles(ports: Iterable[Port]) -> list[str]:
     ]
 
 
-def _field_line(field: str, schema: Mapping[str, Json]) -> str:
-    return f"{field} ({_kind(schema)})"
+def _special(marks: Mapping[str, Json]) -> str | None:
+    """Say what a field is that its schema does not tell; see ``nodes/fields.py``."""
+    names: list[str] = marks.get("names", [])
+    if marks.get("graph"):
+        seen = ", ".join(f"{{{{ {name} }}}}" for name in names)
+        return "a graph: nodes and edges as in the plan" + (f"; in it: {seen}" if seen else "")
+    return f"expression over {', '.join(names)}" if marks.get("expression") else None
 
 
 def _kind(schema: Mapping[str, Json]) -> str:
@@ -161,8 +230,10 @@ def _implementation(catalogue: Catalogue, node_type: str) -> Any:
         return None
 
 
-def _fields(catalogue: Catalogue, node_type: str) -> Iterator[tuple[str, dict[str, Json]]]:
-    """Give the data fields of a type as plain JSON Schemas.
+def _fields(
+    catalogue: Catalogue, node_type: str
+) -> Iterator[tuple[str, dict[str, Json], Mapping[str, Json]]]:
+    """Give the data fields of a type, each as a plain JSON Schema and as its type wrote it.
 
     A field whose schema says ``"planned": false`` is not for plans.
     """
@@ -174,7 +245,7 @@ def _fields(catalogue: Catalogue, node_type: str) -> Iterator[tuple[str, dict[st
     for field, found in schema.get("properties", {}).items():
         if found.get("planned") is False:
             continue
-        yield field, _plain(_resolved(found, definitions, ()))
+        yield field, _plain(_resolved(found, definitions, ())), found
 
 
 def _resolved(schema: Json, definitions: Mapping[str, Json], seen: tuple[str, ...]) -> Json:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -20,12 +21,21 @@ from planwave.graph.strict import is_sound_text
 from planwave.planner.document import Defaults
 from planwave.planner.extract import RETRY_UNSEEN
 from planwave.planner.forecast import forecast
-from planwave.planner.offers import check_can_plan, provider_cards, reply_schema, type_cards
+from planwave.planner.offers import (
+    NO_RULES,
+    PlanRules,
+    check_can_plan,
+    planned_types,
+    provider_cards,
+    reply_schema,
+    type_cards,
+)
 from planwave.planner.progress import Listener, PlanProgress, PlanScanner, parts_of
 from planwave.planner.reply import Reader, Reading, read_reply
 from planwave.planner.small import read_small_reply, small_request
 from planwave.prompts.render import planner_prompt, repair_prompt
 from planwave.providers.api import (
+    CallScope,
     ModelReply,
     ModelRequest,
     Models,
@@ -63,6 +73,7 @@ class Planner:
         providers: Says which providers and models there are.
         catalogue: The node types a plan may use.
         limits: What a goal and a plan may not pass; None for no limits.
+        rules: Which of the node types plans may use.
         new_id: Makes plan ids.
         now: Gives the time of creation.
     """
@@ -73,6 +84,7 @@ class Planner:
         providers: Providers,
         catalogue: Catalogue,
         limits: Limits | None = None,
+        rules: PlanRules = NO_RULES,
         new_id: Callable[[], str] = new_plan_id,
         now: Callable[[], str] = utc_now,
     ) -> None:
@@ -80,6 +92,7 @@ class Planner:
         self._providers = providers
         self._catalogue = catalogue
         self._limits = limits
+        self._rules = rules
         self._new_id = new_id
         self._now = now
 
@@ -90,6 +103,9 @@ class Planner:
         model: str | None = None,
         *,
         on_progress: Listener | None = None,
+        node_types: Sequence[str] | None = None,
+        max_nodes: int | None = None,
+        scope: CallScope | None = None,
     ) -> Plan:
         """Plan a goal.
 
@@ -98,10 +114,14 @@ class Planner:
             provider: Who plans, and runs the nodes the plan leaves open; None for the default.
             model: See ``provider``.
             on_progress: Told what happens while the plan is written; it must not block.
+            node_types: The only types this plan may use, of those that plans may; None for all.
+            max_nodes: The most nodes this plan may have, below what the limits allow.
+            scope: The node whose calls these are, where they are to be recorded.
 
         Raises:
             InputError: The goal is empty (``empty-goal``) or no storable text (``invalid-text``),
-                or the model cannot plan (``model-cannot-plan``).
+                the model cannot plan (``model-cannot-plan``), or there is no such node type
+                (``unknown-node-type``) or none left (``no-node-types``).
             LimitExceeded: The goal is longer than ``goal_chars``.
             UnknownProvider, UnavailableProvider, UnknownModel: Before anything is asked.
             PlanInvalid: Faulty after two repairs; holds every diagnostic and the raw replies.
@@ -110,18 +130,22 @@ class Planner:
         check_goal(prompt, self._limits)
         provider, model = self._providers.resolve(provider, model)
         check_can_plan(self._providers, provider, model)
-        questions = self._questions(prompt, provider, model)
+        types = planned_types(self._catalogue, self._rules.narrowed(node_types))
+        questions = self._questions(prompt, provider, model, types, max_nodes)
         reader = Reader(
             self._catalogue,
             self._providers,
             Defaults(provider, model),
             self._limits,
             read_small_reply if questions.small else None,
+            types,
+            max_nodes,
         )
-        return await self._written(prompt, questions, reader, on_progress or _tell_nobody)
+        ask = partial(self._ask, tell=on_progress or _tell_nobody, scope=scope)
+        return await self._written(prompt, questions, reader, on_progress or _tell_nobody, ask)
 
     async def _written(
-        self, goal: str, questions: _Questions, reader: Reader, tell: Listener
+        self, goal: str, questions: _Questions, reader: Reader, tell: Listener, ask: _Ask
     ) -> Plan:
         """Ask, read, and hand faults back until there is a plan or the patience is over."""
         request = questions.first
@@ -131,7 +155,7 @@ class Planner:
             if number:
                 shown = [d.as_json() for d in findings]
                 tell(PlanProgress("repair", {"attempt": number + 1, "diagnostics": shown}))
-            answer = await self._ask(request, tell)
+            answer = await ask(request)
             reading = read_reply(answer.text, reader, answer.finish_reason)
             attempts.append(_attempt(answer, reading))
             if reading.graph is not None:
@@ -142,17 +166,19 @@ class Planner:
             request = questions.again(request, reading, answer)
         raise PlanInvalid(findings, attempts)
 
-    def _questions(self, goal: str, provider: str, model: str) -> _Questions:
+    def _questions(
+        self, goal: str, provider: str, model: str, types: Sequence[str], max_nodes: int | None
+    ) -> _Questions:
         profile = self._providers.profile(provider, model)
         if profile.small:
             return _Questions(small_request(goal, provider=provider, model=model), small=True)
         system, user = planner_prompt(
             goal,
-            type_cards(self._catalogue),
+            type_cards(self._catalogue, types),
             provider_cards(self._providers),
             provider=provider,
             model=model,
-            max_nodes=None if self._limits is None else self._limits.plan_nodes,
+            max_nodes=self._most_nodes(max_nodes),
         )
         request = ModelRequest(
             provider,
@@ -160,18 +186,24 @@ class Planner:
             user,
             system=system,
             max_tokens=profile.max_output_tokens,
-            schema=reply_schema(self._catalogue) if profile.structured_output else None,
+            schema=reply_schema(self._catalogue, types) if profile.structured_output else None,
             schema_name="plan",
         )
         return _Questions(request, small=False)
 
-    async def _ask(self, request: ModelRequest, tell: Listener) -> _Answer:
+    def _most_nodes(self, asked: int | None) -> int | None:
+        bounds = [asked, None if self._limits is None else self._limits.plan_nodes]
+        return min((bound for bound in bounds if bound is not None), default=None)
+
+    async def _ask(
+        self, request: ModelRequest, *, tell: Listener, scope: CallScope | None
+    ) -> _Answer:
         """Read one reply as it comes; stop the call where it passes ``plan_bytes``."""
         most = None if self._limits is None else self._limits.plan_bytes
         scanner = PlanScanner()
         pieces: list[str] = []
         size = 0
-        stream = self._models.stream(request)
+        stream = self._models.stream(request, scope)
         try:
             async for item in stream:
                 if isinstance(item, ModelReply):
@@ -250,6 +282,9 @@ class _Answer(NamedTuple):
     text: str
     finish_reason: str
     usage: Usage
+
+
+_Ask = Callable[[ModelRequest], Awaitable[_Answer]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,13 +31,19 @@ Translate = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 class Reader(NamedTuple):
-    """What replies are read against."""
+    """What replies are read against.
+
+    ``node_types`` are the only ones a plan may use, the default first; ``max_nodes`` bounds it below
+    what the limits allow.
+    """
 
     catalogue: Catalogue
     providers: Providers
     defaults: Defaults
     limits: Limits | None = None
     translate: Translate | None = None
+    node_types: Sequence[str] | None = None
+    max_nodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +130,8 @@ def _shaped(value: Json, translate: Translate | None) -> tuple[ReplyPlan | None,
 
 def _checked(plan: ReplyPlan, reader: Reader, known: Sequence[Diagnostic]) -> Reading:
     """Make the graph and check it; all that is wrong is told at once."""
-    draft = draft_of(plan, reader.catalogue, reader.providers, reader.defaults)
-    findings = [*known, *draft.faults, *_too_many(plan, reader.limits)]
+    draft = draft_of(plan, reader.catalogue, reader.providers, reader.defaults, reader.node_types)
+    findings = [*known, *draft.faults, *_too_many(draft.nodes, reader)]
     graph, found = read_and_check(draft.document, reader.catalogue, reader.limits)
     fixes = [*draft.fixes, *(f"{d.message}: {d.fix}" for d in found if d.fix)]
     findings = in_order([*findings, *(d for d in found if not d.fix)])
@@ -133,7 +139,11 @@ def _checked(plan: ReplyPlan, reader: Reader, known: Sequence[Diagnostic]) -> Re
     return Reading("", kept, (plan.title or "").strip(), findings, fixes)
 
 
-def _too_many(plan: ReplyPlan, limits: Limits | None) -> list[Diagnostic]:
-    if limits is None or len(plan.nodes) <= limits.plan_nodes:
+def _too_many(nodes: int, reader: Reader) -> list[Diagnostic]:
+    if reader.max_nodes is not None and nodes > reader.max_nodes:
+        message = f"this plan may have {reader.max_nodes} nodes, it has {nodes}"
+        hint = "write a smaller plan"
+        return [Diagnostic("limit-exceeded", "error", message, "/nodes", hint=hint)]
+    if reader.limits is None or nodes <= reader.limits.plan_nodes:
         return []
-    return [_passed("plan_nodes", limits.plan_nodes, str(len(plan.nodes)), "/nodes")]
+    return [_passed("plan_nodes", reader.limits.plan_nodes, str(nodes), "/nodes")]

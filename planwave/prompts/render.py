@@ -19,7 +19,7 @@ class TypeCard(NamedTuple):
     """One node type as the planner's prompt shows it.
 
     ``inputs`` and ``outputs`` are handle names with their socket types, ``fields`` the ``data``
-    fields with a word on each.
+    fields with a word on each, ``effect`` what running it does to the world.
     """
 
     name: str
@@ -28,6 +28,7 @@ class TypeCard(NamedTuple):
     outputs: Sequence[str] = ()
     fields: Sequence[str] = ()
     templates: Sequence[str] = ()
+    effect: str = "none"
 
 
 class ProviderCard(NamedTuple):

@@ -39,6 +39,7 @@ class ScriptedModels:
 
     script: Sequence[Says | str | Exception]
     requests: list[ModelRequest] = field(default_factory=list)
+    scopes: list[CallScope | None] = field(default_factory=list)
     streamed: int = 0
     closed: int = 0
 
@@ -47,6 +48,7 @@ class ScriptedModels:
     ) -> AsyncIterator[Delta | ModelReply]:
         said = self.script[len(self.requests)]
         self.requests.append(request)
+        self.scopes.append(scope)
         if isinstance(said, Exception):
             raise said
         if isinstance(said, str):

@@ -199,3 +199,61 @@ def test_planner_text_is_literal_where_a_type_resolves_everything() -> None:
 def test_a_plan_without_braces_is_not_reported_as_changed() -> None:
     draft = drafted(node("a", type="echo", data={"t": "plain"}), registry=Registry([Echo]))
     assert draft.fixes == []
+
+
+def loop(*nodes: Any, edges: Any = (), **data: Any) -> dict[str, Any]:
+    body = {"nodes": list(nodes), "edges": list(edges)}
+    return node("each", type="loop", data={"items": ["x"], "body": body, **data})
+
+
+def test_a_graph_in_a_node_is_drafted_as_the_plan_itself_is() -> None:
+    body = data_of(loop(node("a"), node("b"), edges=[flow("a", "b")]))["body"]
+    assert [each["data"] for each in body["nodes"]] == [{"provider": "openai", "model": "gpt"}] * 2
+    assert body["edges"] == [{"source": "a", "target": "b", "data": {"channel": "flow"}}]
+
+
+def test_a_graph_in_a_graph_in_a_node_is_drafted_too_and_all_nodes_are_counted() -> None:
+    draft = drafted(loop(loop(node("a"), node("b"))), node("c"))
+    body = draft.document["nodes"][0]["data"]["body"]
+    assert body["nodes"][0]["data"]["body"]["nodes"][1]["type"] == "agent"
+    assert draft.nodes == 5
+
+
+def test_what_is_wrong_inside_a_node_is_told_with_its_place_there() -> None:
+    fine, faulty = loop(node("a")), loop({"name": "no id"}, edges=[{**flow("a", "b"), "to": 1}])
+    draft = drafted(fine, {**faulty, "id": "other"})
+    assert [(fault.code, fault.pointer, fault.node) for fault in draft.faults] == [
+        ("missing-field", "/nodes/1/data/body/nodes/0/id", "other"),
+        ("unknown-field", "/nodes/1/data/body/edges/0/to", "other"),
+    ]
+    assert draft.faults[0].message.startswith("node 'other', data.body: missing field 'id'")
+    assert draft.document["nodes"][1]["data"] is REPORTED
+    assert draft.document["nodes"][0]["data"]["body"]["nodes"][0]["id"] == "a"
+
+
+def test_fixes_inside_a_node_say_so() -> None:
+    inside = node("t", type="text", data={"text": "x"}, model="gpt")
+    draft = drafted(loop(inside))
+    (fix,) = draft.fixes
+    assert fix.startswith("in data.body of node 'each': dropped provider and model of node 't'")
+
+
+def test_a_graph_that_is_no_object_is_left_to_the_checker() -> None:
+    draft = drafted(node("each", type="loop", data={"items": [], "body": "nodes"}))
+    assert draft.faults == []
+    assert draft.document["nodes"][0]["data"]["body"] == "nodes"
+
+
+def test_the_first_of_the_types_a_plan_may_use_is_the_default_and_others_are_refused() -> None:
+    plan, _ = parse_reply(
+        {"nodes": [node("a"), loop(node("b", type="text")), node("c", type="odd")], "edges": []}
+    )
+    assert plan is not None
+    defaults = Defaults("openai", "gpt")
+    draft = draft_of(plan, library(), FakeProviders(), defaults, ["llm", "loop"])
+    assert draft.document["nodes"][0]["type"] == "llm"
+    (fault,) = draft.faults
+    assert (fault.code, fault.pointer) == (
+        "type-not-allowed", "/nodes/1/data/body/nodes/0/type",
+    )  # fmt: skip
+    assert fault.hint == "it may use llm, loop"

@@ -12,8 +12,10 @@ from planwave.errors import InputError
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.planner.offers import (
+    PlanRules,
     calls_model,
     check_can_plan,
+    planned_types,
     provider_cards,
     reply_schema,
     type_cards,
@@ -54,10 +56,11 @@ class Odd:
 
 
 def test_the_cards_hold_every_type_that_runs_with_the_default_first() -> None:
-    cards = type_cards(Registry([*LIBRARY, Tool]))
-    assert [c.name for c in cards] == [
-        "agent", "approval", "end", "if", "llm", "parser", "start", "text",
-    ]  # fmt: skip
+    registry = Registry([*LIBRARY, Tool])
+    cards = type_cards(registry, planned_types(registry))
+    names = [c.name for c in cards]
+    runs = {t.node_type for t in LIBRARY if hasattr(t, "execute") and getattr(t, "planned", True)}
+    assert names == ["agent", *sorted(runs - {"agent"})]
     agent = cards[0]
     assert list(agent.inputs) == ["input (any)"], "data fields are not listed twice"
     assert list(agent.outputs) == ["output (text)"]
@@ -65,9 +68,11 @@ def test_the_cards_hold_every_type_that_runs_with_the_default_first() -> None:
     assert not any(f.startswith(("provider", "model ")) for f in agent.fields)
     assert not any(f.startswith(("tools", "agentName")) for f in agent.fields), "without effect"
     assert agent.templates == ("userPrompt",)
-    choose = cards[3]
-    assert choose.fields == ["conditions (list of {operator: equal | contains, value: string})"]
-    ask = cards[1]
+    choose = cards[names.index("if")]
+    (conditions,) = choose.fields
+    assert conditions.startswith("conditions (list of {operator: equal | contains | equals | ")
+    assert conditions.endswith(" | isEmpty, value: string, field: string, caseSensitive: boolean})")
+    ask = cards[names.index("approval")]
     assert ask.fields == ["prompt (string)", "actions (list of string)"], "the rest is for editors"
     assert "only where the goal asks" in ask.purpose
 
@@ -119,9 +124,17 @@ def test_types_that_ask_a_model_are_known_from_the_registry() -> None:
 
 
 def test_the_schema_names_types_and_data_fields_in_plain_keywords() -> None:
-    schema = reply_schema(library())
+    schema = reply_schema(library(), planned_types(library()))
     text = json.dumps(schema)
-    for keyword in ("$ref", "$defs", "default", "minimum", "minItems", '"null"', "maxLength"):
+    for keyword in (
+        "$ref",
+        "$defs",
+        '"default"',
+        "minimum",
+        "minItems",
+        '"type": "null"',
+        "maxLength",
+    ):
         assert keyword not in text
     assert schema["required"] == ["title", "nodes", "edges"]
     node = schema["properties"]["nodes"]["items"]
@@ -130,17 +143,71 @@ def test_the_schema_names_types_and_data_fields_in_plain_keywords() -> None:
     data = node["properties"]["data"]
     assert data["additionalProperties"] is False
     assert data["properties"]["template"] == {"type": "string"}
-    assert data["properties"]["conditions"]["items"]["required"] == ["operator", "value"]
+    assert data["properties"]["conditions"]["items"]["required"] == ["operator"]
     assert not {"provider", "model"} & data["properties"].keys(), "they belong to the node"
 
 
 def test_the_schema_copes_with_open_recursive_and_clashing_fields() -> None:
     registry = Registry([*(t for t in LIBRARY if t.node_type in ("agent", "text")), Odd])
-    schema = reply_schema(registry)
+    schema = reply_schema(registry, planned_types(registry))
     data = schema["properties"]["nodes"]["items"]["properties"]["data"]["properties"]
     assert data["free"] == {"type": "object"}
     assert data["tree"]["properties"]["left"] == {"type": "string"}
     assert data["either"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
     assert data["text"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
-    odd = next(card for card in type_cards(registry) if card.name == "odd")
+    (odd,) = type_cards(registry, ["odd"])
     assert odd.fields[0] == "free (object)"
+
+
+class Writes:
+    node_type = "writes"
+    purpose = "Changes the world."
+    effect = "write"
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> Any: ...
+
+
+def test_a_card_says_which_graphs_and_expressions_a_type_takes_and_what_it_does() -> None:
+    registry = Registry([*LIBRARY, Writes])
+    loop, repeat, writes = type_cards(registry, ["loop", "while", "writes"])
+    assert "body (a graph: nodes and edges as in the plan; in it: {{ item }}, {{ index }})" in (
+        loop.fields
+    )
+    assert "condition (expression over value, index)" in repeat.fields
+    assert not any(field.startswith("flow") for field in loop.fields), "no plan knows any"
+    assert (loop.effect, writes.effect) == ("none", "write")
+
+
+def test_types_that_leave_themselves_out_of_plans_are_used_only_where_they_are_named() -> None:
+    registry = library()
+    assert "planner" not in planned_types(registry)
+    assert planned_types(registry, PlanRules(["planner", "agent"])) == ["agent", "planner"]
+
+
+def test_plans_use_only_the_types_and_side_effects_that_are_allowed() -> None:
+    registry = Registry([*LIBRARY, Writes])
+    assert "writes" in planned_types(registry)
+    assert "writes" not in planned_types(registry, PlanRules(effects=["none", "read"]))
+    few = PlanRules(["agent", "text", "writes"])
+    assert planned_types(registry, few.narrowed(["text", "llm"])) == ["text"]
+    assert planned_types(registry, few.narrowed(None)) == ["agent", "text", "writes"]
+    for rules, code in (
+        (PlanRules(["agnt"]), "unknown-node-type"),
+        (PlanRules(["writes"], ["none"]), "no-node-types"),
+        (few.narrowed(["llm"]), "no-node-types"),
+    ):
+        with pytest.raises(InputError) as caught:
+            planned_types(registry, rules)
+        assert caught.value.code == code
+
+
+def test_a_graph_in_a_step_has_the_shape_of_the_plan_and_no_graphs_in_it() -> None:
+    schema = reply_schema(library(), ["agent", "loop", "text"])
+    data = schema["properties"]["nodes"]["items"]["properties"]["data"]["properties"]
+    assert set(data["body"]["properties"]) == {"nodes", "edges"}
+    inside = data["body"]["properties"]["nodes"]["items"]["properties"]
+    assert inside["type"]["enum"] == ["agent", "loop", "text"]
+    assert "text" in inside["data"]["properties"]
+    assert "body" not in inside["data"]["properties"]
+    words = json.dumps(schema)
+    assert all(f'"{mark}"' not in words for mark in ("graph", "expression", "names", "template"))

@@ -19,9 +19,11 @@ from planwave.errors import (
     UnknownProvider,
 )
 from planwave.graph.plan import Plan, graph_hash
+from planwave.planner.offers import PlanRules
 from planwave.planner.planner import Planner, new_plan_id
 from planwave.planner.progress import PlanProgress
 from planwave.planner.small import MAX_TOKENS
+from planwave.providers.api import CallScope
 from planwave.settings import Limits
 from tests.fakes.planning import (
     DIAMOND,
@@ -340,6 +342,46 @@ async def test_without_limits_a_plan_may_be_of_any_size() -> None:
     assert len(plan.graph.nodes) == 400
     assert plan.plan_id != "plan-1"
     assert plan.created_at.endswith("+00:00")
+
+
+async def test_a_plan_may_be_asked_for_with_fewer_types_and_nodes() -> None:
+    rules = {"node_types": ["agent", "text"], "max_nodes": 2}
+    plan, models = await planned(DIAMOND, GHOST, reply(node("a"), node("b")), **rules)
+    assert [n.id for n in plan.graph.nodes] == ["a", "b"]
+    asked, again, _ = models.requests
+    assert "- text: " in str(asked.system)
+    assert "- llm: " not in str(asked.system)
+    assert "never more than 2" in str(asked.system)
+    schema = asked.schema or {}
+    types = schema["properties"]["nodes"]["items"]["properties"]["type"]["enum"]
+    assert types == ["agent", "text"]
+    assert "this plan may have 2 nodes, it has 4" in again.prompt
+
+
+async def test_a_type_that_is_not_allowed_goes_back_to_the_model() -> None:
+    other = reply(node("a", type="llm", data={"prompt": "p"}))
+    _, models = await planned(other, reply(node("a")), node_types=["agent"])
+    assert "[type-not-allowed]" in models.requests[1].prompt
+    assert "it may use agent" in models.requests[1].prompt
+
+
+async def test_the_rules_of_the_service_bind_every_plan() -> None:
+    models, providers = ScriptedModels([reply(node("a"))]), FakeProviders()
+    rules = PlanRules(["agent", "text"])
+    planner = Planner(models, providers, library(providers), rules=rules)
+    await planner.create_plan("goal", node_types=["agent", "llm"])
+    assert "- text: " not in str(models.requests[0].system)
+    with pytest.raises(InputError) as caught:
+        await planner.create_plan("goal", node_types=["llm"])
+    assert caught.value.code == "no-node-types"
+
+
+async def test_the_calls_of_a_plan_are_those_of_the_node_that_asked() -> None:
+    scope = CallScope("run", "plan", 2)
+    _, models = await planned(CYCLE, DIAMOND, scope=scope)
+    assert models.scopes == [scope, scope]
+    _, models = await planned(DIAMOND)
+    assert models.scopes == [None]
 
 
 def test_plan_ids_are_uuids_of_version_7_in_order_of_time() -> None:

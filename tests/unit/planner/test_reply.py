@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planwave.planner.document import Defaults
+from planwave.planner.offers import planned_types, type_cards
 from planwave.planner.reply import Reader, Reading, read_reply
 from planwave.planner.small import read_small_reply
+from planwave.prompts.render import planner_prompt
 from planwave.settings import Limits
 from tests.fakes.planning import DIAMOND, FakeProviders, flow, library, node, reply, small_reply
 
@@ -291,3 +294,47 @@ def test_a_plan_with_a_piece_cut_out_or_put_in_never_crashes(data: st.DataObject
     )
     found = read(DIAMOND[:at] + put + DIAMOND[at + cut :])
     assert found.graph is not None or found.diagnostics
+
+
+def examples() -> list[str]:
+    registry = library()
+    cards = type_cards(registry, planned_types(registry))
+    system, _ = planner_prompt("g", cards, [], provider="openai", model="gpt")
+    return re.findall(r'^\{"title": "(?!short name).*\}$', system, re.MULTILINE)
+
+
+@pytest.mark.parametrize("text", examples(), ids=lambda text: json.loads(text)["title"])
+def test_every_example_of_the_prompt_is_a_good_plan(text: str) -> None:
+    reading = read(text)
+    assert reading.graph is not None, reading.diagnostics
+    assert [d for d in reading.diagnostics if d.severity != "info"] == []
+
+
+def test_the_examples_show_a_choice_a_loop_and_a_person() -> None:
+    types = {each["type"] for text in examples() for each in json.loads(text)["nodes"]}
+    assert {"agent", "if", "loop", "approval"} <= types
+
+
+def body(*nodes: Any) -> dict[str, Any]:
+    return {"items": ["x"], "body": {"nodes": list(nodes), "edges": []}}
+
+
+def test_what_is_wrong_in_a_graph_in_a_node_is_told_with_the_rest() -> None:
+    inside = node("t", type="text", data={"text": "{{ itm }}"})
+    reading = read(reply(node("each", type="loop", data=body(inside)), node("b", type="agnt")))
+    assert [(d.code, d.pointer) for d in reading.diagnostics] == [
+        ("template-undefined", "/nodes/0/data/body/nodes/0/data/text"),
+        ("unknown-node-type", "/nodes/1/type"),
+    ]
+
+
+def test_nodes_inside_nodes_count_as_nodes_of_the_plan() -> None:
+    loop = node("each", type="loop", data=body(node("a"), node("b")))
+    wide, narrow = (reader(limits=Limits(plan_nodes=most)) for most in (3, 2))
+    assert read_reply(reply(loop), wide).graph is not None
+    (told,) = read_reply(reply(loop), narrow).diagnostics
+    assert (told.code, told.pointer) == ("limit-exceeded", "/nodes")
+    bounded = reader()._replace(max_nodes=2)
+    (told,) = read_reply(reply(loop), bounded).diagnostics
+    assert told.message == "this plan may have 2 nodes, it has 3"
+    assert read_reply(reply(node("a"), node("b")), bounded).graph is not None

@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test test-slow check cover bench clean
+.PHONY: help run serve test test-slow check cover bench docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,10 @@ cover: $(VENV)/.dev ## Fail unless every branch of the graph room and the kernel
 
 bench: $(VENV)/.dev ## Measure beside raw asyncio and peers; ratios of one run, JSON under bench/results
 	@$(BIN)/python bench/run.py $(ARGS)
+
+docs: $(VENV)/.dev ## Write the tables of docs/operations.md and all of docs/node-types.md anew
+	@$(BIN)/python tools/tables.py
+	@$(BIN)/python tools/node_reference.py
 
 clean: ## Remove the environment and everything made by tools; keeps ./storage
 	@rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage

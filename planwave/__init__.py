@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from planwave.graph.values import DataValue, Inputs
     from planwave.main import build, run, run_sync
     from planwave.nodes.function import Result, node
-    from planwave.nodes.node_type import NodeData, NodeType
+    from planwave.nodes.node_type import LinkType, NodeData, NodeType, template
     from planwave.nodes.registry import Registry
     from planwave.service.library import BuiltGraph, Run, RunResult
 
@@ -43,7 +43,7 @@ _HOMES = {
     "planwave.graph.values": ("DataValue", "Inputs"),
     "planwave.main": ("build", "run", "run_sync"),
     "planwave.nodes.function": ("Result", "node"),
-    "planwave.nodes.node_type": ("NodeData", "NodeType"),
+    "planwave.nodes.node_type": ("LinkType", "NodeData", "NodeType", "template"),
     "planwave.nodes.registry": ("Registry",),
     "planwave.service.library": ("BuiltGraph", "Run", "RunResult"),
 }
@@ -62,6 +62,7 @@ __all__ = [
     "GraphBuilder",
     "GraphInvalid",
     "Inputs",
+    "LinkType",
     "Node",
     "NodeData",
     "NodeError",
@@ -81,6 +82,7 @@ __all__ = [
     "node",
     "run",
     "run_sync",
+    "template",
 ]
 
 

@@ -1,0 +1,90 @@
+"""docs/node-types.md says what the node types say of themselves."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planwave.nodes.library import LIBRARY
+from planwave.nodes.registry import Registry
+from tools import node_reference
+from tools.node_reference import DOCUMENT, kind_of, main, reference, shown
+
+REGISTRY = Registry(LIBRARY)
+
+
+def section(name: str) -> str:
+    """What the page says of a type."""
+    found = re.search(rf"^## {re.escape(name)}\n(.*?)(?=^## |\Z)", reference(), re.M | re.S)
+    assert found
+    return found[1]
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert DOCUMENT.read_text("utf-8") == reference(), "bring it up to date: make docs"
+
+
+@pytest.mark.parametrize("name", REGISTRY.names())
+def test_a_type_is_told_with_its_purpose_ports_parameters_and_example(name: str) -> None:
+    said = section(name)
+    about = REGISTRY.describe(name)
+    assert about["purpose"] in said
+    fields = about["schema"].get("properties", {})
+    rows = set(re.findall(r"^\| `([^`]+)` \|", said, re.M))
+    ports = {port.name for port in REGISTRY.implementation(name).inputs}
+    assert rows >= {*fields, *ports, *(port["name"] for port in about["outputs"])}
+    examples = re.findall(r"^```json\n(.*?)^```", said, re.M | re.S)
+    assert [json.loads(example) for example in examples] == [about["example"]] * bool(
+        about["example"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"type": "string"}, "text"),
+        ({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]}, "integer 1 …"),
+        ({"type": "number", "minimum": 0, "maximum": 2}, "number 0 … 2"),
+        ({"type": "number", "exclusiveMinimum": 0, "maximum": 9}, "number above 0, up to 9"),
+        ({"type": "integer", "exclusiveMinimum": 0}, "integer above 0"),
+        ({"type": "integer", "maximum": 5}, "integer … 5"),
+        ({"enum": ["a", 1]}, '`"a"` or `1`'),
+        ({"const": "x"}, '`"x"`'),
+        ({"type": "array", "items": {"$ref": "#/$defs/Condition"}}, "list of `Condition`"),
+        ({"type": "array", "items": {}}, "list"),
+        ({"type": "object", "additionalProperties": {"type": "string"}}, "object of text"),
+        ({"type": "object", "additionalProperties": True}, "object"),
+        ({"oneOf": [{"type": "string"}, {"type": "boolean"}]}, "text or boolean"),
+        ({"anyOf": [{"type": "boolean"}, {"type": "string"}], "template": True}, "boolean"),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}], "template": True}, "text"),
+        ({}, "any"),
+    ],
+)
+def test_a_parameters_type_is_told_in_words(schema: dict[str, Any], words: str) -> None:
+    assert kind_of(schema) == words
+
+
+def test_json_is_written_on_one_line_where_it_fits() -> None:
+    short = {"a": [1, 2]}
+    assert shown(short) == '{"a": [1, 2]}'
+    long = {"nodes": [{"id": "x" * 60}, {"id": "y" * 60}], "none": []}
+    assert json.loads(shown(long)) == long
+    assert shown(long).splitlines()[2] == f'    {{"id": "{"x" * 60}"}},'
+    assert max(map(len, shown(long).splitlines())) <= 100
+
+
+def test_a_page_that_is_behind_is_told_and_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(node_reference, "ROOT", tmp_path)
+    monkeypatch.setattr(node_reference, "DOCUMENT", tmp_path / "page.md")
+    assert main(["--check"]) == 1
+    assert "make docs" in capsys.readouterr().out
+    assert not (tmp_path / "page.md").exists()
+    assert main([]) == 0
+    assert main(["--check"]) == 0
+    assert (tmp_path / "page.md").read_text("utf-8") == reference()

@@ -1,0 +1,52 @@
+"""Packages of node types laid out as an installer does it, and processes that find them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = {
+    "python": ["-W", "error"],
+    "pytest": ["-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly"],
+    "planwave": ["-W", "error", "-c", "from planwave.main import main; main()"],
+}
+"""What stands for a command line's first word, after the interpreter."""
+
+
+def install(project: Path, site: Path) -> None:
+    """Make a project's entry points known to who has ``site`` on the path; as ``pip install -e``."""
+    about = tomllib.loads((project / "pyproject.toml").read_text("utf-8"))["project"]
+    info = site / f"{about['name'].replace('-', '_')}-{about['version']}.dist-info"
+    info.mkdir(parents=True)
+    head = f"Metadata-Version: 2.1\nName: {about['name']}\nVersion: {about['version']}\n"
+    (info / "METADATA").write_text(head, "utf-8")
+    groups = about["entry-points"]
+    lines = [
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
+        for group, points in groups.items()
+    ]
+    (info / "entry_points.txt").write_text("\n".join(lines), "utf-8")
+
+
+def run(words: list[str], where: Path, *sites: Path) -> subprocess.CompletedProcess[str]:
+    """Run ``python …``, ``pytest …`` or ``planwave …`` in a directory, packages on the path."""
+    path = os.pathsep.join(map(str, [ROOT, where, *sites]))
+    return subprocess.run(
+        [sys.executable, *COMMANDS[words[0]], *words[1:]],
+        cwd=where,
+        env={
+            "PYTHONPATH": path,
+            "PATH": "",
+            "HOME": str(where),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "COLUMNS": "120",
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )

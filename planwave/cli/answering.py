@@ -13,6 +13,7 @@ from planwave.cli.watching import ExecutionArgument
 from planwave.cli.wording import cut, one_line, table
 from planwave.errors import Conflict, InputError
 from planwave.events import OpenRequest
+from planwave.events.course import is_timer
 
 if TYPE_CHECKING:
     from planwave.cli.workplace import Workplace
@@ -133,11 +134,12 @@ def _chosen(
     """Give the request that is meant; None for one that was named and is not open.
 
     Raises:
-        Conflict: Nothing is asked.
+        Conflict: Nothing is asked, and nothing waits for a time.
         InputError: ``ambiguous-request``: several are open.
     """
     if request_id is not None:
         return next((each for each in found if each.request_id == request_id), None)
+    found = [each for each in found if not is_timer(each.request)] or found
     if not found:
         raise Conflict(f"execution {execution_id} asks nothing", code="nothing-asked")
     if len(found) == 1:

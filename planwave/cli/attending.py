@@ -134,7 +134,7 @@ class _Attendance:
         return self._person is not None and self._unasked() is not None
 
     def _unasked(self) -> OpenRequest | None:
-        open_now = self._progress.requests.values()
+        open_now = self._progress.questions
         return next((each for each in open_now if each.request_id not in self._asked), None)
 
     async def _put(self, request: OpenRequest, person: Person) -> None:

@@ -12,14 +12,17 @@ from typing import Any
 
 from planwave.cli.wording import counted, duration, error_text, one_line, why_not
 from planwave.events import ENDED_STATUS, Event, OpenRequest
-from planwave.events.course import said
-from planwave.executor.past import PAUSED_BY_REQUEST
+from planwave.events.course import is_timer, said
+from planwave.events.messages import MESSAGE, message_of
+from planwave.executor.past import PAUSED_BY_REQUEST, WAITING
 from planwave.graph.model import FLOW, Graph
 
 SETTLED = frozenset(
     {"completed", "failed", "skipped", "blocked", "cancelled", "linked", "not_reached"}
 )
 _TAIL_CHARS = 600
+_SOON_S = 3_600.0
+"""Who watches a run stays for waits of this length; longer ones are left to whoever runs it then."""
 
 
 @dataclass(slots=True)
@@ -66,6 +69,7 @@ class RunProgress:
     Attributes:
         reason: Why it is paused.
         requests: What waits to be answered, oldest first.
+        timers: The requests so far that were no questions.
         written: How many waves stand on the screen for good.
 
     Args:
@@ -98,6 +102,7 @@ class RunProgress:
         self.reason = ""
         self.error = ""
         self.requests: dict[str, OpenRequest] = {}
+        self.timers: set[str] = set()
         self.written = 0
         self._at_work: set[str] = set()
         self.input_tokens = 0
@@ -113,10 +118,25 @@ class RunProgress:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether nothing happens any more before somebody does something: over, or paused."""
+        """Whether nothing happens any more before somebody does something: over, or paused.
+
+        What goes on by itself within the hour is not at rest.
+        """
+        if self.status == "paused" and self.reason == WAITING and self._waits_for_soon:
+            return False
         if self.status == "paused":
             return self.reason != PAUSED_BY_REQUEST or not self._at_work
         return self.status in ENDED_STATUS
+
+    @property
+    def questions(self) -> list[OpenRequest]:
+        """What somebody is asked, oldest first; who waits for a time asks nobody."""
+        return [each for name, each in self.requests.items() if name not in self.timers]
+
+    @property
+    def _waits_for_soon(self) -> bool:
+        timers = (self.requests[name] for name in self.timers & self.requests.keys())
+        return any((each.timeout_s or 0.0) <= _SOON_S for each in timers)
 
     @property
     def counted_nodes(self) -> list[NodeLine]:
@@ -157,6 +177,8 @@ class RunProgress:
                 self.requests[request_id] = OpenRequest(
                     request_id, path, data.get("request"), event.at, data.get("timeout_s")
                 )
+                if is_timer(data.get("request")):
+                    self.timers.add(request_id)
             case "answered":
                 self.requests.pop(str(data["request_id"]), None)
                 if self.reason != PAUSED_BY_REQUEST:
@@ -204,7 +226,8 @@ class RunProgress:
             node.status, node.note, node.tail, node.warning = "running", "", "", ""
             node.started, node.attempt = self._clock(), event.attempt
         elif kind == "answered":
-            node.status, node.note = "running", said(event.data.get("answer"))
+            is_time = event.data.get("request_id") in self.timers
+            node.status, node.note = "running", "" if is_time else said(event.data.get("answer"))
         elif kind in ("completed", "failed", "skipped", "blocked", "cancelled"):
             node.status, node.tail = kind, ""
             node.seconds = self._seconds(node, event)
@@ -247,12 +270,24 @@ def sentence(event: Event, progress: RunProgress) -> str | None:
         return f"paused: {event.data.get('reason')}"
     if kind == "execution.resumed":
         return f"goes on: {event.data.get('reason')}"
+    if (message := message_line(event, progress)) is not None:
+        return message
     node = progress.nodes.get(event.path or "")
     if node is None or kind not in _WORDS:
         return None
+    if event.data.get("request_id") in progress.timers and kind == "node.answered":
+        return f"goes on    {node.id}{_named(node)}"
     seconds = f" ({duration(node.seconds)})" if node.seconds is not None else ""
     note = f": {one_line(node.note)}" if node.note else ""
     return f"{_WORDS[kind]:<10} {node.id}{_named(node)}{seconds}{note}"
+
+
+def message_line(event: Event, progress: RunProgress) -> str | None:
+    """Give what a node tells the caller, nested ones too; None for other events."""
+    if event.type != "node.event" or event.data.get("event_type") != MESSAGE:
+        return None
+    node = progress.nodes.get(event.path or "")
+    return f"{node.name if node else event.path}: {one_line(message_of(event.data.get('data')))}"
 
 
 _WORDS = {

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from planwave.cli.progress import SETTLED, NodeLine, RunProgress, WaveLines, sentence
+from planwave.cli.progress import (
+    SETTLED,
+    NodeLine,
+    RunProgress,
+    WaveLines,
+    message_line,
+    sentence,
+)
 from planwave.cli.screen import Screen
 from planwave.cli.wording import (
     DURATION_WIDTH,
@@ -91,6 +98,8 @@ async def _follow_live(
             try:
                 async for event in events:
                     progress.apply(event)
+                    if (message := message_line(event, progress)) is not None:
+                        screen.line(message)
                     frame.print_settled()
                     if until():
                         return True

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from planwave.cli.wording import one_line, table
 from planwave.events.course import asked as asked_for
+from planwave.events.course import is_timer
 from planwave.executor.past import WAITING
 from planwave.graph.values import text_of
 
@@ -41,7 +42,10 @@ def show_waiting(asked: Invocation, screen: Screen, document: Mapping[str, Any])
             words += f" --decision {shlex.quote(one_line(actions[0]))}"
         others = [shlex.quote(one_line(each)) for each in actions[1:]]
         either = f"   (or {', '.join(others)})" if others else ""
-        screen.whole(f"  answer with: {asked.again(words)}{either}")
+        way = "have it go on at once" if is_timer(fields) else "answer"
+        screen.whole(f"  {way} with: {asked.again(words)}{either}")
+    if any(is_timer(each.get("request")) for each in requests):
+        screen.whole(f"It goes on by itself then, while this runs: {asked.again('serve')}")
     if not requests or document.get("reason") != WAITING:
         reason = one_line(str(document.get("reason") or "paused"))
         again = asked.again(f"resume {execution_id}")

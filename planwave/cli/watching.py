@@ -16,6 +16,7 @@ from planwave.cli.interrupt import Interrupt, Interrupted
 from planwave.cli.options import Invocation, JsonFlag, StorageOption, invocation
 from planwave.errors import InputError
 from planwave.events import ENDED_STATUS, TERMINAL, Event
+from planwave.events.course import is_timer
 from planwave.executor.past import WAITING
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ async def _with_ways_on(
     async for event in events:
         yield event
         is_news, request_id = event.seq > before["last_seq"], event.data.get("request_id")
-        if event.type == "node.waiting" and (is_news or request_id in still_open):
+        is_open = is_news or request_id in still_open
+        if event.type == "node.waiting" and is_open and not is_timer(event.data.get("request")):
             words = asked.again(f"answer {event.execution_id} {request_id}")
             screen.whole(f"  answer with: {words}")
         elif event.type == "execution.paused" and is_news and event.data.get("reason") != WAITING:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from rich.cells import cell_len
 
-from planwave.events.course import asked
+from planwave.events.course import asked, is_timer
 
 _UNSAFE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -94,6 +94,8 @@ def why_not(status: str, facts: Mapping[str, Any]) -> str:
             return str(facts.get("cause") or "")
         case "waiting":
             request = facts.get("request")
+            if is_timer(request):
+                return asked(request)
             return "waits for an answer" + ("" if request is None else f": {asked(request)}")
         case _:
             return str(facts.get("reason") or "")

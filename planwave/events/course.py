@@ -84,6 +84,17 @@ def asked(request: Any) -> str:
     return text_of(request)
 
 
+def is_timer(request: Any) -> bool:
+    """Say whether a request waits for a time, not for a person."""
+    return _field(request, "kind") == "timer"
+
+
+def end_of_timer(request: Any) -> str:
+    """Give the time that a timer waits for, as it says it; its text where it does not."""
+    until = _field(request, "until")
+    return until if isinstance(until, str) else asked(request)
+
+
 def is_decision(request: Any) -> bool:
     """Say whether a request is planwave's own, about a node that was cut off and may act but once."""
     return _field(request, "kind") == "interrupted"

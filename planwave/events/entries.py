@@ -1,7 +1,9 @@
 """Events as typed log entries, one for each thing a node does: the other of the two log projections.
 
 ``type`` is one of ``step_start start_prompt logic_check wait_input input_received llm_response
-llm_error error subagent_call_start subagent_call_end subagent_call_error``. A failure is told once:
+llm_error error message timer subagent_call_start subagent_call_end subagent_call_error``. ``message``
+is what a node told the caller, ``timer`` that it waits for a time, and that this has come. A failure
+is told once:
 ``llm_error`` for a node that had asked a model, else ``error``. What somebody asked of the whole
 execution is told of ``system``: a pause as ``wait_input``, its end as ``input_received``, and that
 it was taken up after its process had ended as ``step_start``.
@@ -12,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, cast
 
-from planwave.events.course import TIMEOUT, asked, said
+from planwave.events.course import TIMEOUT, asked, is_timer, said
+from planwave.events.messages import MESSAGE, message_of
 from planwave.events.vocabulary import Event
 from planwave.graph.values import DataValue, result_text, text_of
 
@@ -50,13 +53,17 @@ class Entry(NamedTuple):
 
 
 class EntryLog:
-    """Turns events into entries one after the other; remembers names, and who asked a model."""
+    """Turns events into entries one after the other.
 
-    __slots__ = ("_asked", "_titles")
+    It remembers names, who asked a model, and which requests are timers.
+    """
+
+    __slots__ = ("_asked", "_timers", "_titles")
 
     def __init__(self) -> None:
         self._titles: dict[str, str] = {}
         self._asked: set[str] = set()
+        self._timers: set[str] = set()
 
     def told(self, event: Event) -> Entry | None:
         """Give the entry of an event, or None for one that is not worth a line."""
@@ -70,11 +77,8 @@ class EntryLog:
                 return _entry(event, "step_start", f"{self._titles.get(path) or path}{again}")
             case "node.event":
                 return self._said(event, path)
-            case "node.waiting":
-                return _entry(event, "wait_input", asked(data.get("request")))
-            case "node.answered":
-                late = "Nobody answered in time: " if data.get("by") == TIMEOUT else ""
-                return _entry(event, "input_received", f"{late}{said(data.get('answer'))}")
+            case "node.waiting" | "node.answered":
+                return self._of_request(event)
             case "node.cancelled" if event.attempt is not None:  # else it was not at work
                 return _entry(event, "error", f"Cancelled: {text_of(data.get('cause'))}")
             case "node.completed" if path in self._asked:
@@ -88,6 +92,19 @@ class EntryLog:
                 return _end_of(event)
         return None
 
+    def _of_request(self, event: Event) -> Entry:
+        data, request_id = event.data, event.data.get("request_id")
+        if event.type == "node.waiting":
+            is_time = is_timer(data.get("request"))
+            if is_time:
+                self._timers.add(str(request_id))
+            return _entry(event, "timer" if is_time else "wait_input", asked(data.get("request")))
+        is_late = data.get("by") == TIMEOUT
+        if is_late and request_id in self._timers:
+            return _entry(event, "timer", "The time has come.")
+        late = "Nobody answered in time: " if is_late else ""
+        return _entry(event, "input_received", f"{late}{said(data.get('answer'))}")
+
     def _learn_titles(self, graph: Mapping[str, Any]) -> None:
         for node in graph.get("nodes", ()):
             name = node.get("name")
@@ -100,6 +117,8 @@ class EntryLog:
         if kind == "prompt":
             self._asked.add(path)
             return _entry(event, "start_prompt", text_of(fields.get("prompt")))
+        if kind == MESSAGE:
+            return _entry(event, MESSAGE, message_of(said))
         if kind in _SAID:
             return _entry(event, kind, text_of(fields.get("message", said)))
         return None

@@ -8,22 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from planwave.events.course import TIMEOUT, said
+from planwave.events.course import TIMEOUT, end_of_timer, is_timer, said
+from planwave.events.messages import MESSAGE, message_of
 from planwave.events.vocabulary import TERMINAL, Event
 
 
 class SentenceLog:
     """Turns events into sentences one after the other.
 
-    It remembers the nodes' names, and which failed dependencies it has named already: nodes blocked
-    by the same one share one sentence.
+    It remembers the nodes' names, which requests are timers, and which failed dependencies it has
+    named already: nodes blocked by the same one share one sentence.
     """
 
-    __slots__ = ("_blockers", "_names")
+    __slots__ = ("_blockers", "_names", "_timers")
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._blockers: set[str] = set()
+        self._timers: set[str] = set()
 
     def told(self, event: Event) -> str | None:
         """Give the sentence of an event, or None for one that is not worth a line.
@@ -32,8 +34,8 @@ class SentenceLog:
         """
         if event.path is None or event.type == "wave.started":
             return self._of_execution(event)
-        if event.type in ("node.waiting", "node.answered", "node.cancelled"):
-            return self._of_control(event, event.path)
+        if event.type in ("node.waiting", "node.answered"):
+            return self._of_request(event, event.path)
         return self._of_work(event, event.path)
 
     def _of_work(self, event: Event, node: str) -> str | None:
@@ -52,21 +54,27 @@ class SentenceLog:
                 return f"Failed node {self._named(node)} - {_message_of(data)}"
             case "node.blocked":
                 return self._blocked_by(data)
+            case "node.cancelled" if event.attempt is not None:  # else it was not at work
+                return f"Cancelled node {self._named(node)} - {data.get('cause')}"
+            case "node.event" if data.get("event_type") == MESSAGE:
+                return f"Message from node {self._named(node)} - {message_of(data.get('data'))}"
             case _:
                 return None
 
-    def _of_control(self, event: Event, node: str) -> str | None:
+    def _of_request(self, event: Event, node: str) -> str:
         data = event.data
         if event.type == "node.waiting":
-            return f"Waiting for an answer: node {self._named(node)}"
-        if event.type == "node.cancelled":
-            if event.attempt is None:  # it was not at work
-                return None
-            return f"Cancelled node {self._named(node)} - {data.get('cause')}"
+            request = data.get("request")
+            if not is_timer(request):
+                return f"Waiting for an answer: node {self._named(node)}"
+            self._timers.add(data["request_id"])
+            return f"Waiting until {end_of_timer(request)}: node {self._named(node)}"
         answer = said(data.get("answer"))
-        if data.get("by") == TIMEOUT:
-            return f"No answer in time: node {self._named(node)} goes on with {answer}"
-        return f"Answered node {self._named(node)} - {answer}"
+        if data.get("by") != TIMEOUT:
+            return f"Answered node {self._named(node)} - {answer}"
+        if data.get("request_id") in self._timers:
+            return f"The time has come: node {self._named(node)} goes on"
+        return f"No answer in time: node {self._named(node)} goes on with {answer}"
 
     def _of_execution(self, event: Event) -> str | None:
         data = event.data

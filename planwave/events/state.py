@@ -6,11 +6,12 @@ and a live state costs its owner little. The same events always give the same st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from planwave.errors import KernelMisuse
+from planwave.events.course import is_timer
 from planwave.events.node_state import ENDED_NODE, NodeState, OpenRequest, UsageTotal
 from planwave.events.vocabulary import TRANSIENT, Event
 
@@ -78,14 +79,17 @@ class ExecutionState:
 
     @property
     def waiting_for_input(self) -> bool:
-        """Whether any request is open."""
-        return bool(self.requests)
+        """Whether somebody is asked something; who waits for a time asks nobody."""
+        return next(self._questions(), None) is not None
 
     @property
     def current_node_id(self) -> str | None:
-        """The node of the oldest open request."""
-        first = next(iter(self.requests.values()), None)
+        """The node of the oldest open request that asks somebody."""
+        first = next(self._questions(), None)
         return None if first is None else first.path
+
+    def _questions(self) -> Iterator[OpenRequest]:
+        return (each for each in self.requests.values() if not is_timer(each.request))
 
     def apply(self, event: Event) -> None:
         """Take in the next fact.

@@ -19,11 +19,14 @@ from planwave.nodes.node_type import NodeKind
 from planwave.nodes.number import Number
 from planwave.nodes.parser import Parser
 from planwave.nodes.planner_node import PlannerNode
+from planwave.nodes.send_message import SendMessage
 from planwave.nodes.start import Start
 from planwave.nodes.switch import Switch
 from planwave.nodes.text import Text
 from planwave.nodes.transform import Transform
 from planwave.nodes.user_input import UserInput
+from planwave.nodes.void import Void
+from planwave.nodes.wait import Wait
 from planwave.nodes.while_ import While
 
 LIBRARY: tuple[type[NodeKind], ...] = (
@@ -49,5 +52,8 @@ LIBRARY: tuple[type[NodeKind], ...] = (
     Inner,
     PlannerNode,
     Approval,
+    Wait,
+    SendMessage,
     End,
+    Void,
 )

@@ -27,9 +27,9 @@ def explain(events: Sequence[Event], path: str) -> dict[str, Any]:
         ``{"path", "status", "code", "reason", "because", "inputs", "course", "prompt"?, "error"?,
         "requests"?}``. ``code`` is stable, one of ``root inputs-arrived first-input given reused
         changed nested`` (it ran, runs, or did not have to), ``waits-for-answer waits-for-decision
-        waits-to-retry``, ``not-started sources-open wave-closed ready paused`` (pending),
-        ``no-input required-input-skipped other-entry`` (skipped), ``blocked stopped cancelled
-        node-cancelled execution-ended linked not-reached``. ``reason`` is some sentences.
+        waits-for-time waits-to-retry``, ``not-started sources-open wave-closed ready paused``
+        (pending), ``no-input required-input-skipped other-entry`` (skipped), ``blocked stopped
+        cancelled node-cancelled execution-ended linked not-reached``. ``reason`` is some sentences.
         ``because`` names the nodes it depends on: ``[{"node", "status", "settled"?, "edge"?,
         "sourceHandle"?, "targetHandle"?, "through"?, "error"?, "gave"?}]``.
 

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from planwave.events import NodeState
-from planwave.events.course import is_decision
+from planwave.events.course import end_of_timer, is_decision, is_timer
 from planwave.service.expiry import end_of
 from planwave.service.needs import Need, Picture
 
 CODES: Final = frozenset(
     {
         "root", "inputs-arrived", "first-input", "given", "reused", "changed", "nested",
-        "waits-for-answer", "waits-for-decision", "waits-to-retry",
+        "waits-for-answer", "waits-for-decision", "waits-for-time", "waits-to-retry",
         "not-started", "sources-open", "wave-closed", "ready", "paused",
         "no-input", "required-input-skipped", "other-entry",
         "blocked", "stopped", "cancelled", "node-cancelled", "execution-ended",
@@ -87,6 +87,10 @@ def _waiting(picture: Picture, node: NodeState, ran: Why) -> Why:
             "become of it."
         )
         return ran._replace(code="waits-for-decision", reason=f"{asked} {ran.reason}".strip())
+    if requests and all(is_timer(each.request) for each in requests):
+        until = end_of_timer(requests[0].request)
+        reason = f"It waits until {until}. {ran.reason}".strip()
+        return ran._replace(code="waits-for-time", reason=reason)
     ends = [end for each in requests if (end := end_of(each)) is not None]
     until = f" until {min(ends).isoformat(timespec='seconds')}" if ends else ""
     asked = f"It asked for something and waits for the answer{until}."

@@ -156,6 +156,18 @@ def test_the_current_node_is_that_of_the_oldest_open_request() -> None:
     assert (story.state.waiting_for_input, story.state.current_node_id) == (False, None)
 
 
+def test_who_waits_for_a_time_asks_nobody() -> None:
+    timer = {"kind": "timer", "until": "2030-01-31T09:00:00+00:00"}
+    story = begun().tell("node.waiting", "b", 1, request_id="r1", request=timer, timeout_s=5.0)
+    assert not story.state.waiting_for_input
+    assert story.state.current_node_id is None
+    assert story.state.nodes["b"].status == "waiting"
+    assert list(story.state.requests) == ["r1"]  # it can be answered all the same
+    story.tell("node.waiting", "a", 1, request_id="r2", request={"q": 2})
+    assert story.state.waiting_for_input
+    assert story.state.current_node_id == "a"
+
+
 def test_the_current_wave_is_the_lowest_unfinished_one() -> None:
     story = begun(waves=3)
     assert story.state.waves == {"current": 1, "total": 3}

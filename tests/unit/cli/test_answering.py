@@ -134,3 +134,56 @@ def test_a_paused_execution_is_shown_with_what_it_asks_and_what_was_answered() -
     assert "answered by a person: approve: fine" in planwave("show", "last").stdout
     document = json.loads(next(Path("storage").glob("*.json")).read_text("utf-8"))
     assert document["requests"] == []
+
+
+# -- waiting for a time
+
+
+def waiting_for(**data: Any) -> dict[str, Any]:
+    """Give a graph that waits for a time and then says so."""
+    return {
+        "nodes": [
+            {"id": "later", "type": "wait", "data": data},
+            {"id": "said", "type": "text", "data": {"text": "It was time."}},
+        ],
+        "edges": [{"source": "later", "target": "said", "data": {"channel": "flow"}}],
+    }
+
+
+def test_a_run_stays_for_a_short_wait_and_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    typing(monkeypatch, [])  # whoever sits there would be at a loss
+    done = planwave("exec", "-", stdin=json.dumps(waiting_for(seconds=0.05)))
+    assert done.exit_code == 0, done.output
+    assert "waiting    later: Waits until " in done.stdout
+    assert "goes on    later" in done.stdout
+    assert "It was time." in done.stdout
+    assert told("show", "last")["status"] == "completed"
+
+
+def test_a_long_wait_is_left_and_can_be_cut_short() -> None:
+    waiting = executed(waiting_for(seconds=7_200))
+    assert (waiting["status"], waiting["waitingForInput"]) == ("paused", False)
+    assert [each["request"]["kind"] for each in waiting["requests"]] == ["timer"]
+    shown = planwave("show", "last").stdout
+    assert "have it go on at once with: planwave answer" in shown
+    assert "It goes on by itself then, while this runs: planwave serve" in shown
+    done = planwave("answer", "last", "--decision", "continue")
+    assert done.exit_code == 0, done.output
+    assert "It was time." in done.stdout
+
+
+def test_of_a_question_and_a_timer_the_question_is_meant() -> None:
+    graph = waiting_for(seconds=7_200)
+    graph["nodes"].append({"id": "q", "type": "approval", "data": {"prompt": "Well?"}})
+    executed(graph)
+    answered = told("answer", "last", "--decision", "approve")
+    assert (answered["status"], answered["waitingForInput"]) == ("paused", False)
+    assert told("answer", "last", "--decision", "continue")["status"] == "completed"
+
+
+def test_what_a_node_tells_the_caller_is_shown_while_it_runs() -> None:
+    graph = {"nodes": [{"id": "tell", "type": "send_message", "data": {"message": "Half way."}}]}
+    done = planwave("exec", "-", stdin=json.dumps({**graph, "edges": []}))
+    assert done.exit_code == 0, done.output
+    assert "] tell: Half way.\n" in done.stdout
+    assert "Message from node tell: tell - Half way." in told("show", "last")["execution_logs"]

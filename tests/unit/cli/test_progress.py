@@ -137,6 +137,53 @@ def waiting(path: str = "a", request_id: str = "r4") -> Event:
     return event("node.waiting", path, 1, request_id=request_id, request={"prompt": "May I?"})
 
 
+TIMER = {"kind": "timer", "message": "Waits until noon.", "until": "noon", "actions": ["continue"]}
+
+
+def timed(path: str, request_id: str, seconds: float | None) -> Event:
+    return event("node.waiting", path, 1, request_id=request_id, request=TIMER, timeout_s=seconds)
+
+
+def test_a_timer_is_no_question_and_what_goes_on_within_the_hour_is_not_at_rest() -> None:
+    paused = event("execution.paused", reason="waiting for an answer")
+    seen = progress(event("node.started", "a", 1), timed("a", "r4", 60.0))
+    assert sentence(timed("a", "r4", 60.0), seen) == "waiting    a  First: Waits until noon."
+    seen.apply(paused)
+    assert (list(seen.requests), seen.questions, seen.is_at_rest) == (["r4"], [], False)
+    goes_on = event(
+        "node.answered", "a", 1, request_id="r4", answer={"decision": "continue"}, by="timeout"
+    )
+    seen.apply(goes_on)
+    assert (seen.nodes["a"].status, seen.nodes["a"].note) == ("running", "")
+    assert sentence(goes_on, seen) == "goes on    a  First"
+    seen = progress(event("node.started", "a", 1), timed("a", "r4", 3_601.0), paused)
+    assert seen.is_at_rest
+
+
+def test_questions_beside_a_timer_are_asked() -> None:
+    seen = progress(
+        event("node.started", "a", 1), timed("a", "r4", 60.0),
+        event("node.started", "b", 1), waiting("b", "r6"),
+    )  # fmt: skip
+    assert [each.request_id for each in seen.questions] == ["r6"]
+
+
+def test_a_held_execution_is_at_rest_whatever_the_time() -> None:
+    held = event("execution.paused", reason="paused by request")
+    assert progress(event("node.started", "a", 1), timed("a", "r4", 60.0), held).is_at_rest
+
+
+def test_a_message_to_the_caller_is_a_line_nested_or_not() -> None:
+    def message(path: str) -> Event:
+        told = {"event_type": "message", "data": {"text": "Half\nway."}}
+        return event("node.event", path, 1)._replace(data=told)
+
+    assert sentence(message("a"), progress()) == "First: Half way."
+    assert sentence(message("a[1]/x"), progress()) == "a[1]/x: Half way."
+    prompt = message("a")._replace(data={"event_type": "prompt", "data": {"text": "x"}})
+    assert sentence(prompt, progress()) is None
+
+
 def test_a_question_is_open_until_it_is_answered_or_its_node_ends() -> None:
     seen = progress(event("node.started", "a", 1), waiting(), waiting("loop[1]/x", "r5"))
     assert [(each.path, each.request_id) for each in seen.requests.values()] == [

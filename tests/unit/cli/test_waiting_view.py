@@ -33,6 +33,15 @@ def test_each_question_comes_with_the_command_that_answers_it() -> None:
     ]
 
 
+def test_a_timer_is_shown_with_the_ways_to_go_on() -> None:
+    timer = request(kind="timer", message="Waits until noon.", actions=["continue"])
+    assert shown(reason=WAITING, requests=[timer]).splitlines() == [
+        "◷ q: Waits until noon.",
+        "  have it go on at once with: planwave answer x r7 --decision continue",
+        "It goes on by itself then, while this runs: planwave serve",
+    ]
+
+
 def test_what_is_to_be_decided_about_is_shown_as_far_as_it_helps() -> None:
     said = shown(reason=WAITING, requests=[request(prompt="Send?", value="Dear Ada,\n\nyes.")])
     assert said.splitlines()[:4] == ["◷ q: Send?", "    Dear Ada,", "", "    yes."]

@@ -92,6 +92,22 @@ def test_a_question_and_its_answer_are_two_entries() -> None:
     assert told(asked, given) == [("b", "wait_input", "May I?"), ("b", "input_received", "approve")]
 
 
+def test_a_timer_is_no_question_and_its_end_no_input() -> None:
+    timer = {"kind": "timer", "message": "Waits until noon.", "until": "noon"}
+    waits = ("node.waiting", "b", {"request_id": "r", "request": timer})
+    goes_on = {"request_id": "r", "answer": {"decision": "continue", "note": ""}}
+    assert told(waits, ("node.answered", "b", {**goes_on, "by": "timeout"})) == [
+        ("b", "timer", "Waits until noon."),
+        ("b", "timer", "The time has come."),
+    ]
+    assert told(waits, ("node.answered", "b", goes_on))[1] == ("b", "input_received", "continue")
+
+
+def test_a_message_to_the_caller_is_an_entry() -> None:
+    said = {"event_type": "message", "data": {"text": "Half way.", "extras": {"step": 1}}}
+    assert told(("node.event", "b", said)) == [("b", "message", "Half way.")]
+
+
 def test_an_answer_has_its_note_and_a_timeout_says_so() -> None:
     noted = {"request_id": "r", "answer": {"decision": "reject", "note": "too dear", "value": 1}}
     late = {"request_id": "r", "answer": {"decision": "reject", "note": ""}, "by": "timeout"}

@@ -84,3 +84,30 @@ def test_what_is_cancelled_before_it_ran_has_no_sentence() -> None:
 def test_nodes_blocked_by_the_same_one_share_a_sentence() -> None:
     blocked = ("node.blocked", "a", {"cause": {"node": "b"}})
     assert len(told(blocked, blocked)) == 1
+
+
+def test_a_timer_is_no_question_and_its_end_no_answer() -> None:
+    until = "2030-01-31T09:00:00+00:00"
+    timer = {"kind": "timer", "message": "…", "until": until, "actions": ["continue"]}
+    waits = ("node.waiting", "a", {"request_id": "r1", "request": timer})
+    goes_on = {"request_id": "r1", "answer": {"decision": "continue", "note": ""}}
+    assert told(waits, ("node.answered", "a", {**goes_on, "by": "timeout"})) == [
+        f"Waiting until {until}: node a: Writer",
+        "The time has come: node a: Writer goes on",
+    ]
+    early = told(waits, ("node.answered", "a", goes_on))
+    assert early[1] == "Answered node a: Writer - continue"
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ({"text": "Half way.", "extras": {"step": 1}}, "Half way."),
+        ({"text": 5}, '{"text":5}'),
+        ("plain", "plain"),
+    ],
+)
+def test_a_message_to_the_caller_is_a_sentence(data: Any, text: str) -> None:
+    event = ("node.event", "a", {"event_type": "message", "data": data})
+    assert told(event) == [f"Message from node a: Writer - {text}"]
+    assert told(("node.event", "a", {"event_type": "prompt", "data": data})) == []

@@ -25,7 +25,7 @@ from tests.unit.executor.test_recovery import Interrupted
 
 STATUS_OF = {
     "pending": {"not-started", "sources-open", "wave-closed", "ready", "paused", "execution-ended"},
-    "waiting": {"waits-for-answer", "waits-for-decision"},
+    "waiting": {"waits-for-answer", "waits-for-decision", "waits-for-time"},
     "retrying": {"waits-to-retry"},
     "skipped": {"no-input", "required-input-skipped", "other-entry"},
     "blocked": {"blocked"},

@@ -7,6 +7,7 @@ import pytest
 from planwave.errors import NodeError, NotFound
 from planwave.events import Event, fold
 from planwave.executor.options import RunOptions
+from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Node, Policy, Retry
 from planwave.service.explain import explain
 from planwave.service.service import Service
@@ -115,6 +116,16 @@ async def test_a_waiting_node_gives_its_request_and_what_is_behind_it_says_so() 
         ("b", "pending"),
         ("a", "waiting"),
     ]
+
+
+async def test_a_node_that_waits_for_a_time_says_for_which() -> None:
+    def timed(*_: Any) -> Any:
+        return Suspension({"kind": "timer", "until": "2030-01-31T09:00:00+00:00"}, None, 3_600)
+
+    told = await events_of(graph_of("a"), {"a": timed}, until=after("execution.paused"))
+    found = explain(told, "a")
+    assert (found["status"], found["code"]) == ("waiting", "waits-for-time")
+    assert found["reason"].startswith("It waits until 2030-01-31T09:00:00+00:00.")
 
 
 async def test_a_node_that_is_tried_again_says_what_went_wrong() -> None:

@@ -1,0 +1,144 @@
+"""``wait``: go on later, after some seconds or at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+
+from pydantic import Field
+
+from planwave.errors import NodeError
+from planwave.graph.capabilities import ExecutionResult, FlowContext, Suspension
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json
+from planwave.graph.values import DataValue, Inputs
+from planwave.nodes.approval import LONGEST_WAIT_S
+from planwave.nodes.node_type import Finding, NodeData, NodeType, passed_on, template
+from planwave.nodes.wiring import Wiring
+
+_GO_ON = "continue"
+
+
+class WaitData(NodeData):
+    """How long, or until when (ISO 8601; UTC where it names no zone); one of the two."""
+
+    seconds: float | None = Field(None, ge=0, le=LONGEST_WAIT_S)
+    until: str | None = template(None)
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Wait(NodeType):
+    """Passes its input on once the time has come.
+
+    It waits as a request of the kind ``timer``, which asks nobody anything and is answered by the
+    time: it holds no slot and no task, and outlives the process. Somebody who does not want to wait
+    answers it with ``{"decision": "continue"}``.
+
+    Args:
+        now: Gives the time.
+    """
+
+    node_type = "wait"
+    purpose = "Go on later: after data.seconds, or at the time data.until (ISO 8601, UTC)."
+    Data = WaitData
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "draft", "type": "text", "data": {"text": "Dear all"}},
+            {"id": "cool_down", "type": "wait", "data": {"seconds": 0.01}},
+            {"id": "sent", "type": "end"},
+        ],
+        "edges": [
+            {
+                "source": "draft",
+                "sourceHandle": "output",
+                "target": "cool_down",
+                "targetHandle": "input",
+                "data": {"channel": "flow"},
+            },
+            {
+                "source": "cool_down",
+                "sourceHandle": "output",
+                "target": "sent",
+                "targetHandle": "input",
+                "data": {"channel": "flow"},
+            },
+        ],
+    }
+
+    def __init__(self, now: Callable[[], datetime] = _utc_now) -> None:
+        super().__init__()
+        self._now = now
+
+    async def run(
+        self, data: WaitData, inputs: Inputs, context: FlowContext
+    ) -> DataValue | Suspension:
+        for fault in _faults(data):  # wires and templates may have brought what no check has seen
+            raise NodeError(fault.message, code="invalid-data", hint=fault.hint)
+        now = self._now()
+        end = now + timedelta(seconds=data.seconds or 0.0)
+        if data.until is not None:
+            end = _time_of(data.until)
+        left_s = (end - now).total_seconds()
+        if left_s <= 0:
+            return passed_on(inputs)
+        if left_s > LONGEST_WAIT_S:
+            raise NodeError(
+                f"data.until is {data.until!r}, more than {LONGEST_WAIT_S / 86_400:g} days from now",
+                code="invalid-data",
+                hint="choose an earlier time",
+            )
+        until = end.isoformat(timespec="seconds")
+        request: dict[str, Json] = {
+            "kind": "timer",
+            "message": f"Waits until {until}.",
+            "until": until,
+            "actions": [_GO_ON],
+        }
+        return Suspension(request, None, left_s, {"decision": _GO_ON, "note": ""})
+
+    async def resume(
+        self,
+        data: Mapping[str, Json],
+        inputs: Inputs,
+        context: FlowContext,
+        state: Json,
+        answer: Json,
+    ) -> ExecutionResult:
+        """Go on: the time has come, or somebody would not wait for it."""
+        return ExecutionResult({DEFAULT_SOURCE_HANDLE: passed_on(inputs)})
+
+    def find_faults(self, data: WaitData | None, wiring: Wiring) -> Iterable[Finding]:
+        if data is None or any(map(wiring.is_wired, ("seconds", "until"))):
+            return
+        is_template = data.until is not None and bool(wiring.uses)
+        yield from _faults(data, has_time=not is_template)
+
+
+def _faults(data: WaitData, *, has_time: bool = True) -> Iterable[Finding]:
+    """Find what is wrong with the times; ``has_time`` says that ``until`` is no template any more."""
+    if (data.seconds is None) == (data.until is None):
+        wrong = "neither" if data.until is None else "both"
+        yield Finding(
+            "invalid-data",
+            f"a wait needs data.seconds or data.until; there is {wrong}",
+            hint="write how many seconds to wait, or the time to wait for",
+        )
+    elif data.until is not None and has_time:
+        try:
+            _time_of(data.until)
+        except NodeError as error:
+            yield Finding("invalid-data", error.message, "/data/until", error.hint)
+
+
+def _time_of(text: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(text.strip())
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise NodeError(
+            f"data.until is {text!r}, which is no time in ISO 8601",
+            code="invalid-data",
+            hint="write it like 2030-01-31T09:00:00Z",
+        ) from error

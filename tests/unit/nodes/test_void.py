@@ -1,0 +1,40 @@
+"""Where what nobody wants goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import planwave
+from planwave.errors import GraphInvalid
+from planwave.graph.model import Node
+from planwave.nodes.library import LIBRARY
+from planwave.nodes.registry import Registry
+from planwave.nodes.void import Void
+from tests.fakes.node_context import arrivals, context_for, outcome_of
+
+REGISTRY = Registry(LIBRARY)
+
+
+async def test_whatever_arrives_there_is_no_result() -> None:
+    context = context_for(Node("v", "void", "V"))
+    result, events = await outcome_of(Void().execute({}, arrivals("x", {"a": 1}), context))
+    assert (dict(result.outputs), events) == ({}, [])
+
+
+async def test_a_run_that_ends_in_it_completes_without_its_text() -> None:
+    result = await planwave.run(planwave.build(dict(Void.example), registry=REGISTRY))
+    assert result.status == "completed"
+    assert dict(result.outputs["nowhere"]) == {}
+    assert result.text == ""
+
+
+def test_nothing_can_follow_it() -> None:
+    graph: dict[str, Any] = {
+        "nodes": [{"id": "v", "type": "void"}, {"id": "e", "type": "end"}],
+        "edges": [{"source": "v", "target": "e", "data": {"channel": "flow"}}],
+    }
+    with pytest.raises(GraphInvalid) as caught:
+        planwave.build(graph, registry=REGISTRY)
+    assert [d.code for d in caught.value.diagnostics] == ["unknown-handle"]

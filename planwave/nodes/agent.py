@@ -15,7 +15,7 @@ from planwave.nodes.conversation import ChatMessage, with_messages
 from planwave.nodes.model import MODEL_SOCKET, Effort
 from planwave.nodes.model_call import Prompt, is_fed, model_call, unused_input
 from planwave.nodes.node_type import INPUT, Finding, NodeData, NodeType, template
-from planwave.nodes.services import NodeServices, services_of
+from planwave.nodes.services import NodeServices, goal_of, services_of
 from planwave.nodes.wiring import Wiring
 from planwave.providers.api import ModelReply, ModelRequest
 
@@ -125,7 +125,7 @@ def agent_request(
     """
     provider, model = services.model_for(data.provider, data.model)
     profile = services.providers.profile(provider, model)
-    system, prompt = _prompt(data, inputs, context, services.goal, small=profile.small)
+    system, prompt = _prompt(data, inputs, context, goal_of(context), small=profile.small)
     cap = profile.max_output_tokens
     if cap is not None and not context.runtime.outgoing_edges(context.node_id):
         cap *= 2  # what nobody reads on is what the person reads: let it end properly

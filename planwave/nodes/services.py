@@ -110,6 +110,12 @@ def limits_of(context: FlowContext) -> Limits | None:
     return services.limits if isinstance(services, NodeServices) else None
 
 
+def goal_of(context: FlowContext) -> str:
+    """Give what a node works towards: the goal of the plan it is part of, which may be a nested one."""
+    goal = context.runtime.variables.get("goal")
+    return goal if isinstance(goal, str) and goal else services_of(context).goal
+
+
 def services_of(context: FlowContext) -> NodeServices:
     """Give the node services of a run.
 

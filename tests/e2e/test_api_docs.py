@@ -133,7 +133,7 @@ class Reader:
     """
 
     def __init__(
-        self, server: RunningServer, client: httpx2.Client, patience_s: float = 10.0
+        self, server: RunningServer, client: httpx2.Client, patience_s: float = 60.0
     ) -> None:
         self._url = server.base_url
         self._client = client

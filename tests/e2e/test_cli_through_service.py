@@ -132,7 +132,7 @@ def test_watching_shows_a_run_to_its_end(server: RunningServer) -> None:
         seen = read_until(watching.stdout, "started    h")
         assert "running 2 steps in 2 waves" in seen
         server.let_go(execution_id)
-        out, err = watching.communicate(timeout=20)
+        out, err = watching.communicate(timeout=120)
     finally:
         watching.kill()
         watching.wait()
@@ -147,7 +147,7 @@ def test_leaving_lets_it_go_on(server: RunningServer) -> None:
     try:
         read_until(watching.stdout, "started    h")
         watching.send_signal(signal.SIGINT)
-        _, err = watching.communicate(timeout=20)
+        _, err = watching.communicate(timeout=120)
     finally:
         watching.kill()
         watching.wait()
@@ -177,7 +177,7 @@ def test_ctrl_c_stops_a_run_there_durably(server: RunningServer) -> None:
     try:
         read_until(running.stderr, "started    h")
         running.send_signal(signal.SIGINT)
-        out, _ = running.communicate(timeout=20)
+        out, _ = running.communicate(timeout=120)
     finally:
         running.kill()
         running.wait()

@@ -31,7 +31,7 @@ FORM = {
     "properties": {"copies": {"type": "integer", "title": "How many"}},
     "required": ["copies"],
 }
-PATIENCE_S = 20.0
+PATIENCE_S = 90.0
 
 
 async def reached(

@@ -25,7 +25,7 @@ from tests.fakes.command_line import ROOT, read_until, start
 from tests.fakes.crash_points import CrashPoint, deadly
 from tests.fakes.server import WIDE, PlansByGoal
 from tests.fakes.service import rooms
-from tests.fakes.serving_process import Server
+from tests.fakes.serving_process import WOKEN, Server
 
 MODULE = "tests.fakes.crash_server"
 PLANNED = "planned.log"
@@ -54,7 +54,8 @@ def crash_server(directory: Path, point: str | None = None) -> Iterator[Server]:
     command = [sys.executable, "-m", MODULE, str(directory / "storage"), *more]
     with start(*command[1:], command=command[:1], cwd=ROOT) as process:
         try:
-            yield Server(process, json.loads(read_until(process.stdout, "\n"))["url"])
+            url = json.loads(read_until(process.stdout, "\n"))["url"]
+            yield Server(process, url, directory / WOKEN)
         finally:
             process.kill()
 

@@ -39,9 +39,7 @@ GRAPHS: Mapping[str, Graph] = {
     "texts": TEXTS,
     "held": graph_of(Node("h", "held", "H"), text_node("after"), edges=[("h", "after")]),
     "tells": graph_of(tells("t"), text_node("after"), edges=[("t", "after")]),
-    "naps": graph_of(
-        Node("n", "naps", "N", data={"s": 0.5}), text_node("after"), edges=[("n", "after")]
-    ),
+    "naps": graph_of(Node("n", "naps", "N"), text_node("after"), edges=[("n", "after")]),
     "broken": graph_of(Node("x", "broken", "X")),
 }
 WIDE = Limits(requests_per_s=100_000, requests_burst=1_000_000, executions_per_minute=1_000_000)

@@ -31,26 +31,36 @@ from tests.fakes.server import WIDE, Held, PlansByGoal
 from tests.fakes.service import rooms
 
 MODULE = "tests.fakes.serving_process"
+WOKEN = "woken"
 
 
 class Naps:
-    """A node type that takes ``data.s`` seconds."""
+    """A node type that takes until its server has been woken up: see :meth:`Server.wake`."""
 
     node_type = "naps"
+
+    def __init__(self, woken: Path) -> None:
+        self._woken = woken
 
     async def execute(
         self, data: Mapping[str, Any], inputs: Inputs, context: FlowContext
     ) -> ExecutionResult:
-        await asyncio.sleep(data["s"])
+        while not self._woken.exists():  # noqa: ASYNC110 - another process makes it
+            await asyncio.sleep(0.01)
         return ExecutionResult({"output": DataValue("text", "rested")})
 
 
 class Server:
     """A server process that is listening."""
 
-    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
+    def __init__(self, process: subprocess.Popen[str], url: str, woken: Path) -> None:
         self.process = process
         self.url = url
+        self._woken = woken
+
+    def wake(self) -> None:
+        """Let the ``naps`` nodes finish."""
+        self._woken.touch()
 
     def signal(self, number: int = signal.SIGTERM) -> None:
         self.process.send_signal(number)
@@ -59,7 +69,7 @@ class Server:
         """Read its log up to a line that holds the text."""
         return read_until(self.process.stderr, text)
 
-    def ended(self, within_s: float = 20) -> int:
+    def ended(self, within_s: float = 120) -> int:
         """Wait for its end; give the exit code."""
         return self.process.wait(within_s)
 
@@ -70,7 +80,8 @@ def start_server(directory: Path, *more: str, drain_s: float = 25) -> Iterator[S
     command = [sys.executable, "-m", MODULE, str(directory), str(drain_s), *more]
     with start(*command[1:], command=command[:1], cwd=ROOT) as process:
         try:
-            yield Server(process, json.loads(read_until(process.stdout, "\n"))["url"])
+            url = json.loads(read_until(process.stdout, "\n"))["url"]
+            yield Server(process, url, directory / WOKEN)
         finally:
             process.kill()
 
@@ -89,7 +100,7 @@ def _main(directory: str, drain_s: str, *more: str) -> int:
     limits = WIDE.model_copy(update={"drain_s": float(drain_s), "body_read_s": 5.0})
     settings = Settings(port=0, storage_dir=Path(directory), limits=limits)
     parts = rooms(
-        types=[Held(), Naps()],
+        types=[Held(), Naps(Path(directory) / WOKEN)],
         store=SqliteStore.open(Path(directory)),
         directory=Path(directory),
         limits=limits,

@@ -116,7 +116,7 @@ async def test_an_editor_does_not_outlive_its_question(
     pid = int(await asyncio.to_thread(told.read_text))
     editing.cancel()
     await asyncio.wait([editing])
-    for _ in range(500):
+    for _ in range(3_000):
         try:
             os.kill(pid, 0)
         except ProcessLookupError:

@@ -416,7 +416,7 @@ async def test_a_clock_that_goes_back_does_not_keep_a_wait_open(tmp_path: Path) 
         await reached(service, execution_id, lambda e: e.type == "execution.paused")
         await service.wait(execution_id)
         shift[0] = timedelta(minutes=-10)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             await reached(service, execution_id, lambda e: e.type in TERMINAL)
 
 

@@ -51,7 +51,7 @@ class Nests:
 
 async def ended(service: Service, execution_id: str) -> str:
     """Wait for the end of an execution, and give how it came."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         return (await reached(service, execution_id, lambda e: e.type in TERMINAL)).type
 
 
@@ -93,10 +93,10 @@ async def test_the_time_for_an_answer_runs_on_beside_nodes_that_were_taken_up(
     counts = Counts()
     async with opened(tmp_path, BESIDE, Asks(timeout_s=0.3), counts) as service:
         execution_id = await executed(service)
-        await waiting(service, execution_id)
+        await reached(service, execution_id, lambda e: e.type == "node.waiting")
     async with opened(tmp_path, BESIDE, Asks(timeout_s=0.3), counts) as service:
         await service.recover()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             answered = await reached(service, execution_id, lambda e: e.type == "node.answered")
         assert answered.data["by"] == "timeout"
         assert (await service.state(execution_id)).nodes["b"].status == "running"
@@ -105,7 +105,7 @@ async def test_the_time_for_an_answer_runs_on_beside_nodes_that_were_taken_up(
 async def test_the_time_for_an_answer_inside_a_node_runs_on_over_a_restart(tmp_path: Path) -> None:
     async with opened(tmp_path, INSIDE, Asks(timeout_s=0.3), Nests()) as service:
         execution_id = await executed(service)
-        await waiting(service, execution_id)
+        await reached(service, execution_id, lambda e: e.type == "node.waiting")
     async with opened(tmp_path, INSIDE, Asks(timeout_s=0.3), Nests()) as service:
         await service.recover()
         assert await ended(service, execution_id) == "execution.completed"

@@ -42,6 +42,7 @@ def open_service(settings: Settings) -> Service:
     from planwave.expressions.renderer import Renderer
     from planwave.nodes.services import NodeServices
     from planwave.providers.client import ModelClient
+    from planwave.service.flows import StoredFlows
     from planwave.service.patience import PatientRecorder
     from planwave.service.rooms import Rooms
     from planwave.service.service import Service
@@ -59,6 +60,7 @@ def open_service(settings: Settings) -> Service:
     store = SqliteStore.open(settings.storage_dir, artifact_bytes=limits.node_result_bytes)
     models = ModelClient(settings, providers, PatientRecorder(store))
     planner = open_planner(settings, models, providers, catalogue)
+    flows = StoredFlows(store, catalogue, limits)
 
     async def close() -> None:
         await models.close()
@@ -73,7 +75,7 @@ def open_service(settings: Settings) -> Service:
             planner=planner,
             limits=limits,
             node_services=lambda goal: NodeServices(
-                models, providers, goal, planner=planner, limits=limits
+                models, providers, goal, flows=flows, planner=planner, limits=limits
             ),
             renderer=renderer,
             directory=settings.storage_dir,

@@ -76,6 +76,7 @@ class Chat(NodeType):
     )
     Data = ChatData
     outputs = (Port("messages", "json"),)
+    planned = False
     example: Mapping[str, Json] = {
         "nodes": [
             {"id": "ask", "type": "user_input", "data": {"message": "And in winter?"}},

@@ -52,6 +52,7 @@ class UserInput(NodeType):
         Port("threadId", "text"),
     )
     entry = True
+    planned = False
     field_sockets = False
     example: Mapping[str, Json] = {
         "nodes": [

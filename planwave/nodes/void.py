@@ -21,6 +21,7 @@ class Void(NodeType):
     purpose = "Swallow what arrives; gives no result."
     Data = NodeData
     outputs: tuple[Port, ...] = ()
+    planned = False
     example: Mapping[str, Json] = {
         "nodes": [
             {"id": "said", "type": "text", "data": {"text": "Nobody has to read this."}},

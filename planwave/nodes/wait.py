@@ -41,7 +41,10 @@ class Wait(NodeType):
     """
 
     node_type = "wait"
-    purpose = "Go on later: after data.seconds, or at the time data.until (ISO 8601, UTC)."
+    purpose = (
+        "Go on later, only where the goal asks for it: after data.seconds, or at the time data.until "
+        "(ISO 8601, UTC)."
+    )
     Data = WaitData
     example: Mapping[str, Json] = {
         "nodes": [

@@ -359,6 +359,8 @@ class ExplainAnswer(Answer):
     """What it read, by handle: `{text, arrivals: [{edge, source, value, text, …}]}`."""
     course: list[dict[str, Any]]
     """What happened to it, in order: `{seq, at, what, attempt?, …}`."""
+    parameters: dict[str, dict[str, Any]] | None = None
+    """Where its wired parameters came from: `{name: {channel, source, edge, handle?, over}}`."""
     prompt: Any = None
     """What was sent to a model last."""
     error: ErrorAnswer | None = None

@@ -322,6 +322,7 @@ class Explanation(TypedDict):
     because: list[dict[str, Any]]
     inputs: dict[str, dict[str, Any]]
     course: list[dict[str, Any]]
+    parameters: NotRequired[dict[str, dict[str, Any]]]
     prompt: NotRequired[Any]
     error: NotRequired[Failure]
     requests: NotRequired[list[Request]]

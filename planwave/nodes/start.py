@@ -23,7 +23,6 @@ class Start(NodeType):
     Data = StartData
     inputs: tuple[Port, ...] = ()
     entry = True
-    field_sockets = False
 
     async def run(self, data: StartData, inputs: Inputs, context: FlowContext) -> Json:
         return "" if data.initial_input is None else copy_of(data.initial_input)

@@ -53,7 +53,6 @@ class UserInput(NodeType):
     )
     entry = True
     planned = False
-    field_sockets = False
     example: Mapping[str, Json] = {
         "nodes": [
             {"id": "ask", "type": "user_input", "data": {"message": "What is a monad?"}},

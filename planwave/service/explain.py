@@ -14,6 +14,7 @@ from planwave.events.course import TIMEOUT, Step, reentries, said
 from planwave.events.feeds import Feeds
 from planwave.graph.values import Inputs, text_of
 from planwave.service.needs import Picture
+from planwave.service.parameters import parameters, told
 from planwave.service.reasons import joined, listed, why, worded
 
 _NAMED: Final = 20
@@ -24,20 +25,23 @@ def explain(events: Sequence[Event], path: str) -> dict[str, Any]:
     """Say why a node is what it is, from all events of its execution so far.
 
     Returns:
-        ``{"path", "status", "code", "reason", "because", "inputs", "course", "prompt"?, "error"?,
-        "requests"?}``. ``code`` is stable, one of ``root inputs-arrived first-input given reused
-        changed nested`` (it ran, runs, or did not have to), ``waits-for-answer waits-for-decision
-        waits-for-time waits-to-retry``, ``not-started sources-open wave-closed ready paused``
-        (pending), ``no-input required-input-skipped other-entry`` (skipped), ``blocked stopped
-        cancelled node-cancelled execution-ended linked not-reached``. ``reason`` is some sentences.
-        ``because`` names the nodes it depends on: ``[{"node", "status", "settled"?, "edge"?,
-        "sourceHandle"?, "targetHandle"?, "through"?, "error"?, "gave"?}]``.
+        ``{"path", "status", "code", "reason", "because", "inputs", "course", "parameters"?,
+        "prompt"?, "error"?, "requests"?}``. ``code`` is stable, one of ``root inputs-arrived
+        first-input given reused changed nested`` (it ran, runs, or did not have to),
+        ``waits-for-answer waits-for-decision waits-for-time waits-to-retry``, ``not-started
+        sources-open wave-closed ready paused`` (pending), ``no-input required-input-skipped
+        other-entry`` (skipped), ``blocked stopped cancelled node-cancelled execution-ended linked
+        not-reached``. ``reason`` is some sentences. ``because`` names the nodes it depends on:
+        ``[{"node", "status", "settled"?, "edge"?, "sourceHandle"?, "targetHandle"?, "through"?,
+        "error"?, "gave"?}]``.
 
         ``inputs`` is what it read: ``{handle: {"text", "arrivals": [{"edge", "source",
         "sourceName", "sourceHandle", "type", "value", "text"}]}}``, whole and in edge order; empty
         for nodes that did not start, and for those of nested runs, whose graphs are not stored.
-        ``prompt`` is what was sent to a model last. ``course`` is what happened to it, in order:
-        ``[{"seq", "at", "what", "attempt"?, …}]`` with the facts of :class:`Step`.
+        ``parameters`` says which wires fed its data fields, and over what; see
+        ``service.parameters``. ``prompt`` is what was sent to a model last. ``course`` is what
+        happened to it, in order: ``[{"seq", "at", "what", "attempt"?, …}]`` with the facts of
+        :class:`Step`.
 
     Raises:
         NotFound: The execution has no node of that path; the hint names those it has.
@@ -51,15 +55,18 @@ def explain(events: Sequence[Event], path: str) -> dict[str, Any]:
             hint=f"its nodes are {listed(state.nodes, _NAMED)}",
         )
     found, course = why(picture, node), picture.courses.get(path, [])
+    fed = parameters(events, path)
     shown: dict[str, Any] = {
         "path": path,
         "status": node.status,
         "code": found.code,
-        "reason": " ".join([found.reason, *_besides(course)]),
+        "reason": " ".join([found.reason, *_besides(course), *told(fed)]),
         "because": list(found.because),
         "inputs": _shown(Feeds(state).inputs(path)) if _has_read(node, found.code) else {},
         "course": [step.as_json() for step in course],
     }
+    if fed:
+        shown["parameters"] = fed
     if node.prompt is not None:
         shown["prompt"] = node.prompt
     if node.error is not None:

@@ -466,14 +466,14 @@ async def test_f28_the_event_loop_is_free_while_the_disk_takes_its_time(
 
     def slow(_: Path) -> int:
         waits.set()
-        assert goes_on.wait(20)
+        assert goes_on.wait(60)
         return disks.OK
 
     disk.on_sync = slow
     before = store.commits
     async with asyncio.TaskGroup() as group:
         first = group.create_task(store.append("x1", 1, [log(1)]))
-        await asyncio.to_thread(waits.wait, 20)
+        await asyncio.to_thread(waits.wait, 60)
         others = [group.create_task(store.append(name, 1, [log(1, name)])) for name in names]
         for _ in range(1_000):  # the loop turns, and reading goes on
             await asyncio.sleep(0)

@@ -79,7 +79,7 @@ def test_ctrl_c_at_a_question_leaves_it_open_for_good(monkeypatch: pytest.Monkey
 
 def test_a_question_whose_time_is_over_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
     typing(monkeypatch, [])
-    done = run(asking(timeoutS=0.3, timeoutAction="reject"))
+    done = run(asking(timeoutS=3, timeoutAction="reject"))
     assert done.exit_code == 0, done.output
     assert "the question was closed meanwhile" in done.output
     document = told("show", "last")

@@ -26,7 +26,7 @@ from planwave.providers.client import ModelClient
 from planwave.settings import Limits, ProviderSettings, Settings
 from planwave.storage.sqlite import SqliteStore
 from tests.fakes.llm_server import Fails, FakeLLM, Says
-from tests.fakes.model_rig import model_rig, until
+from tests.fakes.model_rig import Rig, model_rig, until
 
 
 class Notebook:
@@ -326,6 +326,12 @@ async def test_how_every_attempt_ended_is_told_to_who_counts_calls() -> None:
     ]
 
 
+def waiting_for(provider: str, rig: Rig) -> list[Any]:
+    """Give the calls that stand in a provider's queues."""
+    lane = rig.client._lanes.get(provider)
+    return [place for queue in lane._gate._queues.values() for place in queue] if lane else []
+
+
 async def test_executions_take_turns_at_a_busy_provider() -> None:
     door = asyncio.Event()
 
@@ -339,9 +345,7 @@ async def test_executions_take_turns_at_a_busy_provider() -> None:
             for number, execution in enumerate("aaaab"):
                 scope = CallScope(execution, "n", 1)
                 group.create_task(rig.ask("box", f"{execution}{number}", scope))
-            await until(lambda: rig.llm.requests)
-            for _ in range(50):
-                await asyncio.sleep(0)
+            await until(lambda: len(waiting_for("box", rig)) == 4)
             door.set()
         order = [request.body["messages"][-1]["content"] for request in rig.llm.requests]
     assert order.index("b4") <= 2

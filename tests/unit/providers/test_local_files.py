@@ -236,7 +236,7 @@ def test_two_fetches_at_once_share_one_download(tmp_path: Path) -> None:
 
     def slow_hub(file: ModelFile, path: Path, told: Progress) -> bool:
         begun.set()
-        assert go_on.wait(20)
+        assert go_on.wait(60)
         return False
 
     def release(name: str, done: int, total: int) -> None:
@@ -244,9 +244,9 @@ def test_two_fetches_at_once_share_one_download(tmp_path: Path) -> None:
 
     first = threading.Thread(target=lambda: paths.append(fetch(tmp_path, first_pip, hub=slow_hub)))
     first.start()
-    assert begun.wait(20)
+    assert begun.wait(60)
     paths.append(fetch(tmp_path, second_pip, progress=release))
-    first.join(20)
+    first.join(60)
     assert [path.read_bytes() for path in paths] == [WHOLE, WHOLE]
     assert (first_pip.parts, second_pip.parts) == ([1, 2, 3], [])
 

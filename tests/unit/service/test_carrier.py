@@ -19,6 +19,7 @@ from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage.memory import MemoryStore
 from planwave.storage.records import ExecutionRecord
+from tests.fakes.model_rig import until
 from tests.fakes.planning import FakeProviders, library
 from tests.fakes.service import Held, graph_of, rooms, text_node
 
@@ -74,14 +75,6 @@ class Gated(MemoryStore):
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
         await self._pass(events[0].type)
         await super().append(execution_id, epoch, events)
-
-
-async def until(condition: Any) -> None:
-    for _ in range(1000):
-        if condition():
-            return
-        await asyncio.sleep(0)
-    raise AssertionError("it never came")
 
 
 async def types_of(service: Service, execution_id: str) -> list[str]:

@@ -130,7 +130,7 @@ async def test_what_is_deleted_during_a_backup_is_not_in_it(
     monkeypatch.setattr(backup, "_copy_database", slowly)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(asyncio.to_thread(back_up, tmp_path / "kept", tmp_path / "b.tar"))
-        await asyncio.to_thread(reached.wait, 10)
+        await asyncio.to_thread(reached.wait, 60)
         await store.delete_execution(doomed)
         go.set()
     made = task.result()

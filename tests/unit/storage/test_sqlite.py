@@ -174,7 +174,7 @@ async def test_what_queued_behind_a_failed_commit_is_refused_too(
     monkeypatch.setattr(writer, "_commit", fail)
     async with asyncio.TaskGroup() as group:
         first = group.create_task(swallowed(store.append("x1", 1, [log(1)])))
-        await asyncio.to_thread(entered.wait, 10)
+        await asyncio.to_thread(entered.wait, 60)
         second = group.create_task(swallowed(store.append("x2", 1, [log(1, "x2")])))
         await asyncio.sleep(0)
         gate.set()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from planwave.graph.capabilities import FlowContext
+from planwave.graph.model import Json
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.node_type import NodeData, NodeType, passed_on
 
@@ -13,6 +16,17 @@ class End(NodeType):
     node_type = "end"
     purpose = "Mark a final result; passes its input on unchanged."
     Data = NodeData
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "answer", "type": "text", "data": {"text": "It is 42."}},
+            {"id": "check", "type": "text", "data": {"text": "{{ input | length }} characters"}},
+            {"id": "result", "type": "end"},
+        ],
+        "edges": [
+            {"source": "answer", "target": "check", "data": {"channel": "flow"}},
+            {"source": "answer", "target": "result", "data": {"channel": "flow"}},
+        ],
+    }
 
     async def run(self, data: NodeData, inputs: Inputs, context: FlowContext) -> DataValue:
         return passed_on(inputs)

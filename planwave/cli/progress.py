@@ -150,7 +150,7 @@ class RunProgress:
         return self._clock() - node.started
 
     def apply(self, event: Event) -> None:
-        """Take in one event; events about nested nodes and unknown ones change nothing."""
+        """Take in one event; unknown ones change nothing, nested nodes only what holds them."""
         if event.type == "usage":
             self._use(event.data)
         elif event.type.startswith("execution."):
@@ -164,6 +164,8 @@ class RunProgress:
                 self._delta(node, event)
             elif event.type.startswith("node."):
                 self._node(node, event)
+        elif event.type in _WORDS and (holder := self.nodes.get(_holder_of(event.path))):
+            holder.tail = f"{event.path[len(holder.id) :]} {_WORDS[event.type]}"
 
     def _work(self, event: Event, path: str) -> None:
         """Note who is at work and who waits for what, nested nodes too."""
@@ -263,7 +265,7 @@ def sentence(event: Event, progress: RunProgress) -> str | None:
     if kind == "execution.started":
         nodes, waves = len(progress.counted_nodes), progress.total_waves
         return f"running {counted(nodes, 'step')} in {counted(waves, 'wave')}"
-    if kind == "wave.started":
+    if kind == "wave.started" and event.path is None:
         names = ", ".join(str(n) for n in event.data.get("nodes") or ())
         return f"wave {event.data.get('wave')} of {progress.total_waves}: {names}"
     if kind == "execution.paused":
@@ -272,7 +274,7 @@ def sentence(event: Event, progress: RunProgress) -> str | None:
         return f"goes on: {event.data.get('reason')}"
     if (message := message_line(event, progress)) is not None:
         return message
-    node = progress.nodes.get(event.path or "")
+    node = _line_of(event, progress)
     if node is None or kind not in _WORDS:
         return None
     if event.data.get("request_id") in progress.timers and kind == "node.answered":
@@ -280,6 +282,23 @@ def sentence(event: Event, progress: RunProgress) -> str | None:
     seconds = f" ({duration(node.seconds)})" if node.seconds is not None else ""
     note = f": {one_line(node.note)}" if node.note else ""
     return f"{_WORDS[kind]:<10} {node.id}{_named(node)}{seconds}{note}"
+
+
+def _line_of(event: Event, progress: RunProgress) -> NodeLine | None:
+    """Give the node an event is about; one inside another as far as this event tells of it."""
+    path, data = event.path or "", event.data
+    if path in progress.nodes or _holder_of(path) not in progress.nodes:
+        return progress.nodes.get(path)
+    took = data.get("duration_s")
+    note = why_not(event.type.removeprefix("node."), data)
+    if event.type == "node.answered":
+        note = said(data.get("answer"))
+    return NodeLine(path, path, seconds=None if took is None else float(took), note=note)
+
+
+def _holder_of(path: str) -> str:
+    """Give the node of the graph that a nested node runs in: ``each`` of ``each[2]/read``."""
+    return path.partition("[")[0]
 
 
 def message_line(event: Event, progress: RunProgress) -> str | None:

@@ -84,7 +84,8 @@ class SentenceLog:
             case "execution.started":
                 return "Starting execution..."
             case "wave.started":
-                nodes: list[str] = data.get("nodes") or []
+                inside = f"{event.path}/" if event.path else ""
+                nodes = [f"{inside}{node}" for node in data.get("nodes") or ()]
                 return f"Executing {len(nodes)} nodes in parallel: {nodes}"
             case "execution.paused":
                 return f"Execution paused: {data.get('reason')}"

@@ -83,11 +83,36 @@ def test_usage_adds_up_and_unknown_prices_count_nothing() -> None:
     assert (seen.input_tokens, seen.output_tokens, seen.cost_usd) == (11, 6, 0.5)
 
 
-def test_nested_and_unknown_nodes_and_new_event_types_change_nothing() -> None:
+def test_unknown_nodes_and_new_event_types_change_nothing() -> None:
     seen = progress(
         event("node.started", "loop[1]/x", 1), event("node.novel", "a"), event("plan.revised")
     )
     assert {node.status for node in seen.nodes.values()} == {"pending"}
+    assert sentence(event("node.started", "loop[1]/x", 1), seen) is None
+
+
+def test_a_node_shows_what_happens_inside_it() -> None:
+    seen = progress(event("node.started", "a", 1))
+
+    def told(each: Event) -> str | None:
+        seen.apply(each)
+        return sentence(each, seen)
+
+    assert told(event("wave.started", "a[1]", wave=1, nodes=["x"])) is None, "a wave of its own"
+    assert told(event("node.started", "a[1]/x", 1)) == "started    a[1]/x"
+    assert (seen.nodes["a"].status, seen.nodes["a"].tail) == ("running", "[1]/x started")
+    asks = event("node.waiting", "a[1]/x", 1, request_id="r1", request={"prompt": "Go?"})
+    assert told(asks) == "waiting    a[1]/x: waits for an answer: Go?"
+    answer = {"decision": "yes", "note": ""}
+    answered = event("node.answered", "a[1]/x", 1, request_id="r1", answer=answer)
+    assert told(answered) == "answered   a[1]/x: yes"
+    assert told(event("node.completed", "a[1]/x", 1, duration_s=2)) == "completed  a[1]/x (2.0 s)"
+    error = {"message": "no way"}
+    failed = event("node.failed", "a[2]/b[0]/x", 1, error=error, duration_s=0)
+    assert told(failed) == "failed     a[2]/b[0]/x (0.0 s): no way"
+    assert seen.nodes["a"].tail == "[2]/b[0]/x failed"
+    assert told(event("node.completed", "a", 1, duration_s=3)) == "completed  a  First (3.0 s)"
+    assert seen.nodes["a"].tail == ""
 
 
 def test_a_run_knows_how_it_ended() -> None:

@@ -23,7 +23,12 @@ def told(*facts: tuple[str, str | None, dict[str, Any]], attempt: int | None = 1
     [
         ("execution.started", None, {"waves": 1}, "Starting execution..."),
         ("wave.started", None, {"wave": 1, "nodes": ["a"]}, "Executing 1 nodes in parallel: ['a']"),
-        ("wave.started", "a[1]", {"wave": 1, "nodes": ["i"]}, "Executing 1 nodes in parallel: ['i']"),
+        (
+            "wave.started",
+            "a[1]",
+            {"wave": 1, "nodes": ["i"]},
+            "Executing 1 nodes in parallel: ['a[1]/i']",
+        ),
         ("node.started", "a", {"wave": 1}, "Starting node a: Writer"),
         ("node.started", "a[1]/i", {"wave": 1}, "Starting node a[1]/i: i"),
         ("node.completed", "a", {"duration_s": 1.234}, "Completed node a (took 1.23s)"),

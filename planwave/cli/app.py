@@ -16,6 +16,7 @@ from planwave.cli.checking import check
 from planwave.cli.controlling import cancel, pause, resume
 from planwave.cli.diffing import diff
 from planwave.cli.errors import ExitCode, exit_code_of, our_fault, show_error, system_error, usage
+from planwave.cli.flows import flow_app
 from planwave.cli.forking import fork, retry
 from planwave.cli.interrupt import Interrupted
 from planwave.cli.keeping import backup, prune
@@ -185,6 +186,7 @@ app.command()(cancel)
 app.command()(retry)
 app.command()(fork)
 app.command()(serve)
+app.add_typer(flow_app, name="flow")
 app.add_typer(model_app, name="model")
 app.command()(doctor)
 app.command()(backup)

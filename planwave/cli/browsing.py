@@ -164,9 +164,9 @@ def _show_plan(screen: Screen, kept: _KeptPlan) -> None:
     if screen.json:
         screen.result(plan.as_json(kept.status))
         return
-    made = f"{_local_time(plan.created_at)}, {status_words(kept.status)}"
+    made = f"{local_time(plan.created_at)}, {status_words(kept.status)}"
     facts = {"Goal": plan.user_prompt, "Plan": plan.plan_id, "Made": made}
-    show_plan(screen, plan, _facts(facts))
+    show_plan(screen, plan, facts_lines(facts))
 
 
 def _show_execution(asked: Invocation, screen: Screen, kept: _KeptExecution) -> None:
@@ -184,18 +184,19 @@ def _show_execution(asked: Invocation, screen: Screen, kept: _KeptExecution) -> 
         "Goal": document.get("user_prompt"),
         "Execution": execution_id,
         "Plan": document.get("plan_id"),
-        "Started": _local_time(document.get("started_at")),
+        "Flow": document.get("flow_id"),
+        "Started": local_time(document.get("started_at")),
         "Out of": table(document.get("parent")).get("execution_id"),
     }
     screen.line(Text(one_line(str(document.get("title") or "")), style="bold"))
-    screen.texts(_facts(facts))
+    screen.texts(facts_lines(facts))
     screen.line()
     screen.lines(node_lines(screen, document))
     show_result(screen, document, path)
     show_waiting(asked, screen, document)
     for node in nodes_of(document):
         if node.get("result") is not None:
-            words = f"show {_id(screen, execution_id)} --node {node.get('path')}"
+            words = f"show {short_id(screen, execution_id)} --node {node.get('path')}"
             screen.whole(f"One step in full: {asked.again(words)}")
             break
 
@@ -238,7 +239,8 @@ def _some(names: Iterable[Any]) -> str:
     return ", ".join(shown[:_STEPS_NAMED]) + more
 
 
-def _facts(facts: dict[str, Any]) -> Iterable[Line]:
+def facts_lines(facts: dict[str, Any]) -> Iterable[Line]:
+    """Give a line of each fact that is there."""
     for name, value in facts.items():
         if value:
             yield f"{name:<9} {cut(str(value), _GOAL_CHARS)}"
@@ -251,8 +253,8 @@ def _execution_line(screen: Screen, record: ExecutionRecord) -> Line:
 
     words = f"{status_words(record.status):<{EXECUTION_STATUS_WIDTH}}"
     return Text.assemble(
-        (_id(screen, record.execution_id), "cyan"),
-        f"  {_local_time(record.created_at)}  ",
+        (short_id(screen, record.execution_id), "cyan"),
+        f"  {local_time(record.created_at)}  ",
         (f"{screen.glyph(record.status)} {words}", state(record.status).style),
         (f" {_took(record):>{DURATION_WIDTH}}  ", "dim"),
         cut(record.title or record.user_prompt, _TITLE_CHARS),
@@ -264,14 +266,15 @@ def _plan_line(screen: Screen, plan: PlanRecord) -> Line:
 
     steps = counted(len(plan.document.get("nodes") or ()), "step")
     return Text.assemble(
-        (_id(screen, plan.plan_id), "cyan"),
-        f"  {_local_time(plan.created_at)}  ",
+        (short_id(screen, plan.plan_id), "cyan"),
+        f"  {local_time(plan.created_at)}  ",
         (f"{steps:>{2 + EXECUTION_STATUS_WIDTH + 1 + DURATION_WIDTH}}  ", "dim"),
         cut(plan.title or plan.user_prompt, _TITLE_CHARS),
     )
 
 
-def _id(screen: Screen, full: str) -> str:
+def short_id(screen: Screen, full: str) -> str:
+    """Give an id as lists show it: whole where a program may read it."""
     return full[:SHORT_ID] if screen.pretty else full
 
 
@@ -279,6 +282,8 @@ def _execution_json(record: ExecutionRecord) -> dict[str, Any]:
     return {
         "execution_id": record.execution_id,
         "plan_id": record.plan_id,
+        "flow_id": record.flow_id,
+        "flow_version": record.flow_version,
         "title": record.title,
         "user_prompt": record.user_prompt,
         "status": record.status,
@@ -311,7 +316,8 @@ def _moment(text: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _local_time(text: str | None) -> str:
+def local_time(text: str | None) -> str:
+    """Give a stored time as people here read it."""
     if not text:
         return "not yet"
     return _moment(text).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple, TextIO, cast
+from typing import TYPE_CHECKING, NamedTuple, TextIO, cast
 
 from planwave.cli.options import STDIN
 from planwave.cli.wording import cut
 from planwave.errors import InputError, NotFound
+
+if TYPE_CHECKING:
+    from planwave.service.flow_history import Flow
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 """Far above any graph the limits accept; keeps a wrong file name from filling the memory."""
@@ -38,6 +41,13 @@ def read_source(file: str) -> Source:
     except InputError as error:
         error.hint = "name a file with a plan or graph, or - for stdin"
         raise
+
+
+def source_of(flow: Flow) -> Source:
+    """Give the graph of a flow as if it had been read."""
+    from planwave.graph.plan import canonical_json
+
+    return Source(flow.name, canonical_json(flow.graph).encode())
 
 
 def read_json(file: str) -> bytes:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from planwave.cli.inputs import Written, loose_inputs
+from planwave.cli.remote_documents import checked, document_of
+from planwave.cli.remote_flows import Ask, FlowShelf, RemoteFlows
 from planwave.errors import Busy, GraphInvalid, InputError, LimitExceeded, NotFound
 from planwave.events import OpenRequest
-from planwave.service.history import History
+from planwave.service.flow_history import Flow
 from planwave.storage.lock import holder_of
 from planwave.storage.records import STORE_STATUSES, ExecutionRecord, Place, PlanRecord, Store
 
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from planwave.executor.options import RunOptions
     from planwave.graph.model import Json
     from planwave.graph.plan import Plan
-    from planwave.service.documents import CheckReport
     from planwave.service.forking import Changes
 
 _PROBE_S: Final = 2.0
@@ -84,7 +85,7 @@ def _is_alive(pid: int) -> bool:
     return pid > 0
 
 
-class Remote(History):
+class Remote(RemoteFlows):
     """A running service: reads what :class:`History` reads, and works as a ``Workplace``.
 
     Args:
@@ -107,7 +108,7 @@ class Remote(History):
         self._client = client
         self._provider = provider
         self._model = model
-        self._source: dict[str, Any] = {}
+        self._written: dict[str, Any] | Flow = {}
 
     async def plan_status(self, plan_id: str) -> str:
         """Give the status of a plan."""
@@ -144,28 +145,44 @@ class Remote(History):
         """
         from planwave.service.documents import plan_by_hand
 
-        if self._provider or self._model:
-            raise InputError(
-                "--provider and --model have no effect here: the service at "
-                f"{self._client.url} runs this, with its own default",
-                code="usage",
-                hint="name provider and model in the data of the nodes, or stop the service first",
-            )
+        self._refuse_choice()
         try:
-            self._source = _document_of(source.content)
-            report = _report_of(self._source, await self._client.check(self._source))
-            plan = plan_by_hand(report, plan_id="", created_at="", forecast=lambda _: {})
+            document = document_of(source.content)
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"{source.name}: {error.message}") from error
+        report = await checked(self._client, document, source.name)
+        plan = plan_by_hand(report, plan_id="", created_at="", forecast=lambda _: {})
         await self._given(inputs, plan)
+        self._written = document
+        return plan
+
+    async def plan_flow(self, flow: Flow, inputs: Sequence[Written]) -> Plan:
+        """Have a flow checked, for an execution with these inputs.
+
+        Raises:
+            GraphInvalid: It has errors (by now); the message names the flow.
+            InputError: Inputs are for nodes it does not have, or a provider was asked for.
+        """
+        from planwave.service.documents import plan_of_flow
+
+        self._refuse_choice()
+        await checked(self._client, flow.graph, f"flow {flow.name!r}")
+        plan = plan_of_flow(flow)
+        await self._given(inputs, plan)
+        self._written = flow
         return plan
 
     async def start(self, plan: Plan, inputs: Sequence[Written], options: RunOptions | None) -> str:
         """Have a plan started; gives the id of its execution."""
-        given = await self._given(inputs, plan)
-        what = plan.plan_id or self._source
-        chosen = None if options is None else options.as_json()
-        made = await self._client.execute(what, inputs=given or None, options=chosen)
+        how: dict[str, Any] = {
+            "inputs": await self._given(inputs, plan) or None,
+            "options": None if options is None else options.as_json(),
+        }
+        what = plan.plan_id or self._written
+        if isinstance(what, Flow):
+            made = await self._client.execute_flow(what.flow_id, version=what.version, **how)
+        else:
+            made = await self._client.execute(what, **how)
         return str(made["execution_id"])
 
     async def watch(self, execution_id: str, *, after: int = 0) -> AsyncGenerator[Event]:
@@ -214,6 +231,15 @@ class Remote(History):
         made = await self._client.fork(execution_id, rerun=rerun, changes=changes or None)
         return str(made["execution_id"])
 
+    def _refuse_choice(self) -> None:
+        if self._provider or self._model:
+            raise InputError(
+                "--provider and --model have no effect here: the service at "
+                f"{self._client.url} runs this, with its own default",
+                code="usage",
+                hint="name provider and model in the data of the nodes, or stop the service first",
+            )
+
     async def _given(self, inputs: Sequence[Written], plan: Plan) -> dict[str, Any]:
         if not inputs:
             return {}
@@ -229,6 +255,7 @@ class _Shelf:
         self._client = client
         self._cursors: dict[str, str | None] = {}
         self._page = 200
+        self.flows = FlowShelf(client, self._read)
 
     async def plan(self, plan_id: str) -> PlanRecord | None:
         try:
@@ -259,10 +286,17 @@ class _Shelf:
         before: str | Place | None = None,
         limit: int = 50,
         plan_id: str | None = None,
+        flow_id: str | None = None,
     ) -> list[ExecutionRecord]:
         async def ask(cursor: str | None, size: int) -> Mapping[str, Any]:
             return await self._client.executions(
-                status=status, q=text, since=since, plan_id=plan_id, cursor=cursor, limit=size
+                status=status,
+                q=text,
+                since=since,
+                plan_id=plan_id,
+                flow_id=flow_id,
+                cursor=cursor,
+                limit=size,
             )
 
         found = await self._read(ask, "execution", before, limit)
@@ -273,8 +307,8 @@ class _Shelf:
 
     async def _read(
         self,
-        ask: Callable[[str | None, int], Awaitable[Mapping[str, Any]]],
-        what: Literal["plan", "execution"],
+        ask: Ask,
+        what: str,
         before: str | Place | None,
         limit: int,
     ) -> list[dict[str, Any]]:
@@ -301,38 +335,8 @@ class _Shelf:
             if cursor is None:
                 break
         if found:
-            self._cursors[found[-1][f"{what}_id"]] = cursor
+            self._cursors[found[-1].get(f"{what}_id") or found[-1][what]] = cursor
         return found
-
-
-def _document_of(source: bytes) -> dict[str, Any]:
-    """Read the JSON of a plan or graph.
-
-    Raises:
-        GraphInvalid: It is no JSON, or no object.
-    """
-    from planwave.graph.read import read_graph, strict_json
-
-    document = strict_json(source)
-    if not isinstance(document, dict):
-        read_graph(document)  # says so
-    return cast("dict[str, Any]", document)
-
-
-def _report_of(document: dict[str, Any], checked: Mapping[str, Any]) -> CheckReport:
-    """Give what a service found in a document as its own check would give it.
-
-    Raises:
-        GraphInvalid: The document has errors.
-    """
-    from planwave.graph.diagnostics import Diagnostic
-    from planwave.graph.read import read_graph
-    from planwave.service.documents import CheckReport, raise_for_graph
-
-    found = tuple(Diagnostic(**each) for each in checked["diagnostics"])
-    raise_for_graph(found)
-    graph, _ = read_graph({name: document.get(name) for name in ("nodes", "edges")})
-    return CheckReport(graph, found, document)
 
 
 def _plan_record(plan: Mapping[str, Any]) -> PlanRecord:
@@ -361,4 +365,6 @@ def _execution_record(execution: Mapping[str, Any]) -> ExecutionRecord:
         execution["created_at"],
         execution["started_at"],
         execution["completed_at"],
+        flow_id=execution["flow_id"],
+        flow_version=execution["flow_version"],
     )

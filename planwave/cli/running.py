@@ -26,7 +26,7 @@ from planwave.cli.options import (
     StorageOption,
     invocation,
 )
-from planwave.cli.reading import read_goal, read_source
+from planwave.cli.reading import read_goal, read_source, source_of
 from planwave.cli.work import Work, do
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def run(
     * `planwave run - < goal.txt`
     """
     asked = invocation(ctx, json, storage, provider, model)
-    options = _options(scheduling, on_failure, max_parallel)
-    _finish(asked, Work(goal=read_goal(goal), options=options, inputs=read_inputs(inputs or ())))
+    options = options_of(scheduling, on_failure, max_parallel)
+    finish(asked, Work(goal=read_goal(goal), options=options, inputs=read_inputs(inputs or ())))
 
 
 def plan(
@@ -78,7 +78,7 @@ def plan(
     * `planwave plan --json "Explain tides" > plan.json` (edit it, then: planwave exec plan.json)
     """
     asked = invocation(ctx, json, storage, provider, model)
-    _finish(asked, Work(goal=read_goal(goal)))
+    finish(asked, Work(goal=read_goal(goal)))
 
 
 def exec_(
@@ -104,29 +104,31 @@ def exec_(
     * `planwave exec flow.json --run-to summary`
     """
     asked = invocation(ctx, json, storage, provider, model)
-    options = _options(scheduling, on_failure, max_parallel)
+    options = options_of(scheduling, on_failure, max_parallel)
     options = options._replace(run_to=tuple(run_to or ()), run_from=tuple(run_from or ()))
-    _finish(
-        asked, Work(source=read_source(file), options=options, inputs=read_inputs(inputs or ()))
-    )
+    finish(asked, Work(source=read_source(file), options=options, inputs=read_inputs(inputs or ())))
 
 
-def _options(scheduling: Scheduling, on_failure: OnFailure, max_parallel: int | None) -> RunOptions:
+def options_of(
+    scheduling: Scheduling, on_failure: OnFailure, max_parallel: int | None
+) -> RunOptions:
+    """Give how to run."""
     from planwave.executor.options import RunOptions
 
     return RunOptions(scheduling.value, on_failure.value, max_parallel)
 
 
-def _finish(asked: Invocation, work: Work) -> None:
+def finish(asked: Invocation, work: Work) -> None:
     """Do the work in an event loop and leave with its exit code."""
     from planwave.cli.fetching import fetch_missing, missing_model
     from planwave.planner.planner import check_goal
 
     settings = asked.settings()
-    if work.source is None:
+    if not work.is_planned:
         check_goal(work.goal, settings.limits)
     if asked.served(settings) is None:  # a service has its own models
-        missing = missing_model(asked.composition, settings, work.source)
+        source = work.source if work.flow is None else source_of(work.flow)
+        missing = missing_model(asked.composition, settings, source)
         if missing is not None:
             fetch_missing(asked.screen(), settings, missing)
     code = asyncio.run(do(asked, settings, work))

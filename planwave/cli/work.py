@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from planwave.cli.workplace import Workplace
     from planwave.executor.options import RunOptions
     from planwave.graph.plan import Plan
+    from planwave.service.flow_history import Flow
     from planwave.settings import Settings
 
 _UNPLANNED = "stopped while planning; nothing was run, and no plan was kept"
@@ -31,14 +32,21 @@ class Work:
     Attributes:
         goal: What is to be planned, where there is no source.
         source: A plan or graph that was written already.
+        flow: A version of a flow, in place of both.
         options: How to run; None only plans.
         inputs: What the execution is given, as far as it could be read without the graph.
     """
 
     goal: str = ""
     source: Source | None = None
+    flow: Flow | None = None
     options: RunOptions | None = None
     inputs: Sequence[Written] = ()
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether there is nothing left to plan."""
+        return self.source is not None or self.flow is not None
 
 
 async def do(asked: Invocation, settings: Settings, work: Work) -> int:
@@ -54,7 +62,7 @@ async def do(asked: Invocation, settings: Settings, work: Work) -> int:
             try:
                 made = await interrupt.cancelling(_plan(place, screen, work))
             except Interrupted as stopped:
-                stopped.message = "stopped before anything ran" if work.source else _UNPLANNED
+                stopped.message = "stopped before anything ran" if work.is_planned else _UNPLANNED
                 raise
             if work.options is not None:
                 execution_id = await _start(asked, place, made, work)
@@ -70,7 +78,9 @@ async def do(asked: Invocation, settings: Settings, work: Work) -> int:
 async def _plan(place: Workplace, screen: Screen, work: Work) -> Plan:
     from planwave.cli.plan_view import show_plan
 
-    if work.source is not None:
+    if work.flow is not None:
+        made = await place.plan_flow(work.flow, work.inputs)
+    elif work.source is not None:
         made = await place.plan_source(work.source, work.inputs)
     else:
         from planwave.cli.drafting import Draft, showing
@@ -87,7 +97,7 @@ async def _start(asked: Invocation, place: Workplace, made: Plan, work: Work) ->
     try:
         return await place.start(made, work.inputs, work.options)
     except PlanwaveError as error:
-        if work.source is None:
+        if not work.is_planned:
             kept = f"the plan is kept: {asked.again(f'show {made.plan_id}')}"
             error.hint = f"{error.hint}; {kept}" if error.hint else kept
         raise

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from planwave.executor.options import RunOptions
     from planwave.graph.model import Json
     from planwave.graph.plan import Plan
+    from planwave.service.flow_history import Flow, FlowChoice
     from planwave.service.forking import Changes
     from planwave.service.service import Service
 
@@ -47,6 +48,15 @@ class Workplace(Protocol):
         Raises:
             GraphInvalid: It has errors; the message names the source.
             InputError: The inputs do not fit; nothing was kept.
+        """
+        ...
+
+    async def plan_flow(self, flow: Flow, inputs: Sequence[Written]) -> Plan:
+        """Take a version of a flow, for an execution with these inputs.
+
+        Raises:
+            GraphInvalid: It has errors (by now); the message names the flow.
+            InputError: The inputs do not fit.
         """
         ...
 
@@ -125,6 +135,7 @@ class Here:
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._flow: FlowChoice | None = None
         self.watch = service.watch
         self.wait = service.wait
         self.cancel = service.cancel
@@ -151,10 +162,25 @@ class Here:
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"{source.name}: {error.message}") from error
 
+    async def plan_flow(self, flow: Flow, inputs: Sequence[Written]) -> Plan:
+        """See :meth:`Workplace.plan_flow`."""
+        from planwave.service.documents import plan_of_flow, raise_for_graph
+        from planwave.service.flow_history import FlowChoice
+
+        try:
+            raise_for_graph(self._service.check_document(flow.graph).diagnostics)
+        except GraphInvalid as error:
+            raise GraphInvalid(error.diagnostics, f"flow {flow.name!r}: {error.message}") from error
+        plan = plan_of_flow(flow)
+        inputs_of(inputs, plan.graph, self._service.catalogue)
+        self._flow = FlowChoice(flow.flow_id, flow.version)
+        return plan
+
     async def start(self, plan: Plan, inputs: Sequence[Written], options: RunOptions | None) -> str:
         """See :meth:`Workplace.start`."""
         given = inputs_of(inputs, plan.graph, self._service.catalogue)
-        record = await self._service.execute(plan.plan_id, inputs=given, options=options)
+        what = self._flow or plan.plan_id
+        record = await self._service.execute(what, inputs=given, options=options)
         return record.execution_id
 
     async def retry(self, execution_id: str) -> str:

@@ -212,7 +212,7 @@ def plan_of(record: PlanRecord, limits: Limits | None = None) -> Plan:
     )
 
 
-def plan_of_flow(flow: Flow, limits: Limits) -> Plan:
+def plan_of_flow(flow: Flow, limits: Limits | None = None) -> Plan:
     """Give what executing a flow means: a plan that is stored nowhere, with its description as goal.
 
     Raises:

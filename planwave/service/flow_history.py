@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from planwave.storage.records import Place, Store
 
 _PAGE: Final = 200
+_LOOKED_THROUGH: Final = 10_000
 _SHOWN: Final = 4
 _LISTS: Final = "`planwave flow ls` shows what is kept"
 
@@ -66,10 +67,7 @@ class FlowHistory:
         record = await self._flow_record(flow_id)
         kept = await self._store.flows.version(flow_id, version or record.version)
         if kept is None:
-            raise NotFound(
-                f"flow {record.name!r} has no version {shown(version or '')}",
-                hint=f"`planwave flow show {flow_id}` lists its versions",
-            )
+            raise _no_version(flow_id, version or record.version)
         is_present = kept.version == record.version
         return Flow(
             flow_id,
@@ -99,8 +97,8 @@ class FlowHistory:
         await self._flow_record(flow_id)
         return await self._store.flows.versions(flow_id, before=before, limit=limit)
 
-    async def find_flow(self, name: str) -> str:
-        """Give the id of the flow of that id, or name, or whose id alone starts so.
+    async def find_flow(self, name: str, *, by_start: bool = True) -> str:
+        """Give the id of the flow of that id, or name, or else whose id alone starts so.
 
         Raises:
             NotFound: Nothing fits.
@@ -108,21 +106,26 @@ class FlowHistory:
         """
         if UUID_PATTERN.fullmatch(name) and await self._store.flows.get(name) is not None:
             return name
-        found = [flow for flow in await self._all_flows(name) if flow.name == name]
-        if not found and name:
-            prefix = name.lower()
-            found = [each for each in await self._all_flows() if each.flow_id.startswith(prefix)]
+        found = [flow.flow_id for flow in await self._all_flows(name) if flow.name == name]
+        if not found and name and by_start:
+            every = [flow.flow_id for flow in await self._all_flows()]
+            found = [flow_id for flow_id in every if flow_id.startswith(name.lower())]
         if not found:
             raise NotFound(f"there is no flow called {shown(name)}", hint=_LISTS)
-        if len(found) > 1:
-            ids = ", ".join(flow.flow_id for flow in found[:_SHOWN])
-            more = ", …" if len(found) > _SHOWN else ""
-            raise InputError(
-                f"{len(found)} flows go by {shown(name)}",
-                code="ambiguous-flow",
-                hint=f"name one by its id: {ids}{more}",
-            )
-        return found[0].flow_id
+        return _only(found, "flow", name)
+
+    async def find_version(self, flow_id: str, start: str) -> str:
+        """Give the version of a flow that alone starts so, among its newest ones.
+
+        Raises:
+            NotFound: There is no such flow, or it has no such version.
+            InputError: Several fit; the hint lists some of them.
+        """
+        kept = await self.flow_versions(flow_id, limit=_LOOKED_THROUGH)
+        found = [each.version for each in kept if each.version.startswith(start.lower())]
+        if not found:
+            raise _no_version(flow_id, start)
+        return _only(found, "version", start)
 
     async def _flow_record(self, flow_id: str) -> FlowRecord:
         record = await self._store.flows.get(flow_id)
@@ -137,3 +140,21 @@ class FlowHistory:
             found += page
             before = page[-1].flow_id
         return found
+
+
+def _no_version(flow_id: str, version: str) -> NotFound:
+    return NotFound(
+        f"flow {flow_id} has no version {shown(version)}",
+        hint=f"`planwave flow show {flow_id}` lists its versions",
+    )
+
+
+def _only(found: Sequence[str], what: str, name: str) -> str:
+    if len(found) > 1:
+        some = ", ".join(found[:_SHOWN])
+        raise InputError(
+            f"{len(found)} {what}s go by {shown(name)}",
+            code=f"ambiguous-{what}",
+            hint=f"name one of them: {some}{', …' if len(found) > _SHOWN else ''}",
+        )
+    return found[0]

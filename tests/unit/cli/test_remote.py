@@ -19,7 +19,15 @@ from planwave.client import AsyncClient
 from planwave.errors import GraphInvalid, InputError, NotFound
 from planwave.storage.lock import LOCK_NAME
 
-MADE = {"plan_id": None, "title": "T", "user_prompt": "", "status": "completed", "created_at": "t"}
+MADE = {
+    "plan_id": None,
+    "flow_id": None,
+    "flow_version": None,
+    "title": "T",
+    "user_prompt": "",
+    "status": "completed",
+    "created_at": "t",
+}
 IDS = [f"{n:08x}-0000-7000-8000-000000000000" for n in range(250, 0, -1)]
 GRAPH = {"nodes": [{"id": "a", "type": "text"}], "edges": []}
 

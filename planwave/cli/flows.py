@@ -1,0 +1,333 @@
+"""``planwave flow``: graphs saved under a name, to be run many times."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+
+import typer
+
+from planwave.cli.inputs import read_inputs
+from planwave.cli.options import (
+    InputOption,
+    Invocation,
+    JsonFlag,
+    LimitOption,
+    MaxParallelOption,
+    ModelOption,
+    OnFailure,
+    OnFailureOption,
+    ProviderOption,
+    RunFromOption,
+    RunToOption,
+    Scheduling,
+    SchedulingOption,
+    StorageOption,
+    invocation,
+)
+from planwave.cli.reading import read_source
+from planwave.cli.running import finish, options_of
+from planwave.cli.work import Work
+from planwave.errors import GraphInvalid, InputError, NotFound
+
+if TYPE_CHECKING:
+    from planwave.cli.reading import Source
+    from planwave.cli.remote import Remote
+    from planwave.service.flow_history import Flow
+    from planwave.service.history import History
+    from planwave.service.service import Service
+    from planwave.storage.flows import FlowVersion
+
+_VERSIONS_SHOWN: Final = 20
+_Given = TypeVar("_Given")
+
+flow_app = typer.Typer(
+    help="Flows: graphs saved under a name, to be run many times.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+NameArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME_OR_ID",
+        help="A flow, by its name, its id, or the unique start of its id.",
+        show_default=False,
+    ),
+]
+VersionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--version",
+        metavar="VERSION",
+        help="One of its versions, or the unique start of one. [default: the present one]",
+    ),
+]
+
+
+@flow_app.callback()
+def flow() -> None:
+    """Keep graphs under a name, with every version they had, and run them."""
+
+
+@flow_app.command()
+def save(
+    ctx: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="What it is called. A flow of that name, or id, gets a new version.",
+            show_default=False,
+        ),
+    ],
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FILE",
+            help="A graph {nodes, edges}, or a plan; - is stdin.",
+            show_default=False,
+        ),
+    ] = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            "--plan",
+            metavar="PLAN_ID",
+            help="A plan that is kept, in place of a file: its id, the unique start of it, or that "
+            "of an execution of it; or: last.",
+        ),
+    ] = None,
+    description: Annotated[
+        str | None,
+        typer.Option("--description", metavar="TEXT", help="What it is for: the goal of its runs."),
+    ] = None,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+) -> None:
+    """Save a graph or a plan under a name.
+
+    It is checked first. What is saved again unchanged stays the same version.
+
+    For example:
+
+    * `planwave flow save triage triage.json`
+    * `planwave flow save "Weekly report" --plan last`
+    """
+    asked = invocation(ctx, json, storage)
+    if (file is None) == (plan is None):
+        raise InputError(
+            "a flow is saved from a file or from a plan",
+            code="usage",
+            hint=f"{asked.again('flow save')} NAME FILE, or NAME --plan PLAN_ID",
+        )
+    source = None if file is None else read_source(file)
+
+    async def change(keeper: Service | Remote) -> Flow:
+        plan_id = None if plan is None else await _plan_of(keeper, plan)
+        return await _save(keeper, name, source, plan_id, description)
+
+    kept = asyncio.run(_changing(asked, change))
+    screen = asked.screen()
+    if screen.json:
+        screen.result(kept.as_json())
+        return
+    screen.whole(
+        f"{screen.glyph('completed')} Saved {kept.name} as revision {kept.revision}, "
+        f"version {kept.version}"
+    )
+    screen.whole(f"Run it with: {asked.again(f'flow run {kept.flow_id}')}")
+
+
+@flow_app.command()
+def ls(
+    ctx: typer.Context,
+    limit: LimitOption = 20,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+) -> None:
+    """List flows, newest first.
+
+    For example:
+
+    * `planwave flow ls`
+    """
+    from planwave.cli.flow_view import flow_line
+
+    asked = invocation(ctx, json, storage)
+    screen = asked.screen()
+    found = _reading(asked, lambda history: history.flows(limit=limit))
+    if screen.json:
+        screen.result({"flows": [asdict(each) for each in found]})
+    elif found:
+        screen.lines(flow_line(screen, each) for each in found)
+    else:
+        where = asked.settings().storage_dir
+        screen.text(f"No flows in {where} yet. Save one with: {asked.again('flow save')} NAME FILE")
+
+
+@flow_app.command()
+def show(
+    ctx: typer.Context,
+    name: NameArgument,
+    version: VersionOption = None,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+) -> None:
+    """Show a flow: its graph and its versions.
+
+    For example:
+
+    * `planwave flow show triage`
+    * `planwave flow show triage --json --version 3f0c > triage.json`
+    """
+    from planwave.cli.flow_view import show_flow
+
+    asked = invocation(ctx, json, storage)
+    screen = asked.screen()
+
+    async def read(history: History) -> tuple[Flow, list[FlowVersion]]:
+        found = await _find(history, name, version)
+        return found, [*await history.flow_versions(found.flow_id, limit=_VERSIONS_SHOWN + 1)]
+
+    found, versions = _reading(asked, read)
+    if screen.json:
+        screen.result(found.as_json())
+    else:
+        show_flow(screen, found, versions[:_VERSIONS_SHOWN])
+        if len(versions) > _VERSIONS_SHOWN:
+            screen.text("There are older ones.")
+
+
+@flow_app.command()
+def rm(
+    ctx: typer.Context,
+    name: NameArgument,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+) -> None:
+    """Remove a flow with all its versions; its executions stay.
+
+    For example:
+
+    * `planwave flow rm triage`
+    """
+    asked = invocation(ctx, json, storage)
+
+    async def change(keeper: Service | Remote) -> Flow:
+        found = await keeper.flow(await keeper.find_flow(name))
+        await keeper.delete_flow(found.flow_id)
+        return found
+
+    gone = asyncio.run(_changing(asked, change))
+    screen = asked.screen()
+    if screen.json:
+        screen.result({"removed": gone.flow_id, "name": gone.name})
+    else:
+        screen.whole(f"{screen.glyph('completed')} Removed {gone.name} ({gone.flow_id})")
+
+
+@flow_app.command()
+def run(
+    ctx: typer.Context,
+    name: NameArgument,
+    version: VersionOption = None,
+    inputs: InputOption = None,
+    scheduling: SchedulingOption = Scheduling.EAGER,
+    on_failure: OnFailureOption = OnFailure.CONTINUE,
+    max_parallel: MaxParallelOption = None,
+    run_to: RunToOption = None,
+    run_from: RunFromOption = None,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    provider: ProviderOption = None,
+    model: ModelOption = None,
+) -> None:
+    """Run a flow, with live progress, as `planwave exec` runs a file.
+
+    For example:
+
+    * `planwave flow run triage --input "The printer is on fire"`
+    * `planwave flow run triage --input message=Hello --version 3f0c --json`
+    """
+    asked = invocation(ctx, json, storage, provider, model)
+    given = read_inputs(inputs or ())
+    options = options_of(scheduling, on_failure, max_parallel)
+    options = options._replace(run_to=tuple(run_to or ()), run_from=tuple(run_from or ()))
+    found = _reading(asked, lambda history: _find(history, name, version))
+    finish(asked, Work(flow=found, options=options, inputs=given))
+
+
+async def _find(history: History, name: str, version: str | None) -> Flow:
+    flow_id = await history.find_flow(name)
+    if version is not None:
+        version = await history.find_version(flow_id, version)
+    return await history.flow(flow_id, version)
+
+
+async def _plan_of(keeper: Service | Remote, name: str) -> str:
+    """Give the id of a plan that is named by itself, or by an execution of it."""
+    found = await keeper.find(name)
+    if found.kind == "plan":
+        return found.id
+    plan_id = (await keeper.execution(found.id)).plan_id
+    if plan_id is None:
+        raise InputError(f"execution {found.id} has no plan", hint="name a plan, or a file")
+    return plan_id
+
+
+async def _save(
+    keeper: Service | Remote,
+    name: str,
+    source: Source | None,
+    plan_id: str | None,
+    description: str | None,
+) -> Flow:
+    graph = None if source is None else source.content
+    try:
+        try:
+            flow_id = await keeper.find_flow(name, by_start=False)
+        except NotFound:
+            return await keeper.create_flow(
+                name, graph=graph, plan_id=plan_id, description=description
+            )
+        return await keeper.update_flow(
+            flow_id, graph=graph, plan_id=plan_id, description=description
+        )
+    except GraphInvalid as error:
+        where = f"plan {plan_id}" if source is None else source.name
+        raise GraphInvalid(error.diagnostics, f"{where}: {error.message}") from error
+
+
+def _reading(asked: Invocation, read: Callable[[History], Awaitable[_Given]]) -> _Given:
+    async def in_loop() -> _Given:
+        async with asked.history(asked.settings()) as history:
+            return await read(history)
+
+    return asyncio.run(in_loop())
+
+
+async def _changing(
+    asked: Invocation, change: Callable[[Service | Remote], Awaitable[Flow]]
+) -> Flow:
+    async with _keeper(asked) as keeper:
+        return await change(keeper)
+
+
+@asynccontextmanager
+async def _keeper(asked: Invocation) -> AsyncGenerator[Service | Remote]:
+    """Open what keeps flows: the service that holds the storage directory, or the store here."""
+    settings: Any = asked.settings()
+    remote = asked.remote(settings)
+    if remote is not None:
+        async with remote:
+            yield remote
+        return
+    service = asked.service(settings)  # not entered: nothing is to run
+    try:
+        yield service
+    finally:
+        await service.close()

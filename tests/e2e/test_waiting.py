@@ -45,6 +45,24 @@ async def reached(
     raise AssertionError(f"{kind} never came")
 
 
+def later(**data: Any) -> dict[str, Any]:
+    """Give a graph that takes a person's message, and waits before it goes on."""
+    return {
+        "nodes": [
+            {"id": "ask", "type": "user_input", "data": {"message": "hi"}},
+            {"id": "later", "type": "wait", "data": data},
+        ],
+        "edges": [
+            {
+                "source": "ask",
+                "sourceHandle": "message",
+                "target": "later",
+                "data": {"channel": "flow"},
+            }
+        ],
+    }
+
+
 @asynccontextmanager
 async def waiting(
     server: RunningServer, graph: Mapping[str, Any]
@@ -134,6 +152,25 @@ class TestOverHttp:
                     execution_id, answered[0].data["request_id"], {"decision": "approve"}
                 )
             assert gone.value.code == "request-closed"
+
+    async def test_a_wait_asks_nobody_and_goes_on_when_its_time_has_come(
+        self, server: RunningServer
+    ) -> None:
+        async with waiting(server, later(seconds=7_200)) as (client, execution_id):
+            found = await client.execution(execution_id)
+            assert (found["status"], found["waitingForInput"]) == ("paused", False)
+            (request,) = (await client.requests(execution_id))["requests"]
+            assert request["request"]["kind"] == "timer"
+            why = await client.explain(execution_id, "later")
+            assert why["code"] == "waits-for-time"
+            with pytest.raises(InputError):
+                await client.answer(execution_id, request["request_id"], {"decision": "go"})
+            await client.answer(execution_id, request["request_id"], {"decision": "continue"})
+            assert (await client.wait(execution_id))["node_results"]["later"] == "hi"
+        async with AsyncClient(server.base_url) as client:
+            execution_id = (await client.execute(later(seconds=0.2)))["execution_id"]
+            done = await client.wait(execution_id)
+            assert (done["status"], done["node_results"]["later"]) == ("completed", "hi")
 
     async def test_only_the_cancelled_node_stops_and_its_question_is_gone(
         self, server: RunningServer

@@ -185,6 +185,53 @@ async def test_a_wait_that_runs_out_goes_on_by_itself(tmp_path: Path, restarts: 
         assert state.closed_requests == {answered.data["request_id"]: "timeout"}
 
 
+LATER = graph_of(
+    text_node("draft", "Dear Ann"), Node("later", "wait", "Later", data={"seconds": 7_200}),
+    text_node("sent", "sent: {{ input }}"), edges=[("draft", "later"), ("later", "sent")],
+)  # fmt: skip
+
+
+async def test_what_waits_for_a_time_holds_nothing_asks_nobody_and_survives_a_restart(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, LATER) as service:
+        execution_id = await executed(service)
+        assert (await service.wait(execution_id)).status == "paused"
+        assert service.load.running == 0
+    async with opened(tmp_path, LATER) as service:
+        await service.recover()
+        state = await service.state(execution_id)
+        assert (state.waiting_for_input, state.current_node_id) == (False, None)
+        (request,) = await service.requests(execution_id)
+        assert (request.path, request.request["kind"]) == ("later", "timer")
+        await service.answer(execution_id, request.request_id, {"decision": "continue"})
+        assert (await service.wait(execution_id)).status == "completed"
+        assert (await outputs_of(service, execution_id))["sent"] == {"output": "sent: Dear Ann"}
+
+
+async def test_a_time_that_came_while_nothing_ran_is_not_waited_for_again(tmp_path: Path) -> None:
+    began = datetime.now(UTC)
+    async with opened(tmp_path, LATER, now=lambda: began) as service:
+        execution_id = await executed(service)
+        await service.wait(execution_id)
+    async with opened(tmp_path, LATER, now=lambda: began + timedelta(hours=3)) as service:
+        await service.recover()
+        await reached(service, execution_id, lambda e: e.type in TERMINAL)
+        (answered,) = [e for e in await service.events(execution_id) if e.type == "node.answered"]
+        assert (answered.path, answered.data["by"]) == ("later", "timeout")
+        assert (await service.state(execution_id)).status == "completed"
+
+
+async def test_what_only_waits_for_a_time_can_be_cancelled(tmp_path: Path) -> None:
+    async with opened(tmp_path, LATER) as service:
+        execution_id = await executed(service)
+        await service.wait(execution_id)
+        assert (await service.cancel(execution_id)).status == "cancelled"
+        (request,) = (await service.state(execution_id)).closed_requests
+        with pytest.raises(Gone):
+            await service.answer(execution_id, request, {"decision": "continue"})
+
+
 # -- pausing
 
 

@@ -150,19 +150,29 @@ def test_a_question_is_answered_without_asking_anybody(providers: Providers) -> 
 # -- map and reduce
 
 
-def test_every_review_is_read_and_all_are_summed_up(providers: Providers) -> None:
-    def answer(body: dict[str, Any]) -> str:
-        asked = prompt_of(body)
-        if "Write a short report" in asked:
-            return "REPORT\n" + asked.rpartition("\n\n")[2]
-        return f"read: {asked.rpartition(chr(10))[2]}"
+def _reads(body: dict[str, Any]) -> str | Step:
+    asked = prompt_of(body)
+    if "Write a short report" in asked:
+        return "REPORT\n" + asked.rpartition("\n\n")[2]
+    review = asked.rpartition("\n")[2]
+    return Fails(400, "invalid_request_error") if review == "unreadable" else f"read: {review}"
 
-    providers.answer = answer
+
+def test_every_review_is_read_and_all_are_summed_up(providers: Providers) -> None:
+    providers.answer = _reads
     given = json.dumps({"reviews": {"output": ["good", "bad", "so-so", "great"]}})
     document = executed("map_reduce", "--input", given)
     lines = ["- read: good", "- read: bad", "- read: so-so", "- read: great"]
     assert document["node_results"]["report"].split("\n") == ["REPORT", *lines]
     assert len(providers.llm.requests) == 5
+
+
+def test_a_review_that_cannot_be_read_is_left_out(providers: Providers) -> None:
+    providers.answer = _reads
+    given = json.dumps({"reviews": {"output": ["good", "unreadable", "great"]}})
+    document = executed("map_reduce", "--input", given)
+    assert document["status"] == "completed"
+    assert document["node_results"]["report"] == "REPORT\n- read: good\n- read: great"
 
 
 # -- a plan within a plan

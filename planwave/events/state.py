@@ -265,8 +265,18 @@ def _wave_completed(state: ExecutionState, event: Event) -> None:
         state.finish_wave(event.data["wave"])
 
 
+def _node_parked(state: ExecutionState, event: Event) -> None:
+    state.node(event.path).status = "waiting"
+
+
+def _node_unparked(state: ExecutionState, event: Event) -> None:
+    state.node(event.path).status = "running"
+
+
 def _node_started(state: ExecutionState, event: Event) -> None:
     node = state.node(event.path)
+    if node.status in ENDED_NODE:  # of a nested run that is made anew
+        node = state.nodes[node.path] = NodeState(node.path, usage=node.usage)
     node.status = "running"
     node.enter(event.attempt)
     node.error = None
@@ -380,6 +390,8 @@ _CHANGES: Final[Mapping[str, Callable[[ExecutionState, Event], None]]] = {
     "node.blocked": _node_blocked,
     "node.waiting": _node_waiting,
     "node.answered": _node_answered,
+    "node.parked": _node_parked,
+    "node.unparked": _node_unparked,
     "node.cancelled": _node_cancelled,
     "node.event": _node_event,
     "usage": _usage,

@@ -25,9 +25,13 @@ node.skipped           reason, handle?
 node.blocked           cause: {node, error}
 node.waiting           request_id, request, state?, timeout_s?, timeout_answer?, interrupted?: true
 node.answered          request_id, answer, by?: "timeout"
+node.parked            (nothing): its nested runs only wait for answers; so does it
+node.unparked          (nothing): there was an answer, or other news, inside it
 node.cancelled         cause
 node.log               message, level
-node.event             event_type, data
+node.event             event_type, data; the driver tells ``run_graph`` (key, graph, inputs: hashes,
+                       before?: the highest attempt of its nodes so far; key, dropped: true) of a
+                       nested run, ``once`` (key, value) of a value the node finds again
 usage                  provider, model, input_tokens, output_tokens, cost_usd?, estimated?
 node.delta             kind ("text" | "reasoning"), text, offset (characters)
 =====================  ============================================================================

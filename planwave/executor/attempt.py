@@ -205,7 +205,12 @@ async def resolved_data(
 
 
 def as_node_error(error: BaseException) -> NodeError:
-    """Give any exception of a node as a NodeError; planned errors keep code and hint."""
+    """Give any exception of a node as a NodeError; planned errors keep code and hint.
+
+    A group of them, as a ``TaskGroup`` raises it, is its first.
+    """
+    while isinstance(error, ExceptionGroup):
+        error = cast("ExceptionGroup[Exception]", error).exceptions[0]
     if isinstance(error, NodeError):
         return error
     if isinstance(error, PlanwaveError):

@@ -1,4 +1,4 @@
-"""What one execution may not pass: number of events, size of a result and of all results."""
+"""What one execution may not pass: events, starts of nodes, size of a result and of all results."""
 
 from __future__ import annotations
 
@@ -17,17 +17,27 @@ _STATE = "run_state_bytes"
 class Bounds:
     """Holds an execution to what its options bound; nothing is counted that is not bounded."""
 
-    __slots__ = ("_events", "_held", "_result", "_state")
+    __slots__ = ("_events", "_held", "_made", "_result", "_state", "_steps")
 
     def __init__(self, options: RunOptions) -> None:
         self._events = options.max_events
         self._result = options.max_result_bytes
         self._state = options.max_state_bytes
-        self._held = 0
+        self._steps = options.max_steps
+        self._held = self._made = 0
 
-    def hold(self, size: int) -> None:
-        """Count results that were stored before."""
+    def hold(self, size: int, steps: int) -> None:
+        """Count results and starts that were stored before."""
         self._held += size
+        self._made += steps
+
+    def step(self) -> LimitExceeded | None:
+        """Count the start of a node; give why there are no more to be."""
+        self._made += 1
+        if self._steps is not None and self._made > self._steps:
+            what = "starts of nodes in one execution"
+            return LimitExceeded("steps", self._steps, self._made, what=what)
+        return None
 
     def take(self, path: str, outputs: Mapping[str, DataValue]) -> NodeError | None:
         """Count a result; give why it is refused where it is too large by itself."""

@@ -12,7 +12,8 @@ from typing import Any, Protocol, cast
 from planwave.errors import Conflict, NodeError
 from planwave.executor.deadlines import Deadlines
 from planwave.executor.flight import Flight, Scope
-from planwave.executor.past import WAITING, is_held, seconds_between
+from planwave.executor.parking import Parking
+from planwave.executor.past import WAITING, Past, is_held, seconds_between
 from planwave.executor.program import Step
 from planwave.executor.publisher import Publisher
 from planwave.executor.replay import again, answered
@@ -31,6 +32,7 @@ class _Driver(Protocol):
     slots: Slots
     deadlines: Deadlines[Any]
     root: Scope
+    past: Past | None
 
     def time(self) -> float: ...
     def abort(self, flight: Flight) -> None: ...
@@ -40,6 +42,7 @@ class _Settler(Protocol):
     """What commands need of those who settle outcomes."""
 
     requests: Requests
+    parking: Parking
     emit: Any
     pause: str | None
     error: dict[str, Any] | None
@@ -160,7 +163,10 @@ class Commands:
         """
         self._refuse_ending()
         request = self._settler.requests.drop(path)
-        flight = request.flight if request else self._flying(path)
+        if request is not None and request.flight is None:
+            self._tell_stored("node.cancelled", {"cause": cause}, request)
+            return
+        flight = request.flight if request is not None else self._flying(path)
         if flight is None:
             raise Conflict(
                 f"node {path!r} neither runs nor waits",
@@ -175,6 +181,8 @@ class Commands:
         self._settler.emit("node.cancelled", {"cause": cause}, path, flight.attempt)
         self._settler.touch(scope)
         scope.schedule.cancelled(node, cause)
+        self._settler.parking.wake(scope)
+        self._settler.parking.unpark(path)
 
     def _flying(self, path: str) -> Flight | None:
         return next((f for f in self._driver.root.airborne() if f.path == path), None)
@@ -212,21 +220,43 @@ class Commands:
             raise self._settler.requests.refusal(request_id)
         if self._settler.pause == WAITING:
             self.go_on("answered")
-        asked = request.flight
         data = {"request_id": request_id, "answer": answer}
         if by != ANSWERED:
             data["by"] = by
+        asked = request.flight
+        if asked is None:
+            self._tell_stored("node.answered", data, request)
+            return
         self._settler.emit("node.answered", data, asked.path, asked.attempt)
         asked.scope.schedule.answered(asked.node)
+        self._settler.parking.wake(asked.scope)
+        self._settler.parking.unpark(asked.path)
         following = (
             again(asked)
             if request.is_interrupted
             else answered(asked, request.suspension.state, answer)
         )
         asked.scope.flights[asked.node] = following
-        if request.is_interrupted and self._settle_interrupted(following, answer):
-            return
-        self._driver.slots.enqueue(following)
+        if request.is_interrupted:
+            self.decided(following, answer)
+        else:
+            self._driver.slots.enqueue(following)
+
+    def _tell_stored(self, kind: str, data: dict[str, Any], request: OpenRequest) -> None:
+        """Tell what becomes of a request in a nested run that nobody has asked for again yet.
+
+        Once its node asks, the run goes on from that.
+        """
+        self._settler.emit(kind, data, request.path, request.attempt)
+        if self._driver.past is not None:
+            prefix = request.path[: request.path.rfind("/") + 1]
+            self._driver.past.dormant.tell(prefix, self._driver.publisher.pending[-1])
+        self._settler.parking.unpark(request.path)
+
+    def decided(self, flight: Flight, answer: Json) -> None:
+        """Have a node that was cut off become what a person said."""
+        if not self._settle_interrupted(flight, answer):
+            self._driver.slots.enqueue(flight)
 
     def _settle_interrupted(self, flight: Flight, answer: Json) -> bool:
         """Settle a node that was cut off as was decided; False where it is to run again."""

@@ -1,4 +1,4 @@
-"""The driver's bookkeeping: running graphs (scopes) and running attempts (flights)."""
+"""The driver's bookkeeping: running graphs (scopes), running attempts (flights), and what is inside."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from contextvars import ContextVar
 from enum import Enum
 from typing import Any
 
+from planwave.errors import NodeError
 from planwave.executor.decisions import Cause, Status
 from planwave.executor.program import Program
 from planwave.executor.runtime import Outputs, Runtime
 from planwave.executor.schedule import Schedule
+from planwave.graph.model import Json
 
 
 class Phase(Enum):
@@ -21,45 +23,51 @@ class Phase(Enum):
     FLYING = "flying"
     NESTED = "nested"
     BACKOFF = "backoff"
+    PARKED = "parked"
     OVER = "over"
 
 
-QUEUED, FLYING, NESTED, BACKOFF, OVER = Phase
+QUEUED, FLYING, NESTED, BACKOFF, PARKED, OVER = Phase
 """The phases by themselves: they are asked for several times a node."""
 
 
 class Scope:
     """One running graph: the execution's own (``prefix`` ""), or one nested inside a node.
 
-    ``failures`` maps the path of every unhandled failed node to its error, in order of failing.
+    Attributes:
+        run: What a nested one is to the node it is inside of; None for the execution's own.
+        depth: How many graphs it is inside of.
+        failures: The error of every unhandled failed node by its path, in order of failing.
+        before: The highest attempt that its nodes, or nodes inside them, may have had before it was
+            made anew; theirs go on from there.
+        highest: The highest attempt that any of them has had by now.
+        rests: Nothing goes on in it before a request inside is answered.
     """
 
     __slots__ = (
-        "_by_wave", "asked", "failures", "flights", "given", "handled", "parent", "path", "prefix",
-        "program", "runtime", "schedule", "started_waves",
+        "_by_wave", "before", "depth", "failures", "flights", "given", "handled", "highest", "path",
+        "prefix", "program", "rests", "run", "runtime", "schedule", "started_waves",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        program: Program,
-        schedule: Schedule,
-        runtime: Runtime,
-        parent: Flight | None = None,
-        asked: asyncio.Future[Any] | None = None,
-    ) -> None:
+    def __init__(self, program: Program, schedule: Schedule, runtime: Runtime) -> None:
         self.program = program
         self.schedule = schedule
         self.runtime = runtime
         self.prefix = runtime.prefix
         self.path = runtime.prefix[:-1] or None
-        self.parent = parent
-        self.asked = asked
+        self.run: NestedRun | None = None
+        self.depth = self.before = self.highest = 0
+        self.rests = False
         self.given = any(outputs is not None for outputs in runtime.outputs)
         self.flights: dict[int, Flight] = {}
         self.started_waves: set[int] = set()
         self.failures: dict[str, dict[str, Any]] = {}
         self.handled: list[str] = []
         self._by_wave: dict[int, list[str]] | None = None
+
+    def flight_of(self, node: int) -> Flight:
+        """Give the first attempt of a node that is about to start."""
+        return Flight(self, node, self.before + 1)
 
     def results(self) -> dict[str, Outputs]:
         """Give the outputs of every node that has any, by id."""
@@ -101,7 +109,7 @@ class Scope:
         """Give every unsettled flight of this graph and of those nested in it."""
         for flight in self.flights.values():
             yield flight
-            for child in flight.children or ():
+            for child in flight.inside.open_scopes() if flight.inside else ():
                 yield from child.airborne()
 
 
@@ -109,14 +117,25 @@ class Flight:
     """One attempt of one node, from its start to its outcome.
 
     Once its phase is ``OVER`` the driver has settled it; whatever its task still says is dropped.
-    ``nesting`` counts its open nested runs: its own time stands still while it has any. ``resume``
-    is ``(state, answer)`` where it goes on after an answer, the ``answers``-th of this attempt.
-    ``limit_s`` bounds its own time. ``reentry`` counts how often it was cut off by the end of a process before.
+
+    Attributes:
+        resume: ``(state, answer)`` where it goes on after an answer, the ``answers``-th of this
+            attempt.
+        reentry: How often it was cut off by the end of a process before.
+        begun: It goes on after a wait: that it began was told before.
+        decided: What a person said is to become of it after it was cut off, where nothing came of
+            that as yet.
+        limit_s: Bounds its own time.
+        nesting: The nested runs it waits for; its own time stands still while there are any.
+        busy: Calls of its own, and results of nested runs, that it has yet to get.
+        stirs: Grows with all it is seen to do while it waits for nested runs.
+        inside: What runs inside its node, or None if nothing did.
     """
 
     __slots__ = (
-        "answers", "attempt", "children", "limit_s", "nested_s", "nested_since", "nesting", "node", "offsets",
-        "path", "phase", "reentry", "resume", "scope", "started", "task",
+        "answers", "attempt", "begun", "busy", "decided", "inside", "limit_s", "nested_s", "nested_since",
+        "nesting", "node", "offsets", "path", "phase", "reentry", "resume", "scope", "started", "stirs",
+        "task",
     )  # fmt: skip
 
     def __init__(
@@ -139,10 +158,19 @@ class Flight:
         self.task: asyncio.Task[None] | None = None
         self.started = 0.0
         self.limit_s: float | None = None
-        self.nesting = 0
+        self.begun = False
+        self.decided: Json = None
+        self.nesting = self.busy = self.stirs = 0
         self.nested_since = self.nested_s = 0.0
-        self.children: list[Scope] | None = None
+        self.inside: Inside | None = None
         self.offsets: dict[str, int] | None = None
+
+    def followed_by(self, following: Flight) -> Flight:
+        """Give what is inside the node to the flight that goes on in place of this one."""
+        following.inside, self.inside = self.inside, None
+        if following.inside is not None:
+            following.inside.flight = following
+        return following
 
     @property
     def acts_once(self) -> bool:
@@ -154,6 +182,70 @@ class Flight:
         """Give the seconds this attempt spent on its own work, nested runs left out."""
         nested = self.nested_s + (now - self.nested_since if self.nesting else 0.0)
         return now - self.started - nested
+
+
+class NestedRun:
+    """One graph that a node runs, or ran, inside itself under a key.
+
+    Attributes:
+        key: Its name within the node.
+        inside: All that runs inside that node.
+        identity: Hashes of the graph, and of inputs and variables.
+        attempt: The node's attempt in which it was opened.
+        scope: The running graph, None before and after.
+        outcome: What it came to; None where it has not ended, or came to nothing.
+        before: The highest attempt of its nodes so far, where it is to be made anew.
+        asked: Where its outcome is waited for.
+        is_dropped: The node let go of it while it ran.
+    """
+
+    __slots__ = (
+        "asked", "attempt", "before", "identity", "inside", "is_dropped", "key", "outcome", "scope"
+    )  # fmt: skip
+
+    def __init__(self, key: str, inside: Inside, identity: tuple[str, str], attempt: int) -> None:
+        self.key = key
+        self.inside = inside
+        self.identity = identity
+        self.attempt = attempt
+        self.scope: Scope | None = None
+        self.outcome: Mapping[str, Outputs] | NodeError | None = None
+        self.before = 0
+        self.asked: list[asyncio.Future[Any]] = []
+        self.is_dropped = False
+
+    def outcome_for(self, attempt: int) -> Mapping[str, Outputs] | NodeError | None:
+        """Give what it came to, or None where an attempt of its node has to make it anew."""
+        is_spent = isinstance(self.outcome, NodeError) and self.attempt < attempt
+        return None if is_spent or self.is_dropped else self.outcome
+
+
+class Inside:
+    """What runs, ran and was kept inside one node; it lasts as long as the node, over all attempts.
+
+    Attributes:
+        flight: The attempt that is at work, or will be.
+        runs: The nested runs by key, those that have ended too.
+        open: How many have not.
+        resting: How many of those wait for answers, with nothing else to do.
+        kept: The values of ``once`` by key.
+        making: Held by those who make such a value.
+    """
+
+    __slots__ = ("flight", "kept", "making", "open", "resting", "runs")
+
+    def __init__(self, flight: Flight) -> None:
+        self.flight = flight
+        self.runs: dict[str, NestedRun] = {}
+        self.open = self.resting = 0
+        self.kept: dict[str, Json] = {}
+        self.making: dict[str, asyncio.Lock] = {}
+
+    def open_scopes(self) -> list[Scope]:
+        """Give the running graphs."""
+        if not self.open:
+            return []
+        return [run.scope for run in self.runs.values() if run.scope is not None]
 
 
 current_flight: ContextVar[Flight] = ContextVar("current_flight")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from planwave.errors import NodeError
 from planwave.executor.attempt import NodeScope, resolved_data
 from planwave.executor.flight import current_flight
 from planwave.executor.identity import result_key
+from planwave.executor.keeping import Keeping
 from planwave.executor.nesting import Nesting
 from planwave.executor.runtime import LinkUse, Outputs, Runtime
 from planwave.expressions import compile_template
@@ -24,6 +25,7 @@ class NodeHost:
         services: What nodes find as ``context.services``.
         links: How links were used.
         nesting: Runs nested graphs; None once the execution is over.
+        keeping: Keeps what nodes have to find again; None likewise.
         variables: What expressions of the execution's own graph may name besides inputs.
     """
 
@@ -39,6 +41,7 @@ class NodeHost:
         self.links = LinkUse()
         self.services = services
         self.nesting: Nesting | None = None
+        self.keeping: Keeping | None = None
         self.execution_id, self.chat_id, self.state = execution_id, chat_id, state
         self.variables: Mapping[str, Json] = dict(variables or {})
         self._renderer = renderer
@@ -79,6 +82,12 @@ class NodeHost:
     def asking(self) -> int:
         """Give the number of the node whose task this is called in."""
         return current_flight.get().node
+
+    async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
+        """Give a value that a node has to find again; see ``RuntimeApi.once``."""
+        if self.keeping is None:
+            raise NodeError("the execution this node belongs to is over")
+        return await self.keeping.once(key, fn)
 
     def context(self, runtime: Runtime, node: int, attempt: int) -> FlowContext:
         """Give the context of one attempt."""

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any, Final, Protocol
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, Protocol
 
-from planwave.errors import NodeError
+from planwave.errors import LimitExceeded, NodeError
+from planwave.executor.asked import settle
+from planwave.executor.attempt import json_fault
 from planwave.executor.decisions import Decisions
 from planwave.executor.decisions import Final as Ended
+from planwave.executor.dormant import RUN_GRAPH, StoredRun
 from planwave.executor.entry import own_inputs
-from planwave.executor.flight import OVER, Flight, Scope, current_flight
+from planwave.executor.flight import OVER, Flight, Inside, NestedRun, Scope, current_flight
 from planwave.executor.options import RunOptions
+from planwave.executor.parking import Parking
 from planwave.executor.past import Past
 from planwave.executor.program import Program
 from planwave.executor.runtime import Host, Outputs, Runtime
@@ -19,12 +24,16 @@ from planwave.executor.scope import open_scope
 from planwave.executor.slots import NestedAnswer, Slots
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.model import Graph, Json
+from planwave.graph.plan import canonical_json, graph_hash
 
 _PROGRAMS_KEPT: Final = 64
 """Of so many graphs, those asked for last, it is known how to run them."""
+_LONGEST_KEY: Final = 100
+_RESERVED: Final = frozenset("[]/")
+"""What separates the parts of a path."""
 
 
-class _Driver(Protocol):
+class Driver(Protocol):
     """What nested runs need of the execution they are part of."""
 
     @property
@@ -37,24 +46,46 @@ class _Driver(Protocol):
     def time(self) -> float: ...
     def post(self, take: Any, about: Any, what: Any) -> None: ...
     def watch_time(self, flight: Flight) -> None: ...
+    def after_commit(self, call: Callable[[], None]) -> None: ...
 
 
-class _Settler(Protocol):
+class Settler(Protocol):
     """What nested runs need of those who settle outcomes."""
 
+    emit: Any
+    parking: Parking
+
     def decide(self) -> None: ...
-    def begin_nested(self, scope: Scope) -> None: ...
+    def begin_nested(self, scope: Scope, stored: StoredRun | None) -> None: ...
     def follow(self, scope: Scope, decisions: Decisions) -> None: ...
     def cancel_scope(self, scope: Scope, cause: str) -> None: ...
 
 
-class Nesting:
-    """The nested runs of one execution; what is not a coroutine runs inside a turn of the driver."""
+class _Ask(NamedTuple):
+    """What a node asks for: a graph to be run under a key, and where it waits for the outcome."""
 
-    def __init__(self, driver: _Driver, settler: _Settler) -> None:
+    key: str
+    identity: tuple[str, str]
+    scope: Scope
+    asked: asyncio.Future[Any]
+
+
+class _Ready(NamedTuple):
+    program: Program
+    hash: str
+
+
+class Nesting:
+    """The nested runs of one execution; what is not a coroutine runs inside a turn of the driver.
+
+    Attributes:
+        scopes: The running ones by prefix.
+    """
+
+    def __init__(self, driver: Driver, settler: Settler) -> None:
         self._driver, self._settler = driver, settler
-        self._results: dict[tuple[str, str], Mapping[str, Outputs]] = {}
-        self._programs: dict[int, Program] = {}
+        self._ready: dict[int, _Ready] = {}
+        self.scopes: dict[str, Scope] = {}
 
     async def run(
         self,
@@ -66,67 +97,190 @@ class Nesting:
     ) -> Mapping[str, Outputs]:
         """Run a graph inside a running node; see ``RuntimeApi.run_graph``."""
         flight = current_flight.get()
-        if flight.phase is OVER:
-            raise NodeError(f"attempt {flight.attempt} of node {flight.path!r} is over")
-        place = (flight.path, key)
-        if place not in self._results:
-            program = self._program_of(graph, runtime.program.catalogue)
-            given = own_inputs(program, inputs)
-            asked: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            prefix = f"{flight.path}[{key}]/"
-            driver = self._driver
-            seen = {**runtime.variables, **variables} if variables else runtime.variables
-            scope = open_scope(
-                program, driver.host, driver.options, given, prefix, flight, asked, seen
-            )
-            driver.post(self.nest, flight, scope)
-            try:
-                self._results[place] = await asked
-            except asyncio.CancelledError:
-                driver.post(self.unnest, flight, scope)
-                raise
-        return self._results[place]
+        _refuse_over(flight)
+        _refuse_key(flight, key)
+        self._refuse_depth(flight)
+        program, of_graph = self._made_ready(graph, runtime.program.catalogue)
+        given = own_inputs(program, inputs)
+        if (fault := json_fault(variables)) is not None:
+            message = f"node {flight.path!r} names, for run {key!r}, a variable that is {fault}"
+            raise NodeError(message, code="invalid-inputs")
+        of_inputs = canonical_json([given, dict(variables)]).encode("utf-8")
+        identity = of_graph, hashlib.sha256(of_inputs).hexdigest()
+        seen = {**runtime.variables, **variables} if variables else runtime.variables
+        driver, prefix = self._driver, f"{flight.path}[{key}]/"
+        scope = open_scope(program, driver.host, driver.options, given, prefix, seen)
+        asked: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        driver.post(self.nest, flight, _Ask(key, identity, scope, asked))
+        try:
+            outcome: Mapping[str, Outputs] = await asked
+        except asyncio.CancelledError:
+            driver.post(self.unnest, flight, (key, asked))
+            raise
+        return outcome
 
-    def _program_of(self, graph: Graph, catalogue: Catalogue) -> Program:
+    def _made_ready(self, graph: Graph, catalogue: Catalogue) -> _Ready:
         """Give a graph made ready to run; a loop asks for the same one again and again."""
-        program = self._programs.pop(id(graph), None)
-        if program is None:
-            program = Program(graph, catalogue)
-            if len(self._programs) >= _PROGRAMS_KEPT:
-                del self._programs[next(iter(self._programs))]
-        self._programs[id(graph)] = program  # it has the graph, so nothing else gets its id
-        return program
+        ready = self._ready.pop(id(graph), None)
+        if ready is None:
+            ready = _Ready(Program(graph, catalogue), graph_hash(graph))
+            if len(self._ready) >= _PROGRAMS_KEPT:
+                del self._ready[next(iter(self._ready))]
+        self._ready[id(graph)] = ready  # it has the graph, so nothing else gets its id
+        return ready
 
-    def nest(self, flight: Flight, scope: Scope) -> None:
+    def _refuse_depth(self, flight: Flight) -> None:
+        most, depth = self._driver.options.max_depth, flight.scope.depth + 1
+        if most is not None and depth > most:
+            passed = LimitExceeded("nested_depth", most, depth, what="graphs inside graphs")
+            raise NodeError(
+                f"node {flight.path!r} cannot run a graph inside itself: {passed.message}",
+                code=LimitExceeded.code,
+                hint="nest less deep, or raise the limit; a graph that runs itself never ends",
+            )
+
+    # -- inside a turn -----------------------------------------------------------------------------
+
+    def nest(self, flight: Flight, ask: _Ask) -> None:
         """A running node asked for a nested run: it gives its slot back until that has ended."""
         if flight.phase is OVER:
-            return
+            return settle(ask.asked, _over(flight))
+        inside = self.inside_of(flight)
+        run = inside.runs.get(ask.key)
+        stored = None if run is not None else self._stored(ask)
+        known = run.identity if run is not None else stored.identity if stored else None
+        if known is not None and known != ask.identity:
+            return settle(ask.asked, _mismatch(flight, ask, known))
+        if run is None:
+            run = inside.runs[ask.key] = NestedRun(ask.key, inside, ask.identity, flight.attempt)
+        elif run.scope is None and (outcome := run.outcome_for(flight.attempt)) is not None:
+            return self._driver.after_commit(lambda: settle(ask.asked, _given(outcome)))
         if not flight.nesting:
             flight.nested_since = self._driver.time()
         self._driver.slots.enter_nested(flight)
         flight.nesting += 1
-        flight.children = [*(flight.children or ()), scope]
-        self._settler.begin_nested(scope)
+        flight.stirs += 1
+        run.asked.append(ask.asked)
+        if run.scope is None:
+            self._open(flight, run, ask.scope, stored)
+        self._settler.parking.consider(flight)
 
-    def unnest(self, flight: Flight, scope: Scope) -> None:
+    def inside_of(self, flight: Flight) -> Inside:
+        """Give what is inside a node, with what is stored of that."""
+        if flight.inside is None:
+            flight.inside = Inside(flight)
+            if self._driver.past is not None:
+                flight.inside.kept = self._driver.past.dormant.take_kept(flight.path)
+        return flight.inside
+
+    def _stored(self, ask: _Ask) -> StoredRun | None:
+        past = self._driver.past
+        return None if past is None else past.dormant.run_of(ask.scope.prefix)
+
+    def _open(self, flight: Flight, run: NestedRun, scope: Scope, stored: StoredRun | None) -> None:
+        """Begin a nested run, anew or where its stored events leave it."""
+        if stored is not None and self._driver.past is not None:
+            self._driver.past.dormant.take(scope.prefix)
+            run.attempt = stored.attempt
+            run.before = stored.highest if stored.is_spent else stored.before
+        scope.run, run.scope = run, scope
+        scope.depth = flight.scope.depth + 1
+        scope.before = max(run.before, flight.scope.before)
+        scope.highest = max(scope.before, stored.highest if stored is not None else 0)
+        run.outcome, run.is_dropped = None, False
+        run.inside.open += 1
+        self.scopes[scope.prefix] = scope
+        if stored is None or stored.is_spent:
+            run.attempt = flight.attempt
+            graph, inputs = run.identity
+            said: dict[str, Json] = {"key": run.key, "graph": graph, "inputs": inputs}
+            if scope.before:
+                said["before"] = scope.before
+            self._tell(flight, said)
+            stored = None
+        self._settler.begin_nested(scope, stored)
+
+    def unnest(self, flight: Flight, left: tuple[str, asyncio.Future[Any]]) -> None:
         """A node no longer waits for its nested run."""
         self._settler.decide()
-        if flight.phase is not OVER and scope in (flight.children or ()):
-            self._settler.cancel_scope(scope, "its node does not wait for it any more")
+        key, asked = left
+        run = flight.inside.runs.get(key) if flight.inside is not None else None
+        if flight.phase is OVER or run is None or asked not in run.asked:
+            return
+        run.asked.remove(asked)
+        self._give(flight, asked, None)
+        if run.scope is not None and not run.asked:
+            run.is_dropped = True
+            self._settler.cancel_scope(run.scope, "its node does not wait for it any more")
 
     def ended(self, scope: Scope, ended: Ended) -> None:
         """A nested run has come to its end: its node may go on."""
-        flight, asked = scope.parent, scope.asked
-        if flight is None or flight.phase is OVER:
+        run = scope.run
+        if run is None or run.scope is not scope:
             return
-        if flight.children:
-            flight.children.remove(scope)
-        result: Mapping[str, Outputs] | NodeError = scope.results()
+        inside, flight = run.inside, run.inside.flight
+        del self.scopes[scope.prefix]
+        run.scope = None
+        run.before = scope.highest
+        inside.open -= 1
+        self._settler.parking.wake(scope)
+        around = flight.scope
+        around.highest = max(around.highest, scope.highest)
+        if flight.phase is OVER:
+            return
+        run.outcome = scope.results()
         if ended != "completed":
             error = scope.first_failure()
-            result = NodeError(error["message"], code="nested-run-failed", hint=error.get("hint"))
+            message, hint = error["message"], error.get("hint")
+            run.outcome = NodeError(message, code="nested-run-failed", hint=hint)
+        if run.is_dropped:
+            self._tell(flight, {"key": run.key, "dropped": True})
+        asked, run.asked = run.asked, []
+        for each in asked:
+            self._give(flight, each, run.outcome)
+
+    def _give(self, flight: Flight, asked: asyncio.Future[Any], outcome: Any) -> None:
         flight.nesting -= 1
         if not flight.nesting:
             flight.nested_s += self._driver.time() - flight.nested_since
             self._driver.watch_time(flight)
-        self._driver.slots.come_back(NestedAnswer(flight, asked, result))
+        self._driver.slots.come_back(NestedAnswer(flight, asked, _given(outcome)))
+
+    def _tell(self, flight: Flight, said: Json) -> None:
+        data = {"event_type": RUN_GRAPH, "data": said}
+        self._settler.emit("node.event", data, flight.path, flight.attempt)
+
+
+def _given(outcome: Any) -> Any:
+    """Give an outcome to be given to a node: an error of its own, which keeps what raises it."""
+    if isinstance(outcome, NodeError):
+        return NodeError(outcome.message, code=outcome.code, hint=outcome.hint)
+    return outcome
+
+
+def _over(flight: Flight) -> NodeError:
+    return NodeError(f"attempt {flight.attempt} of node {flight.path!r} is over")
+
+
+def _refuse_over(flight: Flight) -> None:
+    if flight.phase is OVER:
+        raise _over(flight)
+
+
+def _refuse_key(flight: Flight, key: str) -> None:
+    if not key or len(key) > _LONGEST_KEY or _RESERVED.intersection(key):
+        raise NodeError(
+            f"node {flight.path!r} cannot name a nested run {key!r}",
+            code="invalid-key",
+            hint=f"a key has 1 to {_LONGEST_KEY} characters, none of them [, ] or /",
+        )
+
+
+def _mismatch(flight: Flight, ask: _Ask, known: tuple[str, str]) -> NodeError:
+    what = "another graph" if known[0] != ask.identity[0] else "other inputs or variables"
+    return NodeError(
+        f"node {flight.path!r} asked for its nested run {ask.key!r} with {what} than before",
+        code="resume-mismatch",
+        hint="a key names one run for as long as its node lasts: name another run by another key, "
+        "and take what may differ when the node is entered again through runtime.once",
+    )

@@ -20,6 +20,8 @@ class RunOptions(NamedTuple):
         max_result_bytes: What one node gives, on all its outputs; more fails the node. Sizes are
             those of compact JSON in UTF-8, escapes counted as one byte.
         max_state_bytes: What all nodes give together, nested runs included.
+        max_steps: Starts of nodes, those in nested runs and retries included.
+        max_depth: Graphs inside graphs; 1 lets a node run graphs, but none of their nodes.
         run_to: Ids of nodes: only these and what they need run. Nested runs are not narrowed.
         run_from: Ids of nodes: only these and what follows them run, with what that needs.
     """
@@ -32,13 +34,17 @@ class RunOptions(NamedTuple):
     max_events: int | None = None
     max_result_bytes: int | None = None
     max_state_bytes: int | None = None
+    max_steps: int | None = None
+    max_depth: int | None = None
     run_to: Sequence[str] = ()
     run_from: Sequence[str] = ()
 
     @property
     def has_bounds(self) -> bool:
         """Whether anything is to be counted while it runs."""
-        counted = (self.max_events, self.max_result_bytes, self.max_state_bytes)
+        counted = (
+            self.max_events, self.max_result_bytes, self.max_state_bytes, self.max_steps
+        )  # fmt: skip
         return any(most is not None for most in counted)
 
     def as_json(self) -> dict[str, Any]:

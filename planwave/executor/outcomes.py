@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, cast
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from planwave.errors import NodeError, NodeTimeout
-from planwave.events.reading import reading
-from planwave.executor.attempt import as_node_error, json_fault
+from planwave.executor.attempt import as_node_error
 from planwave.executor.bounds import Bounds
 from planwave.executor.commands import Commands
 from planwave.executor.deadlines import Deadlines
 from planwave.executor.decisions import Decisions, Final
-from planwave.executor.flight import OVER, Flight, Scope, outputs_document
+from planwave.executor.dormant import StoredRun
+from planwave.executor.flight import OVER, PARKED, Flight, Scope, outputs_document
 from planwave.executor.nesting import Nesting
 from planwave.executor.options import RunOptions
+from planwave.executor.parking import Parking
 from planwave.executor.past import WAITING, Past
 from planwave.executor.publisher import Publisher
-from planwave.executor.replay import again, replay
 from planwave.executor.requests import OpenRequest, Requests
 from planwave.executor.reuse import TakenOver
 from planwave.executor.runtime import Host, Outputs
+from planwave.executor.saying import fact_of
 from planwave.executor.slots import Slots
+from planwave.executor.taking_up import take_up, take_up_all
 from planwave.graph.capabilities import ExecutionResult, NodeEvent, Suspension
 from planwave.graph.model import ERROR_HANDLE
 from planwave.graph.values import DataValue
@@ -43,6 +46,7 @@ class Driver(Protocol):
     def time(self) -> float: ...
     def post(self, take: Any, about: Any, what: Any) -> None: ...
     def watch_time(self, flight: Flight) -> None: ...
+    def after_commit(self, call: Callable[[], None]) -> None: ...
     def abort(self, flight: Flight) -> None: ...
 
 
@@ -53,18 +57,20 @@ class Outcomes:
         self._execution = execution
         self.emit = execution.publisher.emit
         self.requests = Requests()
+        self.parking = Parking(execution, self)
         self.nesting = Nesting(execution, self)
+        self.inside_of = self.nesting.inside_of
         self.commands = Commands(execution, self)
         self._touched: dict[Scope, None] = {}
-        self._bounds = Bounds(execution.options) if execution.options.has_bounds else None
+        self.bounds = Bounds(execution.options) if execution.options.has_bounds else None
         self._ended: Final | None = None
         self.pause: str | None = None
         self.final: Final | None = None
         self.error: dict[str, Any] | None = None
         if execution.past is not None:
             self.pause = execution.past.pause
-            if self._bounds is not None:
-                self._bounds.hold(execution.past.held_bytes)
+            if self.bounds is not None:
+                self.bounds.hold(execution.past.held_bytes, execution.past.steps)
 
     # -- beginning and end -------------------------------------------------------------------------
 
@@ -75,8 +81,9 @@ class Outcomes:
 
     def begin(self, scope: Scope) -> None:
         """Start the execution's own graph, or take it up where its stored events leave it."""
-        if self._execution.past is not None and self._execution.past.is_started:
-            self._take_up(scope)
+        past = self._execution.past
+        if past is not None and past.is_started:
+            take_up_all(self._execution, self, scope, past)
             return
         waves = scope.schedule.waves
         data: dict[str, Any] = {"waves": waves.total}
@@ -88,13 +95,16 @@ class Outcomes:
         self.emit("execution.started", data)
         self._begin_anew(scope)
 
-    def begin_nested(self, scope: Scope) -> None:
-        """Start a graph nested in a node, or take it up."""
-        past = self._execution.past
-        if past is not None and past.knows(scope.prefix):
-            self._take_up(scope)
+    def begin_nested(self, scope: Scope, stored: StoredRun | None) -> None:
+        """Start a graph nested in a node, or take it up where its stored events leave it."""
+        if stored is not None:
+            take_up(self._execution, self, scope, stored.facts)
         else:
             self._begin_anew(scope)
+
+    def scope_at(self, prefix: str) -> Scope | None:
+        """Give a running graph by what goes before the ids of its nodes."""
+        return self.nesting.scopes.get(prefix) if prefix else self._execution.root
 
     def _begin_anew(self, scope: Scope) -> None:
         self._tell_given(scope)
@@ -109,12 +119,12 @@ class Outcomes:
 
     def decide(self) -> None:
         """Ask every schedule that was told something what follows."""
-        if self._touched:
+        while self._touched:
             touched, self._touched = self._touched, {}
             for scope in touched:
                 self.follow(scope, scope.schedule.decide())
-        if self._bounds is not None and self.error is None:
-            passed = self._bounds.passed(self._execution.publisher.seq)
+        if self.bounds is not None and self.error is None:
+            passed = self.bounds.passed(self._execution.publisher.seq)
             if passed is not None:
                 self.commands.fail_all(passed.as_json())
 
@@ -134,8 +144,7 @@ class Outcomes:
 
     def _finish(self, ended: Final) -> None:
         scope = self._execution.root
-        if self.error is not None:
-            ended = "failed"
+        ended = ended if self.error is None else "failed"
         if ended == "completed":
             data: dict[str, Any] = {"handled_failures": scope.handled} if scope.handled else {}
         elif ended == "failed":
@@ -156,10 +165,12 @@ class Outcomes:
         for node, via in decisions.starts:
             if via is not None:
                 scope.runtime.winners[node] = via
-            flight = scope.flights[node] = Flight(scope, node)
+            flight = scope.flights[node] = scope.flight_of(node)
             self._execution.slots.enqueue(flight)
+        if scope.run is not None:
+            self.parking.note(scope, decisions.paused)
         if decisions.finished is not None:
-            if scope.parent is None:
+            if scope.run is None:
                 self._ended = decisions.finished
             else:
                 self.nesting.ended(scope, decisions.finished)
@@ -175,70 +186,47 @@ class Outcomes:
             self.emit("node.blocked", {"cause": scope.first_cause(cause)}, prefix + ids[node])
         for node, cause in decisions.cancelled:
             self.requests.drop(prefix + ids[node])
+            parked = scope.flights.get(node)
+            if parked is not None:
+                self.land(parked)
             self.emit("node.cancelled", {"cause": cause.reason}, prefix + ids[node])
 
     def let_go(self) -> None:
         """Forget the driver; nothing is settled any more, ``final`` and ``error`` remain."""
         self.commands.let_go()
         self.requests = Requests()
-        del self._execution, self.nesting
+        del self._execution, self.nesting, self.inside_of, self.parking
 
-    # -- what had not ended ------------------------------------------------------------------------
+    # -- attempts ----------------------------------------------------------------------------------
 
-    def _take_up(self, scope: Scope) -> None:
-        execution = self._execution
-        if execution.past is None:
-            return
-        now = execution.publisher.time()
-        with reading(execution.execution_id):
-            left = replay(scope, execution.past.facts_of(scope.prefix), self.requests, now)
-            for request_id, request in self.requests:
-                if request.flight.scope is scope:
-                    self.commands.watch_request(request_id, request)
-        for flight in left.cut_off:
-            self._enter_again(flight)
-        for flight in left.ready:
-            execution.slots.enqueue(flight)
-        for flight, wait_s in left.retries:
-            self._wait_to_retry(flight, wait_s)
-        self._touched[scope] = None
-
-    def _enter_again(self, flight: Flight) -> None:
-        """Make an attempt that was cut off once more; ask first where it may act but once."""
-        scope, node = flight.scope, flight.node
-        if not flight.acts_once:
-            following = scope.flights[node] = again(flight)
-            self._execution.slots.enqueue(following)
-            return
-        del scope.flights[node]
-        message = (
-            f"Node {flight.path!r} was cut off while it ran. It may act only once, and nobody knows "
-            "whether it did. Run it again, give its result, or let it fail?"
-        )
-        actions = ["run_again", "give_result", "fail"]
-        request = {"kind": "interrupted", "message": message, "actions": actions}
-        self._wait(flight, Suspension(request), is_interrupted=True)
-
-    def _wait(self, flight: Flight, asked: Suspension, *, is_interrupted: bool = False) -> None:
+    def wait(self, flight: Flight, asked: Suspension, *, is_interrupted: bool = False) -> None:
+        """A node waits for an answer."""
         publisher = self._execution.publisher
         request_id = f"r{publisher.seq + 1}"
-        request = OpenRequest(flight, asked, publisher.time(), is_interrupted)
+        request = OpenRequest(
+            flight.path, flight.attempt, asked, publisher.time(), is_interrupted, flight
+        )
         self.requests.add(request_id, request)
         flight.scope.schedule.waits(flight.node)
         self.emit("node.waiting", request.as_data(request_id), flight.path, flight.attempt)
         self.commands.watch_request(request_id, request)
 
-    # -- attempts ----------------------------------------------------------------------------------
-
-    def started(self, flight: Flight) -> None:
+    def started(self, flight: Flight) -> bool:
         """A flight got a slot: say so, and that its wave began where it is the first.
 
-        One that goes on after an answer has begun before; of one that may act but once it is kept
-        that it went on.
+        One that goes on after a wait has begun before; of one that may act but once it is kept that
+        it went on.
+
+        Returns:
+            False where the execution fails, as its nodes were started too often.
         """
-        if flight.resume is not None and not flight.reentry and not flight.acts_once:
-            return
+        if flight.begun and not flight.acts_once:
+            return True
+        if self.bounds is not None and (passed := self.bounds.step()) is not None:
+            self.commands.fail_all(passed.as_json())
+            return False
         scope = flight.scope
+        scope.highest = max(scope.highest, flight.attempt)
         wave = scope.schedule.waves.number[flight.node]
         if wave not in scope.started_waves:
             scope.started_waves.add(wave)
@@ -251,22 +239,23 @@ class Outcomes:
         via = scope.runtime.winners.get(flight.node) if scope.runtime.winners else None
         if via is not None:
             data["via"] = scope.program.graph.edges[via].id
-        if flight.reentry:
+        if flight.reentry and not flight.begun:
             data["reentry"] = flight.reentry
         self.emit("node.started", data, flight.path, flight.attempt)
+        return True
 
     def gave(self, flight: Flight, result: ExecutionResult | Suspension) -> None:
         """An attempt ended well, or suspended."""
         if flight.phase is OVER:
             return
-        if self._bounds is not None and isinstance(result, ExecutionResult):
-            refused = self._bounds.take(flight.path, result.outputs)
+        if self.bounds is not None and isinstance(result, ExecutionResult):
+            refused = self.bounds.take(flight.path, result.outputs)
             if refused is not None:
                 self.failed(flight, refused)
                 return
         self.land(flight)
         if isinstance(result, Suspension):
-            self._wait(flight, result)
+            self.wait(flight, result)
             return
         outputs = flight.scope.runtime.outputs[flight.node] = result.outputs
         data = {"outputs": outputs_document(outputs), "duration_s": self._duration(flight)}
@@ -290,8 +279,9 @@ class Outcomes:
         self.land(flight)
         known = as_node_error(error)
         policy = flight.scope.program.steps[flight.node].node.policy
-        if known.retryable and flight.attempt < policy.retry.attempts:
-            self._retry_later(flight, known, policy.retry.wait_s(flight.attempt))
+        attempt = flight.attempt - flight.scope.before
+        if known.retryable and attempt < policy.retry.attempts:
+            self._retry_later(flight, known, policy.retry.wait_s(attempt))
             return
         self._fail(flight, known.as_json())
 
@@ -315,13 +305,14 @@ class Outcomes:
         scope.schedule.failed(node, f"{error['code']}: {error['message']}", outputs)
 
     def _retry_later(self, flight: Flight, error: NodeError, delay_s: float) -> None:
-        following = Flight(flight.scope, flight.node, flight.attempt + 1)
+        following = flight.followed_by(Flight(flight.scope, flight.node, flight.attempt + 1))
         flight.scope.flights[flight.node] = following
         data = {"error": error.as_json(), "delay_s": delay_s, "next_attempt": following.attempt}
         self.emit("node.retrying", data, flight.path, flight.attempt)
-        self._wait_to_retry(following, delay_s)
+        self.wait_to_retry(following, delay_s)
 
-    def _wait_to_retry(self, flight: Flight, delay_s: float) -> None:
+    def wait_to_retry(self, flight: Flight, delay_s: float) -> None:
+        """Keep an attempt back for so many seconds."""
         self._execution.slots.hold_back(flight)
         self._execution.deadlines.after(delay_s, (self._retry, flight, None))
 
@@ -333,19 +324,8 @@ class Outcomes:
         """A running node said something that is to be kept."""
         if flight.phase is OVER:
             return
-        kind, data = event.event_type, event.data
-        if (fault := json_fault(data)) is not None:
-            message = f"event {kind!r} was not kept: its data is {fault}"
-            kind, data = "log", {"message": message, "level": "warning"}
-        is_object = isinstance(data, dict)
-        if kind == "log":
-            log = cast("dict[str, Any]", data) if is_object else {"message": data}
-            said = {"message": str(log.get("message", "")), "level": log.get("level", "info")}
-            self.emit("node.log", said, flight.path, flight.attempt)
-        elif kind == "usage" and is_object:
-            self.emit("usage", cast("dict[str, Any]", data), flight.path, flight.attempt)
-        else:
-            self.emit("node.event", {"event_type": kind, "data": data}, flight.path, flight.attempt)
+        kind, data = fact_of(event)
+        self.emit(kind, data, flight.path, flight.attempt)
 
     def overdue(self, flight: Flight, limit_s: float) -> None:
         """An attempt's deadline came; nested runs and earlier flights do not count."""
@@ -376,6 +356,8 @@ class Outcomes:
         scope.schedule.cancel(cause)
         self._touched[scope] = None
         for flight in list(scope.flights.values()):
+            if flight.phase is PARKED:
+                continue  # it waits: the schedule says what becomes of it
             self.abort_children(flight, cause)
             self.land(flight)
             self._execution.abort(flight)
@@ -384,8 +366,20 @@ class Outcomes:
 
     def abort_children(self, flight: Flight, cause: str) -> None:
         """Cancel what is nested in an attempt."""
-        for child in flight.children or ():
-            self.cancel_scope(child, cause)
+        if flight.inside is not None:
+            for child in flight.inside.open_scopes():
+                self.cancel_scope(child, cause)
+        if self._execution.past is not None:
+            self._close_stored(self._execution.past, flight.path, cause)
+
+    def _close_stored(self, past: Past, path: str, cause: str) -> None:
+        """Cancel what is inside a node and was not asked for again."""
+        for event in past.dormant.open_below(path):
+            inner = event.path or ""
+            self.requests.drop(inner)
+            self.emit("node.cancelled", {"cause": cause}, inner, event.attempt)
+            prefix = inner[: inner.rfind("/") + 1]
+            past.dormant.tell(prefix, self._execution.publisher.pending[-1])
 
     def touch(self, scope: Scope) -> None:
         """Note that a graph's schedule has news."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from planwave.events import Event
 from planwave.executor.bounds import size_of
+from planwave.executor.dormant import ONCE, Dormant
 
 WAITING = "waiting for an answer"
 """The reason of ``execution.paused`` where nothing can go on before a request is answered."""
@@ -30,18 +31,23 @@ class Past:
         is_started: ``execution.started`` is among them.
         pause: Why it is paused, or None where it is not.
         active_s: Seconds it was neither paused nor left alone, by the times of its events.
-        held_bytes: Size of all results that nodes gave by running.
+        held_bytes: Size of all results that nodes gave by running, and of what they kept.
+        steps: How often a node was started.
+        dormant: What happened in nested runs.
     """
 
-    __slots__ = ("_facts", "_since", "active_s", "held_bytes", "is_started", "last_seq", "pause")
+    __slots__ = (
+        "_facts", "_since", "active_s", "dormant", "held_bytes", "is_started", "last_seq", "pause", "steps"
+    )  # fmt: skip
 
     def __init__(self, events: Iterable[Event]) -> None:
         self.last_seq = 0
         self.is_started = False
         self.pause: str | None = None
         self.active_s = 0.0
-        self.held_bytes = 0
-        self._facts: dict[str, list[Event]] = {}
+        self.held_bytes = self.steps = 0
+        self.dormant = Dormant()
+        self._facts: list[Event] = []
         self._since: datetime | None = None
         last: Event | None = None
         for event in events:
@@ -54,13 +60,10 @@ class Past:
             self.last_seq = last.seq
             self._stop_counting(last)
 
-    def knows(self, prefix: str) -> bool:
-        """Say whether anything happened in a graph that was not told yet."""
-        return prefix in self._facts
-
-    def facts_of(self, prefix: str) -> list[Event]:
-        """Give what happened in one graph, the execution's own ("") or a nested one; once."""
-        return self._facts.pop(prefix, [])
+    def take_facts(self) -> list[Event]:
+        """Give what happened in the execution's own graph, once."""
+        facts, self._facts = self._facts, []
+        return facts
 
     def _of_execution(self, event: Event, last: Event | None) -> None:
         if event.type == "execution.started":
@@ -87,24 +90,16 @@ class Past:
             prefix = path and path + "/"
         else:
             prefix = path[: path.rfind("/") + 1]
-        self._facts.setdefault(prefix, []).append(event)
-        if event.type == "node.completed" and not _NOT_RUN & event.data.keys():
+        if not prefix:
+            self._facts.append(event)
+        self.dormant.tell(prefix, event)
+        if event.type == "node.started":
+            self.steps += 1
+        elif event.type == "node.completed" and not _NOT_RUN & event.data.keys():
             outputs: dict[str, dict[str, Any]] = event.data.get("outputs") or {}
             self.held_bytes += sum(size_of(each.get("value")) for each in outputs.values())
-        elif event.type == "node.retrying":
-            self._forget_unfinished(path + "[")
-
-    def _forget_unfinished(self, start: str) -> None:
-        """Forget nested runs that came to nothing: the next attempt makes them anew."""
-        for prefix in [each for each in self._facts if each.startswith(start)]:
-            if any(_came_to_nothing(event) for event in self._facts[prefix]):
-                del self._facts[prefix]
-
-
-def _came_to_nothing(event: Event) -> bool:
-    if event.type == "node.failed":
-        return not event.data.get("handled")
-    return event.type == "node.cancelled"
+        elif event.type == "node.event" and event.data.get("event_type") == ONCE:
+            self.held_bytes += size_of(event.data["data"]["value"])
 
 
 def seconds_between(earlier: str, later: str) -> float:

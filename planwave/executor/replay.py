@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from planwave.events import Event
 from planwave.executor.decisions import Decisions, Status
-from planwave.executor.flight import Flight, Scope
+from planwave.executor.flight import PARKED, QUEUED, Flight, Scope
 from planwave.executor.past import seconds_between
 from planwave.executor.requests import Requests, request_of
 from planwave.executor.runtime import Outputs
@@ -65,7 +65,7 @@ class _Replay:
         for node, via in decisions.starts:
             if via is not None:
                 self._scope.runtime.winners[node] = via
-            self._scope.flights[node] = Flight(self._scope, node)
+            self._scope.flights[node] = self._scope.flight_of(node)
 
     def tell(self, event: Event) -> None:
         """Tell one fact about a node."""
@@ -77,6 +77,8 @@ class _Replay:
         """Say what had no outcome."""
         left = Unfinished([], [], [])
         for node, flight in self._scope.flights.items():
+            if flight.phase is PARKED:
+                continue
             if node in self._due:
                 since, delay_s = self._due[node]
                 passed = seconds_between(since, now)
@@ -140,14 +142,30 @@ class _Replay:
     def answered(self, node: int, event: Event) -> None:
         """It was answered."""
         request = self._requests.take(event.data["request_id"])
-        if request is None:
+        if request is None or request.flight is None:
             return
         asked = request.flight
         if request.is_interrupted:
             following = again(asked)
+            following.decided = event.data["answer"]
         else:
             following = answered(asked, request.suspension.state, event.data["answer"])
         self._scope.flights[node] = following
+        self._scope.schedule.answered(node)
+
+    def parked(self, node: int, event: Event) -> None:
+        """It waited for what is inside it."""
+        flight = self._scope.flights[node]
+        flight.attempt = event.attempt or 1
+        flight.phase = PARKED
+        flight.begun = True
+        self._began.discard(node)
+        self._due.pop(node, None)
+        self._scope.schedule.waits(node)
+
+    def unparked(self, node: int, event: Event) -> None:
+        """It went on."""
+        self._scope.flights[node].phase = QUEUED
         self._scope.schedule.answered(node)
 
     def cancelled(self, node: int, event: Event) -> None:
@@ -168,17 +186,20 @@ class _Replay:
 
 def answered(asked: Flight, state: Any, answer: Any) -> Flight:
     """Give the flight that goes on after an answer."""
-    return Flight(
+    following = Flight(
         asked.scope, asked.node, asked.attempt, resume=(state, answer), answers=asked.answers + 1
     )
+    following.begun = True
+    return asked.followed_by(following)
 
 
 def again(cut_off: Flight) -> Flight:
     """Give the flight that makes an attempt that was cut off once more."""
-    return Flight(
+    following = Flight(
         cut_off.scope, cut_off.node, cut_off.attempt, cut_off.resume, cut_off.answers,
         cut_off.reentry + 1,
     )  # fmt: skip
+    return cut_off.followed_by(following)
 
 
 def _outputs_of(data: Mapping[str, Any]) -> Outputs:
@@ -193,5 +214,7 @@ _FACTS: Final[Mapping[str, Callable[[_Replay, int, Event], None]]] = {
     "node.retrying": _Replay.retrying,
     "node.waiting": _Replay.waiting,
     "node.answered": _Replay.answered,
+    "node.parked": _Replay.parked,
+    "node.unparked": _Replay.unparked,
     "node.cancelled": _Replay.cancelled,
 }

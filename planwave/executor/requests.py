@@ -17,17 +17,21 @@ class OpenRequest(NamedTuple):
     """A request that can be answered.
 
     Attributes:
-        flight: The attempt that asked.
+        path: Of the node that asked.
+        attempt: Which of its attempts did.
         suspension: What it asked with.
         since: When, as events carry times.
         is_interrupted: It was the driver that asked, what is to become of an attempt that was cut
             off and must not simply be made again.
+        flight: That attempt; None in a nested run that nobody has asked for again yet.
     """
 
-    flight: Flight
+    path: str
+    attempt: int | None
     suspension: Suspension
     since: str
     is_interrupted: bool = False
+    flight: Flight | None = None
 
     def as_data(self, request_id: str) -> dict[str, Any]:
         """Give the data of its ``node.waiting``."""
@@ -84,15 +88,13 @@ class Requests:
     def drop(self, path: str) -> OpenRequest | None:
         """Forget the request of a node that does not wait any more, and give it."""
         for request_id, request in self.by_id.items():
-            if request.flight.path == path:
+            if request.path == path:
                 return self._close(request_id, "cancelled")
         return None
 
     def refusal(self, request_id: str) -> PlanwaveError:
         """Give why a request cannot be answered."""
         by = ANSWERED if request_id in self.by_id else self._closed.get(request_id)
-        if by is None:
-            return not_at_work(request_id)
         if by == ANSWERED:
             return Conflict(f"request {request_id!r} was answered already", code="request-answered")
         return Gone(
@@ -106,19 +108,11 @@ class Requests:
         return request
 
 
-def not_at_work(request_id: str) -> Conflict:
-    """Give why a request of a nested run cannot be answered as long as its node is not at work."""
-    return Conflict(
-        f"request {request_id!r} is of a run inside a node, which is not at work just now",
-        code="not-at-work",
-        hint="resume the execution where it is paused, and answer then",
-    )
-
-
-def request_of(event: Event, flight: Flight) -> OpenRequest:
+def request_of(event: Event, flight: Flight | None = None) -> OpenRequest:
     """Give the request that a stored ``node.waiting`` tells of."""
     data = event.data
     asked = Suspension(
         data.get("request"), data.get("state"), data.get("timeout_s"), data.get("timeout_answer")
     )
-    return OpenRequest(flight, asked, event.at, bool(data.get("interrupted")))
+    path, is_interrupted = event.path or "", bool(data.get("interrupted"))
+    return OpenRequest(path, event.attempt, asked, event.at, is_interrupted, flight)

@@ -23,11 +23,13 @@ from planwave.executor.attempt import heard, vetted
 from planwave.executor.clock import utc_now
 from planwave.executor.commanded import Commanded
 from planwave.executor.deadlines import Deadlines
-from planwave.executor.flight import NESTED, OVER, Flight, current_flight
+from planwave.executor.flight import OVER, Flight, current_flight
 from planwave.executor.host import NodeHost
+from planwave.executor.keeping import Keeping
 from planwave.executor.landing import Landing
 from planwave.executor.options import RunOptions
 from planwave.executor.outcomes import Outcomes
+from planwave.executor.parking import Busy, Parking
 from planwave.executor.past import Past, is_held
 from planwave.executor.ports import Journal
 from planwave.executor.program import Program
@@ -103,6 +105,7 @@ class Execution(Commanded):
         self._outcomes = Outcomes(self)
         self._asked = Asked(self.post, self.after_commit)
         self.host.nesting = self._outcomes.nesting
+        self.host.keeping = Keeping(self, self._outcomes)
         self.root = open_scope(program, self.host, options, inputs)
         self._has_begun = False
         self._left: str | None = None
@@ -192,7 +195,7 @@ class Execution(Commanded):
             self._asked.close()
             # What remains is what callers may ask for; without these circles it is freed at once.
             del self.deadlines, self.abort
-            self.host.nesting = None
+            self.host.nesting = self.host.keeping = None
             self._outcomes.let_go()
 
     def _begin(self) -> None:
@@ -218,7 +221,7 @@ class Execution(Commanded):
         if self._outcomes.pause is None or self._inbox or self.slots.at_work:
             return False
         # A node that runs a graph is at work, though it holds no slot: it has to be there for that.
-        return not any(flight.phase is NESTED for flight in self.root.flights.values())
+        return not self.slots.nesting
 
     def _is_leaving(self) -> bool:
         if self._leaving == "soon":
@@ -301,9 +304,10 @@ class Execution(Commanded):
             return
         for answer in self.slots.returning():
             self.after_commit(lambda answer=answer: settle(answer.asked, answer.result))
+            self._outcomes.parking.consider(answer.flight)
         for flight in self.slots.starting():
-            self._outcomes.started(flight)
-            self._launching.append(flight)
+            if self._outcomes.started(flight):
+                self._launching.append(flight)
 
     def watch_time(self, flight: Flight) -> None:
         """Set the deadline of an attempt's own time, where it has one."""
@@ -323,7 +327,7 @@ class Execution(Commanded):
         # Not a TaskGroup: an attempt that ignores cancellation must not hold up the end of the run,
         # and one failing node must not cancel the others. ``_land`` waits for every task here.
         # What was answered goes on with that, whatever the execution before came to meanwhile.
-        is_new = self._reuse is not None and flight.scope is self.root and flight.resume is None
+        is_new = self._reuse is not None and flight.scope is self.root and not flight.begun
         work = self._take_over(flight) if is_new else self._fly(flight)
         flight.task = self._loop.create_task(work)
 
@@ -350,6 +354,7 @@ class Execution(Commanded):
                 step.node.id, self.execution_id, flight.path, flight.attempt, host.chat_id,
                 host.state, scope.runtime, host.services, flight.answers,
                 unlimited if flight.limit_s is None else partial(self._left_s, flight),
+                partial(Busy, flight, self.stirred),
             )  # fmt: skip
 
             say = partial(self._say, flight)
@@ -375,6 +380,10 @@ class Execution(Commanded):
             self._report(self._outcomes.gave, flight, result)
         finally:
             flight.task = None  # a task, its context and its flight would keep each other alive
+
+    def stirred(self, flight: Flight) -> None:
+        """Look whether a node that has done something can only wait from now on."""
+        self.post(Parking.consider, self._outcomes.parking, flight)
 
     def _left_s(self, flight: Flight) -> float:
         limit_s = math.inf if flight.limit_s is None else flight.limit_s

@@ -63,6 +63,8 @@ class Host(Protocol):
         """Give the number of the node whose task this is called in."""
         ...
 
+    async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json: ...
+
 
 class Runtime:
     """Satisfies ``graph.capabilities.RuntimeApi``; lookups are indexed, caches live for one run.
@@ -73,8 +75,7 @@ class Runtime:
     """
 
     __slots__ = (
-        "_cache", "_host", "_links", "_making", "_once", "_waits_for", "outputs", "prefix", "program",
-        "variables", "winners",
+        "_cache", "_host", "_links", "_waits_for", "outputs", "prefix", "program", "variables", "winners",
     )  # fmt: skip
 
     def __init__(
@@ -93,8 +94,6 @@ class Runtime:
         self._cache: dict[tuple[str, str], Any] = {}
         self._links: dict[tuple[int, str, str], asyncio.Future[Any]] = {}
         self._waits_for: dict[str, str] = {}
-        self._once: dict[tuple[int, str], Any] = {}
-        self._making: dict[tuple[int, str], asyncio.Lock] = {}
 
     @property
     def _driver(self) -> Host:
@@ -282,11 +281,14 @@ class Runtime:
                 nested deeper see them too.
 
         Returns:
-            The outputs of every node of it that completed, by node id. A key that already ran in
-            this process gives the stored result.
+            The outputs of every node of it that completed, by node id. A key that has run for this
+            node before, in whichever attempt or process, gives its stored result; one that was cut
+            off goes on; one that failed is made anew by a later attempt.
 
         Raises:
-            NodeError: ``nested-run-failed``, naming the first node of it that failed.
+            NodeError: ``nested-run-failed``, naming the first node of it that failed;
+                ``resume-mismatch``: the key stands for another graph, or other inputs or variables;
+                ``limit-exceeded``: graphs are nested too deep; ``invalid-key``.
         """
         return await self._driver.nested(self, key, graph, inputs, variables or _NO_VARIABLES)
 
@@ -305,13 +307,16 @@ class Runtime:
         return self.program.catalogue
 
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
-        """Give ``fn``'s value, called at most once for this node and key in this run."""
-        place = (self._driver.asking(), key)
-        if place not in self._once:
-            async with self._making.setdefault(place, asyncio.Lock()):
-                if place not in self._once:
-                    self._once[place] = await fn()
-        return self._once[place]
+        """Give the value of ``fn`` the first time this node asks for it under this key.
+
+        It is stored before it is given, and found again whenever the node is entered again: after
+        the end of its process, a retry, an answer. Callers at the same time share one call; where
+        ``fn`` fails, the next one calls it again.
+
+        Raises:
+            ResultNotJson: The value cannot be kept.
+        """
+        return await self._driver.once(key, fn)
 
 
 def _cycle(path: tuple[str, ...]) -> NodeError:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from typing import Any
 
 from planwave.executor.entry import entry_of
-from planwave.executor.flight import Flight, Scope
+from planwave.executor.flight import Scope
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.executor.runtime import Host, Runtime
@@ -22,8 +20,6 @@ def open_scope(
     options: RunOptions,
     inputs: Mapping[str, Mapping[str, Json]] | None,
     prefix: str = "",
-    parent: Flight | None = None,
-    asked: asyncio.Future[Any] | None = None,
     variables: Mapping[str, Json] | None = None,
 ) -> Scope:
     """Open the scope of an execution's own graph, or of one nested in a node.
@@ -34,12 +30,10 @@ def open_scope(
         options: Scheduling, failure policy, and of the execution's own graph which part runs.
         inputs: ``{node_id: {handle: value}}``: nodes settled with these values.
         prefix: Goes before the ids of nested nodes in their paths.
-        parent: The flight it is nested in.
-        asked: Where the nested run's outputs are awaited.
         variables: What expressions of a nested graph may name; those of the execution else.
     """
     # Node ids of options are those of the execution's own graph.
-    entry = entry_of(program, inputs, options if parent is None else RunOptions())
+    entry = entry_of(program, inputs, RunOptions() if prefix else options)
     runtime = Runtime(program, host, prefix, host.variables if variables is None else variables)
     for node, values in entry.given.items():
         runtime.outputs[node] = {h: DataValue("any", v) for h, v in values.items()}
@@ -50,4 +44,4 @@ def open_scope(
         part=entry.part,
         dropped=entry.dropped,
     )
-    return Scope(program, schedule, runtime, parent, asked)
+    return Scope(program, schedule, runtime)

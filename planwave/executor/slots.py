@@ -25,25 +25,30 @@ class Slots:
     waiting for a retry.
     """
 
-    __slots__ = ("_asked", "_backoff", "_busy", "_limit", "_queue", "_returning")
+    __slots__ = ("_asked", "_backoff", "_busy", "_limit", "_nested", "_queue", "_returning")
 
     def __init__(self, limit: int | None) -> None:
         if limit is not None and limit < 1:
             raise InputError(f"max_parallel is {limit}, must be at least 1")
         self._limit = self._asked = limit
-        self._busy = self._backoff = 0
+        self._busy = self._backoff = self._nested = 0
         self._queue: deque[Flight] = deque()
         self._returning: deque[NestedAnswer] = deque()
 
     @property
     def idle(self) -> bool:
         """Whether nothing works, is queued, or will come back by itself."""
-        return not (self._busy or self._queue or self._returning or self._backoff)
+        return not (self._busy or self._queue or self._returning or self._backoff or self._nested)
 
     @property
     def at_work(self) -> bool:
         """Whether any node does its own work."""
         return self._busy > 0
+
+    @property
+    def nesting(self) -> bool:
+        """Whether any node waits for nested runs, without a slot."""
+        return self._nested > 0
 
     def close(self) -> None:
         """Give no slot to anybody until :meth:`reopen`."""
@@ -74,10 +79,12 @@ class Slots:
         """Free the slot of a node that waits for a nested run."""
         if flight.phase is FLYING:
             self._busy -= 1
+            self._nested += 1
             flight.phase = NESTED
 
     def come_back(self, answer: NestedAnswer) -> None:
         """Let a node go on with a nested run's result when it has a slot again."""
+        answer.flight.busy += 1
         self._returning.append(answer)
 
     def leave(self, flight: Flight) -> None:
@@ -86,14 +93,19 @@ class Slots:
             self._busy -= 1
         elif flight.phase is BACKOFF:
             self._backoff -= 1
+        elif flight.phase is NESTED:
+            self._nested -= 1
         flight.phase = OVER
 
     def returning(self) -> Iterator[NestedAnswer]:
         """Give slots to nodes whose nested run has ended."""
         while self._returning and self._free():
             answer = self._returning.popleft()
+            answer.flight.busy -= 1
+            answer.flight.stirs += 1
             if answer.flight.phase is NESTED and not answer.flight.nesting:
                 self._busy += 1
+                self._nested -= 1
                 answer.flight.phase = FLYING
             yield answer
 

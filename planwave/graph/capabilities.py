@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -90,7 +91,9 @@ class FlowContext:
     """Where a node runs. ``services`` and ``state`` are opaque to the executor.
 
     ``answers`` counts how often this attempt has been answered so far; ``left_s`` gives the seconds
-    it still has before its timeout, infinitely many without one.
+    it still has before its timeout, infinitely many without one. ``with context.busy():`` goes
+    around what a node does itself while graphs run inside it: where it does nothing and these only
+    wait for answers, its task ends, and it is executed again from the top when one has come.
     """
 
     node_id: str
@@ -103,6 +106,7 @@ class FlowContext:
     services: Any
     answers: int = 0
     left_s: Callable[[], float] = unlimited
+    busy: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 @runtime_checkable

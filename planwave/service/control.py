@@ -12,7 +12,7 @@ from planwave.events import ENDED_NODE, ENDED_STATUS, Event, ExecutionState, Ope
 from planwave.executor.past import WAITING
 from planwave.graph.model import Json
 from planwave.service.carrier import Ask, Carrier
-from planwave.service.expiry import Expiry, end_of, is_inside
+from planwave.service.expiry import Expiry, end_of
 from planwave.service.keeping import Documents
 from planwave.service.live import Live, Turn
 from planwave.service.recovery import Recovery
@@ -214,13 +214,11 @@ class Control(Watching):
 
         Raises:
             NotFound: No such execution, or it never made such a request.
-            Conflict: ``request-answered``; ``not-at-work``: a run inside a node asks, and that node
-                waits for its turn, or for :meth:`resume`.
+            Conflict: ``request-answered``.
             Gone: ``request-closed``: its time was over, or its node was cancelled.
             InputError: It is no answer to this request.
             StoreError, Draining: The request stays open.
         """
-        from planwave.executor.requests import not_at_work
         from planwave.service.requests import checked_answer
 
         self._carrier.check_open()
@@ -228,12 +226,7 @@ class Control(Watching):
             state = live.state
             checked = checked_answer(_open_request(state, request_id).request, answer)
 
-            def ask(execution: Execution) -> asyncio.Future[None]:
-                if is_inside(_open_request(state, request_id)) and live.execution is None:
-                    raise not_at_work(request_id)
-                return execution.answer(request_id, checked)
-
-            return await self._tell(execution_id, ask)
+            return await self._tell(execution_id, lambda told: told.answer(request_id, checked))
 
     async def _tell(self, execution_id: str, ask: Ask) -> ExecutionRecord:
         """Give an execution a command, where it runs or in what is stored of it."""
@@ -317,13 +310,8 @@ def _open_request(state: ExecutionState, request_id: str) -> OpenRequest:
 
 
 def _has_to_run(state: ExecutionState) -> bool:
-    """Say whether an execution that waits for an answer cannot rest meanwhile.
-
-    What waits inside a node needs that node at work; and where no request is open (any more), no
-    answer could make it go on.
-    """
-    requests = state.requests.values()
-    return state.reason == WAITING and (not requests or any(map(is_inside, requests)))
+    """Say whether an execution that waits for an answer cannot rest: no request is open any more."""
+    return state.reason == WAITING and not state.requests
 
 
 def refuse_ended(record: ExecutionRecord) -> None:

@@ -67,17 +67,9 @@ class Expiry:
         self._wake(execution_id, until)
 
 
-def is_inside(request: OpenRequest) -> bool:
-    """Say whether a nested run asks: the node it runs in has to be at work to take the answer."""
-    return "/" in request.path
-
-
 def end_of(request: OpenRequest) -> datetime | None:
-    """Give when the time for an answer is over; None where there is no such time.
-
-    A nested run has none by this: the node it runs in looks after that, once it is at work.
-    """
-    if request.timeout_s is None or is_inside(request):
+    """Give when the time for an answer is over; None where there is no such time."""
+    if request.timeout_s is None:
         return None
     since = datetime.fromisoformat(request.since)
     try:

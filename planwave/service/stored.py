@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PROGRESS: Final = frozenset(
     {
         "node.completed", "node.failed", "node.retrying", "node.waiting", "node.answered",
-        "node.cancelled", "execution.paused",
+        "node.parked", "node.cancelled", "execution.paused",
     }
 )  # fmt: skip
 

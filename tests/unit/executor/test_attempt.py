@@ -380,6 +380,25 @@ def test_whatever_a_node_raises_is_its_failure(way_out: BaseException, durable: 
     scene()
 
 
+@virtual_time
+async def test_a_failure_inside_a_task_group_is_told_as_it_is() -> None:
+    async def fails() -> None:
+        raise NodeError("too warm", code="warm", hint="wait", retryable=True)
+
+    async def a(inputs: Inputs, context: Context) -> Any:
+        async with asyncio.TaskGroup() as outer, asyncio.TaskGroup() as inner:
+            if context.attempt == 1:
+                inner.create_task(fails())
+            outer.create_task(asyncio.sleep(9))
+        return gives(1)
+
+    policy = Policy(retry=Policy().retry._replace(attempts=2))
+    rig = Rig(graph_of("a", policies={"a": policy}), {"a": a})
+    assert await rig.run() == "completed"
+    (again,) = rig.of("node.retrying")
+    assert again["error"] == {"code": "warm", "message": "too warm", "hint": "wait"}
+
+
 def test_an_interrupt_in_a_node_is_its_failure_and_still_interrupts() -> None:
     async def interrupted(inputs: Inputs, context: Context) -> Any:
         raise KeyboardInterrupt

@@ -21,7 +21,11 @@ OPAQUE = {"chat_id", "_chat_id", "user_prompt"}
 MODEL = ROOT / "graph" / "model.py"
 OTHER_MEANINGS = {
     ("check.py", "start"): "a diagnostic's code",
+    ("outcomes.py", "json"): "a socket type",
     ("publisher.py", "text"): "the kind of a delta",
+    ("read.py", "boolean"): "a word of a sentence",
+    ("read.py", "number"): "a word of a sentence",
+    ("waves.py", "number"): "a slot of a class",
     ("wires.py", "input"): "a word of a sentence",
     ("wires.py", "output"): "a word of a sentence",
 }

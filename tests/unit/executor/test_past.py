@@ -74,18 +74,8 @@ def test_facts_are_sorted_by_the_graph_they_are_about_and_given_once() -> None:
             ),
         )
     )
-    assert [e.type for e in past.facts_of("")] == ["wave.started", "node.started"]
-    assert past.knows("loop[1]/")
-    assert len(past.facts_of("loop[1]/")) == 2
-    assert past.facts_of("loop[1]/") == []
+    assert [e.type for e in past.take_facts()] == ["wave.started", "node.started"]
+    assert past.take_facts() == []
+    assert "loop[1]/" in past.dormant
     assert past.held_bytes == 5
-
-
-@pytest.mark.parametrize("kind", ["node.cancelled", "node.failed"])
-def test_a_nested_run_that_came_to_nothing_is_made_anew_by_the_next_attempt(kind: str) -> None:
-    nested = [("node.started", 0, "a[k]/n", {}), (kind, 0, "a[k]/n", {"error": {}})]
-    done = [("node.completed", 0, "a[l]/n", {"outputs": {}})]
-    again = [("node.retrying", 0, "a", {"next_attempt": 2})]
-    past = Past(told(*nested, *done, *again))  # type: ignore[arg-type]
-    assert not past.knows("a[k]/")
-    assert past.knows("a[l]/")
+    assert past.steps == 2

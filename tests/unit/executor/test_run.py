@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import Conflict, KernelMisuse, NodeError, StoreError
+from planwave.errors import Gone, KernelMisuse, NodeError, StoreError
 from planwave.executor.options import RunOptions
 from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Policy, Retry
@@ -331,7 +331,7 @@ async def test_a_run_cancelled_while_a_node_waits_closes_the_request() -> None:
         request = only_request(rig)
         rig.execution.cancel("enough")
     check_cancelled(rig)
-    with pytest.raises(Conflict):
+    with pytest.raises(Gone):
         rig.execution.answer(request, "late")
 
 

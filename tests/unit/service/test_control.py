@@ -440,11 +440,10 @@ async def test_a_wait_inside_a_node_is_answered_too(tmp_path: Path, restarts: bo
             assert (await service.wait(execution_id)).status == "completed"
             return
     async with opened(tmp_path, graph, Nests(), Asks()) as service:
-        seen = len(await service.events(execution_id))
+        state = await service.state(execution_id)
+        assert (state.nodes["n"].status, state.nodes["n[one]/q"].status) == ("waiting", "waiting")
+        assert state.current_node_id == "n[one]/q"
         await service.recover()
-        async for event in service.watch(execution_id, after=seen):
-            if event.type == "execution.paused":
-                break
         (request,) = await service.requests(execution_id)
         assert request.path == "n[one]/q"
         await service.answer(execution_id, request.request_id, "late")

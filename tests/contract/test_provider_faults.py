@@ -331,11 +331,14 @@ async def test_f36_a_prompt_past_the_context_has_its_own_code(provider: str) -> 
 @EVERY
 async def test_f37_a_closed_port_is_retried_as_unreachable(provider: str) -> None:
     async with model_rig() as rig:
-        server = rig.llm._server
+        server, port = rig.llm._server, rig.llm.port
         assert server is not None
         server.close()
         await server.wait_closed()
-        error = await fails(rig, provider)
+        with socket.socket() as taken:  # nobody else listens there meanwhile
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            taken.bind(("127.0.0.1", port))
+            error = await fails(rig, provider)
         assert (error.code, error.retryable) == ("provider-unreachable", True)
         assert len(rig.time.slept) == 3
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +63,13 @@ def test_commands_go_through_a_server_and_by_themselves_once_it_was_killed() -> 
 
 
 @pytest.fixture
-def unanswered(tmp_path: Path) -> str:
+def unanswered(tmp_path: Path) -> Iterator[str]:
     """The address of a holder that is there and does not answer."""
     (tmp_path / "storage").mkdir()
     assert planwave("exec", "graph.json").exit_code == 0
-    with socket.socket() as taken:
+    with socket.socket() as taken:  # and nobody else can have it meanwhile
         taken.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{taken.getsockname()[1]}"
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
 def test_a_holder_that_does_not_answer_is_read_around_and_not_written_past(

@@ -125,7 +125,7 @@ async def test_what_is_deleted_during_a_backup_is_not_in_it(
     def slowly(living: sqlite3.Connection, target: Path) -> None:
         copy(living, target)
         reached.set()
-        assert go.wait(10)
+        assert go.wait(60)
 
     monkeypatch.setattr(backup, "_copy_database", slowly)
     async with asyncio.TaskGroup() as group:

@@ -119,7 +119,7 @@ async def test_the_event_loop_is_free_while_the_disk_is_slow(
     commit = writer._commit
 
     def slow() -> None:
-        gate.wait(10)
+        gate.wait(60)
         commit()
 
     monkeypatch.setattr(writer, "_commit", slow)
@@ -168,7 +168,7 @@ async def test_what_queued_behind_a_failed_commit_is_refused_too(
 
     def fail() -> None:
         entered.set()
-        gate.wait(10)
+        gate.wait(60)
         raise FailingDisk("disk I/O error")
 
     monkeypatch.setattr(writer, "_commit", fail)

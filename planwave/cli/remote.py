@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from planwave.graph.plan import Plan
     from planwave.service.forking import Changes
 
-_PROBE_S: Final = 2.0
-"""How long a service that is well may take to say so."""
+_PROBE_S: Final = 10.0
+"""How long a service that is well may take to say so, on a machine that is busy with what it runs."""
 ANSWER_S: Final = 120.0
 """How long one answer may take; planning and event streams have no such end."""
 _GLANCE_S: Final = 0.02

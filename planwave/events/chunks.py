@@ -32,10 +32,11 @@ from __future__ import annotations
 
 from calendar import timegm
 from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Iterator, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from planwave.errors import InputError
 from planwave.events.floor import Floor, Piece
+from planwave.events.messages import MESSAGE, message_of
 from planwave.events.node_state import UsageTotal
 from planwave.events.showing import Showing
 from planwave.events.vocabulary import TERMINAL, Event
@@ -43,8 +44,6 @@ from planwave.graph.model import Graph
 from planwave.graph.values import text_of
 
 _BETWEEN: Final = "\n\n"
-_MESSAGE: Final = "message"
-"""The node event that is text for the caller, whichever node says it."""
 _INTERNAL: Final = frozenset({"prompt"})
 """Node events that are not for whom the answer is for."""
 _STATUS: Final = {
@@ -207,7 +206,7 @@ class _Telling:
                 yield from self._delta(event, path, meta)
             case "node.log":
                 yield self._chunk({"content": ""}, {"meta": meta, "log": data})
-            case "node.event" if data["event_type"] == _MESSAGE:
+            case "node.event" if data["event_type"] == MESSAGE:
                 yield from self._message(event, path, meta)
             case "node.event" if data["event_type"] not in _INTERNAL:
                 said = {"type": data["event_type"], "data": data.get("data")}
@@ -248,11 +247,10 @@ class _Telling:
 
     def _message(self, event: Event, path: str, meta: dict[str, Any]) -> Iterator[dict[str, Any]]:
         said: Any = event.data.get("data")
-        text: Any = cast("dict[str, Any]", said).get("text", "") if isinstance(said, dict) else said
-        about: dict[str, Any] = {"meta": meta, "event": {"type": _MESSAGE, "data": said}}
+        about: dict[str, Any] = {"meta": meta, "event": {"type": MESSAGE, "data": said}}
         held = self._floor.holds(path)
         self._called.add(path)
-        yield from self._say(Piece(path, f"message {event.seq}", "text", text_of(text), about))
+        yield from self._say(Piece(path, f"message {event.seq}", "text", message_of(said), about))
         if not held:
             yield from self._told(self._floor.leave(path))
 

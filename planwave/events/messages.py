@@ -11,6 +11,6 @@ MESSAGE: Final = "message"
 
 
 def message_of(data: Any) -> str:
-    """Give the text of a message; all of it as text where it has none."""
-    text = cast("dict[str, Any]", data).get("text") if isinstance(data, dict) else None
-    return text if isinstance(text, str) else text_of(data)
+    """Give the text of a message, "" where it has none; data of another shape are the text."""
+    text: Any = cast("dict[str, Any]", data).get("text", "") if isinstance(data, dict) else data
+    return text_of(text)

@@ -134,7 +134,8 @@ def described(spec: TypeSpec) -> dict[str, Any]:
 def schema_of(spec: TypeSpec) -> dict[str, Any]:
     """Give the JSON Schema of a type's ``data``; any object where it declares no model.
 
-    What a field with templates takes where it wants no text, such a text may also stand for.
+    Where a field with templates wants no text, a template may stand all the same. A property with
+    ``sameAs`` is another name of the one it tells.
     """
     if spec.model is None:
         return {"type": "object"}
@@ -145,4 +146,6 @@ def schema_of(spec: TypeSpec) -> dict[str, Any]:
             typed = fields[field.wire]
             kept = {name: typed.pop(name) for name in _ABOUT if name in typed}
             fields[field.wire] = {"anyOf": [*typed.get("anyOf", [typed]), _TEMPLATE], **kept}
+        for name in field.others:
+            fields[name] = {**fields[field.wire], "sameAs": field.wire}
     return schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from rich.text import Text
 
@@ -27,6 +27,9 @@ from planwave.cli.wording import (
 from planwave.events.course import TIMEOUT, said
 
 Document = Mapping[str, Any]
+
+_FAILURES_SHOWN: Final = 20
+"""A thousand items that failed alike teach nobody more than twenty."""
 
 
 def show_result(screen: Screen, document: Document, path: Path | None) -> None:
@@ -65,14 +68,16 @@ def show_failures(screen: Screen, document: Document) -> None:
         screen.line()
     if why and not failed:
         screen.text(Text(f"{screen.glyph('failed')} {one_line(why)}", style="red"))
-    for node in failed:
+    for node in failed[:_FAILURES_SHOWN]:
         show_failure(screen, node)
+    if (more := len(failed) - _FAILURES_SHOWN) > 0:
+        screen.text(Text(f"  … and {more:,} more", style="dim"))
 
 
 def show_failure(screen: Screen, node: Mapping[str, Any]) -> None:
     """Name a node that did not complete, say why, and the way out."""
     status = str(node.get("status"))
-    name = one_line(str(node.get("name") or node["id"]))
+    name = _path(node) if _is_nested(node) else one_line(str(node.get("name") or node["id"]))
     why = one_line(why_not(status, node)) or status_words(status)
     style = "yellow" if node.get("handled") else state(status).style
     screen.text(Text.assemble((f"{screen.glyph(status)} {name}: ", style), why))
@@ -103,7 +108,7 @@ def node_lines(screen: Screen, document: Document) -> list[Text]:
             (f"{cut(path, width):<{width}}", "cyan"),
         )
         name = one_line(str(node.get("name") or ""))
-        if name and name != path:
+        if name not in ("", path, node["id"]):
             line.append(f"  {name}")
         if why := why_not(status, {**node, "request": asking.get(path)}):
             line.append(f"  {one_line(why)}", style="dim")
@@ -118,9 +123,9 @@ def _answer_line(answer: Mapping[str, Any]) -> Text:
 
 
 def summary(screen: Screen, document: Document) -> Text:
-    """Give one line: status, nodes, time, tokens, cost."""
+    """Give one line: status, nodes (not those inside others), time, tokens, cost."""
     status = str(document.get("status"))
-    nodes = nodes_of(document)
+    nodes = [node for node in nodes_of(document) if not _is_nested(node)]
     done = sum(node.get("status") == "completed" for node in nodes)
     parts = [f"{done} of {counted(len(nodes), 'step')} completed"]
     seconds = document.get("execution_time") or _seconds(document)

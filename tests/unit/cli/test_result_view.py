@@ -80,6 +80,28 @@ def test_every_failure_is_named_with_reason_and_way_out() -> None:
     assert "✗ failed · 1 of 2 steps completed" in written(screen)
 
 
+def test_steps_inside_others_are_named_by_their_path_and_not_counted() -> None:
+    def inner(number: int) -> dict[str, Any]:
+        failed = {"id": "x", "name": "x", "status": "failed", "error": {"message": "no luck"}}
+        return {**failed, "path": f"loop[{number}]/x"}
+
+    nodes = [node("loop", result="done"), *map(inner, range(23))]
+    screen = plain_screen()
+    document = {**DOCUMENT, "nodes": nodes, "graph": {"edges": []}}
+    show_result(screen, document, None)
+    lines = written(screen).splitlines()
+    assert lines[3:5] == ["✗ loop[0]/x: no luck", "✗ loop[1]/x: no luck"]
+    assert lines[22:24] == ["✗ loop[19]/x: no luck", "  … and 3 more"]
+    assert lines[-1].startswith("✓ completed · 1 of 1 step completed")
+    assert node_lines(screen, document)[1].plain.split() == [
+        "✗",
+        "failed",
+        "loop[0]/x",
+        "no",
+        "luck",
+    ]
+
+
 def test_an_execution_that_failed_as_a_whole_says_why() -> None:
     screen = plain_screen()
     error = {"code": "run-timeout", "message": "took longer than 5 s"}

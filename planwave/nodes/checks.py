@@ -142,7 +142,7 @@ class DataChecks:
             if name not in node.data:
                 continue
             value, own = node.data[name], ()
-            if name in late and isinstance(value, str):
+            if name in late and isinstance(value, str) and value:
                 value, own = as_expression(value), late[name]["names"]
             try:
                 compiled = compile_template({name: value}, max_bytes=self._template_bytes)

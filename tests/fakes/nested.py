@@ -1,0 +1,117 @@
+"""Runs one node that has a graph inside, with node types whose doings a test can follow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import planwave
+from planwave.errors import NodeError
+from planwave.graph.capabilities import ExecutionResult, FlowContext
+from planwave.graph.check import read_and_check
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.model import Json
+from planwave.graph.read import read_graph
+from planwave.graph.values import DataValue, Inputs
+from planwave.nodes.library import LIBRARY
+from planwave.nodes.registry import Registry
+from planwave.nodes.services import NodeServices
+from planwave.service.library import RunResult
+from planwave.settings import Limits
+from tests.fakes.node_context import services_with
+
+
+class Work:
+    """Takes ``seconds``, then gives ``value``; ``fails`` makes it fail. Counts who is at work."""
+
+    node_type = "work"
+    template_fields = None
+
+    def __init__(self) -> None:
+        self.values: list[Json] = []
+        self.at_work = self.most_at_work = self.cancelled = 0
+
+    async def execute(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> ExecutionResult:
+        self.values.append(data.get("value"))
+        self.at_work += 1
+        self.most_at_work = max(self.most_at_work, self.at_work)
+        try:
+            await asyncio.sleep(data.get("seconds", 0))
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        finally:
+            self.at_work -= 1
+        if data.get("fails"):
+            raise NodeError(f"{data.get('value')} went wrong", hint="mend it")
+        return ExecutionResult({"output": DataValue("any", data.get("value"))})
+
+
+def node(node_id: str, kind: str, **data: Any) -> dict[str, Any]:
+    """Give a node of a graph document."""
+    return {"id": node_id, "type": kind, "data": data}
+
+
+def document(*nodes: dict[str, Any], edges: Sequence[tuple[str, ...]] = ()) -> dict[str, Any]:
+    """Give a graph document; an edge is source, target, and perhaps their handles."""
+    names = ("source", "target", "sourceHandle", "targetHandle")
+    flow = {"data": {"channel": "flow"}}
+    return {
+        "nodes": list(nodes),
+        "edges": [{**dict(zip(names, edge, strict=False)), **flow} for edge in edges],
+    }
+
+
+def registry(*types: Any, limits: Limits | None = None) -> Registry:
+    """Give the library and some types more."""
+    return Registry([*LIBRARY, *types]).with_providers(None, limits=limits)
+
+
+async def ran(
+    graph: Mapping[str, Any], *types: Any, services: NodeServices | None = None, **options: Any
+) -> RunResult:
+    """Run a graph to its end."""
+    if services is None:
+        services, _ = services_with(lambda _: ["reply"])
+    return await planwave.run(graph, registry=registry(*types), services=services, **options)
+
+
+async def output_of(kind: str, *types: Any, **data: Any) -> Any:
+    """Run one node to its end; give its outputs by handle, or the error that ended it."""
+    result = await ran(document(node("n", kind, **data)), *types)
+    if result.error is not None:
+        return result.error["code"], result.error["message"]
+    return {handle: value.value for handle, value in result.outputs["n"].items()}
+
+
+def faults_of(
+    graph: Mapping[str, Any], *types: Any, limits: Limits | None = None
+) -> list[tuple[str, str]]:
+    """Give code and place of every finding of a graph."""
+    return [(found.code, found.pointer) for found in findings_of(graph, *types, limits=limits)]
+
+
+def findings_of(
+    graph: Mapping[str, Any], *types: Any, limits: Limits | None = None
+) -> list[Diagnostic]:
+    """Give every finding of a graph."""
+    return read_and_check(graph, registry(*types, limits=limits), limits)[1]
+
+
+class StoredFlows:
+    """Flows by id, each the list of its versions; counts how often each was asked for."""
+
+    def __init__(self, **flows: Sequence[Mapping[str, Any]]) -> None:
+        self.flows = flows
+        self.asked: list[tuple[str, str | None]] = []
+
+    async def get(self, flow_id: str, version: str | None) -> Any:
+        self.asked.append((flow_id, version))
+        versions = self.flows.get(flow_id)
+        if versions is None:
+            raise NodeError(f"no flow {flow_id!r}", code="unknown-flow")
+        chosen = versions[-1] if version is None else versions[int(version)]
+        return read_graph(chosen)[0]

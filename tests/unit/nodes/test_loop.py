@@ -1,0 +1,259 @@
+"""A graph once for every item: order, how many at a time, what becomes of failures."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from planwave.nodes.loop import Loop
+from planwave.settings import Limits
+from tests.fakes.nested import Work, document, faults_of, findings_of, node, output_of, ran
+from tests.fakes.node_context import services_with
+from tests.fakes.virtual_loop import virtual_time
+
+ITEM = "{{ item }}"
+
+
+def body(**data: Any) -> dict[str, Any]:
+    return document(node("b", "work", **data))
+
+
+@virtual_time
+async def test_results_come_in_the_order_of_the_items_whoever_is_first() -> None:
+    inside = body(value="{{ item.name }}", seconds="{{ item.takes }}")
+    items = [
+        {"name": "slow", "takes": 9},
+        {"name": "quick", "takes": 1},
+        {"name": "mid", "takes": 5},
+    ]
+    assert await output_of("loop", Work(), items=items, body=inside) == {
+        "output": ["slow", "quick", "mid"]
+    }
+
+
+@virtual_time
+async def test_so_many_items_are_at_work_at_a_time_and_the_next_starts_with_the_first_end() -> None:
+    work, began = Work(), asyncio.get_running_loop().time()
+    await output_of("loop", work, items=[5, 1, 1, 1, 1], parallel=2, body=body(seconds=ITEM))
+    assert work.most_at_work == 2
+    assert asyncio.get_running_loop().time() - began == 5, "no batch waits for its slowest"
+
+
+@virtual_time
+async def test_item_and_index_are_seen_in_all_of_the_body_and_in_graphs_in_it() -> None:
+    inner = document(node("deep", "text", text="{{ index }}{{ item }}"))
+    inside = document(node("in", "inner", graph=inner))
+    given = await output_of("loop", items=["a", "b"], body=inside)
+    assert given == {"output": ["0a", "1b"]}
+
+
+@virtual_time
+async def test_a_loop_in_a_loop_has_names_of_its_own() -> None:
+    inner = node("each", "loop", items="{{ item }}", body=body(value="{{ index }}:{{ item }}"))
+    given = await output_of("loop", Work(), items=[["a", "b"], ["c"]], body=document(inner))
+    assert given == {"output": [["0:a", "1:b"], ["0:c"]]}
+
+
+@virtual_time
+async def test_an_entry_node_of_the_body_gets_the_item() -> None:
+    inside = document(
+        node("in", "start"), node("t", "text", text="<{{ input }}>"), edges=[("in", "t")]
+    )
+    assert await output_of("loop", items=["a", "b"], body=inside) == {"output": ["<a>", "<b>"]}
+
+
+@pytest.mark.parametrize(
+    ("inside", "result"),
+    [
+        (document(node("b", "work", value="x"), node("e", "end"), edges=[("b", "e")]), "x"),
+        (document(node("b", "work", value="x"), node("c", "work", value="y")), {"b": "x", "c": "y"}),
+        (
+            document(
+                node("b", "work", value="x"), node("c", "work", value="y"), node("e", "end"),
+                edges=[("b", "e")],
+            ),
+            "x",
+        ),
+    ],
+)  # fmt: skip
+@virtual_time
+async def test_what_a_body_comes_to(inside: dict[str, Any], result: Any) -> None:
+    assert await output_of("loop", Work(), items=[1], body=inside) == {"output": [result]}
+
+
+@virtual_time
+async def test_only_what_completed_of_the_last_nodes_counts() -> None:
+    conditions = [{"operator": "equal", "value": "go"}]
+    inside = document(
+        node("t", "text", text="{{ item }}"), node("which", "if", conditions=conditions),
+        node("yes", "text", text="went"),
+        edges=[("t", "which"), ("which", "yes", "condition-0")],
+    )  # fmt: skip
+    given = await output_of("loop", items=["go", "stay"], body=inside)
+    assert given == {"output": ["went", None]}
+
+
+@virtual_time
+async def test_items_are_the_input_where_none_are_named() -> None:
+    graph = document(
+        node("start", "start", initialInput=["a", "b"]), node("n", "loop", body=body(value=ITEM)),
+        edges=[("start", "n")],
+    )  # fmt: skip
+    result = await ran(graph, Work())
+    assert result.outputs["n"]["output"].value == ["a", "b"]
+
+
+@virtual_time
+async def test_several_inputs_are_the_list_of_them_and_a_wire_into_items_beats_all() -> None:
+    graph = document(
+        node("a", "text", text="a"), node("b", "text", text="b"),
+        node("l", "start", initialInput=[1, 2]),
+        node("n", "loop", body=body(value=ITEM)), node("m", "loop", body=body(value=ITEM)),
+        edges=[("a", "n"), ("b", "n"), ("a", "m"), ("l", "m", "output", "items")],
+    )  # fmt: skip
+    result = await ran(graph, Work())
+    assert result.outputs["n"]["output"].value == ["a", "b"]
+    assert result.outputs["m"]["output"].value == [1, 2]
+
+
+@pytest.mark.parametrize("items", ["[1, 2]", " [1,\n2] ", "{{ '[1, 2]' }}"])
+@virtual_time
+async def test_the_json_text_of_a_list_is_read(items: str) -> None:
+    given = await output_of("loop", Work(), items=items, body=body(value=ITEM))
+    assert given == {"output": [1, 2]}
+
+
+@pytest.mark.parametrize("items", ["one, two", '{"a": 1}', {"a": 1}, 5, True, "[1, 2"])
+@virtual_time
+async def test_what_is_no_list_is_refused(items: Any) -> None:
+    code, message = await output_of("loop", Work(), items=items, body=body())
+    assert code == "not-a-list"
+    assert "loop 'n' needs a list of items, got" in message
+
+
+@virtual_time
+async def test_no_items_give_an_empty_list() -> None:
+    work = Work()
+    assert await output_of("loop", work, items=[], body=body()) == {"output": []}
+    given = await output_of("loop", work, items=[], body=body(), onItemError="skip")
+    assert given == {"output": [], "errors": []}
+    assert work.values == []
+
+
+@virtual_time
+async def test_a_failing_item_ends_the_others_and_the_loop() -> None:
+    work = Work()
+    inside = body(value="{{ item.n }}", fails="{{ item.bad }}", seconds="{{ item.takes }}")
+    items = [{"n": n, "bad": n == 1, "takes": 1 if n == 1 else 60} for n in range(5)]
+    code, message = await output_of("loop", work, items=items, parallel=3, body=inside)
+    assert code == "nested-run-failed"
+    assert "item 1: " in message
+    assert "1 went wrong" in message
+    assert work.values == [0, 1, 2], "no further item was begun"
+    assert (work.cancelled, work.at_work) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("on_error", "output"), [("skip", [0, 2, 4]), ("null", [0, None, 2, None, 4])]
+)
+@virtual_time
+async def test_failing_items_are_left_out_or_null_and_told(
+    on_error: str, output: list[Any]
+) -> None:
+    inside = body(value="{{ item.n }}", fails="{{ item.bad }}", seconds="{{ item.takes }}")
+    items = [{"n": n, "bad": n % 2 == 1, "takes": 9 - n} for n in range(5)]
+    given = await output_of("loop", Work(), items=items, body=inside, onItemError=on_error)
+    assert given["output"] == output
+    assert [error["index"] for error in given["errors"]] == [1, 3]
+    assert given["errors"][0]["error"]["code"] == "nested-run-failed"
+    assert "1 went wrong" in given["errors"][0]["error"]["message"]
+
+
+@virtual_time
+async def test_a_body_that_cannot_run_is_no_matter_of_an_item() -> None:
+    graph = document(
+        node("g", "start", initialInput=document(node("x", "nonsense"))),
+        node("n", "loop", items=[1, 2], onItemError="null"),
+        edges=[("g", "n", "output", "body")],
+    )
+    result = await ran(graph)
+    assert result.error is not None
+    assert result.error["code"] == "graph-invalid"
+    assert "data.body of 'n' cannot run: node 'x' has the unknown type" in result.error["message"]
+
+
+@virtual_time
+async def test_a_graph_that_a_wire_brings_is_checked_and_run() -> None:
+    graph = document(
+        node("g", "start", initialInput=document(node("t", "text", text="{{ item }}!"))),
+        node("n", "loop", items=["a"]),
+        edges=[("g", "n", "output", "body")],
+    )
+    result = await ran(graph)
+    assert result.outputs["n"]["output"].value == ["a!"]
+
+
+@virtual_time
+async def test_more_items_than_the_node_or_the_limits_allow_are_refused_before_any_runs() -> None:
+    work = Work()
+    told = await output_of("loop", work, items=[1, 2, 3], maxItems=2, body=body())
+    assert told == ("limit-exceeded", "node 'n' failed: items of 'n': data.maxItems is 2, met 3")
+    services, _ = services_with(lambda _: [], limits=Limits(loop_items=2))
+    result = await ran(
+        document(node("n", "loop", items=[1, 2, 3], body=body())), work, services=services
+    )
+    assert result.error is not None
+    assert result.error["code"] == "limit-exceeded"
+    assert "limit loop_items for items of 'n' is 2, met 3" in result.error["message"]
+    assert work.values == []
+
+
+# -- findings
+
+
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        ({"items": [1]}, ("missing-required-input", "/nodes/0/data/body")),
+        ({"body": body(), "flow": {"id": "f"}, "items": []}, ("conflicting-field", "/nodes/0/data/flow")),
+        ({"body": body()}, ("missing-required-input", "/nodes/0/data/items")),
+        ({"body": body(), "items": [], "parallel": 101}, ("invalid-data", "/nodes/0/data/parallel")),
+        ({"body": [], "items": []}, ("invalid-data", "/nodes/0/data/body")),
+        ({"flow": {"name": "f"}, "items": []}, ("invalid-data", "/nodes/0/data/flow/id")),
+        ({"body": document(), "items": []}, ("empty-graph", "/nodes/0/data/body/nodes")),
+        ({"body": {}, "items": []}, ("missing-field", "/nodes/0/data/body/nodes")),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_found(data: dict[str, Any], fault: tuple[str, str]) -> None:
+    assert fault in faults_of(document(node("n", "loop", **data)), Work())
+
+
+def test_a_good_loop_has_no_findings_and_an_edge_from_errors_needs_errors() -> None:
+    def graph(on_error: str) -> dict[str, Any]:
+        return document(
+            node("n", "loop", items=[1], body=body(value=ITEM), onItemError=on_error),
+            node("e", "end"),
+            edges=[("n", "e", "errors")],
+        )
+
+    assert findings_of(graph("skip"), Work()) == []
+    (found,) = findings_of(graph("fail"), Work())
+    assert (found.code, found.severity, found.pointer) == (
+        "unknown-handle", "warning", "/nodes/0/data/onItemError",
+    )  # fmt: skip
+
+
+def test_more_items_than_the_limits_allow_are_found_before_a_run() -> None:
+    graph = document(node("n", "loop", items=[1], body=body(), maxItems=7))
+    assert faults_of(graph, Work(), limits=Limits(loop_items=7)) == []
+    assert faults_of(graph, Work(), limits=Limits(loop_items=6)) == [
+        ("limit-exceeded", "/nodes/0/data/maxItems")
+    ]
+
+
+@virtual_time
+async def test_the_example_shouts() -> None:
+    result = await ran(Loop.example)
+    assert result.outputs["shout"]["output"].value == ["0: ONE!", "1: TWO!", "2: THREE!"]

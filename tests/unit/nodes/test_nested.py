@@ -1,0 +1,76 @@
+"""How graphs in nodes are found and prepared, and what their runs come to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planwave.errors import NodeError
+from planwave.graph.model import Node
+from planwave.graph.read import read_graph
+from planwave.graph.values import DataValue
+from planwave.nodes.nested import NestedGraph, given_value, main_value, nested_graph, prepared
+from tests.fakes.nested import document, node, registry
+from tests.fakes.node_context import arrivals, context_for
+
+
+def made(*nodes: dict[str, Any], edges: Any = ()) -> NestedGraph:
+    graph, _ = read_graph(document(*nodes, edges=edges))
+    return prepared(graph, registry())
+
+
+def text(value: str, handle: str = "output") -> dict[str, DataValue]:
+    return {handle: DataValue("text", value)}
+
+
+def test_what_comes_in_goes_to_the_first_output_of_every_entry_node() -> None:
+    nested = made(node("s", "start"), node("u", "user_input"), node("t", "text", text="x"))
+    assert nested.entries == (("s", "output"), ("u", "output"))
+
+
+def test_the_result_is_the_end_the_last_node_or_all_of_them() -> None:
+    nested = made(
+        node("a", "text"), node("b", "text"), node("e", "end"), node("f", "end"),
+        edges=[("a", "e"), ("a", "f")],
+    )  # fmt: skip
+    assert nested.result({"a": text("x"), "b": text("y"), "e": text("z")}).value == "z"
+    both = {"e": text("1"), "f": text("2"), "b": text("y")}
+    assert nested.result(both) == DataValue("json", {"e": "1", "f": "2"})
+    assert nested.result({"a": text("x"), "b": text("y")}) == DataValue("text", "y")
+    assert nested.result({"a": text("x"), "b": {}}) == DataValue("json", None)
+
+
+def test_a_nodes_value_is_its_output_else_the_first_it_gave() -> None:
+    assert main_value({**text("x", "left"), **text("y")}).value == "y"
+    assert main_value({**text("x", "left"), **text("y", "right")}).value == "x"
+
+
+def test_several_values_at_the_input_are_a_list() -> None:
+    assert given_value(arrivals()) is None
+    assert given_value(arrivals(5)) == DataValue("any", 5)
+    assert given_value(arrivals("a", {"b": 1})) == DataValue("json", ["a", {"b": 1}])
+
+
+async def test_equal_documents_are_the_same_graph_so_that_it_is_made_ready_once() -> None:
+    body = document(node("t", "text", text="x"))
+    context = context_for(Node("n", "loop", "n", data={"body": body}))
+    first = await nested_graph("body", dict(body), None, (), context)
+    again = await nested_graph("body", body, None, (), context)
+    assert first.graph is again.graph
+
+
+async def test_only_a_graph_that_was_not_checked_with_the_node_is_checked_here() -> None:
+    faulty = document(node("t", "nonsense"))
+    written = context_for(Node("n", "loop", "n", data={"body": faulty}))
+    await nested_graph("body", faulty, None, (), written)
+    with pytest.raises(NodeError) as caught:
+        await nested_graph("body", faulty, None, (), context_for(Node("n", "loop", "n")))
+    assert caught.value.code == "graph-invalid"
+
+
+async def test_a_node_without_any_graph_says_what_it_needs() -> None:
+    with pytest.raises(NodeError) as caught:
+        await nested_graph("body", None, None, (), context_for(Node("n", "loop", "n")))
+    assert caught.value.code == "missing-required-input"
+    assert "data.body" in str(caught.value.hint)

@@ -1,0 +1,118 @@
+"""Planning while a graph runs: what is asked, what is run, and what is kept of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import planwave
+from planwave.nodes.planner_node import PlannerNode
+from planwave.planner.planner import Planner
+from planwave.providers.api import CallScope
+from tests.fakes.nested import document, faults_of, node, ran, registry
+from tests.fakes.node_context import OneStepPlanner, services_with
+from tests.fakes.planning import FakeProviders, ScriptedModels, flow, library, reply
+from tests.fakes.planning import node as step
+from tests.fakes.virtual_loop import virtual_time
+
+
+@virtual_time
+async def test_a_goal_is_planned_and_the_plan_is_run() -> None:
+    planner = OneStepPlanner()
+    services, _ = services_with(lambda _: [], planner=planner)
+    data = {"goal": "find it", "allowedNodeTypes": ["text"], "maxNodes": 3, "model": "n"}
+    result = await ran(document(node("n", "planner", **data)), services=services)
+    outputs = {handle: value.value for handle, value in result.outputs["n"].items()}
+    assert outputs["output"] == "done: find it"
+    assert (outputs["plan"]["goal"], outputs["plan"]["title"]) == ("find it", "Say it")
+    assert [each["id"] for each in outputs["plan"]["nodes"]] == ["say"]
+    (asked,) = planner.asked
+    scope = asked.pop("scope")
+    assert isinstance(scope, CallScope)
+    assert (scope.execution_id, scope.path, scope.attempt) == (result.execution_id, "n", 1)
+    assert asked == {
+        "prompt": "find it", "provider": "openai", "model": "n", "node_types": ["text"],
+        "max_nodes": 3,
+    }  # fmt: skip
+
+
+@virtual_time
+async def test_the_goal_may_be_a_template_or_the_input() -> None:
+    graph = document(
+        node("s", "start", initialInput="the moon"), node("a", "planner"),
+        node("b", "planner", goal="Reach {{ input }}"),
+        edges=[("s", "a"), ("s", "b")],
+    )  # fmt: skip
+    result = await ran(graph)
+    assert result.outputs["a"]["output"].value == "done: the moon"
+    assert result.outputs["b"]["output"].value == "done: Reach the moon"
+
+
+@virtual_time
+async def test_what_was_planned_and_paid_for_is_told() -> None:
+    services, _ = services_with(lambda _: [])
+    run = planwave.run(
+        document(node("n", "planner", goal="g")), registry=registry(), services=services
+    )
+    events = [event async for event in run]
+    (usage,) = [event.data for event in events if event.type == "usage"]
+    assert (usage["provider"], usage["model"], usage["input_tokens"]) == ("openai", "m", 3)
+    told = [e.data for e in events if e.type == "node.event" and e.data["event_type"] == "plan"]
+    assert [each["data"] for each in told] == [{"title": "Say it", "hash": "h", "nodes": 1}]
+    assert [e.path for e in events if e.type == "node.completed"] == ["n[plan]/say", "n"]
+
+
+@virtual_time
+async def test_the_steps_of_the_plan_are_told_its_own_goal() -> None:
+    plan = reply(step("a"), step("b"), edges=[flow("a", "b")])
+    models, providers = ScriptedModels([plan, "first", "second"]), FakeProviders()
+    services, _ = services_with(
+        lambda _: [], planner=Planner(models, providers, library(providers)), goal="the whole"
+    )
+    services = type(services)(models, providers, "the whole", planner=services.planner)
+    graph = document(node("n", "planner", goal="the part"))
+    result = await ran(graph, services=services, goal="the whole")
+    assert result.error is None
+    assert result.outputs["n"]["output"].value == "second"
+    _, first, second = models.requests
+    assert "the part" in first.prompt
+    assert "the part" in second.prompt
+    assert "the whole" not in first.prompt
+    assert [scope and scope.path for scope in models.scopes] == ["n", "n[plan]/a", "n[plan]/b"]
+
+
+@virtual_time
+async def test_a_goal_that_cannot_be_planned_fails_the_node_with_the_reason() -> None:
+    models, providers = ScriptedModels(["no plan"] * 3), FakeProviders()
+    planner = Planner(models, providers, library(providers))
+    services, _ = services_with(lambda _: [], providers, planner=planner)  # type: ignore[arg-type]
+    result = await ran(document(node("n", "planner", goal="g")), services=services)
+    assert result.error is not None
+    assert result.error["code"] == "plan-invalid"
+
+
+@virtual_time
+async def test_a_run_without_a_planner_says_so() -> None:
+    services, _ = services_with(lambda _: [], planner=None)
+    result = await ran(document(node("n", "planner", goal="g")), services=services)
+    assert result.error is not None
+    assert result.error["code"] == "no-planner"
+
+
+@pytest.mark.parametrize(
+    ("data", "faults"),
+    [
+        ({}, [("missing-required-input", "/nodes/0/data/goal")]),
+        ({"goal": " "}, [("missing-required-input", "/nodes/0/data/goal")]),
+        ({"goal": "g", "maxNodes": 0}, [("invalid-data", "/nodes/0/data/maxNodes")]),
+        ({"goal": "g", "allowedNodeTypes": "text"}, [("invalid-data", "/nodes/0/data/allowedNodeTypes")]),
+        ({"goal": "g"}, []),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_found(data: dict[str, Any], faults: list[tuple[str, str]]) -> None:
+    assert faults_of(document(node("n", "planner", **data))) == faults
+
+
+def test_models_do_not_plan_planners_unasked() -> None:
+    assert PlannerNode.planned is False

@@ -93,17 +93,15 @@ async def model_call(
     def told(event_type: str, data: Json) -> NodeEvent:
         return NodeEvent(context.node_id, node_type, event_type, context.run_id, data)
 
-    profile = services_of(context).providers.profile(request.provider, request.model)
-    if not profile.images:
+    services = services_of(context)
+    if not services.providers.profile(request.provider, request.model).images:
         request, left_out = without_images(request)
         if left_out:
-            message = f"{request.model} cannot look at images: {left_out} left out"
-            yield told("log", {"message": message, "level": "warning"})
+            warning = f"{request.model} cannot look at images: {left_out} left out"
+            yield told("log", _warning(warning))
     yield told("prompt", _prompt(request))
-    scope = CallScope(
-        context.run_id, context.path, context.attempt, context.answers, context.left_s
-    )
-    stream = services_of(context).models.stream(request, scope)
+    scope = _scope_of(context)
+    stream = services.models.stream(request, scope)
     reply: ModelReply | None = None
     try:
         async for item in stream:
@@ -124,9 +122,17 @@ async def model_call(
         )
     yield told("usage", _usage(reply))
     if reply.finish_reason == "length":
-        message = f"the reply was cut at {reply.usage.output_tokens} tokens; raise maxTokens"
-        yield told("log", {"message": message, "level": "warning"})
+        warning = f"the reply was cut at {reply.usage.output_tokens} tokens; raise maxTokens"
+        yield told("log", _warning(warning))
     yield reply
+
+
+def _warning(message: str) -> dict[str, Json]:
+    return {"message": message, "level": "warning"}
+
+
+def _scope_of(context: FlowContext) -> CallScope:
+    return CallScope(context.run_id, context.path, context.attempt, context.answers, context.left_s)
 
 
 def _refuse_empty(request: ModelRequest, context: FlowContext) -> None:

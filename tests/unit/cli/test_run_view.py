@@ -79,6 +79,16 @@ async def test_a_terminal_ends_with_every_wave_written_once_in_order() -> None:
     ]
 
 
+async def test_what_a_node_tells_the_caller_stays_above_the_moving_part() -> None:
+    screen = terminal_screen()
+    message = {"event_type": "message", "data": {"text": "Half way.", "extras": None}}
+    first, *rest = STORY
+    tells = first._replace(type="node.event", path="a", attempt=1, data=message)
+    await follow(screen, RunProgress(GRAPH, WAVES), told([first, tells, *rest]))
+    assert visible(screen)[0] == "First: Half way."
+    assert visible(screen)[1] == "Wave 1 of 2"
+
+
 def test_the_moving_part_shows_state_words_times_and_last_words() -> None:
     frame, _ = frame_after(7)
     first, slow, second = (row for row in texts(frame) if row.startswith("  "))

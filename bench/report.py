@@ -152,6 +152,13 @@ def growth(samples: Samples) -> Figure:
     return Figure(value, f"{value:.2f} ({max(both) / min(both):.2f})")
 
 
+def loop_cost(samples: Samples) -> Figure:
+    """CPU an item over that of the floor's loop; wall in parentheses."""
+    rounds, items = samples.rounds("w7"), samples.records("w7")[0]["items"]
+    cpu, wall = (median(r["run"][k] - r["raw"][k] for r in rounds) / items for k in (CPU, WALL))
+    return Figure(cpu * 1e6, f"{cpu * 1e6:,.0f} ({wall * 1e6:,.0f})")
+
+
 def start(name: str) -> Callable[[Samples], Figure]:
     """Wall, and CPU in parentheses."""
 
@@ -219,6 +226,7 @@ ROWS = (
     *(Row(f"W5 {int(s):,} nodes, run CPU µs/node (build)", at_size(s)) for s in SIZES),
     Row("W5 dearest ÷ cheapest size, run (build + run)", growth, 1.5),
     Row("W6 10,000 tokens to the caller, CPU ÷ raw (wall)", to_floor("w6"), 2.0, floor="1"),
+    Row("W7 loop over 1,000 items, CPU µs/item over raw (wall)", loop_cost, 300, floor="0"),
     Row("import planwave, wall s (CPU)", start("import"), 0.15),
     Row("planwave --help, wall s (CPU)", start("--help"), 0.7),
     Row("planwave ls, wall s (CPU)", start("ls"), 0.7),

@@ -31,6 +31,7 @@ CELLS = {
     "w4": ("",),
     "w5": report.SIZES,
     "w6": ("",),
+    "w7": ("",),
     "startup": ("",),
 }
 QUICK_PEERS = ("planwave", "raw")

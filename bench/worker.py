@@ -212,8 +212,32 @@ async def cell_w6(task: Task) -> Json:
     return {"tokens": tokens, "rounds": rounds}
 
 
-CELLS = {"w1": cell_w1, "w2": cell_w2, "w3": cell_w3, "w4": cell_w4, "w5": cell_w5, "w6": cell_w6}
-NEEDS = {"w4": "durable_run", "w6": "stream"}
+async def cell_w7(task: Task) -> Json:
+    """A loop over 1,000 items, 50 at a time, in turn with a semaphore's."""
+    count, parallel = 1_000, 50
+
+    async def body(name: str, inputs: list[Any]) -> Any:
+        return inputs[0]
+
+    async def looped(peer: Any) -> Any:
+        return await peer.each(peer.build_each(count, parallel, body))
+
+    for peer in (task.peer, task.raw):
+        assert await looped(peer) == list(range(count))
+    built, raw_built = (p.build_each(count, parallel, body) for p in (task.peer, task.raw))
+    rounds: list[Json] = []
+    for _ in task.each_round():
+        _, run = await timed(lambda: task.peer.each(built))
+        _, raw = await timed(lambda: task.raw.each(raw_built))
+        rounds.append({"run": run, "raw": raw})
+    return {"items": count, "rounds": rounds}
+
+
+CELLS = {
+    "w1": cell_w1, "w2": cell_w2, "w3": cell_w3, "w4": cell_w4, "w5": cell_w5, "w6": cell_w6,
+    "w7": cell_w7,
+}  # fmt: skip
+NEEDS = {"w4": "durable_run", "w6": "stream", "w7": "build_each"}
 
 
 async def measure(name: str, cell: str, kind: str, rounds: int, budget_s: float) -> Json:

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import planwave
+from planwave.nodes.loop import Loop
 
 NAME = "planwave"
 MODE = "eager"
@@ -71,6 +72,32 @@ async def durable_run(store, dag, body, uid):
 
 async def durable_close(store):
     await store.close()
+
+
+class Item(Body):
+    """A node that runs the body on the item of the loop it is in."""
+
+    template_fields = ("item",)
+
+    async def execute(self, data, inputs, context):
+        value = await self.body(context.node_id, [data["item"]])
+        return planwave.ExecutionResult({"output": planwave.DataValue("any", value)})
+
+
+def build_each(count, parallel, body):
+    inside = {"nodes": [{"id": "b", "type": "body", "data": {"item": "{{ item }}"}}], "edges": []}
+    data = {"items": list(range(count)), "parallel": parallel, "body": inside}
+    graph = {"nodes": [{"id": "loop", "type": "loop", "data": data}], "edges": []}
+    return planwave.build(graph, registry=planwave.Registry([Loop, Item(body)]))
+
+
+async def each(graph):
+    """Run a loop, taking every event as a caller would; give what its items came to."""
+    async for event in planwave.run(graph):
+        if event.path == "loop" and event.type == "node.completed":
+            values = event.data["outputs"]["output"]["value"]
+    assert event.type == "execution.completed", event
+    return values
 
 
 class Tokens:

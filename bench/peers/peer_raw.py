@@ -36,6 +36,25 @@ async def run(built):
     return len(results)
 
 
+def build_each(count, parallel, body):
+    return count, parallel, body
+
+
+async def each(built):
+    """Go through a list, so many items at a time."""
+    count, parallel, body = built
+    gate, results = asyncio.Semaphore(parallel), [None] * count
+
+    async def one(item):
+        async with gate:
+            results[item] = await body("body", [item])
+
+    async with asyncio.TaskGroup() as group:
+        for item in range(count):
+            group.create_task(one(item))
+    return results
+
+
 async def stream(n):
     """Yield to the loop before each token, as a stream from a network does."""
     for _ in range(n):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import planwave
@@ -115,3 +115,16 @@ class StoredFlows:
             raise NodeError(f"no flow {flow_id!r}", code="unknown-flow")
         chosen = versions[-1] if version is None else versions[int(version)]
         return read_graph(chosen)[0]
+
+
+async def answered(
+    graph: Mapping[str, Any], decide: Callable[[Any], Json], *types: Any, **options: Any
+) -> RunResult:
+    """Run a graph to its end; each request is answered by a decision over what it asks."""
+    services, _ = services_with(lambda _: ["reply"])
+    run = planwave.run(graph, registry=registry(*types), services=services, **options)
+    async for event in run:
+        if event.type == "node.waiting":
+            decision = decide(event.data["request"])
+            run.answer(event.data["request_id"], {"decision": decision})
+    return run.result()

@@ -9,7 +9,16 @@ import pytest
 
 from planwave.nodes.loop import Loop
 from planwave.settings import Limits
-from tests.fakes.nested import Work, document, faults_of, findings_of, node, output_of, ran
+from tests.fakes.nested import (
+    Work,
+    answered,
+    document,
+    faults_of,
+    findings_of,
+    node,
+    output_of,
+    ran,
+)
 from tests.fakes.node_context import services_with
 from tests.fakes.virtual_loop import virtual_time
 
@@ -169,6 +178,27 @@ async def test_failing_items_are_left_out_or_null_and_told(
     assert [error["index"] for error in given["errors"]] == [1, 3]
     assert given["errors"][0]["error"]["code"] == "nested-run-failed"
     assert "1 went wrong" in given["errors"][0]["error"]["message"]
+
+
+@virtual_time
+async def test_people_may_be_asked_about_each_item() -> None:
+    inside = document(
+        node("t", "text", text="{{ item }}"), node("ask", "approval", prompt="Keep {{ item }}?"),
+        node("kept", "work", value="{{ input }}"), node("not", "work", value=None),
+        edges=[("t", "ask"), ("ask", "kept", "approve"), ("ask", "not", "reject")],
+    )  # fmt: skip
+    work, asked = Work(), []
+
+    def decide(request: Any) -> str:
+        asked.append(request["value"])
+        return "reject" if request["value"] == "b" else "approve"
+
+    graph = document(node("n", "loop", items=["a", "b", "c"], parallel=2, body=inside))
+    result = await answered(graph, decide, work)
+    assert result.error is None
+    assert result.outputs["n"]["output"].value == ["a", None, "c"]
+    assert asked == ["a", "b", "c"]
+    assert sorted(map(str, work.values)) == ["None", "a", "c"], "each item ran once"
 
 
 @virtual_time

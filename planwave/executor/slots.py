@@ -33,7 +33,7 @@ class Slots:
         self._limit = self._asked = limit
         self._busy = self._backoff = self._nested = 0
         self._queue: deque[Flight] = deque()
-        self._returning: deque[NestedAnswer] = deque()
+        self._returning: dict[Flight, list[NestedAnswer]] = {}
 
     @property
     def idle(self) -> bool:
@@ -85,7 +85,7 @@ class Slots:
     def come_back(self, answer: NestedAnswer) -> None:
         """Let a node go on with a nested run's result when it has a slot again."""
         answer.flight.busy += 1
-        self._returning.append(answer)
+        self._returning.setdefault(answer.flight, []).append(answer)
 
     def leave(self, flight: Flight) -> None:
         """Take an attempt out, wherever it is."""
@@ -98,16 +98,17 @@ class Slots:
         flight.phase = OVER
 
     def returning(self) -> Iterator[NestedAnswer]:
-        """Give slots to nodes whose nested run has ended."""
+        """Give slots to nodes whose nested runs have ended; one slot is for all its answers."""
         while self._returning and self._free():
-            answer = self._returning.popleft()
-            answer.flight.busy -= 1
-            answer.flight.stirs += 1
-            if answer.flight.phase is NESTED and not answer.flight.nesting:
+            flight = next(iter(self._returning))
+            answers = self._returning.pop(flight)
+            if flight.phase is NESTED and not flight.nesting:
                 self._busy += 1
                 self._nested -= 1
-                answer.flight.phase = FLYING
-            yield answer
+                flight.phase = FLYING
+            flight.busy -= len(answers)
+            flight.stirs += 1
+            yield from answers
 
     def starting(self) -> Iterator[Flight]:
         """Give slots to queued attempts."""

@@ -163,3 +163,16 @@ async def test_a_queued_node_that_is_cancelled_never_starts() -> None:
 def test_a_run_without_any_slot_is_refused(limit: int) -> None:
     with pytest.raises(InputError, match="max_parallel"):
         Rig(graph_of("a"), options=RunOptions(max_parallel=limit))
+
+
+@virtual_time
+async def test_a_node_gets_all_results_that_came_at_once_for_one_slot() -> None:
+    async def both(inputs: Inputs, context: Context) -> Any:
+        given = {"i": {"output": 1}}  # nothing of it is left to run
+        async with asyncio.TaskGroup() as group:
+            for key in "12":
+                group.create_task(context.runtime.run_graph(key, graph_of("i"), given))
+        return gives(1)
+
+    rig = Rig(graph_of("a b"), {"a": both, "b": both}, RunOptions(max_parallel=1))
+    assert await rig.run() == "completed"

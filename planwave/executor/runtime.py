@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import pairwise
 from typing import Any, Final, Protocol
 
 from planwave.errors import InputError, NodeError
@@ -93,7 +95,7 @@ class Runtime:
         self._host = weakref.ref(host)  # the driver owns its runtimes, not the other way round
         self._cache: dict[tuple[str, str], Any] = {}
         self._links: dict[tuple[int, str, str], asyncio.Future[Any]] = {}
-        self._waits_for: dict[str, str] = {}
+        self._waits_for: dict[str, list[str]] = {}
 
     @property
     def _driver(self) -> Host:
@@ -209,17 +211,14 @@ class Runtime:
             if shared is None:
                 return await self._make(key, data, step)
             try:
-                self._refuse_deadlock(chain, step)
-                made = await asyncio.shield(shared)
+                with self._waiting((*chain, step)):
+                    made = await asyncio.shield(shared)
                 self._driver.links.hits += 1
                 return made
             except asyncio.CancelledError:
                 task = asyncio.current_task()
                 if not shared.cancelled() or (task is not None and task.cancelling()):
                     raise
-            finally:
-                for asking in chain:
-                    self._waits_for.pop(asking, None)
 
     async def _make(self, key: tuple[int, str, str], data: Mapping[str, Json], step: str) -> Any:
         node, handle, _ = key
@@ -250,16 +249,40 @@ class Runtime:
         shared.set_result(made)
         return made
 
-    def _refuse_deadlock(self, chain: tuple[str, ...], step: str) -> None:
-        """Raise if waiting for another task's call would close a circle of waiting calls."""
-        for asking in chain:
-            self._waits_for[asking] = step
-        path, following = [step], self._waits_for.get(step)
-        while following is not None and following not in path:
-            path.append(following)
-            following = self._waits_for.get(following)
-        if following is not None:
-            raise _cycle((*path[path.index(following) :], following))
+    @contextmanager
+    def _waiting(self, chain: tuple[str, ...]) -> Generator[None]:
+        """Wait for the last step, which is another task's call, unless that closes a circle.
+
+        A step may wait for several others: what is made may ask for several links at once.
+        """
+        steps = [*pairwise(chain)]
+        for asking, following in steps:
+            self._waits_for.setdefault(asking, []).append(following)
+        try:
+            if (circle := self._circle_through(chain[-1])) is not None:
+                raise _cycle(circle)
+            yield
+        finally:
+            for asking, following in steps:
+                self._waits_for[asking].remove(following)
+                if not self._waits_for[asking]:
+                    del self._waits_for[asking]
+
+    def _circle_through(self, step: str) -> tuple[str, ...] | None:
+        """Give the way from a step back to itself along the calls that wait, or None."""
+        came_from: dict[str, str] = {}
+        reached = [step]
+        for current in reached:
+            for following in self._waits_for.get(current, ()):
+                if following not in came_from:
+                    came_from[following] = current
+                    reached.append(following)
+        if step not in came_from:
+            return None
+        path = [step, came_from[step]]
+        while path[-1] != step:
+            path.append(came_from[path[-1]])
+        return tuple(reversed(path))
 
     # -- nested runs and remembered values ---------------------------------------------------------
 

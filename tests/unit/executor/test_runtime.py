@@ -301,6 +301,38 @@ async def test_two_tasks_that_wait_for_each_others_links_are_told_so() -> None:
 
 
 @virtual_time
+async def test_what_waits_for_several_links_at_once_is_part_of_every_circle_it_is_in() -> None:
+    async def two_at_once(data: Any, context: Context) -> Any:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(context.runtime.resolve_links("g", "first"))
+            await asyncio.sleep(0.5)
+            group.create_task(context.runtime.resolve_links("g", "second"))
+
+    async def back(data: Any, context: Context) -> Any:
+        await asyncio.sleep(2)
+        return await context.runtime.resolve_links("h", "in")
+
+    async def slow(data: Any, context: Context) -> Any:
+        await asyncio.sleep(9)
+
+    async def uses(inputs: Inputs, context: Context) -> Any:
+        await context.runtime.resolve_links(context.node_id, "t")
+        return gives(1)
+
+    edges = ("h~g.first", "k~g.second", "g~h.in", "h~v.t", "k~w.t", "g~u.t")
+    graph = graph_of("v w u g h k", *edges)
+    acts = {"u": uses, "v": uses, "w": uses, "g:make": two_at_once, "h:make": back}
+    rig = Rig(graph, {**acts, "k:make": slow})
+    assert await rig.run() == "failed"
+    (told,) = {d["error"]["message"] for d in rig.of("node.failed")}
+    assert told == (
+        "Link dependency cycle detected: materialize(g.output) -> resolve(g.first) -> "
+        "materialize(h.output) -> resolve(h.in) -> materialize(g.output)"
+    )
+    assert "node.completed w" in rig.tale()
+
+
+@virtual_time
 async def test_a_linked_type_that_cannot_be_materialised_is_named() -> None:
     async def uses(inputs: Inputs, context: Context) -> Any:
         await context.runtime.resolve_links("u", "t")

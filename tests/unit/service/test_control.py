@@ -222,6 +222,35 @@ async def test_a_time_that_came_while_nothing_ran_is_not_waited_for_again(tmp_pa
         assert (await service.state(execution_id)).status == "completed"
 
 
+ROUNDS = graph_of(
+    Node("items", "json", "Items", data={"value": [1, 2, 3]}),
+    Node("each", "loop", "Each", data={
+        "body": {
+            "nodes": [
+                {"id": "later", "type": "wait", "data": {"seconds": 0.05}},
+                {"id": "said", "type": "text", "data": {"text": "{{ item }}!"}},
+            ],
+            "edges": [{"source": "later", "target": "said", "data": {"channel": "flow"}}],
+        },
+        "parallel": 2,
+    }),
+    edges=[("items", "each")],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_times_inside_a_loop_come_too(tmp_path: Path, restarts: bool) -> None:
+    async with opened(tmp_path, ROUNDS) as service:
+        execution_id = await executed(service)
+        await reached(service, execution_id, lambda e: e.type == "node.waiting")
+        if not restarts:
+            await reached(service, execution_id, lambda e: e.type in TERMINAL)
+    async with opened(tmp_path, ROUNDS) as service:
+        await service.recover()
+        await reached(service, execution_id, lambda e: e.type in TERMINAL)
+        assert (await outputs_of(service, execution_id))["each"]["output"] == ["1!", "2!", "3!"]
+
+
 async def test_what_only_waits_for_a_time_can_be_cancelled(tmp_path: Path) -> None:
     async with opened(tmp_path, LATER) as service:
         execution_id = await executed(service)

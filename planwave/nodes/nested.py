@@ -137,12 +137,12 @@ async def nested_graph(
             knows none; what the flows themselves raise.
     """
     catalogue = context.runtime.catalogue
-    inside = catalogue.inside((*context.runtime.variables, *names))
     if document is not None:
         # What a node was written with was checked with the graph around it; a wire was not.
         written = context.runtime.get_node(context.node_id).data.get(field)
         graph = _graph_of(json.dumps(document))
         if document != written:
+            inside = catalogue.inside((*context.runtime.variables, *names))
             _refuse_faults(graph, f"data.{field} of {context.node_id!r}", inside)
         return prepared(graph, catalogue)
     if flow is None:
@@ -151,9 +151,7 @@ async def nested_graph(
             code="missing-required-input",
             hint=f"write data.{field}, or name a stored flow in data.flow",
         )
-    graph = await _flow(flow, context)
-    _refuse_faults(graph, f"flow {flow.id!r}", inside)
-    return prepared(graph, catalogue)
+    return prepared(await _flow(flow, context), catalogue)
 
 
 async def _flow(flow: FlowName, context: FlowContext) -> Graph:

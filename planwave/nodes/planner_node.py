@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
-from typing import Any, Final, cast
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from pydantic import Field
 
-from planwave.errors import NodeError
+from planwave.errors import NodeError, PlanInvalid
 from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, Json, Port
 from planwave.graph.plan import Plan
@@ -46,6 +46,7 @@ class PlannerNode(NodeType):
     outputs = (Port(DEFAULT_SOURCE_HANDLE), Port("plan", "json"))
     calls_model = True
     reads_goal = True
+    runs_graphs = True
     planned = False
     example: Mapping[str, Json] = {
         "nodes": [
@@ -61,15 +62,15 @@ class PlannerNode(NodeType):
     async def run(
         self, data: PlannerData, inputs: Inputs, context: FlowContext
     ) -> AsyncGenerator[NodeEvent | ExecutionResult]:
-        made: list[Plan] = []
-
-        async def plan() -> Json:
-            made.append(await _planned(data, inputs, context))
-            return _document(made[0])
-
-        document = await context.runtime.once(_KEY, plan)
-        for each in made:
-            for event in self._told(each, context):
+        planning = _Planning(data, inputs, context)
+        try:
+            document = await context.runtime.once(_KEY, planning.document)
+        except PlanInvalid as invalid:
+            for event in self._told(planning, invalid.attempts):
+                yield event
+            raise
+        if planning.made is not None:
+            for event in self._told(planning, planning.made.attempts):
                 yield event
         graph, _ = read_graph({"nodes": document["nodes"], "edges": document["edges"]})
         nested = prepared(graph, context.runtime.catalogue)
@@ -77,16 +78,21 @@ class PlannerNode(NodeType):
         outputs = {DEFAULT_SOURCE_HANDLE: result, "plan": DataValue("json", document)}
         yield ExecutionResult(outputs)
 
-    def _told(self, plan: Plan, context: FlowContext) -> Iterable[NodeEvent]:
-        """Say which plan was made, and what its calls took."""
+    def _told(
+        self, planning: _Planning, attempts: Iterable[Mapping[str, Any]]
+    ) -> Iterator[NodeEvent]:
+        """Say what the calls took, and which plan was made."""
+        context, made = planning.context, planning.made
 
         def told(event_type: str, data: Json) -> NodeEvent:
             return NodeEvent(context.node_id, self.node_type, event_type, context.run_id, data)
 
-        for attempt in plan.attempts:
-            usage = cast("Mapping[str, Any]", attempt["usage"])
-            yield told("usage", {"provider": plan.provider, "model": plan.model, **usage})
-        yield told("plan", {"title": plan.title, "hash": plan.hash, "nodes": len(plan.graph.nodes)})
+        provider, model = planning.who
+        for attempt in attempts:
+            yield told("usage", {"provider": provider, "model": model, **attempt["usage"]})
+        if made is not None:
+            nodes = len(made.graph.nodes)
+            yield told("plan", {"title": made.title, "hash": made.hash, "nodes": nodes})
 
     def find_faults(self, data: PlannerData | None, wiring: Wiring) -> Iterable[Finding]:
         if data is None:
@@ -100,26 +106,33 @@ class PlannerNode(NodeType):
             )
 
 
-async def _planned(data: PlannerData, inputs: Inputs, context: FlowContext) -> Plan:
-    services = services_of(context)
-    if services.planner is None:
-        raise NodeError(
-            f"node {context.node_id!r} plans, and this run has no planner",
-            code="no-planner",
-            hint="run it through a service",
+class _Planning:
+    """Plans what a node wants planned; ``made`` stays None where that was done before."""
+
+    def __init__(self, data: PlannerData, inputs: Inputs, context: FlowContext) -> None:
+        self.context = context
+        self.made: Plan | None = None
+        self.who = "", ""
+        self._data, self._inputs = data, inputs
+
+    async def document(self) -> Json:
+        """Give the plan as it is kept: ``{"goal", "title", "nodes", "edges"}``."""
+        data, context, services = self._data, self.context, services_of(self.context)
+        if services.planner is None:
+            raise NodeError(
+                f"node {context.node_id!r} plans, and this run has no planner",
+                code="no-planner",
+                hint="run it through a service",
+            )
+        self.who = services.model_for(data.provider, data.model)
+        made = await services.planner.create_plan(
+            self._inputs.text(DEFAULT_TARGET_HANDLE) if data.goal is None else data.goal,
+            *self.who,
+            node_types=data.allowed_node_types,
+            max_nodes=data.max_nodes,
+            scope=CallScope(
+                context.run_id, context.path, context.attempt, context.answers, context.left_s
+            ),
         )
-    provider, model = services.model_for(data.provider, data.model)
-    return await services.planner.create_plan(
-        inputs.text(DEFAULT_TARGET_HANDLE) if data.goal is None else data.goal,
-        provider,
-        model,
-        node_types=data.allowed_node_types,
-        max_nodes=data.max_nodes,
-        scope=CallScope(
-            context.run_id, context.path, context.attempt, context.answers, context.left_s
-        ),
-    )
-
-
-def _document(plan: Plan) -> dict[str, Json]:
-    return {"goal": plan.user_prompt, "title": plan.title, **plan.graph.to_document()}
+        self.made = made
+        return {"goal": made.user_prompt, "title": made.title, **made.graph.to_document()}

@@ -20,7 +20,11 @@ class Flows(Protocol):
     """Port: graphs that are kept under a name."""
 
     async def get(self, flow_id: str, version: str | None) -> Graph:
-        """Give a version of a flow, or its newest; a PlanwaveError where there is none."""
+        """Give a version of a flow, or its newest, checked.
+
+        Raises:
+            PlanwaveError: There is none, or it cannot run here.
+        """
         ...
 
 

@@ -207,7 +207,7 @@ class Planner:
         try:
             async for item in stream:
                 if isinstance(item, ModelReply):
-                    return _Answer(item.text, item.finish_reason, item.usage)
+                    return _Answer(item.text, item.finish_reason, item.usage, item.recorded)
                 reasoning = item.kind == "reasoning"
                 tell(PlanProgress("delta", {"text": item.text, "reasoning": reasoning}))
                 if reasoning:
@@ -282,6 +282,7 @@ class _Answer(NamedTuple):
     text: str
     finish_reason: str
     usage: Usage
+    recorded: bool = False
 
 
 _Ask = Callable[[ModelRequest], Awaitable[_Answer]]
@@ -325,6 +326,7 @@ def _attempt(answer: _Answer, reading: Reading) -> dict[str, Any]:
             "output_tokens": usage.output_tokens,
             "cost_usd": usage.cost_usd,
             "estimated": usage.estimated,
+            **({"recorded": True} if answer.recorded else {}),
         },
     }
 

@@ -87,9 +87,13 @@ async def test_a_goal_that_cannot_be_planned_fails_the_node_with_the_reason() ->
     models, providers = ScriptedModels(["no plan"] * 3), FakeProviders()
     planner = Planner(models, providers, library(providers))
     services, _ = services_with(lambda _: [], providers, planner=planner)  # type: ignore[arg-type]
-    result = await ran(document(node("n", "planner", goal="g")), services=services)
-    assert result.error is not None
-    assert result.error["code"] == "plan-invalid"
+    graph = document(node("n", "planner", goal="g"))
+    run = planwave.run(graph, registry=registry(), services=services)
+    events = [event async for event in run]
+    error = run.result().error
+    assert error is not None
+    assert error["code"] == "plan-invalid"
+    assert [e.data["input_tokens"] for e in events if e.type == "usage"] == [11] * 3, "all are paid"
 
 
 @virtual_time

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pydantic import ValidatorFunctionWrapHandler, field_validator
+
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json
 from planwave.graph.values import DataValue
 from planwave.nodes.node_type import NodeData, template
@@ -16,7 +18,13 @@ _WHOLE = "integer"
 class NumberData(NodeData):
     """The number."""
 
-    value: int | float = template()
+    value: float = template()
+
+    @field_validator("value", mode="wrap")
+    @classmethod
+    def _stays_whole(cls, value: Json, read: ValidatorFunctionWrapHandler) -> float:
+        number: float = read(value)
+        return value if isinstance(value, int) else number
 
 
 class Number(ValueType):

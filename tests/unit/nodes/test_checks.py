@@ -509,3 +509,23 @@ def test_many_different_nodes_do_not_fill_the_memory() -> None:
     assert len(catalogue._checks._kept) <= 4_096
     assert check("text", {"text": "x" * 5_000}, catalogue=catalogue) == []
     assert all(len(key[1]) <= 4_096 for key in catalogue._checks._kept)
+
+
+@pytest.mark.parametrize(
+    ("node_type", "field", "wrong"),
+    [("number", "value", "5"), ("boolean", "value", "yes"), ("switch", "cases", "a")],
+)
+def test_a_template_may_stand_where_no_text_is_wanted(
+    node_type: str, field: str, wrong: str
+) -> None:
+    assert found(node_type, {field: "{{ goal }}"}) == []
+    assert found(node_type, {field: "{% if goal %}1{% endif %}"}) == []
+    assert found(node_type, {field: wrong}) == [("invalid-data", f"/data/{field}")]
+    assert found(node_type, {field: "{{ nobody }}"}) == [("template-undefined", f"/data/{field}")]
+    assert found(node_type, {}) == [("missing-required-input", f"/data/{field}")]
+
+
+def test_where_no_template_is_resolved_none_may_stand() -> None:
+    assert found("llm", {**LLM, "temperature": "{{ goal }}"}) == [
+        ("invalid-data", "/data/temperature")
+    ]

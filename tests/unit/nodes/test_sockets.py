@@ -7,10 +7,13 @@ import pytest
 from pydantic import AliasChoices, BaseModel, Field
 
 from planwave.graph.model import FLOW, LINK, Port
+from planwave.graph.values import DataValue, text_of
 from planwave.nodes.node_type import NodeData, template
 from planwave.nodes.sockets import (
     FIELD_SIDE,
     DataField,
+    accepts,
+    coerced,
     fields_of,
     socket_type,
     value_type,
@@ -27,6 +30,7 @@ from planwave.nodes.sockets import (
         (int, "integer"),
         (float | None, "number"),
         (int | str, "any"),
+        (int | float, "number"),
         (Literal["a", "b"], "text"),
         (Literal["a", 1], "any"),
         (list[int], "json"),
@@ -76,4 +80,55 @@ def test_field_sockets_stand_between_fixed_and_open_ports_one_for_each_channel()
 def test_a_declared_port_beats_the_field_of_its_name() -> None:
     assert with_field_ports((Port("prompt", "json"),), fields_of(_Data)[1:2]) == (
         Port("prompt", "json"),
+    )
+
+
+TABLE = {
+    ("text", "text"), ("text", "integer"), ("text", "number"), ("text", "boolean"), ("text", "json"),
+    ("integer", "integer"), ("number", "number"), ("number", "integer"), ("boolean", "boolean"),
+    ("json", "json"), ("date", "date"),
+}  # fmt: skip
+KINDS = ("text", "integer", "number", "boolean", "json", "date")
+
+
+@pytest.mark.parametrize("target", KINDS)
+@pytest.mark.parametrize("source", KINDS)
+def test_the_coercion_table(target: str, source: str) -> None:
+    assert accepts(target, source) == ((target, source) in TABLE)
+    assert accepts("any", source)
+    assert accepts(target, "any")
+
+
+@pytest.mark.parametrize("socket", ["text", "integer", "number", "boolean", "json", "any"])
+@pytest.mark.parametrize("value", ["x", "", 3, 2.5, True, None, [1], {"a": "é"}])
+@pytest.mark.parametrize("called", ["any", "text", "other"])
+def test_a_value_is_taken_by_what_it_is_not_by_what_it_was_called(
+    socket: str, value: Any, called: str
+) -> None:
+    content, refused = coerced(socket, DataValue(called, value))
+    kind = value_type(value)
+    if accepts(socket, kind):
+        assert refused is None
+        assert content == (text_of(value) if socket == "text" else value)
+    else:
+        assert refused == ("null" if value is None else kind)
+
+
+def test_a_socket_that_is_none_of_json_takes_what_is_called_so() -> None:
+    assert coerced("date", DataValue("date", "2026-01-01")) == ("2026-01-01", None)
+    assert coerced("date", DataValue("any", "2026-01-01")) == ("2026-01-01", None)
+    assert coerced("date", DataValue("text", "2026-01-01"))[1] == "text"
+
+
+def test_null_fits_where_it_may_be_written() -> None:
+    assert coerced("number", DataValue("json", None), nullable=True) == (None, None)
+    assert coerced("text", DataValue("json", None), nullable=True) == (None, None)
+    assert coerced("text", DataValue("json", None)) == ("", None)
+
+
+def test_a_declared_port_for_links_takes_the_place_of_the_link_socket_alone() -> None:
+    ports = with_field_ports((Port("prompt", "special", channel=LINK),), fields_of(_Data)[1:2])
+    assert ports == (
+        Port("prompt", "special", channel=LINK),
+        Port("prompt", "text", channel=FLOW, side=FIELD_SIDE),
     )

@@ -1,0 +1,71 @@
+"""The types that are nothing but a value: text, number, boolean and json."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planwave.errors import NodeError
+from planwave.graph.model import LINK, Node, make_edge
+from planwave.graph.values import DataValue, Inputs
+from planwave.nodes.boolean import Boolean
+from planwave.nodes.json_ import JsonValue
+from planwave.nodes.number import Number
+from planwave.nodes.text import Text
+from planwave.nodes.value import ValueType
+from tests.fakes.node_context import arrivals, context_for, outcome_of
+
+NODE = Node("v", "value", "V")
+
+WHOLE = {"output": DataValue("integer", 3), "integer": DataValue("integer", 3)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "outputs"),
+    [
+        (Number(), {"value": 3}, WHOLE),
+        (Number(), {"value": 3.5}, {"output": DataValue("number", 3.5)}),
+        (Boolean(), {"value": True}, {"output": DataValue("boolean", True)}),
+        (JsonValue(), {"value": [1, None]}, {"output": DataValue("json", [1, None])}),
+        (JsonValue(), {"value": "x"}, {"output": DataValue("json", "x")}),
+        (Text(), {"text": {"a": 1}}, {"output": DataValue("text", '{"a":1}')}),
+    ],
+)
+async def test_a_value_is_given_with_its_type_as_a_stage_and_over_links(
+    kind: ValueType, data: dict[str, Any], outputs: dict[str, DataValue]
+) -> None:
+    result, _ = await outcome_of(kind.execute(data, arrivals("ignored"), context_for(NODE)))
+    assert result.outputs == outputs
+    for handle, value in outputs.items():
+        assert await kind.materialize(data, handle, context_for(NODE)) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [(Number(), "5"), (Number(), True), (Boolean(), 1), (Boolean(), "true"), (Number(), None)],
+)
+async def test_what_is_no_such_value_is_refused(kind: ValueType, value: Any) -> None:
+    with pytest.raises(NodeError, match=r"data\.value") as caught:
+        await outcome_of(kind.execute({"value": value}, Inputs(), context_for(NODE)))
+    assert caught.value.code == "invalid-data"
+    with pytest.raises(NodeError, match=r"node 'v': data\.value takes \w+, but the flow edge"):
+        await outcome_of(kind.execute({}, arrivals(("value", value)), context_for(NODE)))
+
+
+async def test_a_number_that_is_not_whole_has_nothing_where_whole_ones_are_wanted() -> None:
+    with pytest.raises(NodeError, match="'v' has no value on 'integer', only on output") as caught:
+        await Number().materialize({"value": 0.5}, "integer", context_for(NODE))
+    assert caught.value.code == "no-value"
+
+
+async def test_a_linked_value_takes_what_is_linked_into_it() -> None:
+    edge = make_edge("s", "v", channel=LINK, target_handle="value")
+    context = context_for(NODE, edges=[edge], links={("v", "value"): [DataValue("integer", 8)]})
+    assert await Number().materialize({"value": 1}, "output", context) == DataValue("integer", 8)
+
+
+async def test_the_result_is_not_the_data_themselves() -> None:
+    data = {"value": {"a": [1]}}
+    (await JsonValue().materialize(data, "output", context_for(NODE))).value["a"].append(2)
+    assert data == {"value": {"a": [1]}}

@@ -289,6 +289,9 @@ ROUTES_OF_IDS: Final = [
     *(("GET", f"/api/plans/{{}}{rest}") for rest in ("", "/forecast")),
     ("DELETE", "/api/plans/{}"),
     ("POST", "/api/plans/{}/validate"),
+    ("GET", "/api/flows/{}"),
+    ("GET", "/api/flows/{}/versions"),
+    ("DELETE", "/api/flows/{}"),
     *(
         ("GET", f"/api/executions/{{}}{rest}")
         for rest in ("", "/result", "/document", "/events", "/events?format=log", "/explain/a")

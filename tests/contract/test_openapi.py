@@ -58,12 +58,13 @@ MADE_UP: Final = settings(
 
 
 class Stock:
-    """Plans and executions that requests can be about."""
+    """Plans, flows and executions that requests can be about."""
 
     def __init__(self, base_url: str) -> None:
         self._url = base_url
         self._session = requests.Session()
         self._plan = self._made("/api/plan", {"prompt": "texts"})["plan_id"]
+        self._flow = self._another_flow()
         self._ended = self._execution(start=True)
         self._session.get(f"{base_url}/api/executions/{self._ended}/events", timeout=PATIENCE_S)
         self._waiting = self._made("/api/execute", {"graph": ASKING, "start": True})["execution_id"]
@@ -74,6 +75,8 @@ class Stock:
         changes = case.operation.method != "get"
         if _is_chosen(path.get("plan_id")):
             path["plan_id"] = self._another_plan() if changes else self._plan
+        if _is_chosen(path.get("flow_id")):
+            path["flow_id"] = self._another_flow() if changes else self._flow
         if _is_chosen(path.get("execution_id")):
             path["execution_id"] = self._subject(case.path, changes)
             if "other_id" in path:
@@ -82,10 +85,14 @@ class Stock:
                 path["request_id"] = "r5"  # four events come before it
             if "path" in path:
                 path["path"] = "a"
-        if isinstance(case.body, dict) and isinstance(case.body.get("plan_id"), str):
-            wrong = case.meta is not None and case.meta.generation.mode.is_negative
-            if not wrong:  # its plan_id may be all that is wrong with it
-                case.body["plan_id"] = self._plan
+        if isinstance(case.body, dict):
+            self._put_into_body(case.body, case)
+
+    def _put_into_body(self, body: dict[str, Any], case: schemathesis.Case) -> None:
+        wrong = case.meta is not None and case.meta.generation.mode.is_negative
+        for name, own in (("plan_id", self._plan), ("flow_id", self._flow)):
+            if isinstance(body.get(name), str) and not wrong:  # it may be all that is wrong with it
+                body[name] = own
 
     def _subject(self, path: str, changes: bool) -> str:
         """Give an execution that a request can do something to, or see something of."""
@@ -95,6 +102,9 @@ class Stock:
 
     def _another_plan(self) -> str:
         return self._made("/api/plan", {"prompt": "texts"})["plan_id"]
+
+    def _another_flow(self) -> str:
+        return self._made("/api/flows", {"name": "F", "plan_id": self._plan})["flow_id"]
 
     def _execution(self, *, start: bool = False) -> str:
         body = {"plan_id": self._plan, "start": start}

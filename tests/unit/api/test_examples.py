@@ -15,6 +15,7 @@ from planwave.api import (
     controlling,
     executions,
     first_service,
+    flows,
     forking,
     models,
     plans,
@@ -30,7 +31,16 @@ from tests.fakes.service import rooms
 
 OURS = [
     route
-    for module in (plans, executions, controlling, forking, comparing, first_service, catalogues)
+    for module in (
+        plans,
+        executions,
+        controlling,
+        forking,
+        comparing,
+        flows,
+        first_service,
+        catalogues,
+    )
     for route in module.router.routes
     if isinstance(route, APIRoute)
 ]

@@ -73,7 +73,9 @@ class ForecastAnswer(Answer):
     depth: int
     critical_path: list[str]
     calls: int
-    """Model calls."""
+    """Model calls; those of a graph inside a node count once."""
+    at_least: bool = False
+    """Whether a node runs graphs, so that it may be more."""
     tokens: Span
     cost_usd: Span | None
     """Null where a price is unknown."""

@@ -80,6 +80,7 @@ FORECAST: Final[_Json] = {
     "depth": 2,
     "critical_path": ["facts", "note"],
     "calls": 0,
+    "at_least": False,
     "tokens": {"low": 0, "high": 0},
     "cost_usd": {"low": 0.0, "high": 0.0},
     "effects": [],

@@ -63,7 +63,8 @@ def forecast_lines(screen: Screen, forecast: Mapping[str, Any]) -> Iterable[Text
         return
     nodes, waves = _number(forecast, "nodes"), _number(forecast, "waves")
     parts = [f"{counted(nodes, 'step')} in {counted(waves, 'wave')}"]
-    parts.append(counted(_number(forecast, "calls"), "model call"))
+    least = "at least " if forecast.get("at_least") else ""
+    parts.append(f"{least}{counted(_number(forecast, 'calls'), 'model call')}")
     tokens = table(forecast.get("tokens"))
     if tokens and _number(forecast, "calls"):
         parts.append(f"{_range_of(tokens)} tokens")

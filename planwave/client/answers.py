@@ -57,6 +57,7 @@ class Forecast(TypedDict):
     depth: int
     critical_path: list[str]
     calls: int
+    at_least: NotRequired[bool]
     tokens: Span
     cost_usd: Span | None
     effects: list[Effect]

@@ -70,6 +70,7 @@ class Inner(NodeType):
     inputs = (INPUT, Port("{name}"))
     outputs = (OUTPUT, Port("{name}"))
     reads_goal = True
+    runs_graphs = True
     planned = False
     example: Mapping[str, Json] = {
         "nodes": [

@@ -24,6 +24,7 @@ from planwave.nodes.nested import (
     nested_graph,
     one_graph,
     refuse_more,
+    unused_item,
 )
 from planwave.nodes.node_type import INPUT, Finding, NodeData, NodeType, template
 from planwave.nodes.wiring import Wiring
@@ -56,6 +57,7 @@ class Loop(NodeType):
     inputs = (INPUT,)
     outputs = (Port(DEFAULT_SOURCE_HANDLE, "json"), Port(_ERRORS, "json"))
     reads_goal = True
+    runs_graphs = True
     example: Mapping[str, Json] = {
         "nodes": [
             {"id": "start", "type": "start", "data": {"initialInput": ["one", "two", "three"]}},
@@ -101,6 +103,7 @@ class Loop(NodeType):
         if data is None:
             return
         yield from one_graph("body", data.body, data.flow, wiring)
+        yield from unused_item("body", data.body, _NAMES, wiring)
         if data.items is None and not (wiring.is_wired("items") or wiring.is_wired("input")):
             yield Finding(
                 "missing-required-input",

@@ -97,6 +97,8 @@ class NodeKind:
         field_sockets: Whether data fields are also sockets.
         chooses: Whether one output alone carries a value, so that inputs for one value may be fed by
             several; known by itself of a numbered family of outputs.
+        runs_graphs: Whether it runs graphs inside itself, so that nobody knows beforehand how many
+            steps that takes.
         planned: Whether models may write plans with it unasked.
         example: A small graph document that shows the type at work and can be run; {} where there
             is none.
@@ -114,6 +116,7 @@ class NodeKind:
     calls_model: bool = False
     field_sockets: bool = True
     chooses: bool = False
+    runs_graphs: bool = False
     planned: bool = True
     example: Mapping[str, Json] = {}
 

@@ -1,19 +1,20 @@
 """What a plan will take, estimated before anything is run or paid.
 
 Tokens are a range from terse to talkative answers: four characters are a token, each result is read
-once by each step it flows into. Prices come from the provider catalogue.
+once by each step it flows into. Prices come from the provider catalogue. A graph inside a node counts
+once, though it may run as often as there are items, or not at all; nobody knows before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from planwave.errors import InputError
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.model import FLOW, Graph, Json, Node
 from planwave.graph.shape import shape
-from planwave.planner.offers import calls_model
+from planwave.planner.offers import calls_model, graphs_in, runs_graphs
 from planwave.providers.api import Providers, Usage, text_tokens
 
 _FRAME_TOKENS: Final = 80
@@ -31,21 +32,31 @@ class _Range(NamedTuple):
         return _Range(self.low + other.low, self.high + other.high)
 
 
+_NOTHING: Final = _Range(0, 0)
+
+
+class _Call(NamedTuple):
+    """A step that asks a model, and the tokens it reads and tells."""
+
+    node: Node
+    read: _Range
+    told: _Range
+
+
 def forecast(
     graph: Graph, catalogue: Catalogue, providers: Providers, *, goal: str = ""
 ) -> dict[str, Json]:
     """Give what a checked graph will take.
 
     Returns:
-        ``{"waves", "nodes", "width", "depth", "critical_path": [id], "calls", "tokens": {"low",
-        "high"}, "cost_usd": {"low", "high"} | null, "effects": [{"node", "type", "effect"}]}``.
-        ``cost_usd`` is null where the price of any call is unknown.
+        ``{"waves", "nodes", "width", "depth", "critical_path": [id], "calls", "at_least",
+        "tokens": {"low", "high"}, "cost_usd": {"low", "high"} | null, "effects": [{"node", "type",
+        "effect"}]}``. ``at_least`` is true where a node runs graphs, so that it may take more (or
+        less). ``cost_usd`` is null where the price of any call is unknown. Effects inside a node are
+        told of the node.
     """
     form = shape(graph, linked=_only_linked(graph.nodes, catalogue))
-    nodes = {node.id: node for node in graph.nodes}
-    order = [nodes[name] for wave in form.waves for name in wave]
-    calls = [node for node in order if calls_model(catalogue, node.type)]
-    used = _tokens(graph, order, catalogue, providers, goal)
+    calls = _calls(graph, catalogue, providers, goal)
     return {
         "waves": len(form.waves),
         "nodes": len(graph.nodes),
@@ -53,12 +64,13 @@ def forecast(
         "depth": form.depth,
         "critical_path": list(form.critical_path),
         "calls": len(calls),
+        "at_least": any(runs_graphs(catalogue, node.type) for node in graph.nodes),
         "tokens": {
-            "low": sum(read.low + told.low for read, told in used.values()),
-            "high": sum(read.high + told.high for read, told in used.values()),
+            "low": sum(call.read.low + call.told.low for call in calls),
+            "high": sum(call.read.high + call.told.high for call in calls),
         },
-        "cost_usd": _cost(calls, used, providers),
-        "effects": _effects(graph.nodes, catalogue),
+        "cost_usd": _cost(calls, providers),
+        "effects": [each for node in graph.nodes for each in _effects(node, node, catalogue)],
     }
 
 
@@ -67,32 +79,36 @@ def _only_linked(nodes: Iterable[Node], catalogue: Catalogue) -> set[str]:
     return {name for name, found in facts.items() if found is not None and not found.executes}
 
 
-def _tokens(
-    graph: Graph,
-    order: Iterable[Node],
-    catalogue: Catalogue,
-    providers: Providers,
-    goal: str,
-) -> dict[str, tuple[_Range, _Range]]:
-    """Give tokens read and told by each step that asks a model, in one pass over the waves."""
+def _calls(graph: Graph, catalogue: Catalogue, providers: Providers, goal: str) -> list[_Call]:
+    """Give the steps that ask a model, those inside others too, in one pass over the waves."""
     sources: dict[str, list[str]] = {}
     for edge in graph.edges:
         if edge.channel == FLOW:
             sources.setdefault(edge.target, []).append(edge.source)
+    form = shape(graph, linked=_only_linked(graph.nodes, catalogue))
     results: dict[str, _Range] = {}
-    used: dict[str, tuple[_Range, _Range]] = {}
-    for node in order:
-        arrived = _Range(0, 0)
-        for source in sources.get(node.id, ()):
-            arrived = arrived.plus(results.get(source, _Range(0, 0)))
-        if not calls_model(catalogue, node.type):
-            results[node.id] = arrived
-            continue
-        own = _FRAME_TOKENS + text_tokens(goal, node.description, *_texts(node.data))
-        told = _Range(*_answer(node, providers))
-        used[node.id] = (arrived.plus(_Range(own, own)), told)
-        results[node.id] = told
-    return used
+    calls: list[_Call] = []
+    for name in (name for wave in form.waves for name in wave):
+        node = graph.by_id[name]
+        read = _sum(results.get(source, _NOTHING) for source in sources.get(name, ()))
+        made = [
+            call
+            for inner in graphs_in(catalogue, node)
+            for call in _calls(inner, catalogue, providers, goal)
+        ]
+        if calls_model(catalogue, node.type):
+            own = _FRAME_TOKENS + text_tokens(goal, node.description, *_texts(node.data))
+            made.append(_Call(node, read.plus(_Range(own, own)), _Range(*_answer(node, providers))))
+        results[name] = _sum(call.told for call in made) if made else read
+        calls += made
+    return calls
+
+
+def _sum(ranges: Iterable[_Range]) -> _Range:
+    total = _NOTHING
+    for each in ranges:
+        total = total.plus(each)
+    return total
 
 
 def _answer(node: Node, providers: Providers) -> tuple[int, int]:
@@ -120,14 +136,9 @@ def _texts(data: Mapping[str, Json]) -> Iterable[str]:
     return (value for value in data.values() if isinstance(value, str))
 
 
-def _cost(
-    calls: Iterable[Node],
-    used: Mapping[str, tuple[_Range, _Range]],
-    providers: Providers,
-) -> dict[str, Json] | None:
+def _cost(calls: Iterable[_Call], providers: Providers) -> dict[str, Json] | None:
     low = high = 0.0
-    for node in calls:
-        read, told = used[node.id]
+    for node, read, told in calls:
         who = _who(node, providers)
         least = providers.price(*who, Usage(read.low, told.low))
         most = providers.price(*who, Usage(read.high, told.high))
@@ -137,12 +148,12 @@ def _cost(
     return {"low": round(low, 6), "high": round(high, 6)}
 
 
-def _effects(nodes: Iterable[Node], catalogue: Catalogue) -> list[dict[str, Json]]:
-    """Give every step that writes to the world; reading and computing are not side effects."""
-    found: list[dict[str, Json]] = []
-    for node in nodes:
-        facts = catalogue.facts(node.type)
-        effect = node.policy.effect or (facts.effect if facts else "none")
-        if effect in ("write", "once"):
-            found.append({"node": node.id, "type": node.type, "effect": effect})
-    return found
+def _effects(node: Node, holder: Node, catalogue: Catalogue) -> Iterator[dict[str, Json]]:
+    """Give what a step writes to the world; reading and computing are not side effects."""
+    facts = catalogue.facts(node.type)
+    effect = node.policy.effect or (facts.effect if facts else "none")
+    if effect in ("write", "once"):
+        yield {"node": holder.id, "type": node.type, "effect": effect}
+    for inner in graphs_in(catalogue, node):
+        for each in inner.nodes:
+            yield from _effects(each, holder, catalogue)

@@ -79,6 +79,10 @@ def test_a_forecast_without_calls_names_no_tokens_and_no_price() -> None:
     ]
 
 
+def test_a_forecast_says_where_it_may_be_more() -> None:
+    assert "· at least 3 model calls ·" in lines_of(at_least=True)[0]
+
+
 def test_a_forecast_warns_of_steps_that_change_the_world() -> None:
     lines = lines_of(effects=[{"node": "mail", "type": "send", "effect": "once"}])
     assert lines[-1] == "Changes   mail (once)"

@@ -97,3 +97,37 @@ def test_a_plan_made_by_hand_is_priced_at_the_default_model_or_not_at_all() -> N
     assert found["cost_usd"] is not None
     lost = Graph(tuple(n._replace(data={"provider": "gone"}) for n in planned.nodes), planned.edges)
     assert forecast(lost, library(), FakeProviders())["calls"] == 4
+
+
+def looped(*inner: dict[str, Any]) -> dict[str, Any]:
+    body = {"nodes": list(inner), "edges": []}
+    return node("each", type="loop", data={"items": ["x", "y"], "body": body})
+
+
+def test_what_runs_inside_a_node_counts_once_and_is_told_as_the_least() -> None:
+    ask = {"id": "ask", "type": "agent", "data": {"userPrompt": "{{ item }}", "maxTokens": 100}}
+    found = forecast_of(reply(looped(ask), node("b"), edges=[flow("each", "b")]))
+    assert (found["nodes"], found["calls"], found["at_least"]) == (2, 2, True)
+    alone = forecast_of(reply(node("b")))
+    assert found["tokens"]["high"] > alone["tokens"]["high"] + 2 * 100
+    assert found["cost_usd"]["low"] > alone["cost_usd"]["low"]
+    assert (alone["calls"], alone["at_least"]) == (1, False)
+    nested = {
+        "id": "in",
+        "type": "loop",
+        "data": {"items": [1], "body": looped(ask)["data"]["body"]},
+    }
+    assert forecast_of(reply(looped(nested)))["calls"] == 1
+
+
+def test_a_price_unknown_inside_a_node_makes_the_whole_cost_unknown() -> None:
+    ask = {"id": "ask", "type": "agent", "data": {"userPrompt": "Hm?", "provider": "own"}}
+    assert forecast_of(reply(looped(ask)))["cost_usd"] is None
+
+
+def test_effects_inside_a_node_are_told_of_that_node() -> None:
+    registry = library()
+    registry.register(Mail())
+    text = reply(looped({"id": "send", "type": "mail"}))
+    found = forecast(graph_of(text, registry), registry, FakeProviders())
+    assert found["effects"] == [{"node": "each", "type": "mail", "effect": "once"}]

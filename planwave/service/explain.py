@@ -65,16 +65,10 @@ def explain(events: Sequence[Event], path: str) -> dict[str, Any]:
         "inputs": _shown(Feeds(state).inputs(path)) if _has_read(node, found.code) else {},
         "course": [step.as_json() for step in course],
     }
-    if fed:
-        shown["parameters"] = fed
-    if node.prompt is not None:
-        shown["prompt"] = node.prompt
-    if node.error is not None:
-        shown["error"] = node.error
-    requests = [each for each in state.requests.values() if each.path == path]
-    if requests:
-        shown["requests"] = [each.as_json() for each in requests]
-    return shown
+    requests = [each.as_json() for each in state.requests.values() if each.path == path]
+    besides = {"parameters": fed or None, "prompt": node.prompt, "error": node.error}
+    besides["requests"] = requests or None
+    return shown | {name: value for name, value in besides.items() if value is not None}
 
 
 def _has_read(node: NodeState, code: str) -> bool:

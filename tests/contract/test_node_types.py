@@ -207,7 +207,7 @@ async def run_of(document: Mapping[str, Json]) -> tuple[planwave.RunResult, list
     told: list[Event] = []
     async for event in run:
         told.append(event)
-        if event.type == "node.waiting" and "actions" in event.data["request"]:
+        if event.type == "node.waiting" and event.data["request"]["kind"] == "approval":
             decision = {"decision": event.data["request"]["actions"][0], "note": ""}
             run.answer(event.data["request_id"], decision)
     return run.result(), told

@@ -104,6 +104,8 @@ class Limits(_EnvironmentFirst):
     """One text in a graph."""
     parallel_nodes: int = Field(default=64, ge=1, le=1_000)
     """Nodes of one execution working at the same time."""
+    steps: int = Field(default=10_000, ge=1, le=100_000)
+    """Starts of nodes of one execution, those in loops and retries included."""
     nested_depth: int = Field(default=5, ge=1, le=10)
     """Graphs inside nodes, inside nodes of these, and so on."""
     loop_items: int = Field(default=1_000, ge=1, le=10_000)

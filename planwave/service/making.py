@@ -45,6 +45,8 @@ class Making(Control):
             max_events=_lower(asked.max_events, limits.events),
             max_result_bytes=_lower(asked.max_result_bytes, limits.largest_result_bytes),
             max_state_bytes=_lower(asked.max_state_bytes, limits.run_state_bytes),
+            max_steps=_lower(asked.max_steps, limits.steps),
+            max_depth=_lower(asked.max_depth, limits.nested_depth),
         )
 
     async def _chosen(self, what: str | Plan | FlowChoice) -> tuple[Plan, FlowChoice | None]:

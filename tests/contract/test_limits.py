@@ -709,6 +709,13 @@ async def _(limits: Limits, amount: int) -> Told | None:
     return await _checked(limits, _document(asks))
 
 
+@case("steps", 3)
+async def _(limits: Limits, amount: int) -> Told | None:
+    return failure_in(
+        await run_of(limits, graph_of(*map(text_node, _ids(amount)))), "execution.failed"
+    )
+
+
 @case("nested_depth", 3)
 async def _(limits: Limits, amount: int) -> Told | None:
     document = _document(_text())

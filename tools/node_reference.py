@@ -83,7 +83,7 @@ class _Type:
             yield "Runs as a step, and is made on demand for the nodes it is linked to."
         if callable(getattr(self._implementation, "resume", None)):
             yield "Waits for an answer."
-        if getattr(self._implementation, "calls_model", False):
+        if self.about["executes"] and getattr(self._implementation, "calls_model", False):
             yield "Asks a language model."
         if self.about["chooses"]:
             yield "One output alone carries a value in any run."
@@ -136,6 +136,7 @@ def _marks(field: Mapping[str, Any]) -> str:
     }
     told = [words for mark, words in marks.items() if field.get(mark)]
     told += [f"at most the limit `{field['limit']}`"] if "limit" in field else []
+    told += [f"another name of `{field['sameAs']}`"] if "sameAs" in field else []
     told += [field["description"]] if "description" in field else []
     return "; ".join(told)
 

@@ -88,7 +88,7 @@ class Client(Model):
     Data = ClientData
     example: Mapping[str, Json] = {
         "nodes": [
-            {"id": "client", "type": "client", "data": {"engine": "openai", "temperature": 0}},
+            {"id": "client", "type": "client", "data": {"temperature": 0}},
             {"id": "ask", "type": "llm", "data": {"prompt": "Name a river."}},
         ],
         "edges": [

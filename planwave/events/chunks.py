@@ -44,8 +44,8 @@ from planwave.graph.model import Graph
 from planwave.graph.values import text_of
 
 _BETWEEN: Final = "\n\n"
-_INTERNAL: Final = frozenset({"prompt"})
-"""Node events that are not for whom the answer is for."""
+_INTERNAL: Final = frozenset({"prompt", "wired", "run_graph", "once"})
+"""Node events that are between nodes and the engine, and not for whom the answer is for."""
 _STATUS: Final = {
     "node.started": "running",
     "node.retrying": "retrying",
@@ -56,6 +56,8 @@ _STATUS: Final = {
     "node.cancelled": "cancelled",
     "node.waiting": "waiting",
     "node.answered": "running",
+    "node.parked": "waiting",
+    "node.unparked": "running",
 }
 _TOLD: Final = (
     "error", "handled", "reason", "cause", "request_id", "request", "duration_s",

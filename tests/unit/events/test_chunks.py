@@ -233,6 +233,16 @@ def test_a_node_that_waits_for_an_answer_lets_the_others_speak() -> None:
     assert content(story.told()) == "Shall I? \n\nmeanwhile\n\nYes."
 
 
+def test_a_parked_node_lets_the_others_speak_and_may_say_the_same_again() -> None:
+    story = Story(document("a b")).delta("a", "Each of these: ").delta("b", "meanwhile")
+    story("node.parked", "a").done("b", "meanwhile")("node.unparked", "a")
+    story("node.delta", "a", 1, kind="text", text="Each of these: fine.", offset=0)
+    told = story.done("a", "Each of these: fine.").told()
+    assert content(told) == "Each of these: \n\nmeanwhile\n\nfine."
+    statuses = [m["status"] for m in about(told, "meta") if m["node_id"] == "a" and "status" in m]
+    assert statuses == ["waiting", "running", "completed"]
+
+
 def test_a_message_is_text_for_the_caller_whoever_says_it() -> None:
     graph = document("a b", "a>b")
     said = {"text": "Working on it.", "extras": {"step": 1}}
@@ -261,9 +271,10 @@ def test_a_message_between_a_nodes_own_words_is_a_paragraph_there() -> None:
     assert content(story.told()) == "One.\n\nTwo.\n\nThree."
 
 
-def test_other_events_and_logs_are_told_but_prompts_are_not() -> None:
+def test_other_events_and_logs_are_told_but_not_what_is_between_node_and_engine() -> None:
     story = Story(document("a"))
-    story("node.event", "a", event_type="prompt", data={"system": "secret"})
+    for kind in ("prompt", "wired", "run_graph", "once"):
+        story("node.event", "a", event_type=kind, data={"system": "secret"})
     story("node.event", "a", event_type="progress", data={"done": 3})
     told = story("node.log", "a", message="careful", level="warning").told()
     assert about(told, "event") == [{"type": "progress", "data": {"done": 3}}]
@@ -377,6 +388,18 @@ async def test_a_run_from_python_is_read_as_it_happens(registry: planwave.Regist
     kinds = {m["node_id"]: (m["node_type"], m["visible"]) for m in about(told, "meta")}
     assert kinds == {"s": ("start", False), "t": ("typist", True), "end": ("end", True)}
     assert content(told) == "one two "
+
+
+async def test_what_send_message_says_comes_before_the_result(
+    registry: planwave.Registry,
+) -> None:
+    g = planwave.GraphBuilder()
+    tell = g.node("send_message", message="Got {{ input }}.", extras={"step": 1})
+    g.node("start", initialInput="one two") >> tell >> g.node("typist") >> g.node("end")
+    told = await gathered(planwave.run(planwave.build(g, registry=registry)))
+    assert content(told) == "Got one two.\n\none two "
+    said = {"type": "message", "data": {"text": "Got one two.", "extras": {"step": 1}}}
+    assert about(told, "event") == [said]
 
 
 async def test_leaving_the_chunks_ends_the_run(registry: planwave.Registry) -> None:

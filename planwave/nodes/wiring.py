@@ -58,7 +58,11 @@ class GraphView:
     def facts_of(self, node_id: str) -> NodeFacts | None:
         """Give what is known of a node's type; None where there is no such node or type."""
         node = self.by_id.get(node_id)
-        spec = None if node is None else self._specs.get(node.type)
+        return None if node is None else self.facts_of_type(node.type)
+
+    def facts_of_type(self, node_type: str) -> NodeFacts | None:
+        """Give what is known of a type; None where there is none of that name."""
+        spec = self._specs.get(node_type)
         return None if spec is None else spec.facts
 
     def is_ancestor(self, candidate: str, node_id: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -51,7 +51,7 @@ from planwave.storage.sqlite import SqliteStore
 from tests.fakes.llm_server import Fails, Hangs, Says, Step
 from tests.fakes.model_rig import Rig, model_rig, until
 from tests.fakes.planning import FakeProviders, ScriptedModels, library, node, reply
-from tests.fakes.raw_socket import CLOSE, PING, raw_socket
+from tests.fakes.raw_socket import CLOSE, PING, TEXT, RawSocket, raw_socket
 from tests.fakes.server import WIDE, serving
 from tests.fakes.service import Held, graph_of, plan_with, rooms, text_node
 from tests.fakes.virtual_loop import VirtualLoop
@@ -606,24 +606,32 @@ async def _(limits: Limits, amount: int) -> Told | None:
     return None if len(sent) == 1 else Told("in-parts")
 
 
-@case("socket_ping_s", 0.5, at="answers", past="is silent", code="dropped", says=[])
+async def _pinged(client: RawSocket) -> bytes | None:
+    """Read up to a ping, and give what it holds; None where the connection ends first."""
+    with suppress(asyncio.IncompleteReadError, ConnectionError):
+        while (frame := await client.read()).opcode != CLOSE:
+            if frame.opcode == PING:
+                return frame.payload
+    return None
+
+
+@case("socket_ping_s", 20, at="answers", past="is silent", code="dropped", says=[])
 async def _(limits: Limits, amount: str) -> Told | None:
     pong = 10
     with serving(limits=limits) as server:
         url = f"{server.ws_url}/ws/{await server.execute('held')}?mode=events"
         async with raw_socket(url) as client:
-            pings = 0
-            while pings < 2:
-                try:
-                    frame = await client.read()
-                except (asyncio.IncompleteReadError, ConnectionError):
+            for _ in range(2):
+                asked = await server.in_time(_pinged(client))
+                if asked is None:
                     return Told("dropped")
-                if frame.opcode == CLOSE:
-                    return Told("dropped")
-                if frame.opcode == PING:
-                    pings += 1
-                    if amount == "answers":
-                        client.send(frame.payload, opcode=pong)
+                if amount == "answers":
+                    client.send(asked, opcode=pong)
+                    client.send('{"op":"ping"}')
+                    while (
+                        heard := await client.read()
+                    ).opcode != TEXT or b"pong" not in heard.payload:
+                        pass  # once this is answered, what came before it was heard too
     return None
 
 

@@ -6,6 +6,8 @@ import base64
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import planwave
 from planwave.errors import NodeError
@@ -200,6 +202,38 @@ def test_a_conversation_that_begins_with_an_answer_has_it_as_its_first_turn() ->
 
 def test_a_small_old_turn_is_not_kept_where_a_newer_one_was_left_out() -> None:
     assert window(3, "u:a", "u:bbbbb", "u:c") == ["u:c"]
+
+
+conversations = st.lists(
+    st.builds(
+        lambda role, size: ChatMessage(role=role, content="x" * 4 * size),
+        st.sampled_from(["system", "user", "assistant"]),
+        st.integers(0, 9),
+    ),
+    max_size=12,
+)
+
+
+@given(conversations, st.integers(1, 60))
+def test_a_window_is_the_longest_end_of_whole_turns_that_fits(
+    messages: list[ChatMessage], max_tokens: int
+) -> None:
+    system = [m for m in messages if m.role == "system"]
+    said = [m for m in messages if m.role != "system"]
+    found = fitted(messages, max_tokens)
+    kept = found.messages[len(system) :]
+    assert found.messages[: len(system)] == system
+    assert kept == said[len(said) - len(kept) :]
+    assert found.dropped == len(said) - len(kept)
+    assert found.tokens == sum(m.tokens for m in found.messages)
+    begins = [n for n, m in enumerate(said) if n == 0 or m.role == "user"]
+    assert found.dropped in begins or not said
+    if found.dropped:
+        older = max(n for n in begins if n < found.dropped)
+        wider = found.tokens + sum(m.tokens for m in said[older : found.dropped])
+        assert wider > max_tokens
+    if found.tokens > max_tokens and said:
+        assert found.dropped == begins[-1]
 
 
 def test_nothing_fits_into_anything() -> None:

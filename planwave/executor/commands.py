@@ -281,6 +281,6 @@ def _outputs(step: Step, value: Json) -> dict[str, DataValue]:
         given = cast("dict[str, Json]", value)
         if given and all(has_output(step.facts, handle) for handle in given):
             return {handle: DataValue("any", each) for handle, each in given.items()}
-    fixed = [port.name for port in step.facts.outputs if has_output(step.facts, port.name)]
+    fixed = [port.name for port in step.facts.outputs if port.name in step.handles]
     handle = DEFAULT_SOURCE_HANDLE if DEFAULT_SOURCE_HANDLE in fixed or not fixed else fixed[0]
     return {handle: DataValue("any", value)}

@@ -15,7 +15,6 @@ from planwave.executor.dormant import ONCE
 from planwave.executor.flight import OVER, Flight, Inside, current_flight
 from planwave.executor.parking import Busy
 from planwave.graph.model import Json
-from planwave.graph.plan import canonical_json
 from planwave.graph.values import DataValue
 
 
@@ -62,7 +61,7 @@ class Keeping:
                     with Busy(flight, self._driver.stirred):
                         await self._make(flight, key, fn)
             inside.making.pop(key, None)
-        return inside.kept[key]
+        return _copy_of(inside.kept[key])  # the node may go on to change what it has
 
     async def _make(self, flight: Flight, key: str, fn: Callable[[], Awaitable[Json]]) -> None:
         made = await fn()
@@ -72,8 +71,7 @@ class Keeping:
                 hint="keep text, numbers, booleans, null, lists and objects with text keys",
             )
         kept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # A copy: the node may go on to change what it has.
-        self._driver.post(self._keep, flight, _Made(key, json.loads(canonical_json(made)), kept))
+        self._driver.post(self._keep, flight, _Made(key, _copy_of(made), kept))
         await kept
 
     def _keep(self, flight: Flight, made: _Made) -> None:
@@ -95,6 +93,10 @@ class Keeping:
 
         self._driver.after_commit(durable)
         return None
+
+
+def _copy_of(value: Json) -> Json:
+    return json.loads(json.dumps(value))
 
 
 def _over(flight: Flight) -> NodeError:

@@ -212,6 +212,7 @@ class Nesting:
         if run.scope is not None and not run.asked:
             run.is_dropped = True
             self._settler.cancel_scope(run.scope, "its node does not wait for it any more")
+            self._settler.decide()  # it is over before it may be asked for again
 
     def ended(self, scope: Scope, ended: Ended) -> None:
         """A nested run has come to its end: its node may go on."""

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
+from planwave.errors import NodeError
+from planwave.events import Event, fold
 from planwave.executor import nesting
-from planwave.graph.model import Graph, Node
+from planwave.executor.flight import Flight, Inside, NestedRun, Scope
+from planwave.executor.options import RunOptions
+from planwave.executor.past import Past
+from planwave.graph.capabilities import Suspension
+from planwave.graph.model import Graph, Node, Policy, Retry
+from planwave.graph.plan import graph_hash
 from tests.fakes.catalogue import graph_of
-from tests.fakes.stones import Rig, gives
+from tests.fakes.stones import Ledger, Rig, gives, says
 from tests.fakes.virtual_loop import virtual_time
 
 Inputs = Context = Any
@@ -88,3 +100,674 @@ async def test_a_graph_is_made_ready_once_however_often_it_runs(monkeypatch: Any
 
     assert await Rig(graph_of("a b", "a>b"), {"a": a, "b": a}).run() == "completed"
     assert made == [body]
+
+
+def runs(key: str, graph: Graph, inputs: Any = None, **variables: Any) -> Any:
+    """A node that runs a graph and gives what its nodes gave."""
+
+    async def act(_: Inputs, context: Context) -> Any:
+        given = await context.runtime.run_graph(key, graph, inputs or {}, variables=variables)
+        return gives({n: {h: v.value for h, v in o.items()} for n, o in given.items()})
+
+    return act
+
+
+def opened(rig: Rig, path: str) -> list[Any]:
+    """What was told of the nested runs of a node."""
+    told = rig.of("node.event", path)
+    return [each["data"] for each in told if each["event_type"] == "run_graph"]
+
+
+async def asks(inputs: Inputs, context: Context) -> Any:
+    return Suspension({"for": context.path})
+
+
+async def forever(inputs: Inputs, context: Context) -> Any:
+    await asyncio.Event().wait()
+
+
+def retried(graph: Graph, attempts: int = 2, **more: Any) -> Graph:
+    policy = Policy(retry=Retry(attempts), **more)
+    return Graph(tuple(n._replace(policy=policy) for n in graph.nodes), graph.edges)
+
+
+async def again(rig: Rig, stored: list[Event], **more: Any) -> Rig:
+    """What is stored, taken up by another process."""
+    past = Past(stored)
+    following = Rig(
+        rig.program.graph,
+        rig.acts,
+        rig.execution.options,
+        journal=Ledger(),
+        past=past,
+        is_recovery=past.pause is None,
+        parks=True,
+        **more,
+    )
+    return following
+
+
+async def told(rig: Rig, stored: list[Event], command: Any) -> list[Event]:
+    """Have an execution at rest told something; give all that is stored then."""
+    following = await again(rig, stored)
+    done = command(following.execution)
+    following.execution.interrupt(at_once=True)
+    await following.run()
+    await done
+    return [*stored, *following.stored]
+
+
+# -- keys
+
+
+@virtual_time
+async def test_what_a_nested_run_is_made_of_is_told_when_it_is_opened() -> None:
+    graph = graph_of("i")
+    rig = Rig(graph_of("a"), {"a": runs("k", graph, {"i": {"output": 1}}, item=2)})
+    assert await rig.run() == "completed"
+    (told_,) = opened(rig, "a")
+    assert told_["key"] == "k"
+    assert told_["graph"] == graph_hash(graph)
+    assert len(told_["inputs"]) == 64
+    tale = rig.tale("node.started", "node.event", "node.completed")
+    assert tale == [
+        "node.started a", "node.event a", "node.completed a[k]/i", "node.completed a",
+    ]  # fmt: skip
+
+
+OTHERS = {
+    "graph": ({"graph": graph_of("j")}, "another graph"),
+    "inputs": ({"inputs": {"i": {"output": 2}}}, "other inputs"),
+    "variables": ({"variables": {"item": 2}}, "other inputs or variables"),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_known_key_that_stands_for_something_else_is_refused(what: str, restarts: bool) -> None:
+    changed, said = OTHERS[what]
+    usual: dict[str, Any] = {"graph": graph_of("i"), "inputs": {}, "variables": {"item": 1}}
+
+    async def act(inputs: Inputs, context: Context) -> Any:
+        lives.append(context.attempt)
+        asked = usual | (changed if len(lives) > 1 else {})
+        await context.runtime.run_graph(
+            "k", asked["graph"], asked["inputs"], variables=asked["variables"]
+        )
+        if len(lives) == 1:
+            if restarts:
+                await asyncio.Event().wait()
+            raise NodeError("once more", retryable=True)
+        return gives(1)
+
+    lives: list[int] = []
+
+    @virtual_time
+    async def plays() -> None:
+        ledger = Ledger()
+        rig = Rig(retried(graph_of("a")), {"a": act}, journal=ledger)
+        if restarts:
+            asyncio.get_running_loop().call_later(1, lambda: rig.execution.interrupt(at_once=True))
+        ended = await rig.run()
+        if restarts:
+            rig = await again(rig, rig.stored)
+            ended = await rig.run()
+        assert ended == "failed"
+        (failed,) = rig.of("node.failed", "a")
+        assert failed["error"]["code"] == "resume-mismatch"
+        assert said in failed["error"]["message"]
+        assert "'k'" in failed["error"]["message"]
+        assert "once" in failed["error"]["hint"]
+
+    plays()
+
+
+@pytest.mark.parametrize("key", ["", "a/b", "a[b", "a]", "x" * 101])
+def test_a_key_that_would_make_paths_unreadable_is_refused(key: str) -> None:
+    @virtual_time
+    async def plays() -> None:
+        rig = Rig(graph_of("a"), {"a": runs(key, graph_of("i"))})
+        assert await rig.run() == "failed"
+        assert rig.of("node.failed", "a")[0]["error"]["code"] == "invalid-key"
+
+    plays()
+
+
+@virtual_time
+async def test_who_asks_for_one_key_twice_at_the_same_time_gets_one_run() -> None:
+    async def twice(inputs: Inputs, context: Context) -> Any:
+        graph = graph_of("i")
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(context.runtime.run_graph("k", graph, {})) for _ in range(2)]
+        return gives([task.result()["i"]["output"].value for task in asked])
+
+    rig = Rig(graph_of("a"), {"a": twice})
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["a"]["output"].value == ["i", "i"]
+    assert rig.tale("node.started").count("node.started a[k]/i") == 1
+
+
+@virtual_time
+async def test_of_two_who_wait_for_one_run_one_may_let_go_of_it() -> None:
+    async def twice(inputs: Inputs, context: Context) -> Any:
+        graph = graph_of("i")
+        async with asyncio.TaskGroup() as group:
+            kept = group.create_task(context.runtime.run_graph("k", graph, {}))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await context.runtime.run_graph("k", graph, {})
+        return gives(kept.result()["i"]["output"].value)
+
+    async def slow(inputs: Inputs, context: Context) -> Any:
+        await asyncio.sleep(3)
+        return gives("slow")
+
+    rig = Rig(graph_of("a"), {"a": twice, "i": slow})
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["a"]["output"].value == "slow"
+
+
+# -- attempts
+
+
+@virtual_time
+async def test_a_run_that_failed_is_made_anew_by_a_retry_with_numbers_that_go_on() -> None:
+    seen: list[tuple[str, int]] = []
+
+    async def inner(inputs: Inputs, context: Context) -> Any:
+        seen.append((context.path, context.attempt))
+        return await runs("d", retried(graph_of("m")))(inputs, context)
+
+    async def shaky(inputs: Inputs, context: Context) -> Any:
+        seen.append((context.path, context.attempt))
+        if context.attempt < 4:
+            raise NodeError("no", retryable=True)
+        return gives("at last")
+
+    async def outer(inputs: Inputs, context: Context) -> Any:
+        done = await context.runtime.run_graph("done", graph_of("o"), {})
+        assert done["o"]["output"].value == "o"
+        try:
+            await context.runtime.run_graph("k", graph_of("n"), {})
+        except NodeError as error:
+            with pytest.raises(NodeError, match="/m'"):  # the same attempt is told the same
+                await context.runtime.run_graph("k", graph_of("n"), {})
+            raise NodeError("no", retryable=True) from error
+        return gives(1)
+
+    rig = Rig(retried(graph_of("a"), 3), {"a": outer, "n": inner, "m": shaky}, journal=Ledger())
+    assert await rig.run() == "completed", rig.execution.error
+    assert seen == [
+        ("a[k]/n", 1), ("a[k]/n[d]/m", 1), ("a[k]/n[d]/m", 2),
+        ("a[k]/n", 3), ("a[k]/n[d]/m", 3), ("a[k]/n[d]/m", 4),
+    ]  # fmt: skip
+    assert [each.get("before") for each in opened(rig, "a")] == [None, None, 2]
+    assert rig.tale("node.started").count("node.started a[done]/o") == 1
+    assert fold(rig.stored).nodes["a[k]/n"].status == "completed"
+
+
+@virtual_time
+async def test_what_a_failing_node_cut_short_is_made_anew_by_its_next_attempt() -> None:
+    async def outer(inputs: Inputs, context: Context) -> Any:
+        if context.attempt == 1:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(context.runtime.run_graph("k", graph_of("i"), {}))
+                await asyncio.sleep(1)
+                raise NodeError("no")
+        return await runs("k", graph_of("i"))(inputs, context)
+
+    async def i(inputs: Inputs, context: Context) -> Any:
+        if context.attempt == 1:
+            await asyncio.Event().wait()
+        return gives(context.attempt)
+
+    async def shaky(inputs: Inputs, context: Context) -> Any:
+        try:
+            return await outer(inputs, context)
+        except ExceptionGroup:
+            raise NodeError("once more", retryable=True) from None
+
+    rig = Rig(retried(graph_of("a")), {"a": shaky, "i": i})
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["a"]["output"].value == {"i": {"output": 2}}
+    assert "node.cancelled a[k]/i" in rig.tale()
+
+
+@virtual_time
+async def test_a_run_its_node_let_go_of_is_made_anew_where_it_is_asked_for_again() -> None:
+    async def act(inputs: Inputs, context: Context) -> Any:
+        for _ in range(2):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(2):
+                    return await runs("k", graph_of("i"))(inputs, context)
+        return gives("never")
+
+    async def i(inputs: Inputs, context: Context) -> Any:
+        await asyncio.sleep(5 if context.attempt == 1 else 1)
+        return gives(context.attempt)
+
+    rig = Rig(graph_of("a"), {"a": act, "i": i})
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["a"]["output"].value == {"i": {"output": 2}}
+    assert [each.get("dropped") for each in opened(rig, "a")] == [None, True, None]
+
+
+# -- parking
+
+
+@virtual_time
+async def test_a_node_whose_runs_all_wait_has_no_task_and_its_execution_leaves_memory() -> None:
+    tasks: list[int] = []
+
+    async def outer(inputs: Inputs, context: Context) -> Any:
+        async with asyncio.TaskGroup() as group:
+            for key in "xy":
+                group.create_task(context.runtime.run_graph(key, graph_of("q"), {}))
+        return gives("done")
+
+    rig = Rig(graph_of("a b", "a>b"), {"a": outer, "q": asks}, journal=Ledger(), parks=True)
+    before = len(asyncio.all_tasks())
+    assert await rig.run() == "paused"
+    tasks.append(len(asyncio.all_tasks()))
+    assert tasks == [before]
+    state = fold(rig.stored)
+    assert [state.nodes[p].status for p in ("a", "a[x]/q", "a[y]/q")] == ["waiting"] * 3
+    assert state.current_node_id == "a[x]/q"
+    assert rig.tale("node.parked", "execution.paused") == ["node.parked a", "execution.paused"]
+
+
+@virtual_time
+async def test_every_node_around_an_answer_goes_on_the_outermost_first() -> None:
+    rig = Rig(
+        graph_of("a"),
+        {"a": runs("k", graph_of("b")), "b": runs("k", graph_of("q")), "q": asks},
+        journal=Ledger(),
+    )
+
+    def answer() -> None:
+        rig.execution.answer(rig.of("node.waiting")[0]["request_id"], "yes")
+
+    asyncio.get_running_loop().call_later(1, answer)
+    assert await rig.run() == "completed"
+    tale = rig.tale("node.parked", "node.unparked", "node.answered", "node.started")
+    assert tale == [
+        "node.started a", "node.started a[k]/b", "node.started a[k]/b[k]/q",
+        "node.parked a[k]/b", "node.parked a",
+        "node.answered a[k]/b[k]/q", "node.unparked a", "node.unparked a[k]/b",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_what_waits_deep_inside_is_answered_in_what_is_stored(cut: bool) -> None:
+    acts = {"a": runs("k", graph_of("b c")), "b": runs("k", graph_of("q"))}
+
+    @virtual_time
+    async def plays() -> None:
+        rig = Rig(graph_of("a"), {**acts, "q": asks, "c": forever if cut else None}, parks=True,
+                  journal=Ledger())  # fmt: skip
+        if cut:  # a does not wait yet when its process ends
+            asyncio.get_running_loop().call_later(1, lambda: rig.execution.interrupt(at_once=True))
+        assert await rig.run() == ("interrupted" if cut else "paused")
+        rig.acts["c"] = gives("c")
+        ((request_id, request),) = fold(rig.stored).requests.items()
+        assert request.path == "a[k]/b[k]/q"
+        stored = await told(rig, rig.stored, lambda e: e.answer(request_id, "yes"))
+        unparked = [e.path for e in stored if e.type == "node.unparked"]
+        assert unparked == (["a[k]/b"] if cut else ["a", "a[k]/b"])
+        assert fold(stored).requests == {}
+        last = await again(rig, stored)
+        assert await last.run() == "completed"
+        value = last.execution.outputs["a"]["output"].value
+        assert value["b"]["output"] == {"q": {"output": [None, "yes"]}}
+
+    plays()
+
+
+@virtual_time
+async def test_a_wait_inside_runs_out_in_what_is_stored() -> None:
+    async def patient(inputs: Inputs, context: Context) -> Any:
+        return Suspension({}, "s", 50, "nobody")
+
+    rig = Rig(graph_of("a"), {"a": runs("k", graph_of("q")), "q": patient}, parks=True,
+              journal=Ledger())  # fmt: skip
+    assert await rig.run() == "paused"
+    ((request_id, _),) = fold(rig.stored).requests.items()
+    following = await again(rig, rig.stored)
+    following.execution.expire(request_id)
+    assert await following.run() == "completed"
+    (answered,) = following.of("node.answered")
+    assert (answered["answer"], answered["by"]) == ("nobody", "timeout")
+
+
+@virtual_time
+async def test_a_wait_inside_a_node_that_is_taken_up_runs_out_too() -> None:
+    async def patient(inputs: Inputs, context: Context) -> Any:
+        return Suspension({}, "s", 50, "nobody")
+
+    async def works(inputs: Inputs, context: Context) -> Any:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(context.runtime.run_graph("k", graph_of("q"), {}))
+            with context.busy():
+                await asyncio.sleep(1_000)
+
+    async def busy(inputs: Inputs, context: Context) -> Any:
+        await asyncio.sleep(100)  # before it asks again
+        return await runs("k", graph_of("q"))(inputs, context)
+
+    rig = Rig(graph_of("a"), {"a": works, "q": patient}, journal=Ledger())
+    asyncio.get_running_loop().call_later(10, lambda: rig.execution.interrupt(at_once=True))
+    assert await rig.run() == "interrupted"
+    rig.acts["a"] = busy
+    following = await again(rig, rig.stored)
+    assert await following.run() == "completed"
+    times = {e.type: n for n, e in enumerate(following.stored)}
+    assert times["node.answered"] < times["node.completed"]
+    assert asyncio.get_running_loop().time() == pytest.approx(110, abs=1)
+
+
+@pytest.mark.parametrize("path", ["a[k]/q", "a"])
+@pytest.mark.parametrize("stored", [False, True])
+def test_what_waits_inside_can_be_cancelled_by_itself_or_with_its_node(
+    path: str, stored: bool
+) -> None:
+    @virtual_time
+    async def plays() -> None:
+        rig = Rig(graph_of("a"), {"a": runs("k", graph_of("q")), "q": asks}, parks=stored,
+                  journal=Ledger())  # fmt: skip
+        if not stored:
+            loop = asyncio.get_running_loop()
+            loop.call_later(1, lambda: rig.execution.cancel_node(path, "enough"))
+        ended = await rig.run()
+        events = rig.stored
+        if stored:
+            events = await told(rig, events, lambda e: e.cancel_node(path, "enough"))
+        if stored and path != "a":
+            last = await again(rig, events)
+            ended, events = await last.run(), [*events, *last.stored]
+        state = fold(events)
+        assert state.status == "failed"
+        assert ended == ("paused" if stored and path == "a" else "failed")
+        assert state.nodes["a[k]/q"].status == "cancelled"
+        assert state.nodes["a"].status == ("cancelled" if path == "a" else "failed")
+        assert state.requests == {}
+
+    plays()
+
+
+@virtual_time
+async def test_a_cancelled_execution_closes_what_waits_inside() -> None:
+    acts = {"a": runs("k", graph_of("b")), "b": runs("k", graph_of("q")), "q": asks}
+    rig = Rig(graph_of("a"), acts, journal=Ledger())
+    asyncio.get_running_loop().call_later(1, rig.execution.cancel, "enough")
+    assert await rig.run() == "cancelled"
+    assert sorted(rig.tale("node.cancelled")) == [
+        "node.cancelled a", "node.cancelled a[k]/b", "node.cancelled a[k]/b[k]/q",
+    ]  # fmt: skip
+    rig.check_numbers()
+
+
+@virtual_time
+async def test_a_stop_takes_what_waits_inside_with_it() -> None:
+    async def late(inputs: Inputs, context: Context) -> Any:
+        await asyncio.sleep(1)
+        raise NodeError("no")
+
+    acts = {"a": runs("k", graph_of("q")), "q": asks, "b": late}
+    rig = Rig(graph_of("a b"), acts, RunOptions(on_failure="stop"), journal=Ledger())
+    assert await rig.run() == "failed"
+    assert sorted(rig.tale("node.cancelled")) == ["node.cancelled a", "node.cancelled a[k]/q"]
+
+
+@virtual_time
+async def test_a_node_at_work_by_itself_is_not_parked() -> None:
+    began: list[float] = []
+
+    async def outer(inputs: Inputs, context: Context) -> Any:
+        began.append(asyncio.get_running_loop().time())
+
+        async def work() -> None:
+            with context.busy():
+                await asyncio.sleep(5)
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(work())
+            group.create_task(context.runtime.run_graph("k", graph_of("q"), {}))
+        return gives(1)
+
+    rig = Rig(graph_of("a"), {"a": outer, "q": asks}, journal=Ledger(), parks=True)
+    assert await rig.run() == "paused"
+    assert asyncio.get_running_loop().time() == pytest.approx(5, abs=0.1)
+    assert began == [0]
+
+
+@virtual_time
+async def test_a_node_that_goes_on_with_the_next_run_is_not_parked() -> None:
+    began: list[int] = []
+
+    async def outer(inputs: Inputs, context: Context) -> Any:
+        began.append(context.attempt)
+        places = asyncio.Semaphore(2)
+
+        async def one(key: str, graph: Graph) -> None:
+            async with places:
+                await context.runtime.run_graph(key, graph, {})
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(one("waits", graph_of("q")))
+            for n in range(20):
+                group.create_task(one(f"{n}", graph_of("i")))
+        return gives(1)
+
+    rig = Rig(graph_of("a"), {"a": outer, "q": asks}, journal=Ledger(), parks=True)
+    assert await rig.run() == "paused"
+    assert began == [1]
+    done = [path for path in rig.tale("node.completed") if path.endswith("/i")]
+    assert len(done) == 20
+
+
+@virtual_time
+async def test_what_is_not_asked_for_again_is_cancelled_when_its_node_ends() -> None:
+    async def fickle(inputs: Inputs, context: Context) -> Any:
+        if not lives:
+            lives.append(1)
+            await context.runtime.run_graph("k", graph_of("b"), {})
+        return gives("changed my mind")
+
+    lives: list[int] = []
+    acts = {"a": fickle, "b": runs("k", graph_of("q p")), "q": asks, "p": asks}
+    rig = Rig(graph_of("a"), acts, journal=Ledger(), parks=True)
+    assert await rig.run() == "paused"
+    request_id = next(iter(fold(rig.stored).requests))
+    stored = await told(rig, rig.stored, lambda e: e.answer(request_id, "yes"))
+    last = await again(rig, stored)
+    assert await last.run() == "completed"
+    state = fold([*stored, *last.stored])
+    assert {path: node.status for path, node in state.nodes.items()} == {
+        "a": "completed", "a[k]/b": "cancelled", "a[k]/b[k]/q": "cancelled",
+        "a[k]/b[k]/p": "cancelled",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("decision", ["run_again", "give_result", "fail"])
+def test_what_a_person_decides_of_a_node_inside_holds_before_its_run_is_asked_for_again(
+    decision: str,
+) -> None:
+    @virtual_time
+    async def plays() -> None:
+        ran: list[str] = []
+
+        async def acts_once(inputs: Inputs, context: Context) -> Any:
+            ran.append(context.path)
+            if len(ran) == 1:
+                await asyncio.Event().wait()
+            return gives("ran")
+
+        inner = graph_of("i", policies={"i": Policy(effect="once")})
+        rig = Rig(graph_of("a"), {"a": runs("k", inner), "i": acts_once}, journal=Ledger())
+        asyncio.get_running_loop().call_later(1, lambda: rig.execution.interrupt(at_once=True))
+        assert await rig.run() == "interrupted"
+        asking = await again(rig, rig.stored)
+        assert await asking.run() == "paused"
+        stored = [*rig.stored, *asking.stored]
+        ((request_id, _),) = fold(stored).requests.items()
+        answer = {"decision": decision, "value": "given"}
+        stored = await told(rig, stored, lambda e: e.answer(request_id, answer))
+        last = await again(rig, stored)
+        ended = await last.run()
+        state = fold([*stored, *last.stored])
+        outputs = state.nodes["a[k]/i"].outputs
+        expected = {
+            "run_again": ("completed", "ran", 2),
+            "give_result": ("completed", "given", 1),
+            "fail": ("failed", None, 1),
+        }
+        value = outputs["output"]["value"] if outputs else None
+        assert (ended, value, len(ran)) == expected[decision]
+
+    plays()
+
+
+# -- values kept
+
+
+@virtual_time
+async def test_a_value_is_stored_before_it_is_given_and_found_again_after_a_crash() -> None:
+    made: list[int] = []
+    seen: list[int] = []
+
+    async def act(inputs: Inputs, context: Context) -> Any:
+        async def fn() -> Any:
+            made.append(1)
+            return {"n": len(made)}
+
+        value = await context.runtime.once("v", fn)
+        value["changed"] = True
+        seen.append(len([b for b in ledger.events if b.type == "node.event"]))
+        assert (await context.runtime.once("v", fn))["n"] == 1
+        if len(seen) == 1:
+            await asyncio.Event().wait()
+        return gives(value["n"])
+
+    ledger = Ledger()
+    rig = Rig(graph_of("a"), {"a": act}, journal=ledger)
+    asyncio.get_running_loop().call_later(1, lambda: rig.execution.interrupt(at_once=True))
+    assert await rig.run() == "interrupted"
+    assert seen == [1], "it was given before it was stored"
+    last = await again(rig, rig.stored)
+    assert await last.run() == "completed"
+    assert made == [1]
+    assert rig.of("node.event") == [{"event_type": "once", "data": {"key": "v", "value": {"n": 1}}}]
+
+
+@virtual_time
+async def test_a_value_that_is_no_json_or_too_large_is_refused() -> None:
+    codes: list[str] = []
+
+    async def act(inputs: Inputs, context: Context) -> Any:
+        for value in ({1, 2}, "x" * 100):
+
+            async def fn(value: Any = value) -> Any:
+                return value
+
+            with pytest.raises(NodeError) as refused:
+                await context.runtime.once("v", fn)
+            codes.append(refused.value.code)
+        return gives(1)
+
+    rig = Rig(graph_of("a"), {"a": act}, RunOptions(max_result_bytes=50))
+    assert await rig.run() == "completed"
+    assert codes == ["result-not-json", "limit-exceeded"]
+
+
+@virtual_time
+async def test_a_node_cannot_say_what_only_the_driver_says() -> None:
+    async def forges(inputs: Inputs, context: Context) -> Any:
+        yield says(context, "once", {"key": "v", "value": 1})
+        yield says(context, "run_graph", {"key": "k", "graph": "", "inputs": ""})
+        yield gives(1)
+
+    rig = Rig(graph_of("a"), {"a": forges})
+    assert await rig.run() == "completed"
+    assert rig.of("node.event") == []
+    assert [each["level"] for each in rig.of("node.log")] == ["warning", "warning"]
+
+
+# -- limits and memory
+
+
+@virtual_time
+async def test_graphs_run_inside_graphs_as_deep_as_they_may() -> None:
+    acts = {"a": runs("k", graph_of("b")), "b": runs("k", graph_of("c"))}
+    assert await Rig(graph_of("a"), acts, RunOptions(max_depth=2)).run() == "completed"
+    rig = Rig(graph_of("a"), acts, RunOptions(max_depth=1))
+    assert await rig.run() == "failed"
+    (failed,) = rig.of("node.failed", "a[k]/b")
+    assert failed["error"]["code"] == "limit-exceeded"
+    assert "limit nested_depth" in failed["error"]["message"]
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_nodes_are_started_as_often_as_they_may(cut: bool) -> None:
+    async def loop(inputs: Inputs, context: Context) -> Any:
+        for n in range(5):
+            await context.runtime.run_graph(f"{n}", graph_of("i"), {})
+            await asyncio.sleep(1)
+        return gives(1)
+
+    @virtual_time
+    async def plays() -> None:
+        enough = Rig(graph_of("a"), {"a": loop}, RunOptions(max_steps=6))
+        assert await enough.run() == "completed"
+        rig = Rig(graph_of("a"), {"a": loop}, RunOptions(max_steps=5), journal=Ledger())
+        if cut:
+            loop_ = asyncio.get_running_loop()
+            loop_.call_later(2.5, lambda: rig.execution.interrupt(at_once=True))
+        ended = await rig.run()
+        starts = rig.tale("node.started")
+        if cut:
+            rig = await again(rig, rig.stored)
+            ended = await rig.run()
+            starts += rig.tale("node.started")
+        assert ended == "failed"
+        assert len(starts) == 5
+        assert rig.execution.error is not None
+        assert rig.execution.error["code"] == "limit-exceeded"
+        assert "limit steps" in rig.execution.error["message"]
+
+    plays()
+
+
+def alive() -> Counter[str]:
+    gc.collect()
+    kinds = (Scope, Flight, NestedRun, Inside, asyncio.Task, asyncio.Future)
+    return Counter(type(each).__name__ for each in gc.get_objects() if isinstance(each, kinds))
+
+
+@virtual_time
+async def test_a_thousand_nested_runs_leave_nothing() -> None:
+    left: list[Counter[str]] = []
+
+    async def loop(inputs: Inputs, context: Context) -> Any:
+        left_over = iter(range(1_000))
+        body = graph_of("i")
+
+        async def work() -> None:
+            for n in left_over:
+                await context.runtime.run_graph(f"{n}", body, {}, variables={"item": n})
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(50):
+                group.create_task(work())
+        return gives(1)
+
+    async def look(inputs: Inputs, context: Context) -> Any:
+        left.append(alive())
+        return gives(1)
+
+    graph = graph_of("before a between b after", "before>a", "a>between", "between>b", "b>after")
+    looks = dict.fromkeys(("before", "between", "after"), look)
+    rig = Rig(graph, {**looks, "a": loop, "b": loop}, journal=Ledger())
+    assert await rig.run() == "completed"
+    before, between, after = left
+    assert between == before
+    assert after == before

@@ -172,6 +172,19 @@ class TestOverHttp:
             done = await client.wait(execution_id)
             assert (done["status"], done["node_results"]["later"]) == ("completed", "hi")
 
+    async def test_what_a_person_begins_with_is_checked_before_anything_is_created(
+        self, server: RunningServer
+    ) -> None:
+        async with AsyncClient(server.base_url) as client:
+            with pytest.raises(InputError) as refused:
+                await client.execute(later(seconds=0), inputs={"ask": {"files": [{"name": "a"}]}})
+            assert (refused.value.code, refused.value.status_hint) == ("invalid-inputs", 422)
+            assert "inputs['ask']: files.0" in refused.value.message
+            assert (await client.executions())["executions"] == []
+            given = await client.execute(later(seconds=0), inputs={"message": "from outside"})
+            done = await client.wait(given["execution_id"])
+            assert done["node_results"]["later"] == "from outside"
+
     async def test_only_the_cancelled_node_stops_and_its_question_is_gone(
         self, server: RunningServer
     ) -> None:

@@ -96,7 +96,7 @@ def test_every_mix_of_kinds_and_wires_comes_to_what_it_must(source: bytes) -> No
     expected = prophet.outputs()
     for options in (EAGER, WAVES):
         habitat = Habitat()
-        result = run_alone(lived(graph, habitat, options, answers, 1 + choices.of(3)))
+        result = run_alone(lived(graph, habitat.registry(), options, answers, 1 + choices.of(3)))
         assert (result.status, result.error) == ("completed", None)
         came = {n: {h: v.value for h, v in o.items()} for n, o in result.outputs.items()}
         assert came == expected
@@ -143,7 +143,7 @@ async def test_a_type_of_any_combination_does_all_it_can(kind: tuple[str, bool, 
     if not (form and goes_on):
         answers = {}
     habitat = Habitat()
-    result = await lived(graph, habitat, EAGER, answers)
+    result = await lived(graph, habitat.registry(), EAGER, answers)
     expected = Prophet(graph, answers).outputs()
     assert {n: {h: v.value for h, v in o.items()} for n, o in result.outputs.items()} == expected
     assert habitat.begun["z"] == bool(form)
@@ -159,13 +159,48 @@ async def test_many_callers_at_once_share_one_artefact_however_deep_it_is_nested
     edges = [link("deep", "left"), link("deep", "right", enters="other")]
     edges += [link(side, f"u{n}") for n in range(20) for side in ("left", "right")]
     habitat = Habitat()
-    result = await lived(Graph(tuple(nodes), tuple(edges)), habitat, EAGER, {})
+    result = await lived(Graph(tuple(nodes), tuple(edges)), habitat.registry(), EAGER, {})
     assert result.status == "completed"
     assert habitat.made == {("deep", "m"): 1, ("left", "m"): 1, ("right", "m"): 1}
     assert (
         len({id(made) for key, all_ in habitat.lent.items() for made in all_ if key[1] == "deep"})
         == 1
     )
+
+
+class Nest:
+    """Runs a graph of creatures inside itself, and gives what became of each."""
+
+    node_type = "nest"
+    template_fields = ()
+
+    def __init__(self, inside: Graph) -> None:
+        self.inside = inside
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> planwave.ExecutionResult:
+        came = await context.runtime.run_graph("k", self.inside, {})
+        told = {node: {h: v.value for h, v in given.items()} for node, given in came.items()}
+        return planwave.ExecutionResult({"output": planwave.DataValue("json", told)})
+
+
+@given(st.binary(min_size=150, max_size=200))
+@settings(max_examples=50)
+def test_inside_a_node_a_graph_comes_to_the_same(source: bytes) -> None:
+    choices = Choices(source)
+    inside, answers = wild(choices)
+    prophet = Prophet(inside, answers)
+    expected = prophet.outputs()
+    habitat = Habitat()
+    nested = {f"z[k]/{node}": given for node, given in answers.items()}
+    outside = Graph((Node("z", "nest", "z"),), ())
+    registry = habitat.registry()
+    registry.register(Nest(inside))
+    result = run_alone(lived(outside, registry, EAGER, nested, 1 + choices.of(3)))
+    assert (result.status, result.error) == ("completed", None)
+    assert result.outputs["z"]["output"].value == expected
+    assert habitat.begun == dict.fromkeys(expected, 1)
+    assert habitat.resumed == {n: len(a) for n, a in answers.items() if a and n in expected}
+    assert habitat.made == dict.fromkeys(prophet.asked_for, 1)
 
 
 # -- cycles
@@ -225,7 +260,7 @@ def test_a_graph_of_flows_and_links_is_refused_for_a_cycle_or_comes_to_its_end(
             planwave.build(graph, registry=Habitat().registry())
         return
     for options in (EAGER, WAVES):  # on a virtual loop, what waits for itself fails at once
-        assert run_alone(lived(graph, Habitat(), options, {})).status == "completed"
+        assert run_alone(lived(graph, Habitat().registry(), options, {})).status == "completed"
 
 
 class Nosy:

@@ -213,7 +213,7 @@ def _executes(node: Node) -> bool:
 
 async def lived(
     graph: Graph,
-    habitat: Habitat,
+    registry: Registry,
     options: planwave.RunOptions,
     answers: Mapping[str, list[Any]],
     patience: int = 1,
@@ -222,13 +222,13 @@ async def lived(
 
     Args:
         graph: A graph without faults.
-        habitat: Takes the notes.
+        registry: Knows the creatures.
         options: How it runs.
         answers: What each node is answered, in order.
         patience: How many questions may be open before the newest is answered; when nothing else
             goes on, all are.
     """
-    run = planwave.run(planwave.build(graph, registry=habitat.registry()), options=options)
+    run = planwave.run(planwave.build(graph, registry=registry), options=options)
     waiting: list[planwave.Event] = []
     async for event in run:
         if event.type == "node.waiting":

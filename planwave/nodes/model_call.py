@@ -100,16 +100,16 @@ async def model_call(
             warning = f"{request.model} cannot look at images: {left_out} left out"
             yield told("log", _warning(warning))
     yield told("prompt", _prompt(request))
-    scope = _scope_of(context)
-    stream = services.models.stream(request, scope)
+    stream = services.models.stream(request, _scope_of(context))
     reply: ModelReply | None = None
     try:
-        async for item in stream:
-            if isinstance(item, Delta):
-                if deltas:
-                    yield told("delta", {"text": item.text, "kind": item.kind})
-            else:
-                reply = item
+        with context.busy():
+            async for item in stream:
+                if isinstance(item, Delta):
+                    if deltas:
+                        yield told("delta", {"text": item.text, "kind": item.kind})
+                else:
+                    reply = item
     finally:
         # A generator that is left early must free its connection now, not when it is collected.
         if isinstance(stream, AsyncGenerator):

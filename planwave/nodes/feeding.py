@@ -90,8 +90,8 @@ class Sockets:
         Raises:
             NodeError: ``type-mismatch`` for a value that its port does not take.
         """
-        found: list[Arrival] = []
-        for arrival in inputs.arrivals:
+        found: list[Arrival] | None = None
+        for number, arrival in enumerate(inputs.arrivals):
             name, value = arrival.target_handle, arrival.value
             wanted = self._named.get(name) or self._open_type(name)
             content, refused = coerced(wanted, value)
@@ -100,9 +100,9 @@ class Sockets:
                     context, f"input {name!r}", repr(arrival.source_id), wanted, refused
                 )
             if content is not value.value:
-                arrival = arrival._replace(value=DataValue(wanted, content))
-            found.append(arrival)
-        return Inputs(tuple(found))
+                found = found or list(inputs.arrivals)
+                found[number] = arrival._replace(value=DataValue(wanted, content))
+        return Inputs(tuple(found)) if found else inputs
 
     def _open_type(self, handle: str) -> str:
         port = find_port(self._open, handle)

@@ -77,11 +77,12 @@ class Raw:
         await self.reader.readline()
         return body
 
-    async def is_closed(self, within_s: float = 45.0) -> bool:
+    async def is_closed(self, within_s: float = 25.0) -> bool:
         """Say whether the server ends the connection in that time.
 
-        A server may be slow: who expects the end waits long for it. Who expects none can only look
-        for a moment (:data:`A_MOMENT_S`), which may miss an end but never sees one that is not there.
+        A server may be slow: who expects the end waits for it, though less long than a server keeps
+        connections that ask nothing. Who expects none can only look for a moment
+        (:data:`A_MOMENT_S`), which may miss an end but never sees one that is not there.
         """
         try:
             return await asyncio.wait_for(self.reader.read(1), within_s) == b""

@@ -24,7 +24,6 @@ from planwave.nodes.nested import (
     nested_graph,
     one_graph,
     refuse_more,
-    unused_item,
 )
 from planwave.nodes.node_type import INPUT, Finding, NodeData, NodeType, template
 from planwave.nodes.wiring import Wiring
@@ -103,7 +102,6 @@ class Loop(NodeType):
         if data is None:
             return
         yield from one_graph("body", data.body, data.flow, wiring)
-        yield from unused_item("body", data.body, _NAMES, wiring)
         if data.items is None and not (wiring.is_wired("items") or wiring.is_wired("input")):
             yield Finding(
                 "missing-required-input",

@@ -6,10 +6,9 @@ Serves every type that runs a graph, so that all of them do it alike.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 from pydantic import Field
 
@@ -238,25 +237,6 @@ def refuse_more(
     bound = None if limits is None else getattr(limits, limit)
     if bound is not None and met > bound:
         raise LimitExceeded(limit, bound, met, what=f"{what} of {context.node_id!r}")
-
-
-def unused_item(
-    field: str, document: Mapping[str, Json] | None, names: Sequence[str], wiring: Wiring
-) -> Iterator[Finding]:
-    """Warn of a graph that is run again and again and never reads what differs from run to run."""
-    nodes: Any = None if document is None else document.get("nodes")
-    if not isinstance(nodes, list):
-        return
-    for each in cast("list[Any]", nodes):
-        kind: Any = cast("dict[str, Any]", each).get("type") if isinstance(each, dict) else None
-        facts = wiring.view.facts_of_type(kind) if isinstance(kind, str) else None
-        if facts is None or facts.entry:
-            return
-    first, *_ = names
-    if not re.search(rf"{{[{{%][^}}]*\b(?:{'|'.join(names)})\b", json.dumps(document)):
-        message = f"nothing in data.{field} reads {first!r}, so that all its runs are the same"
-        hint = f"write {{{{ {first} }}}} into a template in it, or begin it with a start node"
-        yield Finding("unused-item", message, f"/data/{field}", hint, "warning")
 
 
 def one_graph(

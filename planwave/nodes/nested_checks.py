@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from planwave.graph.check import read_and_check
-from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.model import Json, Node
+from planwave.graph.diagnostics import Diagnostic, errors_in
+from planwave.graph.model import Graph, Json, Node
 from planwave.graph.strict import limit_exceeded, pointer_part
 from planwave.nodes.spec import TypeSpec
 
@@ -20,11 +22,15 @@ _LIMIT: Final = "nested_depth"
 
 
 class HeldGraph(NamedTuple):
-    """A graph document in a node's data, and what its expressions may name besides."""
+    """A graph document in a node's data, and what its expressions may name besides.
+
+    ``differs`` are those of the names that differ from one run of the graph to the next.
+    """
 
     field: str
     document: Mapping[str, Json]
     names: tuple[str, ...]
+    differs: tuple[str, ...]
 
 
 def held_graphs(spec: TypeSpec, node: Node) -> Iterator[HeldGraph]:
@@ -40,8 +46,9 @@ def held_graphs(spec: TypeSpec, node: Node) -> Iterator[HeldGraph]:
         names_of = field.marks.get("namesOf")
         named: Json = node.data.get(names_of) if names_of else None
         if named is None or isinstance(named, dict):
-            names = (*field.marks["names"], *cast("dict[str, Json]", named or {}))
-            yield HeldGraph(field.wire, cast("dict[str, Json]", document), names)
+            differs = tuple(field.marks["names"])
+            names = (*differs, *cast("dict[str, Json]", named or {}))
+            yield HeldGraph(field.wire, cast("dict[str, Json]", document), names, differs)
 
 
 def nested_findings(
@@ -60,7 +67,9 @@ def nested_findings(
         what = f"node {node.id!r}: graphs inside nodes"
         passed = limit_exceeded(_LIMIT, limits.nested_depth, catalogue.depth, what, pointer)
         return [replace(passed, node=node.id)]
-    _, findings = read_and_check(held.document, catalogue, limits)
+    graph, findings = read_and_check(held.document, catalogue, limits)
+    if graph is not None and not errors_in(findings):
+        findings += _unused(held, graph, catalogue)
     return [
         replace(
             found,
@@ -72,3 +81,16 @@ def nested_findings(
         )
         for found in findings
     ]
+
+
+def _unused(held: HeldGraph, graph: Graph, catalogue: Registry) -> Iterator[Diagnostic]:
+    """Warn of a graph that is run again and again and never reads what differs from run to run."""
+    facts = {node.type: catalogue.facts(node.type) for node in graph.nodes}
+    if not held.differs or any(found is not None and found.entry for found in facts.values()):
+        return
+    # As text, so that what stands in graphs inside this one counts too.
+    if not re.search(rf"{{[{{%][^}}]*\b(?:{'|'.join(held.differs)})\b", json.dumps(held.document)):
+        first = held.differs[0]
+        message = f"nothing in it reads {first!r}, so that all its runs are the same"
+        hint = f"write {{{{ {first} }}}} into a template in it, or begin it with a start node"
+        yield Diagnostic("unused-item", "warning", message, hint=hint)

@@ -19,7 +19,6 @@ from planwave.nodes.nested import (
     nested_graph,
     one_graph,
     refuse_more,
-    unused_item,
 )
 from planwave.nodes.node_type import INPUT, Finding, NodeData, NodeType, template
 from planwave.nodes.services import limits_of
@@ -96,7 +95,6 @@ class While(NodeType):
     def find_faults(self, data: WhileData | None, wiring: Wiring) -> Iterable[Finding]:
         if data is not None:
             yield from one_graph("body", data.body, data.flow, wiring)
-            yield from unused_item("body", data.body, _NAMES, wiring)
 
 
 def _first(data: WhileData, inputs: Inputs) -> DataValue:

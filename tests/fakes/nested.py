@@ -10,7 +10,7 @@ import planwave
 from planwave.errors import NodeError
 from planwave.graph.capabilities import ExecutionResult, FlowContext
 from planwave.graph.check import read_and_check
-from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.model import Json
 from planwave.graph.read import read_graph
 from planwave.graph.values import DataValue, Inputs
@@ -90,8 +90,9 @@ async def output_of(kind: str, *types: Any, **data: Any) -> Any:
 def faults_of(
     graph: Mapping[str, Any], *types: Any, limits: Limits | None = None
 ) -> list[tuple[str, str]]:
-    """Give code and place of every finding of a graph."""
-    return [(found.code, found.pointer) for found in findings_of(graph, *types, limits=limits)]
+    """Give code and place of every error found in a graph."""
+    found = errors_in(findings_of(graph, *types, limits=limits))
+    return [(each.code, each.pointer) for each in found]
 
 
 def findings_of(

@@ -287,3 +287,21 @@ def test_more_items_than_the_limits_allow_are_found_before_a_run() -> None:
 async def test_the_example_shouts() -> None:
     result = await ran(Loop.example)
     assert result.outputs["shout"]["output"].value == ["0: ONE!", "1: TWO!", "2: THREE!"]
+
+
+@pytest.mark.parametrize(
+    ("inside", "warned"),
+    [
+        (document(node("t", "text", text="the same for any item")), True),
+        (document(node("t", "text", text="{{ goal }}, item")), True),
+        (document(node("t", "text", text="{{ item.name | upper }}")), False),
+        (document(node("t", "text", text="{% if index %}x{% endif %}")), False),
+        (document(node("s", "start"), node("t", "end"), edges=[("s", "t")]), False),
+        (document(node("in", "inner", graph=document(node("t", "text", text="{{item}}")))), False),
+        (document(node("t", "nonsense")), False),
+    ],
+)
+def test_a_body_that_never_reads_its_item_is_warned_of(inside: Any, warned: bool) -> None:
+    found = findings_of(document(node("n", "loop", items=[1], body=inside)))
+    told = [(each.pointer, each.severity) for each in found if each.code == "unused-item"]
+    assert told == ([("/nodes/0/data/body", "warning")] if warned else [])

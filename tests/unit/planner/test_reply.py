@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planwave.graph.diagnostics import errors_in
 from planwave.planner.document import Defaults
 from planwave.planner.offers import planned_types, type_cards
 from planwave.planner.reply import Reader, Reading, read_reply
@@ -332,9 +333,9 @@ def test_nodes_inside_nodes_count_as_nodes_of_the_plan() -> None:
     loop = node("each", type="loop", data=body(node("a"), node("b")))
     wide, narrow = (reader(limits=Limits(plan_nodes=most)) for most in (3, 2))
     assert read_reply(reply(loop), wide).graph is not None
-    (told,) = read_reply(reply(loop), narrow).diagnostics
+    (told,) = errors_in(read_reply(reply(loop), narrow).diagnostics)
     assert (told.code, told.pointer) == ("limit-exceeded", "/nodes")
     bounded = reader()._replace(max_nodes=2)
-    (told,) = read_reply(reply(loop), bounded).diagnostics
+    (told,) = errors_in(read_reply(reply(loop), bounded).diagnostics)
     assert told.message == "this plan may have 2 nodes, it has 3"
     assert read_reply(reply(node("a"), node("b")), bounded).graph is not None

@@ -38,6 +38,11 @@ def parse_undisturbed(*args: Any, **kwargs: Any) -> ast.AST:
 
 ast.parse = parse_undisturbed
 
+# A shell without job control lets what it starts in the background ignore Ctrl-C, and all that this
+# starts in turn. Tests send it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # Nothing here depends on how fast a machine is: neither how long an example may take and how many are
 # made in a second, nor how long a client waits by default, which is five seconds. Examples are the
 # same in every run, so that one that fails fails again; `--hypothesis-profile wandering` makes others.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from planwave.cli.options import Composition
     from planwave.executor.options import RunOptions
+    from planwave.expressions.renderer import Renderer
     from planwave.graph.model import Json
     from planwave.nodes.registry import Registry
     from planwave.nodes.services import NodeServices
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from planwave.service.history import History
     from planwave.service.library import BuiltGraph, Run, RunResult
     from planwave.service.service import Service
-    from planwave.settings import Settings
+    from planwave.settings import Limits, Settings
     from planwave.storage.records import Store
 
 
@@ -39,7 +40,6 @@ def open_service(settings: Settings) -> Service:
     Raises:
         StoreError: The directory cannot be used, or another process writes into it.
     """
-    from planwave.expressions.renderer import Renderer
     from planwave.nodes.services import NodeServices
     from planwave.providers.client import ModelClient
     from planwave.service.flows import StoredFlows
@@ -51,12 +51,7 @@ def open_service(settings: Settings) -> Service:
     limits = settings.limits
     providers, local = open_providers(settings)
     catalogue = open_catalogue(settings, providers)
-    renderer = Renderer(
-        wall_s=limits.template_wall_s,
-        memory_bytes=limits.template_memory_bytes,
-        max_template_bytes=limits.template_bytes,
-        max_output_bytes=limits.template_output_bytes,
-    )
+    renderer = open_renderer(limits)
     store = SqliteStore.open(settings.storage_dir, artifact_bytes=limits.node_result_bytes)
     models = ModelClient(settings, providers, PatientRecorder(store))
     planner = open_planner(settings, models, providers, catalogue)
@@ -82,6 +77,18 @@ def open_service(settings: Settings) -> Service:
             calls=models,
             close=close,
         )
+    )
+
+
+def open_renderer(limits: Limits) -> Renderer:
+    """Give what resolves expressions; nothing is started."""
+    from planwave.expressions.renderer import Renderer
+
+    return Renderer(
+        wall_s=limits.template_wall_s,
+        memory_bytes=limits.template_memory_bytes,
+        max_template_bytes=limits.template_bytes,
+        max_output_bytes=limits.template_output_bytes,
     )
 
 

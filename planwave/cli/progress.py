@@ -15,7 +15,7 @@ from planwave.events import ENDED_STATUS, Event, OpenRequest
 from planwave.events.course import is_timer, said
 from planwave.events.messages import MESSAGE, message_of
 from planwave.executor.past import PAUSED_BY_REQUEST, WAITING
-from planwave.graph.model import FLOW, Graph
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, FLOW, Graph
 
 SETTLED = frozenset(
     {"completed", "failed", "skipped", "blocked", "cancelled", "linked", "not_reached"}
@@ -233,7 +233,7 @@ class RunProgress:
         elif kind in ("completed", "failed", "skipped", "blocked", "cancelled"):
             node.status, node.tail = kind, ""
             node.seconds = self._seconds(node, event)
-            node.note = why_not(kind, event.data) or node.warning
+            node.note = why_not(kind, event.data) or node.warning or _way_of(event.data)
         elif kind in ("retrying", "waiting"):
             node.status, node.note = kind, why_not(kind, event.data)
         elif kind == "log" and event.data.get("level") == "warning":
@@ -294,6 +294,12 @@ def _line_of(event: Event, progress: RunProgress) -> NodeLine | None:
     if event.type == "node.answered":
         note = said(data.get("answer"))
     return NodeLine(path, path, seconds=None if took is None else float(took), note=note)
+
+
+def _way_of(facts: Mapping[str, Any]) -> str:
+    """Give the handles that a node chose, where it has others than the usual one."""
+    handles: list[str] = list(facts.get("outputs") or ())
+    return "" if DEFAULT_SOURCE_HANDLE in handles else ", ".join(handles)
 
 
 def _holder_of(path: str) -> str:

@@ -134,6 +134,10 @@ def test_plain_lines_name_the_node_the_time_and_the_reason() -> None:
     assert told(event("node.started", "a", 1)) == "started    a  First"
     assert told(event("node.delta", "a", 1, kind="text", text="x")) is None
     assert told(event("node.completed", "a", 1, duration_s=1.25)) == "completed  a  First (1.2 s)"
+    gave = told(event("node.completed", "a", 1, duration_s=0, outputs={"output": {}, "more": {}}))
+    assert gave == "completed  a  First (0.0 s)"
+    chose = told(event("node.completed", "a", 1, duration_s=0, outputs={"condition-1": {}}))
+    assert chose == "completed  a  First (0.0 s): condition-1"
     failed = told(event("node.failed", "b", 1, error={"message": "no\nway"}, duration_s=0))
     assert failed == "failed     b (0.0 s): no way"
     assert told(event("execution.paused", reason="waits")) == "paused: waits"

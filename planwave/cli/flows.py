@@ -58,6 +58,33 @@ NameArgument = Annotated[
         show_default=False,
     ),
 ]
+NewNameArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="What it is called. A flow of that name, or id, gets a new version.",
+        show_default=False,
+    ),
+]
+FileArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="FILE", help="A graph {nodes, edges}, or a plan; - is stdin.", show_default=False
+    ),
+]
+PlanOption = Annotated[
+    str | None,
+    typer.Option(
+        "--plan",
+        metavar="PLAN_ID",
+        help="A plan that is kept, in place of a file: its id, the unique start of it, or that of "
+        "an execution of it; or: last.",
+    ),
+]
+DescriptionOption = Annotated[
+    str | None,
+    typer.Option("--description", metavar="TEXT", help="What it is for: the goal of its runs."),
+]
 VersionOption = Annotated[
     str | None,
     typer.Option(
@@ -76,35 +103,10 @@ def flow() -> None:
 @flow_app.command()
 def save(
     ctx: typer.Context,
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME",
-            help="What it is called. A flow of that name, or id, gets a new version.",
-            show_default=False,
-        ),
-    ],
-    file: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="FILE",
-            help="A graph {nodes, edges}, or a plan; - is stdin.",
-            show_default=False,
-        ),
-    ] = None,
-    plan: Annotated[
-        str | None,
-        typer.Option(
-            "--plan",
-            metavar="PLAN_ID",
-            help="A plan that is kept, in place of a file: its id, the unique start of it, or that "
-            "of an execution of it; or: last.",
-        ),
-    ] = None,
-    description: Annotated[
-        str | None,
-        typer.Option("--description", metavar="TEXT", help="What it is for: the goal of its runs."),
-    ] = None,
+    name: NewNameArgument,
+    file: FileArgument = None,
+    plan: PlanOption = None,
+    description: DescriptionOption = None,
     json: JsonFlag = False,
     storage: StorageOption = None,
 ) -> None:

@@ -23,6 +23,7 @@ class Boolean(ValueType):
     purpose = "Give true or false; no model is asked."
     Data = BooleanData
     outputs = value_ports("boolean")
+    planned = False
     example: Mapping[str, Json] = {
         "nodes": [
             {"id": "start", "type": "start", "data": {"initialInput": 70}},

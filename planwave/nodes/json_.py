@@ -26,6 +26,7 @@ class JsonValue(ValueType):
     )
     Data = JsonData
     outputs = value_ports("json")
+    planned = False
     example: Mapping[str, Json] = {
         "nodes": [
             {"id": "start", "type": "start", "data": {"initialInput": "Ada"}},

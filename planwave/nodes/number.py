@@ -34,6 +34,7 @@ class Number(ValueType):
     purpose = "Give a number; a whole one also on the output 'integer'. No model is asked."
     Data = NumberData
     outputs = (*value_ports("number"), *value_ports(_WHOLE, _WHOLE))
+    planned = False
     example: Mapping[str, Json] = {
         "nodes": [
             {"id": "price", "type": "number", "data": {"value": 12.5}},

@@ -18,7 +18,8 @@ from planwave.graph.model import FLOW, LINK, Channel, Json, Port
 from planwave.graph.values import DataValue, text_of
 
 FIELD_SIDE: Final = "bottom"
-"""``Port.side`` of sockets that come from data fields, so that editors and prompts can tell them."""
+"""``Port.side`` of sockets that come from data fields, and of what is linked into them, so that editors
+and prompts can tell them."""
 
 _SCALARS: Final[Mapping[Any, str]] = {
     str: "text",

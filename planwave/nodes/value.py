@@ -11,11 +11,12 @@ from planwave.graph.capabilities import ExecutionResult, FlowContext
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, LINK, Json, Port
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.node_type import NodeType, linked_data
+from planwave.nodes.sockets import FIELD_SIDE
 
 
 def value_ports(socket: str, name: str = DEFAULT_SOURCE_HANDLE) -> tuple[Port, Port]:
     """Give the two outputs of a value: one for data, one for links."""
-    return Port(name, socket), Port(name, socket, channel=LINK)
+    return Port(name, socket), Port(name, socket, channel=LINK, side=FIELD_SIDE)
 
 
 class ValueType(NodeType):

@@ -45,7 +45,8 @@ def test_findings_are_ordered_by_place_and_else_stay_as_they_are() -> None:
 
 ROOT = Path(__file__).resolve().parents[3]
 WHILE_RUNNING = {
-    "empty-prompt", "foreign-node", "invalid-result", "no-models", "no-value", "provider-error", "unknown-decision",
+    "empty-prompt", "foreign-node", "invalid-result", "nested-run-failed", "no-flows", "no-models",
+    "no-planner", "no-value", "not-a-boolean", "not-a-list", "provider-error", "unknown-decision",
     "value-not-editable",
 }  # fmt: skip
 """Codes of node errors, and of nodes in the wrong builder: no check can give them."""

@@ -147,6 +147,15 @@ def test_a_question_is_answered_without_asking_anybody(providers: Providers) -> 
     assert statuses(document)["check"] == "skipped"
 
 
+def test_a_flow_is_kept_under_a_name_and_run_by_it(providers: Providers) -> None:
+    providers.answer = _sorts_as("question")
+    saved = planwave("flow", "save", "triage", str(FLOWS / "triage_with_approval.json"))
+    assert saved.exit_code == 0, saved.output
+    done = planwave("flow", "run", "triage", "--input", "When do you open?")
+    assert done.exit_code == 0, done.output
+    assert "Dear customer (question)" in done.stdout
+
+
 # -- map and reduce
 
 

@@ -14,7 +14,8 @@ paragraphs. Who knows planwave finds everything else in ``extras``:
 ``meta``
     ``{"node_id", "node_type"?, "name"?, "path", "attempt"?, "visible", "status"?}``: which node the
     chunk is about; ``status`` where that has changed. Of nodes in nested runs only their path is
-    known, and their text is never visible: the node they run in tells what came of it.
+    known, and their text is not visible: the node they run in tells what came of it. An ``inner``
+    node with its graph in its data is looked into.
 ``delta``
     ``{"kind", "text", "offset"}``: streamed text of a node that is not visible.
 ``discard``
@@ -287,7 +288,7 @@ class _Telling:
         if event.data.get("given") or path in self._called:
             return None
         showing = self._known()
-        if not (self._heard | self._called).isdisjoint(showing.closed_by(path)):
+        if not (self._heard | self._called).isdisjoint(showing.spoken_for_by(path)):
             return None
         values = showing.results(path, event.data["outputs"])
         text = _BETWEEN.join(filter(None, map(text_of, values)))

@@ -10,6 +10,9 @@ from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE, FLOW
 
 _PASSES_ON: Final = frozenset({"end"})
 """Types that close a graph and change nothing: what leads into one is on its way out already."""
+_INSIDE: Final[Mapping[str, str]] = {"inner": "graph"}
+"""Types that give what a graph inside them comes to: by the data field that holds it, under whose name
+it runs."""
 
 
 class Showing:
@@ -17,15 +20,24 @@ class Showing:
 
     A node's text is visible where no flow edge reads it on. A node that only closes the graph
     (``end``) reads nothing on: what leads into it is visible as it streams, and it says something
-    itself only where nothing before it did. The handle ``error`` is none of a node's text.
+    itself only where nothing before it did. A visible node that gives what a graph written in its
+    data comes to (``inner``) is one that graph speaks for in the same way. The handle ``error`` is
+    none of a node's text.
     """
 
-    def __init__(self, graph: Mapping[str, Any], visible: Collection[str] | None = None) -> None:
+    def __init__(
+        self,
+        graph: Mapping[str, Any],
+        visible: Collection[str] | None = None,
+        *,
+        is_inside: bool = False,
+    ) -> None:
         """Look through a graph.
 
         Args:
             graph: The document.
-            visible: Ids of the nodes that are visible, whatever the graph says.
+            visible: Paths of the nodes that are visible, whatever the graph says.
+            is_inside: Whether a node gives what it comes to: where it has an ``end``, nothing else.
         """
         self._nodes: dict[str, Mapping[str, Any]] = {node["id"]: node for node in graph["nodes"]}
         self._out: dict[str, list[tuple[str, str]]] = {}
@@ -37,49 +49,100 @@ class Showing:
                 self._into.setdefault(edge["target"], []).append(edge["source"])
         self._chosen = None if visible is None else frozenset(visible)
         self._closing = frozenset(filter(self._closes, self._nodes if visible is None else ()))
+        ends = {each for each, node in self._nodes.items() if node["type"] in _PASSES_ON}
+        self._sinks = ends if is_inside and ends else self._nodes.keys()
+        self._inside = {
+            f"{each}[{_INSIDE[node['type']]}]": (each, Showing(inside, is_inside=True))
+            for each, node in self._nodes.items()
+            if (inside := _graph_inside(node)) is not None
+        }
 
-    def type_of(self, node_id: str) -> str | None:
-        """Give a node's type; None for one that is not of this graph."""
-        node = self._nodes.get(node_id)
+    def type_of(self, path: str) -> str | None:
+        """Give a node's type; None for one of a graph that is not known."""
+        node = self._node(path)
         return None if node is None else node["type"]
 
-    def name_of(self, node_id: str) -> str | None:
-        """Give a node's name; None for one that is not of this graph."""
-        node = self._nodes.get(node_id)
-        return None if node is None else node.get("name") or node_id
+    def name_of(self, path: str) -> str | None:
+        """Give a node's name; None for one of a graph that is not known."""
+        node = self._node(path)
+        return None if node is None else node.get("name") or node["id"]
 
     def streams(self, path: str) -> bool:
-        """Say whether what a node streams is visible; of a nested one, only where it was chosen."""
+        """Say whether what a node streams is visible."""
         if self._chosen is not None:
             return path in self._chosen
-        if path not in self._nodes:
-            return False
-        edges = [edge for edge in self._out.get(path, ()) if edge[0] != ERROR_HANDLE]
-        return (DEFAULT_SOURCE_HANDLE in self._shown_handles(path)) or all(
-            target in self._closing for _, target in edges
-        )
+        if path in self._nodes:
+            if not (edges := self._read_on(path)):
+                return path in self._sinks
+            shown = self._shown_handles(path)
+            return DEFAULT_SOURCE_HANDLE in shown or self._closing.issuperset(edges)
+        owner, inside, rest = self._within(path)
+        return inside is not None and self._gives_all(owner) and inside.streams(rest)
 
     def results(self, path: str, outputs: Mapping[str, Any] | None) -> list[Any]:
-        """Give the visible values of a node's result; a nested one has none unless it was chosen.
+        """Give the visible values of a node's result.
 
         Args:
             path: The node.
             outputs: As they stand in events.
         """
         values = {handle: value.value for handle, value in values_of(outputs).items()}
-        if path not in (self._nodes if self._chosen is None else self._chosen):
-            return []
-        read = [] if self._chosen is not None else [h for h, _ in self._out.get(path, ())]
-        if any(handle != ERROR_HANDLE for handle in read):
+        if self._chosen is None and path not in self._nodes:
+            owner, inside, rest = self._within(path)
+            told = inside is not None and self._gives_all(owner)
+            return inside.results(rest, outputs) if inside is not None and told else []
+        if self._chosen is None and self._read_on(path):
             shown = self._shown_handles(path)
             return [value for handle, value in values.items() if handle in shown]
-        kept = [handle for handle in values if handle not in read]
+        if path not in (self._sinks if self._chosen is None else self._chosen):
+            return []
+        caught = ERROR_HANDLE in dict(self._out.get(path, ())) and self._chosen is None
+        kept = [handle for handle in values if not (caught and handle == ERROR_HANDLE)]
         main = DEFAULT_SOURCE_HANDLE if DEFAULT_SOURCE_HANDLE in kept else next(iter(kept), None)
         return [] if main is None else [values[main]]
 
-    def closed_by(self, path: str) -> Collection[str]:
-        """Give the nodes whose text a closing node only passes on; none where it is not one."""
-        return self._into[path] if path in self._closing else ()
+    def spoken_for_by(self, path: str) -> set[str]:
+        """Give the nodes whose text a node only passes on, by path; none where it does no such."""
+        owner, inside, rest = self._within(path)
+        if inside is not None:
+            head = path.removesuffix(rest)
+            return {f"{head}{each}" for each in inside.spoken_for_by(rest)}
+        found = set(self._into[path]) if path in self._closing else set[str]()
+        for prefix, (owner, inside) in self._inside.items():
+            if owner == path or owner in found:
+                found |= {f"{prefix}/{each}" for each in inside.paths()}
+        return found
+
+    def paths(self) -> set[str]:
+        """Give the paths of all nodes whose graph is known."""
+        nested = {
+            f"{prefix}/{each}"
+            for prefix, (_, inside) in self._inside.items()
+            for each in inside.paths()
+        }
+        return nested | self._nodes.keys()
+
+    def _node(self, path: str) -> Mapping[str, Any] | None:
+        _, inside, rest = self._within(path)
+        return self._nodes.get(path) if inside is None else inside._node(rest)
+
+    def _within(self, path: str) -> tuple[str, Showing | None, str]:
+        """Give the node that a path leads into, the graph inside it, and the path in there."""
+        head, _, rest = path.partition("/")
+        owner, inside = self._inside.get(head, ("", None)) if rest else ("", None)
+        return owner, inside, rest
+
+    def _gives_all(self, node_id: str) -> bool:
+        """Say whether what the graph inside a node comes to is visible as that node's text."""
+        shown = self._shown_handles(node_id)
+        return self.streams(node_id) and (
+            DEFAULT_SOURCE_HANDLE in shown or not self._read_on(node_id)
+        )
+
+    def _read_on(self, node_id: str) -> list[str]:
+        """Give the nodes that read what a node gives, its errors aside."""
+        edges = self._out.get(node_id, ())
+        return [target for handle, target in edges if handle != ERROR_HANDLE]
 
     def _closes(self, node_id: str) -> bool:
         node = self._nodes[node_id]
@@ -92,3 +155,10 @@ class Showing:
         """Give the handles from which a value leaves for a node that closes the graph."""
         edges = self._out.get(node_id, ())
         return frozenset(handle for handle, target in edges if target in self._closing)
+
+
+def _graph_inside(node: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Give the graph that is written in a node's data and whose result the node gives."""
+    field = _INSIDE.get(node["type"])
+    data: Mapping[str, Any] = node.get("data") or {}
+    return data.get(field) if field is not None else None

@@ -390,6 +390,30 @@ async def test_a_run_from_python_is_read_as_it_happens(registry: planwave.Regist
     assert content(told) == "one two "
 
 
+async def test_an_inner_graph_streams_where_its_node_is_visible(
+    registry: planwave.Registry,
+) -> None:
+    inside = planwave.GraphBuilder()
+    inside.node("start") >> inside.node("typist") >> inside.node("end")
+    g = planwave.GraphBuilder()
+    inner = g.node("inner", graph=inside.document())
+    g.node("start", initialInput="one two") >> inner >> g.node("end")
+    told = await gathered(planwave.run(planwave.build(g, registry=registry)))
+    assert pieces(told) == ["one ", "two "]
+    kinds = {m["path"]: m.get("node_type") for m in about(told, "meta")}
+    assert kinds["inner[graph]/typist"] == "typist"
+
+
+async def test_what_a_loop_comes_to_is_told_by_the_loop(registry: planwave.Registry) -> None:
+    body = planwave.GraphBuilder()
+    body.node("start") >> body.node("typist")
+    g = planwave.GraphBuilder()
+    loop = g.node("loop", body=body.document())
+    g.node("start", initialInput=["one", "two"]) >> loop >> g.node("end")
+    told = await gathered(planwave.run(planwave.build(g, registry=registry)))
+    assert pieces(told) == ['["one ","two "]']
+
+
 async def test_what_send_message_says_comes_before_the_result(
     registry: planwave.Registry,
 ) -> None:

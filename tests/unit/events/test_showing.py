@@ -80,14 +80,14 @@ def test_what_is_chosen_takes_the_place_of_the_rule() -> None:
     assert [showing.streams(n) for n in "abc"] == [True, False, False]
     assert showing.results("a", out(output="o")) == ["o"]
     assert showing.results("c", out(output="o")) == []
-    assert showing.closed_by("c") == ()
+    assert showing.spoken_for_by("c") == set()
 
 
 def test_a_closing_node_names_those_it_passes_on() -> None:
     showing = Showing(document("a b c:end d:end", "a>c", "b>c"))
-    assert list(showing.closed_by("c")) == ["a", "b"]
-    assert list(showing.closed_by("a")) == []
-    assert list(showing.closed_by("d")) == []
+    assert showing.spoken_for_by("c") == {"a", "b"}
+    assert showing.spoken_for_by("a") == set()
+    assert showing.spoken_for_by("d") == set()
 
 
 def test_names_and_types_come_from_the_graph() -> None:
@@ -96,3 +96,51 @@ def test_names_and_types_come_from_the_graph() -> None:
     showing = Showing(graph)
     assert [showing.name_of("a"), showing.name_of("b"), showing.name_of("x")] == ["a", "Bee", None]
     assert [showing.type_of("a"), showing.type_of("x")] == ["step", None]
+
+
+def with_inside(inside: dict[str, Any] | None, *edges: str) -> dict[str, Any]:
+    """A graph whose node ``i`` runs another one inside; ``z`` is an ``end``, ``x`` any other."""
+    graph = document("i:inner x z:end", *edges)
+    if inside is not None:
+        graph["nodes"][0]["data"] = {"graph": inside}
+    return graph
+
+
+TWO = document("a b", "a>b")
+
+
+@pytest.mark.parametrize(
+    ("graph", "streaming"),
+    [
+        (with_inside(TWO), "b"),
+        (with_inside(TWO, "i>z"), "b"),
+        (with_inside(TWO, "i.error>x"), "b"),
+        (with_inside(TWO, "i>x"), ""),
+        (with_inside(TWO, "i.part>z"), ""),
+        (with_inside(document("a b:end c", "a>b")), "a b"),
+        (with_inside(document("a b")), "a b"),
+        (with_inside(None), ""),
+    ],
+)
+def test_the_graph_inside_a_visible_inner_node_speaks_for_it(
+    graph: dict[str, Any], streaming: str
+) -> None:
+    showing = Showing(graph)
+    assert " ".join(n for n in "abc" if showing.streams(f"i[graph]/{n}")) == streaming
+    visible = [n for n in "abc" if showing.results(f"i[graph]/{n}", out(output="o"))]
+    assert set(visible) <= set(streaming.split())
+    assert not showing.streams("i[other]/b")
+    assert not showing.streams("x[graph]/b")
+
+
+def test_what_speaks_for_a_node_is_told_at_every_depth() -> None:
+    graph = with_inside(with_inside(TWO, "i>z"), "i>z")
+    showing = Showing(graph)
+    deep = "i[graph]/i[graph]/b"
+    assert showing.streams(deep)
+    assert deep in showing.spoken_for_by("i")
+    assert {deep, "i"} <= showing.spoken_for_by("z")
+    assert {deep, "i[graph]/i"} <= showing.spoken_for_by("i[graph]/z")
+    assert showing.spoken_for_by("i[graph]/i") == {"i[graph]/i[graph]/a", deep}
+    assert (showing.type_of(deep), showing.name_of(deep)) == ("step", "b")
+    assert showing.type_of("i[graph]/q") is None

@@ -219,12 +219,12 @@ def rm(
     """
     asked = invocation(ctx, json, storage)
 
-    async def change(keeper: Service | Remote) -> Flow:
-        found = await keeper.flow(await keeper.find_flow(name))
-        await keeper.delete_flow(found.flow_id)
-        return found
+    gone = _reading(asked, lambda history: _find(history, name, None))
 
-    gone = asyncio.run(_changing(asked, change))
+    async def remove(keeper: Service | Remote) -> None:
+        await keeper.delete_flow(gone.flow_id)
+
+    asyncio.run(_changing(asked, remove))
     screen = asked.screen()
     if screen.json:
         screen.result({"removed": gone.flow_id, "name": gone.name})
@@ -313,8 +313,8 @@ def _reading(asked: Invocation, read: Callable[[History], Awaitable[_Given]]) ->
 
 
 async def _changing(
-    asked: Invocation, change: Callable[[Service | Remote], Awaitable[Flow]]
-) -> Flow:
+    asked: Invocation, change: Callable[[Service | Remote], Awaitable[_Given]]
+) -> _Given:
     async with _keeper(asked) as keeper:
         return await change(keeper)
 

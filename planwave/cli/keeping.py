@@ -53,7 +53,8 @@ def backup(
     if screen.json:
         screen.result(_backup_json(made))
     else:
-        held = f"{counted(made.executions, 'execution')} and {counted(made.plans, 'plan')}"
+        held = f"{counted(made.executions, 'execution')}, {counted(made.plans, 'plan')}"
+        held += f" and {counted(made.flows, 'flow')}"
         done, size = screen.glyph("completed"), _size(made.size)
         screen.whole(f"{done} {held} of {settings.storage_dir} are in {file} ({size})")
     if made.damaged:
@@ -139,6 +140,7 @@ def _backup_json(made: Backup) -> dict[str, Any]:
         "size": made.size,
         "executions": made.executions,
         "plans": made.plans,
+        "flows": made.flows,
         "documents": made.documents,
         "artifacts": made.artifacts,
         "damaged": list(made.damaged),

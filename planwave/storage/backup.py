@@ -34,7 +34,7 @@ from planwave.storage.deleting import hide, sweep
 from planwave.storage.faults import cause_of
 from planwave.storage.files import ARTIFACT_DIR, sync_directory
 from planwave.storage.rows import ENDED
-from planwave.storage.schema import artifact_uses, executions, plans
+from planwave.storage.schema import artifact_uses, executions, flows, plans
 
 _OWN: Final = 0o600
 """Mode of everything written: results may be anything."""
@@ -55,6 +55,7 @@ class Backup:
     size: int
     executions: int
     plans: int
+    flows: int
     documents: int
     artifacts: int
     damaged: tuple[str, ...] = ()
@@ -107,15 +108,16 @@ def _back_up(directory: Path, file: Path, workplace: Path) -> Backup:
                 artifacts = len(package.digests)
                 _pack_documents(directory, package, connection)
                 documents = len(package.digests) - artifacts
-                runs = connection.execute(select(func.count()).select_from(executions))
-                made = connection.execute(select(func.count()).select_from(plans))
-                counts = runs.scalar_one(), made.scalar_one()
+                runs, made, named = [
+                    connection.execute(select(func.count()).select_from(kept)).scalar_one()
+                    for kept in (executions, plans, flows)
+                ]
             package.put_database(copy)
     package.check()
     size = packed.stat().st_size
     packed.replace(file)
     sync_directory(file.parent)
-    return Backup(file, size, *counts, documents, artifacts, damaged)
+    return Backup(file, size, runs, made, named, documents, artifacts, damaged)
 
 
 def _copy_database(living: sqlite3.Connection, copy: Path) -> None:

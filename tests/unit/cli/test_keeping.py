@@ -127,7 +127,7 @@ def test_backup_packs_everything_while_a_server_runs(tmp_path: Path, name: str) 
     finally:
         asyncio.run(holder.close())
     assert done.exit_code == 0, done.output
-    assert "2 executions and 0 plans" in done.stdout
+    assert "2 executions, 0 plans and 0 flows" in done.stdout
     (tmp_path / "again").mkdir()
     with tarfile.open(tmp_path / name) as tar:
         tar.extractall(tmp_path / "again", filter="data")

@@ -18,6 +18,7 @@ from planwave.events import Event
 from planwave.storage import backup
 from planwave.storage.backup import back_up
 from planwave.storage.document import project, write_document
+from planwave.storage.flows import FlowRecord
 from planwave.storage.ids import new_id
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from planwave.storage.sqlite import SqliteStore
@@ -63,16 +64,20 @@ async def test_a_backup_taken_while_a_server_writes_restores_to_the_same(
     store: SqliteStore, tmp_path: Path
 ) -> None:
     await store.save_plan(PlanRecord("p", AT, "g", "t", "h", {"nodes": []}))
+    flow = FlowRecord("f", "n", "", "v", 1, AT, AT, 0)
+    await store.flows.save(flow, {"nodes": [], "edges": []})
     done = await ran(store)
     made = await asyncio.to_thread(back_up, tmp_path / "kept", tmp_path / "b.tar")
     later = await ran(store)
-    assert (made.plans, made.executions, made.documents, made.artifacts) == (1, 1, 1, 1)
+    assert (made.plans, made.flows, made.executions) == (1, 1, 1)
+    assert (made.documents, made.artifacts) == (1, 1)
     assert (made.damaged, made.size) == ((), (tmp_path / "b.tar").stat().st_size)
 
     directory = unpacked(tmp_path / "b.tar")
     again = SqliteStore.open(directory)
     assert await again.executions() == [await store.execution(done)]
     assert await again.events(done) == await store.events(done)
+    assert await again.flows.page() == [flow]
     assert await again.plan("p") == await store.plan("p")
     assert await again.execution(later) is None
     assert await again.lagging_documents() == []

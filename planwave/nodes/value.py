@@ -8,7 +8,7 @@ from typing import Any
 
 from planwave.errors import NodeError
 from planwave.graph.capabilities import ExecutionResult, FlowContext
-from planwave.graph.model import DEFAULT_SOURCE_HANDLE, LINK, Json, Port
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE, FLOW, LINK, Json, Port
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.node_type import NodeType, linked_data
 from planwave.nodes.sockets import FIELD_SIDE
@@ -27,7 +27,11 @@ class ValueType(NodeType):
         """Give the value on each output that has one."""
 
     async def run(self, data: Any, inputs: Inputs, context: FlowContext) -> ExecutionResult:
-        return ExecutionResult(self.values(data))
+        values = self.values(data)
+        for edge in context.runtime.outgoing_edges(context.node_id, channel=FLOW):
+            if edge.source_handle not in (*values, ERROR_HANDLE):
+                raise _no_value(context.node_id, edge.source_handle, values)
+        return ExecutionResult(values)
 
     async def materialize(
         self, data: Mapping[str, Json], output_handle: str, context: FlowContext
@@ -40,10 +44,14 @@ class ValueType(NodeType):
         ready, _ = await linked_data(self, data, context)
         values = self.values(ready)
         if output_handle not in values:
-            raise NodeError(
-                f"node {context.node_id!r} has no value on {output_handle!r}, only on "
-                f"{', '.join(values)}",
-                code="no-value",
-                hint="change its value, or link another output",
-            )
+            raise _no_value(context.node_id, output_handle, values)
         return values[output_handle]
+
+
+def _no_value(node_id: str, handle: str, values: Mapping[str, DataValue]) -> NodeError:
+    shown = ", ".join(f"{name!r} ({value.value})" for name, value in values.items())
+    return NodeError(
+        f"node {node_id!r} has no value for its output {handle!r}, only for {shown}",
+        code="no-value",
+        hint="change its value, or take another output",
+    )

@@ -54,9 +54,25 @@ async def test_what_is_no_such_value_is_refused(kind: ValueType, value: Any) -> 
 
 
 async def test_a_number_that_is_not_whole_has_nothing_where_whole_ones_are_wanted() -> None:
-    with pytest.raises(NodeError, match="'v' has no value on 'integer', only on output") as caught:
+    wrong = r"'v' has no value for its output 'integer', only for 'output' \(0\.5\)"
+    with pytest.raises(NodeError, match=wrong) as caught:
         await Number().materialize({"value": 0.5}, "integer", context_for(NODE))
     assert caught.value.code == "no-value"
+    edge = make_edge("v", "t", source_handle="integer")
+    with pytest.raises(NodeError, match=wrong):
+        await outcome_of(
+            Number().execute({"value": 0.5}, Inputs(), context_for(NODE, edges=[edge]))
+        )
+
+
+async def test_edges_that_carry_errors_or_links_want_no_value_of_it_as_a_stage() -> None:
+    edges = [
+        make_edge("v", "t", source_handle="error"),
+        make_edge("v", "t", source_handle="integer", channel=LINK),
+    ]
+    execution = Number().execute({"value": 0.5}, Inputs(), context_for(NODE, edges=edges))
+    result, _ = await outcome_of(execution)
+    assert list(result.outputs) == ["output"]
 
 
 async def test_a_linked_value_takes_what_is_linked_into_it() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from planwave.errors import NodeError
 from planwave.graph.capabilities import ExecutionResult, FlowContext
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE, FLOW, LINK, Json, Port
+from planwave.graph.strict import shown
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.node_type import NodeType, linked_data
 from planwave.nodes.sockets import FIELD_SIDE
@@ -49,9 +50,9 @@ class ValueType(NodeType):
 
 
 def _no_value(node_id: str, handle: str, values: Mapping[str, DataValue]) -> NodeError:
-    shown = ", ".join(f"{name!r} ({value.value})" for name, value in values.items())
+    there = ", ".join(f"{name!r} ({shown(value.value)})" for name, value in values.items())
     return NodeError(
-        f"node {node_id!r} has no value for its output {handle!r}, only for {shown}",
+        f"node {node_id!r} has no value for its output {handle!r}, only for {there}",
         code="no-value",
         hint="change its value, or take another output",
     )

@@ -1,5 +1,6 @@
 import json
 import logging
+import threading
 from typing import Any
 
 import httpx2
@@ -14,6 +15,7 @@ from websockets.asyncio.client import connect
 from planwave.api.logs import FIELDS, request_id
 from planwave.api.problems import Problem, install
 from planwave.api.requests import Requests
+from tests.fakes.model_rig import until
 from tests.fakes.raw_http import connected
 from tests.fakes.server import RunningServer, serving
 
@@ -55,6 +57,17 @@ def access_lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
     return [getattr(r, FIELDS) for r in caplog.records if r.name == "planwave.access"]
 
 
+def own_lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    """Give the lines of this thread: those of the server that is shared may come at any time."""
+    own = [r for r in caplog.records if r.thread == threading.get_ident()]
+    return [getattr(r, FIELDS) for r in own if r.name == "planwave.access"]
+
+
+def errors(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    own = [r for r in caplog.records if r.thread == threading.get_ident()]
+    return [r for r in own if r.levelname == "ERROR"]
+
+
 @pytest.fixture(autouse=True)
 def told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "planwave")
@@ -79,7 +92,7 @@ async def test_each_request_has_its_own() -> None:
 
 async def test_one_line_tells_route_status_time_and_id(caplog: pytest.LogCaptureFixture) -> None:
     answer = await asked("/breaks/me?token=hush", Authorization="Bearer hush")
-    (line,) = access_lines(caplog)
+    (line,) = own_lines(caplog)
     assert line.pop("ms") >= 0
     assert line == {
         "method": "GET",
@@ -100,7 +113,7 @@ async def test_a_fault_of_ours_is_answered_without_its_trace_and_logged_with_it(
     assert str(problem.request_id) in str(problem.hint)
     assert "ZeroDivision" not in answer.text
     assert "secret detail" not in answer.text
-    (broken,) = [r for r in caplog.records if r.levelname == "ERROR"]
+    (broken,) = errors(caplog)
     assert broken.exc_info is not None
 
 
@@ -112,8 +125,8 @@ async def test_half_an_answer_breaks_off() -> None:
 async def test_a_client_that_left_is_no_fault(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(AssertionError):  # of the transport: nobody answered
         await asked("/breaks/gone")
-    assert access_lines(caplog)[0]["status"] == 499
-    assert not [r for r in caplog.records if r.levelname == "ERROR"]
+    assert [line["status"] for line in own_lines(caplog)] == [499]
+    assert not errors(caplog)
 
 
 async def test_what_is_refused_at_the_door_has_an_id_and_a_line_too(
@@ -143,7 +156,12 @@ async def test_a_websocket_has_an_id_and_a_line_when_it_ends(
         assert socket.response.headers["x-request-id"] == "ws-1"
         with pytest.raises(websockets.ConnectionClosed):
             await socket.recv()
-    (line,) = [each for each in access_lines(caplog) if each["request_id"] == "ws-1"]
+
+    def lines() -> list[dict[str, Any]]:
+        return [each for each in access_lines(caplog) if each["request_id"] == "ws-1"]
+
+    await until(lines)  # it is written when the client knows the end already
+    (line,) = lines()
     assert (line["method"], line["status"]) == ("WEBSOCKET", 4403)
 
 
@@ -188,6 +206,6 @@ def test_no_token_body_or_query_is_ever_logged(caplog: pytest.LogCaptureFixture)
             )
         httpx2.post(f"{running.base_url}/api/session", json={"token": "hush-token"})
         httpx2.get(f"{running.base_url}/hush/path")
-    assert len(access_lines(caplog)) == 4
+    assert len(access_lines(caplog)) >= 4
     assert "hush" not in caplog.text
     assert "hush" not in json.dumps(access_lines(caplog))

@@ -247,6 +247,12 @@ class Inside:
             return []
         return [run.scope for run in self.runs.values() if run.scope is not None]
 
+    def let_go(self) -> list[Scope]:
+        """Give the running graphs, which nobody waits for any more."""
+        for run in self.runs.values() if self.open else ():
+            run.asked.clear()
+        return self.open_scopes()
+
 
 current_flight: ContextVar[Flight] = ContextVar("current_flight")
 """The attempt a task works for; tasks it starts inherit it, so that late ones are known as late."""

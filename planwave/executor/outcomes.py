@@ -352,9 +352,8 @@ class Outcomes:
         self._touched[flight.scope] = None
 
     def cancel_scope(self, scope: Scope, cause: str) -> None:
-        """Cancel all of a running graph that is not settled."""
+        """Cancel all of a running graph that is not settled, and tell that: the innermost first."""
         scope.schedule.cancel(cause)
-        self._touched[scope] = None
         for flight in list(scope.flights.values()):
             if flight.phase is PARKED:
                 continue  # it waits: the schedule says what becomes of it
@@ -363,11 +362,13 @@ class Outcomes:
             self._execution.abort(flight)
             self.emit("node.cancelled", {"cause": cause}, flight.path, flight.attempt)
             scope.schedule.cancelled(flight.node, cause)
+        self._touched.pop(scope, None)
+        self.follow(scope, scope.schedule.decide())
 
     def abort_children(self, flight: Flight, cause: str) -> None:
         """Cancel what is nested in an attempt."""
         if flight.inside is not None:
-            for child in flight.inside.open_scopes():
+            for child in flight.inside.let_go():
                 self.cancel_scope(child, cause)
         if self._execution.past is not None:
             self._close_stored(self._execution.past, flight.path, cause)

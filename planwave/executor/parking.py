@@ -82,8 +82,8 @@ class Parking:
         if flight.stirs != stirs or not _can_only_wait(flight):
             return
         scope, node, inside = flight.scope, flight.node, flight.inside
-        for run in inside.runs.values() if inside is not None else ():
-            run.asked.clear()
+        if inside is not None:
+            inside.let_go()
         self._driver.slots.leave(flight)
         self._driver.abort(flight)
         resting = Flight(scope, node, flight.attempt, flight.resume, flight.answers, flight.reentry)

@@ -30,7 +30,7 @@ SHORTEST_S, LONGEST_S = 0.03, 0.4
 KINDS = {
     "execution.completed", "execution.failed", "execution.paused", "execution.resumed",
     "node.completed", "node.failed", "node.retrying", "node.waiting", "node.answered",
-    "node.blocked", "node.skipped",
+    "node.blocked", "node.skipped", "node.parked", "node.unparked",
 }  # fmt: skip
 
 
@@ -48,8 +48,10 @@ def is_mixed(lives: Lives) -> bool:
     """Say whether something of everything has happened, else the loop shows nothing."""
     events = [event for _, each in lives.stored().values() for event in each]
     said = {fact for life in lives.lives for fact, *_ in life.facts}
+    told = {event.data["event_type"] for event in events if event.type == "node.event"}
     return (
         {event.type for event in events} >= KINDS
+        and told >= {"run_graph", "once"}
         and any(event.data.get("reused") for event in events)
         and said >= {"accepted", "told", "ended", "answered"}
     )

@@ -9,7 +9,7 @@ code}``. ``tests/fakes/lives.py`` is the other end.
 What the outside world saw is in ``<directory>/../outside.log``, JSON lines written before anybody is
 told: ``["run", life, execution, path, attempt]`` for a node that began its work, ``["call", life,
 execution, path, attempt, ordinal]`` for a call that the model took, ``"kept"`` for one whose reply
-the service has recorded.
+the service has recorded, ``["once", life, execution, path, attempt, key]`` for a value that was made.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage.sqlite import SqliteStore
 from tests.fakes.crash_points import KILLED, CrashPoint, deadly
-from tests.fakes.mixed_graphs import mixed_graph, mixed_options, nested_graph
+from tests.fakes.mixed_graphs import bodies, mixed_graph, mixed_options
 from tests.fakes.planning import FakeProviders
 from tests.fakes.service import rooms
 
 OUTSIDE = "outside.log"
-NESTED = read_graph(nested_graph())[0]
+BODIES = {name: read_graph(document)[0] for name, document in bodies().items()}
 LAZY = (
     "aiofiles",
     "planwave.executor.run",
@@ -114,6 +114,11 @@ class Outside:
         """Note that a node does its work."""
         self._log.write("run", os.getpid(), context.run_id, context.path, context.attempt)
 
+    def made(self, context: FlowContext, key: str) -> None:
+        """Note that a node makes a value that it has to find again."""
+        place = context.run_id, context.path, context.attempt
+        self._log.write("once", os.getpid(), *place, key)
+
     async def stream(
         self, request: ModelRequest, scope: CallScope | None = None
     ) -> AsyncIterator[Delta | ModelReply]:
@@ -145,9 +150,11 @@ class Outside:
 
 
 class Job:
-    """A node type that works ``ms`` milliseconds, after some ``calls`` and a graph it ``nests``.
+    """A node type that works ``ms`` milliseconds, after some ``calls``, values it ``keeps``, graphs.
 
-    It may work on ``until`` there is a file, fail, break, or end the process.
+    Where it has a ``body``, it runs that graph for so many ``items``, some in ``parallel``; an item
+    that fails is its failure unless it ``skips`` those. It may work on ``until`` there is a file,
+    fail, break, or end the process.
     """
 
     node_type = "job"
@@ -166,8 +173,9 @@ class Job:
             async for item in self._outside.stream(request, scope):
                 if isinstance(item, ModelReply):
                     said.append(item.text)
-        if data.get("nests"):
-            await context.runtime.run_graph("one", NESTED, {})
+        said += [await self._kept(context, f"k{n}") for n in range(data.get("keeps", 0))]
+        if "body" in data:
+            await _run_each(data, context)
         await asyncio.sleep(data.get("ms", 0) / 1_000)
         if "until" in data:
             await until(Path(data["until"]).exists)
@@ -178,6 +186,37 @@ class Job:
         if data.get("breaks"):
             raise NodeError("it broke")
         return ExecutionResult({"output": DataValue("text", " ".join([context.node_id, *said]))})
+
+    async def _kept(self, context: FlowContext, key: str) -> str:
+        async def make() -> str:
+            self._outside.made(context, key)
+            await asyncio.sleep(0.002)
+            return f"{key} of life {os.getpid()}"
+
+        kept: str = await context.runtime.once(key, make)
+        return kept
+
+
+async def _run_each(data: Mapping[str, Any], context: FlowContext) -> None:
+    """Run a graph for every item, so many at a time."""
+    left = iter(range(data.get("items", 1)))
+
+    async def work() -> None:
+        for item in left:
+            try:
+                await context.runtime.run_graph(
+                    f"i{item}", BODIES[data["body"]], {}, variables={"item": item}
+                )
+            except NodeError as error:
+                if not data.get("skips"):
+                    raise NodeError("an item failed", retryable=True) from error
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(data.get("parallel", 1)):
+                group.create_task(work())
+    except* NodeError as failed:
+        raise failed.exceptions[0] from None
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -274,12 +313,9 @@ class Client:
         if answer["decision"] == "give_result":
             answer["value"] = "given"
         await asyncio.sleep(self._choose.random() * 0.03)
-        try:
+        with suppress(PlanwaveError):  # its time was over, or its node was cancelled first
             await self._service.answer(execution_id, request_id, answer)
             self._facts.say("answered", execution_id, request_id, answer["decision"])
-        except PlanwaveError as error:  # its time was over, or its node was cancelled first
-            if error.code == "not-at-work":  # the node it is inside of has yet to be taken up
-                await self._answer(execution_id, request_id, request)
 
     async def _cancel(self, execution_id: str, path: str | None = None) -> None:
         with suppress(PlanwaveError):  # it ended first

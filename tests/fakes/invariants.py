@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from planwave.events import TERMINAL, Event, fold
 
 _ENDS = frozenset({"completed", "failed", "skipped", "blocked", "cancelled"})
+_AT_WORK = frozenset({"waiting", "parked", "retrying", "completed", "failed", "cancelled"})
 _NODE: Mapping[str, frozenset[str]] = {
     "pending": frozenset({"started", *_ENDS}),
-    "running": frozenset({"started", "waiting", "retrying", "completed", "failed", "cancelled"}),
+    "running": frozenset({"started", *_AT_WORK}),
     "waiting": frozenset({"answered", "cancelled"}),
-    "answered": frozenset({"started", "waiting", "retrying", "completed", "failed", "cancelled"}),
+    "answered": frozenset({"started", *_AT_WORK}),
+    "parked": frozenset({"unparked", "cancelled"}),
+    "unparked": frozenset({"started", *_AT_WORK}),
     "retrying": frozenset({"started", "cancelled"}),
     **{end: frozenset[str]() for end in _ENDS},
 }
@@ -45,54 +49,114 @@ def check_events(events: Sequence[Event]) -> None:
     fold(events)
 
 
+class _Nodes:
+    """What became of the nodes of one execution so far.
+
+    A nested run that is opened again begins anew, with attempts that go on from where they were.
+    """
+
+    def __init__(self) -> None:
+        self.states: dict[str, str] = {}
+        self.attempts: dict[str, int] = {}
+        self.reentries: Counter[tuple[str, int | None]] = Counter()
+        self.before: dict[str, int] = {}
+        self.kept: set[tuple[str, str]] = set()
+        self.owners = {1}
+
+    def open(self, path: str, said: Mapping[str, Any]) -> None:
+        """A node opens a nested run, or lets go of one."""
+        prefix = f"{path}[{said['key']}]/"
+        inside = [each for each in self.states if each.startswith(prefix)]
+        assert {self.states[each] for each in inside} <= _ENDS, f"{prefix} was not over"
+        highest = max([self.attempts.get(each, 0) for each in inside], default=0)
+        assert said.get("dropped") or said.get("before", 0) >= highest
+        for each in inside:
+            del self.states[each]
+            self.attempts.pop(each, None)
+        self.kept = {each for each in self.kept if not each[0].startswith(prefix)}
+        self.before[prefix] = said.get("before", highest)
+
+    def keep(self, path: str, said: Mapping[str, Any]) -> None:
+        """A node keeps a value, once."""
+        assert (path, said["key"]) not in self.kept, f"{path} keeps {said['key']} twice"
+        self.kept.add((path, said["key"]))
+
+    def park(self, path: str) -> None:
+        """All that is inside a node waits, and something of it for an answer."""
+        inside = {s for p, s in self.states.items() if p.startswith(f"{path}[")}
+        assert "waiting" in inside, f"{path} waits for nothing"
+        assert inside <= _ENDS | {"waiting", "parked"}, f"{path} waits, and is at work: {inside}"
+
+
 def _check_nodes(events: Sequence[Event]) -> None:
-    states: dict[str, str] = {}
-    attempts: Counter[str] = Counter()
-    reentries: Counter[tuple[str, int | None]] = Counter()
-    owners = {1}
+    nodes = _Nodes()
     for event in events:
         if event.type == "execution.resumed":
-            owners.add(event.data["epoch"])
-        if event.path is None or not event.type.startswith(("node.", "usage")):
-            continue
-        now = states.get(event.path, "pending")
-        if event.type in _SAID:
-            assert now in ("running", "answered"), f"{now} node said something: {event}"
-            continue
-        then = event.type.partition(".")[2]
-        assert then in _NODE[now], f"{now} became {then}: {event}"
-        if then == "started":
-            _check_start(event, now, attempts, reentries, len(owners) - 1)
-        states[event.path] = "running" if then == "started" else then
+            nodes.owners.add(event.data["epoch"])
+        elif event.type == "execution.paused" and event.data["reason"].startswith("waiting"):
+            assert not {"running", "answered", "unparked", "retrying"} & {*nodes.states.values()}
+        elif event.path is not None and event.type.startswith(("node.", "usage")):
+            _check_node(event, event.path, nodes)
+    if events[-1].type in TERMINAL:
+        assert {*nodes.states.values()} <= _ENDS, f"left open: {nodes.states}"
 
 
-def _check_start(
-    event: Event,
-    before: str,
-    attempts: Counter[str],
-    reentries: Counter[tuple[str, int | None]],
-    recoveries: int,
-) -> None:
+def _check_node(event: Event, path: str, nodes: _Nodes) -> None:
+    now = nodes.states.get(path, "pending")
+    if event.type in _SAID:
+        assert now in ("running", "answered", "unparked"), f"{now} node said something: {event}"
+        if event.data.get("event_type") == "run_graph":
+            nodes.open(path, event.data["data"])
+        elif event.data.get("event_type") == "once":
+            nodes.keep(path, event.data["data"])
+        return
+    then = event.type.partition(".")[2]
+    assert then in _NODE[now], f"{now} became {then}: {event}"
+    if then == "started":
+        _check_start(event, path, now, nodes)
+    elif then == "parked":
+        nodes.park(path)
+    nodes.states[path] = "running" if then == "started" else then
+
+
+def _check_start(event: Event, path: str, before: str, nodes: _Nodes) -> None:
     """A start is a first one, the next attempt, or the same again after the end of a process."""
-    assert event.path is not None
-    again = event.data.get("reentry", 0)
+    again, place = event.data.get("reentry", 0), (path, event.attempt)
     if before in ("pending", "retrying"):
-        attempts[event.path] += 1
+        first = nodes.before.get(path[: path.rfind("/") + 1], 0)
+        nodes.attempts[path] = nodes.attempts.get(path, first) + 1
         assert not again
     elif before == "running":
-        assert again == reentries[event.path, event.attempt] + 1
-        reentries[event.path, event.attempt] = again
+        assert again == nodes.reentries[place] + 1
+        nodes.reentries[place] = again
+        recoveries = len(nodes.owners) - 1
         assert again <= recoveries, f"it was entered again though no process had ended: {event}"
     else:
-        reentries[event.path, event.attempt] = again
-    assert event.attempt == attempts[event.path]
+        nodes.reentries[place] = again
+    assert event.attempt == nodes.attempts[path], event
 
 
 def _check_waves(events: Sequence[Event]) -> None:
-    begun = Counter((e.path, e.data["wave"]) for e in events if e.type == "wave.started")
-    done = Counter((e.path, e.data["wave"]) for e in events if e.type == "wave.completed")
-    assert all(times == 1 for times in [*begun.values(), *done.values()])
-    assert done.keys() <= begun.keys()
+    begun: set[tuple[str | None, int]] = set()
+    done: set[tuple[str | None, int]] = set()
+    for event in events:
+        if event.type.startswith("wave."):
+            place, waves = (event.path, event.data["wave"]), begun
+            if event.type == "wave.completed":
+                assert place in begun
+                waves = done
+            assert place not in waves
+            waves.add(place)
+        elif event.type == "node.event" and event.data.get("event_type") == "run_graph":
+            run = f"{event.path}[{event.data['data']['key']}]"
+            for waves in (begun, done):
+                waves -= {each for each in waves if f"{each[0]}/".startswith(f"{run}/")}
+
+
+def kept_values(events: Iterable[Event]) -> set[tuple[str, str]]:
+    """Give the values that nodes find again: path and key."""
+    said = [e for e in events if e.type == "node.event" and e.data.get("event_type") == "once"]
+    return {(e.path or "", e.data["data"]["key"]) for e in said}
 
 
 def settled_attempts(events: Iterable[Event]) -> set[tuple[str, int]]:

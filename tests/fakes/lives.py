@@ -29,7 +29,7 @@ from planwave.storage.sqlite import SqliteStore
 from tests.fakes.command_line import ROOT
 from tests.fakes.crash_child import OUTSIDE, Order
 from tests.fakes.crash_points import KILLED
-from tests.fakes.invariants import check_events, settled_attempts
+from tests.fakes.invariants import check_events, kept_values, settled_attempts
 
 MODULE = "tests.fakes.crash_child"
 Call = tuple[str, str, int, int]
@@ -37,11 +37,15 @@ Call = tuple[str, str, int, int]
 
 
 class Settled(NamedTuple):
-    """What has to be left alone: attempts with an outcome, executions that are over, paid calls."""
+    """What has to be left alone: attempts with an outcome, executions that are over, paid calls.
+
+    ``kept`` are the values that nodes of an execution's own graph find again: execution, path, key.
+    """
 
     attempts: set[tuple[str, str, int]]
     over: set[str]
     calls: set[Call]
+    kept: set[tuple[str, str, str]]
 
 
 @dataclass
@@ -161,11 +165,13 @@ class Lives:
         made: Counter[tuple[int, Call]] = Counter()
         for kind, pid, own, path, attempt, *ordinal in self.outside():
             number = order[pid]
-            before = self.settled[number - 1] if number else Settled(set(), set(), set())
+            before = self.settled[number - 1] if number else Settled(set(), set(), set(), set())
             assert own not in before.over, f"{own} was over, and {path} did something"
             settled = (own, path, attempt) in before.attempts
             assert not settled, f"{own}: {path} was settled, and ran again"
-            if kind == "run":
+            if kind == "once":
+                assert (own, path, ordinal[0]) not in before.kept, "a value was made again"
+            if kind in ("run", "once"):
                 continue
             call = (own, path, attempt, *ordinal)
             if kind == "kept":
@@ -256,9 +262,12 @@ async def _stored(directory: Path) -> dict[str, tuple[ExecutionRecord, list[Even
 async def _settled(directory: Path) -> Settled:
     store = SqliteStore.open(directory, read_only=True)
     records = await store.executions(limit=100_000)
-    found = Settled(set(), {r.execution_id for r in records if r.status in ENDED_STATUS}, set())
+    over = {r.execution_id for r in records if r.status in ENDED_STATUS}
+    found = Settled(set(), over, set(), set())
     for own in (r.execution_id for r in records if r.execution_id not in found.over):
-        found.attempts.update((own, *each) for each in settled_attempts(await store.events(own)))
+        events = await store.events(own)
+        found.attempts.update((own, *each) for each in settled_attempts(events))
+        found.kept.update((own, *each) for each in kept_values(events) if "[" not in each[0])
     for row in await store._rows(calls.select()):
         found.calls.add((row.execution_id, row.path, row.attempt, row.ordinal))
     await store.close()

@@ -1,7 +1,9 @@
 """Random graphs in which something of everything happens, for executions that are cut off.
 
 Model calls, retries, failures handled and not, ``join: any``, approvals with and without an end of
-their patience, nodes that act but once, nodes that run out of time, graphs inside nodes.
+their patience, nodes that act but once, nodes that run out of time. Some nodes run a graph inside
+them, one for each item of a list, so many at a time, or keep a value; such graphs hold questions,
+failures, and graphs again.
 """
 
 from __future__ import annotations
@@ -112,20 +114,49 @@ def _once(node_id: str, choose: Random) -> dict[str, Any]:
 
 
 def _nest(node_id: str, choose: Random) -> dict[str, Any]:
-    return _node(node_id, "job", {"nests": True, "ms": 3, "calls": choose.randrange(2)})
+    data = {"body": "question", "ms": 3, "calls": choose.randrange(2)}
+    return _node(node_id, "job", data)
 
 
-def nested_graph() -> dict[str, Any]:
-    """Make the document of the graph that runs inside a node: work, a question, work."""
-    nodes = [
-        _node("in", "job", {"ms": 2, "calls": 1}),
-        _node("ask", "approval", {"prompt": "Shall it?", "actions": list(ACTIONS)}),
-        _node("out", "job", {"ms": 2}),
-        _node("other", "llm", {"prompt": "other"}),
-    ]
-    edges = [_edge(nodes[0], nodes[1], "output"), _edge(nodes[1], nodes[2], "approve")]
-    return {"nodes": nodes, "edges": edges}
+def _loop(node_id: str, choose: Random) -> dict[str, Any]:
+    data = {
+        "body": choose.choice(["work", "work", "question", "shaky", "loop"]),
+        "items": 1 + choose.randrange(4),
+        "parallel": 1 + choose.randrange(3),
+        "skips": choose.random() < 0.5,
+        "calls": choose.randrange(2),
+    }
+    return _node(
+        node_id, "job", data, retry={"attempts": 1 + choose.randrange(3), "backoffS": 0.01}
+    )
+
+
+def _keep(node_id: str, choose: Random) -> dict[str, Any]:
+    return _node(node_id, "job", {"keeps": 1 + choose.randrange(2), "ms": choose.randrange(12)})
+
+
+def bodies() -> dict[str, dict[str, Any]]:
+    """Make the documents of the graphs that run inside nodes, by name."""
+    asks = _node("ask", "approval", {"prompt": "Shall it?", "actions": list(ACTIONS)})
+    first, last = _node("in", "job", {"ms": 2, "calls": 1}), _node("out", "job", {"ms": 2})
+    question = [first, asks, last, _node("other", "llm", {"prompt": "other"})]
+    shaky = _node(
+        "shaky", "job", {"ms": 1, "fails": 3, "calls": 1}, retry={"attempts": 2, "backoffS": 0.005}
+    )
+    inner = _node("inner", "job", {"body": "question", "items": 2, "parallel": 2, "keeps": 1})
+    return {
+        "work": {"nodes": [first], "edges": []},
+        "question": {
+            "nodes": question,
+            "edges": [_edge(first, asks, "output"), _edge(asks, last, "approve")],
+        },
+        "shaky": {"nodes": [first, shaky], "edges": [_edge(first, shaky, "output")]},
+        "loop": {"nodes": [inner, last], "edges": [_edge(inner, last, "output")]},
+    }
 
 
 _ON_ERROR = ("fail", "continue")
-_MAKERS = (_text, _llm, _llm, _work, _work, _flaky, _broken, _late, _asking, _asking, _once, _nest)
+_MAKERS = (
+    _text, _llm, _llm, _work, _work, _flaky, _broken, _late, _asking, _asking, _once, _nest, _loop,
+    _loop, _keep,
+)  # fmt: skip

@@ -289,6 +289,7 @@ async def _save(
     description: str | None,
 ) -> Flow:
     graph = None if source is None else source.content
+    name = name.strip()
     try:
         try:
             flow_id = await keeper.find_flow(name, by_start=False)

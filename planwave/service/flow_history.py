@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from planwave.errors import InputError, NotFound
 from planwave.graph.strict import shown
 from planwave.storage.ids import UUID_PATTERN
+from planwave.storage.records import Place
 
 if TYPE_CHECKING:
     from planwave.storage.flows import FlowRecord, FlowVersion
-    from planwave.storage.records import Place, Store
+    from planwave.storage.records import Store
 
 _PAGE: Final = 200
 _LOOKED_THROUGH: Final = 10_000
@@ -135,10 +136,10 @@ class FlowHistory:
 
     async def _all_flows(self, text: str | None = None) -> Sequence[FlowRecord]:
         found: list[FlowRecord] = []
-        before: str | None = None
+        before: Place | None = None
         while page := await self.flows(text=text, before=before, limit=_PAGE):
             found += page
-            before = page[-1].flow_id
+            before = Place(page[-1].created_at, page[-1].flow_id)
         return found
 
 

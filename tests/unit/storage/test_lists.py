@@ -8,16 +8,18 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from planwave.storage.lists import EXECUTIONS
+from planwave.storage.lists import EXECUTIONS, Listed
 from planwave.storage.queries import newest_of
 from planwave.storage.records import ExecutionRecord, Place
 from planwave.storage.sqlite import SqliteStore
+from planwave.storage.sqlite_flows import FLOWS, VERSIONS
 
 CHOICES = {
     "status": "completed",
     "text": "report",
     "since": "2026-01-01T00:02",
     "plan_id": "p1",
+    "flow_id": "f1",
 }
 
 
@@ -32,6 +34,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
             "goal",
             "completed" if n % 4 else "failed",
             f"2026-01-01T00:{n // 4:02}",
+            flow_id=f"f{n % 5 % 2}" if n % 5 else None,
         )
         await made.create_execution(record, [])
     yield made
@@ -39,7 +42,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
 
 
 @pytest.mark.parametrize(
-    "names", [names for size in range(5) for names in combinations(CHOICES, size)], ids="+".join
+    "names", [names for size in range(6) for names in combinations(CHOICES, size)], ids="+".join
 )
 async def test_any_choices_together_give_what_meets_them_all(
     store: SqliteStore, names: tuple[str, ...]
@@ -49,6 +52,7 @@ async def test_any_choices_together_give_what_meets_them_all(
         "text": lambda x: "report" in x.title,
         "since": lambda x: x.created_at >= "2026-01-01T00:02",
         "plan_id": lambda x: x.plan_id == "p1",
+        "flow_id": lambda x: x.flow_id == "f1",
     }
     every = await store.executions(limit=100)
     expected = [x for x in every if all(tests[name](x) for name in names)]
@@ -79,6 +83,7 @@ async def test_what_utf8_cannot_hold_names_nothing(store: SqliteStore) -> None:
         ({"status": "failed"}, "executions_by_status"),
         ({"status": "failed", "since": "2026"}, "executions_by_status"),
         ({"plan_id": "p1"}, "executions_by_plan"),
+        ({"flow_id": "f1"}, "executions_by_flow"),
         ({"text": "report"}, "executions_by_age"),
     ],
 )
@@ -86,11 +91,25 @@ async def test_what_utf8_cannot_hold_names_nothing(store: SqliteStore) -> None:
 async def test_a_page_is_read_off_an_index_that_is_in_order(
     store: SqliteStore, chosen: dict[str, str], index: str, before: Place | None
 ) -> None:
+    await is_read_off(store, EXECUTIONS, chosen, index, before)
+
+
+@pytest.mark.parametrize("before", [None, Place("2026", "x")])
+async def test_so_are_pages_of_flows_and_of_their_versions(
+    store: SqliteStore, before: Place | None
+) -> None:
+    await is_read_off(store, FLOWS, {}, "flows_by_age", before)
+    await is_read_off(store, VERSIONS, {"flow_id": "f"}, "flow_versions_by_age", before)
+
+
+async def is_read_off(
+    store: SqliteStore, rows: Listed, chosen: dict[str, str], index: str, before: Place | None
+) -> None:
     def plan_of(connection: Connection) -> list[str]:
         ran: list[str] = []
         raw: Any = connection.connection.driver_connection
         raw.set_trace_callback(ran.append)
-        EXECUTIONS.page(connection, chosen, before, 50)
+        rows.page(connection, chosen, before, 50)
         raw.set_trace_callback(None)
         plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {ran[-1]}")
         return [row.detail for row in plan]

@@ -72,7 +72,7 @@ def _before(
             host = NodeHost(execution_id, variables, None, None, None, rooms.renderer)
             program = Program(order.graph, rooms.catalogue)
             scope = open_scope(program, host, order.options, order.inputs)
-            replay(scope, Past(events).facts_of(""), Requests(), rooms.time())
+            replay(scope, Past(events).take_facts(), Requests(), rooms.time())
     except PlanwaveError:
         return None, host
     return scope, host

@@ -207,8 +207,8 @@ class StoredFlows(FlowHistory):
         graph = self._ready.get(key)
         if graph is None:
             flow = await self.flow(*key)
-            graph = await asyncio.to_thread(self._checked, flow)
-            self._ready[key] = graph
+            checked = await asyncio.to_thread(self._checked, flow)
+            graph = self._ready.setdefault(key, checked)  # somebody else may have been faster
             if len(self._ready) > _READY:
                 self._ready.popitem(last=False)
         self._ready.move_to_end(key)

@@ -368,6 +368,16 @@ async def test_nodes_are_given_the_present_graph_or_that_of_a_version() -> None:
         assert await flows.get(first.flow_id, second.version) == OTHER
 
 
+async def test_all_who_ask_at_once_are_given_the_same_graph() -> None:
+    parts = rooms(store=MemoryStore())
+    async with Service(parts) as service:
+        made = await saved(service)
+        flows = flows_of(service, parts)
+        async with asyncio.TaskGroup() as group:
+            given = [group.create_task(flows.get(made.flow_id)) for _ in range(5)]
+        assert len({id(each.result()) for each in given}) == 1
+
+
 async def test_nodes_are_not_given_what_is_not_there() -> None:
     parts = rooms(store=MemoryStore())
     async with Service(parts) as service:

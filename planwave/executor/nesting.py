@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
 from planwave.errors import LimitExceeded, NodeError
@@ -154,7 +155,9 @@ class Nesting:
         if run is None:
             run = inside.runs[ask.key] = NestedRun(ask.key, inside, ask.identity, flight.attempt)
         elif run.scope is None and (outcome := run.outcome_for(flight.attempt)) is not None:
-            return self._driver.after_commit(lambda: settle(ask.asked, _given(outcome)))
+            flight.busy += 1
+            answer = NestedAnswer(flight, ask.asked, _given(outcome))
+            return self._driver.after_commit(partial(self.hand_over, answer))
         if not flight.nesting:
             flight.nested_since = self._driver.time()
         self._driver.slots.enter_nested(flight)
@@ -239,6 +242,14 @@ class Nesting:
         asked, run.asked = run.asked, []
         for each in asked:
             self._give(flight, each, run.outcome)
+
+    def hand_over(self, answer: NestedAnswer) -> None:
+        """Give a node what a nested run came to, now that it is durable."""
+        flight = answer.flight
+        settle(answer.asked, answer.result)
+        flight.busy -= 1
+        flight.stirs += 1
+        self._settler.parking.consider(flight)
 
     def _give(self, flight: Flight, asked: asyncio.Future[Any], outcome: Any) -> None:
         flight.nesting -= 1

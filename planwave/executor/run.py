@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from planwave.errors import NodeError
 from planwave.events import Event
-from planwave.executor.asked import Asked, settle
+from planwave.executor.asked import Asked
 from planwave.executor.attempt import heard, vetted
 from planwave.executor.clock import utc_now
 from planwave.executor.commanded import Commanded
@@ -303,8 +303,7 @@ class Execution(Commanded):
         if self._leaving is not None:
             return
         for answer in self.slots.returning():
-            self.after_commit(lambda answer=answer: settle(answer.asked, answer.result))
-            self._outcomes.parking.consider(answer.flight)
+            self.after_commit(partial(self._outcomes.nesting.hand_over, answer))
         for flight in self.slots.starting():
             if self._outcomes.started(flight):
                 self._launching.append(flight)

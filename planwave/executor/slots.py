@@ -83,7 +83,10 @@ class Slots:
             flight.phase = NESTED
 
     def come_back(self, answer: NestedAnswer) -> None:
-        """Let a node go on with a nested run's result when it has a slot again."""
+        """Let a node go on with a nested run's result when it has a slot again.
+
+        It is busy with that until it has it: see ``Nesting.hand_over``.
+        """
         answer.flight.busy += 1
         self._returning.setdefault(answer.flight, []).append(answer)
 
@@ -106,8 +109,6 @@ class Slots:
                 self._busy += 1
                 self._nested -= 1
                 flight.phase = FLYING
-            flight.busy -= len(answers)
-            flight.stirs += 1
             yield from answers
 
     def starting(self) -> Iterator[Flight]:

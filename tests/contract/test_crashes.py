@@ -231,6 +231,46 @@ def test_f12_whichever_commit_is_the_last_everything_ends_as_promised(
         assert {r.status for r, _ in lives.stored().values()} == {"failed"}
 
 
+# -- with graphs inside nodes, inside nodes
+
+INSIDE = graph(
+    node("a", calls=1, keeps=1, body="loop", items=2, parallel=2), node("b", ms=1), edges="a>b"
+)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(
+    ("what", "number"),
+    [
+        ("run_graph", 1), ("run_graph", 3), ("once", 1), ("node.parked", 1), ("node.answered", 1),
+        ("node.unparked", 3),
+    ],
+)  # fmt: skip
+def test_f12_what_is_told_of_graphs_inside_nodes_is_told_or_was_not(
+    tmp_path: Path, when: str, what: str, number: int
+) -> None:
+    with lives_of(tmp_path) as lives:
+        life = lives.live(graphs=[INSIDE], point=f"{when}:append:{number}:{what}", seed=number)
+        assert life.code == KILLED
+        lives.live(ends=True, seed=number)
+        lives.check()
+        ((record, events),) = lives.stored().values()
+        assert record.status == "completed"
+        calls = Counter(tuple(call[3:]) for call in lives.outside("call"))
+        assert calls["a", 1, 0] == 1, "it was paid for"
+        kept = [e for e in events if e.type == "node.event" and e.data["event_type"] == "once"]
+        assert Counter(e.path for e in kept) == {"a": 1, "a[i0]/inner": 1, "a[i1]/inner": 1}
+        made = Counter(path for _, _, _, path, *_ in lives.outside("once"))
+        is_made_again = (when, what, number) == ("before", "once", 1)
+        assert made["a"] == (2 if is_made_again else 1)
+        assert len(_answered(events)) == 4, "each question is asked, and answered, once"
+
+
+def _answered(events: list[Event]) -> list[Any]:
+    return [e.data for e in events if e.type == "node.answered"]
+
+
 # -- while it recovers
 
 

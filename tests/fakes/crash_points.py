@@ -16,7 +16,11 @@ KILLED = 137
 
 
 class CrashPoint(NamedTuple):
-    """Where a process ends; ``about`` is what the call's events have to hold, None for any call."""
+    """Where a process ends.
+
+    ``about`` is the type, or the kind of what a node or the driver said, that one of the call's
+    events has to have; None for any call.
+    """
 
     when: str
     what: str
@@ -47,7 +51,9 @@ class Deadly:
     def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
         async def watched(*args: Any, **options: Any) -> Any:
             point = self._point
-            if point.about is None or any(event.type == point.about for event in args[-1]):
+            if point.about is None or any(
+                point.about in (event.type, event.data.get("event_type")) for event in args[-1]
+            ):
                 self._calls[point.what] += 1
             is_there = self._calls[point.what] == point.number
             if is_there and point.when == "before":

@@ -190,8 +190,10 @@ class RunProgress:
                 closed = [each for each in self.requests.values() if each.path == path]
                 for each in closed:
                     del self.requests[each.request_id]
-            case "retrying":
+            case "retrying" | "parked":
                 self._at_work.discard(path)
+            case "unparked" if self.reason != PAUSED_BY_REQUEST:
+                self._at_work.add(path)
             case _:
                 pass
 
@@ -236,6 +238,8 @@ class RunProgress:
             node.note = why_not(kind, event.data) or node.warning or _way_of(event.data)
         elif kind in ("retrying", "waiting"):
             node.status, node.note = kind, why_not(kind, event.data)
+        elif kind in ("parked", "unparked"):  # what it waits for is told by who asks inside it
+            node.status = "waiting" if kind == "parked" else "running"
         elif kind == "log" and event.data.get("level") == "warning":
             node.warning = str(event.data.get("message", ""))
 

@@ -23,8 +23,8 @@ class Step(NamedTuple):
     Attributes:
         seq: Number of the event that says so.
         at: When, UTC.
-        what: ``started entered-again tried-again asked answered completed failed skipped blocked
-            cancelled``; ``given reused changed`` for a result without a run: from the inputs, from
+        what: ``started entered-again tried-again asked answered parked unparked completed failed
+            skipped blocked cancelled``; ``given reused changed`` for a result without a run: from the inputs, from
             the execution before a fork, or as the fork was asked to change it.
         attempt: In which attempt, None where there was none.
         facts: What there is to say about it, by name; as JSON.
@@ -163,6 +163,8 @@ _TOLD: Final[Mapping[str, Callable[[Mapping[str, Any]], _Told]]] = {
     "node.retrying": _retrying,
     "node.waiting": _waiting,
     "node.answered": _answered,
+    "node.parked": lambda _: ("parked", {}),
+    "node.unparked": lambda _: ("unparked", {}),
     "node.completed": _completed,
     "node.failed": _failed,
     "node.skipped": _skipped,

@@ -81,13 +81,15 @@ def _reused(picture: Picture, node: NodeState, origin: Mapping[str, Any]) -> Why
 
 def _waiting(picture: Picture, node: NodeState, ran: Why) -> Why:
     requests = [each for each in picture.state.requests.values() if each.path == node.path]
+    if not requests:
+        return _waiting_inside(picture, node, ran)
     if any(is_decision(each.request) for each in requests):
         asked = (
             "It was cut off while it ran and may act only once, so somebody has to say what is to "
             "become of it."
         )
         return ran._replace(code="waits-for-decision", reason=f"{asked} {ran.reason}".strip())
-    if requests and all(is_timer(each.request) for each in requests):
+    if all(is_timer(each.request) for each in requests):
         until = end_of_timer(requests[0].request)
         reason = f"It waits until {until}. {ran.reason}".strip()
         return ran._replace(code="waits-for-time", reason=reason)
@@ -95,6 +97,16 @@ def _waiting(picture: Picture, node: NodeState, ran: Why) -> Why:
     until = f" until {min(ends).isoformat(timespec='seconds')}" if ends else ""
     asked = f"It asked for something and waits for the answer{until}."
     return ran._replace(code="waits-for-answer", reason=f"{asked} {ran.reason}".strip())
+
+
+def _waiting_inside(picture: Picture, node: NodeState, ran: Why) -> Why:
+    inside = [r for r in picture.state.requests.values() if r.path.startswith(f"{node.path}[")]
+    paths = list(dict.fromkeys(each.path for each in inside))
+    code = "waits-for-time" if all(is_timer(r.request) for r in inside) else "waits-for-answer"
+    reason = f"What runs inside it waits: {listed(paths)}. {ran.reason}".strip()
+    statuses = picture.state.nodes
+    because = [{"node": path, "status": statuses[path].status} for path in paths]
+    return Why(code, reason, because)
 
 
 def _why_it_started(picture: Picture, node: NodeState) -> Why:

@@ -213,6 +213,19 @@ async def test_a_nested_node_is_explained_by_the_node_that_runs_it() -> None:
     assert explain(told, blocked)["because"][0]["node"] == failed
 
 
+async def test_a_node_that_waits_for_what_is_inside_it_names_that() -> None:
+    async def nests(inputs: Any, context: Any) -> Any:
+        await context.runtime.run_graph("2", graph_of("i q"), {})
+
+    graph = graph_of("loop")
+    told = await events_of(graph, {"loop": nests, "q": suspends}, until=after("execution.paused"))
+    found = explain(told, "loop")
+    assert (found["status"], found["code"]) == ("waiting", "waits-for-answer")
+    assert found["reason"].startswith("What runs inside it waits: 'loop[2]/q'.")
+    assert found["because"] == [{"node": "loop[2]/q", "status": "waiting"}]
+    assert [step["what"] for step in found["course"]] == ["started", "parked"]
+
+
 async def test_an_unknown_node_is_not_found_and_the_others_are_named() -> None:
     told = await events_of(graph_of("a b"))
     with pytest.raises(NotFound, match="'nobody'") as caught:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple, cast
 
 from planwave.errors import GraphInvalid
@@ -18,22 +19,21 @@ class Placed(NamedTuple):
     node: Node
 
 
-def nodes_within(graph: Graph, catalogue: Catalogue) -> Iterator[Placed]:
-    """Give every node of a graph, each followed by those of the graphs in its data.
+def graphs_in(node: Node, catalogue: Catalogue) -> Iterator[Graph]:
+    """Give the graphs in a node's data; what cannot be read, or is only named, is left out."""
+    facts = catalogue.facts(node.type)
+    for field in facts.graph_fields if facts is not None else ():
+        document = node.data.get(field)
+        if isinstance(document, dict):
+            with suppress(GraphInvalid):
+                yield read_graph(cast("dict[str, Json]", document))[0]
 
-    What cannot be read, and graphs that are only named, are left out.
-    """
+
+def nodes_within(graph: Graph, catalogue: Catalogue) -> Iterator[Placed]:
+    """Give every node of a graph, each followed by those of the graphs in its data."""
     stack = [Placed(node.id, node) for node in reversed(graph.nodes)]
     while stack:
         placed = stack.pop()
         yield placed
-        facts = catalogue.facts(placed.node.type)
-        for field in facts.graph_fields if facts is not None else ():
-            document = placed.node.data.get(field)
-            if not isinstance(document, dict):
-                continue
-            try:
-                held, _ = read_graph(cast("dict[str, Json]", document))
-            except GraphInvalid:
-                continue
+        for held in reversed([*graphs_in(placed.node, catalogue)]):
             stack += [Placed(f"{placed.path}/{node.id}", node) for node in reversed(held.nodes)]

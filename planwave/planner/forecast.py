@@ -14,7 +14,8 @@ from planwave.errors import InputError
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.model import FLOW, Graph, Json, Node
 from planwave.graph.shape import shape
-from planwave.planner.offers import calls_model, graphs_in, runs_graphs
+from planwave.graph.within import graphs_in
+from planwave.planner.offers import calls_model, runs_graphs
 from planwave.providers.api import Providers, Usage, text_tokens
 
 _FRAME_TOKENS: Final = 80
@@ -93,7 +94,7 @@ def _calls(graph: Graph, catalogue: Catalogue, providers: Providers, goal: str) 
         read = _sum(results.get(source, _NOTHING) for source in sources.get(name, ()))
         made = [
             call
-            for inner in graphs_in(catalogue, node)
+            for inner in graphs_in(node, catalogue)
             for call in _calls(inner, catalogue, providers, goal)
         ]
         if calls_model(catalogue, node.type):
@@ -154,6 +155,6 @@ def _effects(node: Node, holder: Node, catalogue: Catalogue) -> Iterator[dict[st
     effect = node.policy.effect or (facts.effect if facts else "none")
     if effect in ("write", "once"):
         yield {"node": holder.id, "type": node.type, "effect": effect}
-    for inner in graphs_in(catalogue, node):
+    for inner in graphs_in(node, catalogue):
         for each in inner.nodes:
             yield from _effects(each, holder, catalogue)

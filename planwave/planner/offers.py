@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 from planwave.errors import InputError
 from planwave.graph.capabilities import Catalogue, NodeFacts
-from planwave.graph.model import LINK, Graph, Json, Node, Port
-from planwave.graph.read import read_graph
+from planwave.graph.model import LINK, Json, Port
 from planwave.prompts.render import ProviderCard, TypeCard
 from planwave.providers.api import Providers
 from planwave.providers.local_catalogue import MODEL_FILES
@@ -92,15 +91,6 @@ def calls_model(catalogue: Catalogue, node_type: str) -> bool:
 def runs_graphs(catalogue: Catalogue, node_type: str) -> bool:
     """Say whether nodes of a type run graphs inside themselves."""
     return bool(getattr(_implementation(catalogue, node_type), "runs_graphs", False))
-
-
-def graphs_in(catalogue: Catalogue, node: Node) -> Iterator[Graph]:
-    """Give the graphs written into the data of a checked node."""
-    model: Any = getattr(_implementation(catalogue, node.type), "Data", None)
-    for name, field in getattr(model, "model_fields", {}).items():
-        marks, document = field.json_schema_extra, node.data.get(field.alias or name)
-        if isinstance(marks, dict) and "graph" in marks and isinstance(document, dict):
-            yield read_graph(cast("dict[str, Json]", document))[0]
 
 
 def type_cards(catalogue: Catalogue, names: Iterable[str]) -> list[TypeCard]:

@@ -221,3 +221,14 @@ async def test_the_newest_version_of_a_flow_is_the_one_it_began_with(tmp_path: P
         await decide(service, execution_id, "x", "approve")
         assert await ended(service, execution_id) == "execution.completed"
         assert await outputs_of(service, execution_id, "n") == {"output": "x 1"}
+
+
+async def test_a_flow_that_runs_itself_ends_at_the_limit(tmp_path: Path) -> None:
+    itself = document(node("n", "inner", flow={"id": "f"}))
+    async with opened(tmp_path, itself, flows=StoredFlows(f=[itself])) as service:
+        plan = await service.create_plan("do it")
+        execution_id = (await service.execute(plan.plan_id)).execution_id
+        assert await ended(service, execution_id) == "execution.failed"
+        error = (await service.state(execution_id)).error
+    assert error is not None
+    assert "limit nested_depth for graphs inside graphs is 5, met 6" in error["message"]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from planwave.graph.model import Graph, Node
 from planwave.graph.read import read_graph
 from planwave.graph.within import nodes_within
+from planwave.nodes.fields import graph_field
+from planwave.nodes.node_type import NodeData, NodeType
 from tests.fakes.nested import document, node, registry
 
 
-def places(graph: Graph) -> list[str]:
-    return [placed.path for placed in nodes_within(graph, registry())]
+def places(graph: Graph, *types: Any) -> list[str]:
+    return [placed.path for placed in nodes_within(graph, registry(*types))]
 
 
 def test_each_node_is_followed_by_those_inside_it() -> None:
@@ -26,3 +30,23 @@ def test_what_is_no_graph_and_types_that_are_not_there_hold_nothing() -> None:
     nodes = [Node(f"n{i}", "loop", "n", data=each) for i, each in enumerate(data)]
     strange = Node("s", "strange", "s", data={"body": document(node("x", "end"))})
     assert places(Graph((*nodes, strange), ())) == ["n0", "n1", "n2", "n3", "s"]
+
+
+class TwoData(NodeData):
+    first: dict[str, Any] | None = graph_field()
+    second: dict[str, Any] | None = graph_field()
+
+
+class Two(NodeType):
+    """A type with two graphs."""
+
+    node_type = "two"
+    Data = TwoData
+
+    async def run(self, data: Any, inputs: Any, context: Any) -> Any: ...
+
+
+def test_graphs_of_one_node_come_in_the_order_of_its_fields() -> None:
+    inside = [document(node(f"a{n}", "end"), node(f"b{n}", "end")) for n in range(2)]
+    graph, _ = read_graph(document(node("n", "two", second=inside[1], first=inside[0])))
+    assert places(graph, Two) == ["n", "n/a0", "n/b0", "n/a1", "n/b1"]

@@ -80,6 +80,16 @@ async def test_all_that_a_linked_model_brings_is_named_with_where_it_came_in() -
     assert found["prompt"]["model"] == "n"
 
 
+async def test_it_is_told_of_nodes_inside_nodes_too() -> None:
+    number = {"id": "n", "type": "number", "data": {"value": "{{ item }}"}}
+    inside = {"nodes": [number, text("t", "")], "edges": [wire("k", "n", "t", "text", LINK)]}
+    loop = {"id": "l", "type": "loop", "data": {"items": [7], "body": inside}}
+    found = explain(await told_of([loop]), "l[0]/t")
+    assert found["parameters"] == {
+        "text": {"channel": "link", "edge": "k", "source": "n", "over": ["inline"]}
+    }
+
+
 async def test_nothing_is_said_where_no_wire_leads_into_a_parameter() -> None:
     found = explain(await told_of([text("a", "x")]), "a")
     assert "parameters" not in found

@@ -39,6 +39,7 @@ def live_and_die(lives: Lives, kills: int, seed: int) -> None:
     choose = Random(seed)  # noqa: S311 - a test's choices
     killed = 0
     while killed < kills or not is_mixed(lives):  # a busy machine does little in so short a life
+        assert killed < kills + 60, "something of everything never happened: see is_mixed"
         more = max(killed - kills, 0) / 5
         after_s = choose.uniform(SHORTEST_S, LONGEST_S) * (1 + more)
         killed += lives.live(after_s, seed=choose.getrandbits(32), at_once=6).code != 0

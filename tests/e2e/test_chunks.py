@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -16,7 +18,18 @@ from openai.types.chat import ChatCompletionChunk
 import planwave
 from planwave.client import AsyncClient, Client
 from planwave.nodes.library import LIBRARY
+from tests.fakes.node_package import ROOT, run
 from tests.fakes.server import RunningServer
+
+PAGE = (ROOT / "docs" / "chunks.md").read_text("utf-8")
+
+
+def test_the_example_of_the_page_prints_what_it_says(tmp_path: Path) -> None:
+    (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
+    (answer,) = re.findall(r"^```text\n(.*?)^```$", PAGE, re.M | re.S)
+    (tmp_path / "example.py").write_text(code, "utf-8")
+    done = run(["python", "example.py"], tmp_path)
+    assert (done.stdout, done.stderr) == (answer, "")
 
 
 def text_of(chunks: list[dict[str, Any]]) -> str:
@@ -72,8 +85,8 @@ def endpoint(registry: planwave.Registry) -> FastAPI:
         asked = body["messages"][-1]["content"]
 
         async def lines() -> AsyncGenerator[str]:
-            run = planwave.run(planwave.build(g, asked, registry=registry))
-            async for chunk in planwave.chunks(run, model=body["model"]):
+            running = planwave.run(planwave.build(g, asked, registry=registry))
+            async for chunk in planwave.chunks(running, model=body["model"]):
                 yield f"data: {json.dumps(chunk)}\n\n"
             yield "data: [DONE]\n\n"
 

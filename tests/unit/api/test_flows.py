@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from planwave.api.answers import DocumentAnswer, ExecutionAnswer, ExecutionsAnswer
 from planwave.api.flow_answers import FlowAnswer, FlowsAnswer, FlowVersionsAnswer
+from planwave.errors import StoreError
 from planwave.storage.ids import new_id
+from planwave.storage.sqlite import SqliteStore
 from tests.fakes.in_process import Calls, calling
 from tests.fakes.service import Held, graph_of, rooms, text_node
 
@@ -282,3 +285,19 @@ async def test_the_same_request_under_a_key_makes_one_flow() -> None:
         other = await calls.post("/api/flows", json={**body, "name": "G"}, headers=key)
         assert (other.status_code, other.json()["code"]) == (422, "idempotency-key-reused")
         assert len((await calls.got("/api/flows"))["flows"]) == 1
+
+
+async def test_a_flow_that_was_kept_before_a_crash_is_not_made_twice(tmp_path: Path) -> None:
+    class Crashing(SqliteStore):
+        async def answer(self, key: str, status: int, body: str) -> None:
+            raise StoreError("the process dies here")
+
+    key, body = {"Idempotency-Key": new_id()}, {"name": "F", "graph": CHAIN}
+    async with calling(rooms(store=Crashing.open(tmp_path))) as calls:
+        first = (await calls.post("/api/flows", json=body, headers=key)).json()
+    async with calling(rooms(store=SqliteStore.open(tmp_path))) as calls:
+        again = await calls.post("/api/flows", json=body, headers=key)
+        assert (again.status_code, again.json()) == (201, first)
+        assert [each["flow_id"] for each in (await calls.got("/api/flows"))["flows"]] == [
+            first["flow_id"]
+        ]

@@ -135,6 +135,9 @@ def _marks(field: Mapping[str, Any]) -> str:
         "graph": "a graph document, run inside",
     }
     told = [words for mark, words in marks.items() if field.get(mark)]
+    names = [f"`{name}`" for name in field.get("names", ())]
+    names += [f"what `{field['namesOf']}` names"] if "namesOf" in field else []
+    told += [f"may name {', '.join(names)}"] if names else []
     told += [f"at most the limit `{field['limit']}`"] if "limit" in field else []
     told += [f"another name of `{field['sameAs']}`"] if "sameAs" in field else []
     told += [field["description"]] if "description" in field else []
@@ -170,12 +173,17 @@ def kind_of(schema: Mapping[str, Any]) -> str:
 
 
 def _range(schema: Mapping[str, Any]) -> str:
-    least, most = schema.get("minimum"), schema.get("maximum")
-    if "exclusiveMinimum" in schema:
-        return f" above {schema['exclusiveMinimum']}" + (f", up to {most}" if most else "")
+    least, most, above = map(_number, map(schema.get, ("minimum", "maximum", "exclusiveMinimum")))
+    if above is not None:
+        return f" above {above}" + ("" if most is None else f", up to {most}")
     if least is None and most is None:
         return ""
     return " ".join(["", *(str(end) for end in (least, "…", most) if end is not None)])
+
+
+def _number(value: float | None) -> float | None:
+    """Give a whole number as one."""
+    return int(value) if value is not None and value == int(value) else value
 
 
 def shown(value: Any, indent: int = 0) -> str:
@@ -196,6 +204,7 @@ def shown(value: Any, indent: int = 0) -> str:
 
 def _prose(text: str) -> str:
     """Give a docstring as Markdown."""
+    text, _, _ = text.partition("\n\nArgs:")
     plain = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", text.replace("``", "`"))
     return plain.replace("|", "\\|")
 

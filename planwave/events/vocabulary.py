@@ -19,7 +19,8 @@ wave.completed         wave
 node.started           wave, via?: edge id (winner of ``join: any``), reentry?: times cut off
 node.completed         outputs, duration_s, given?: true for a node settled from outside, never run;
                        in a fork reused?: {execution_id} of the result, changed?: true where it was set
-node.failed            error: {code, message, hint?}, handled: bool, outputs?, duration_s
+node.failed            error: {code, message, hint?}, handled: bool, outputs?, duration_s,
+                       retryable?: true where it might not come again
 node.retrying          error, delay_s, next_attempt
 node.skipped           reason, handle?
 node.blocked           cause: {node, error}

@@ -41,11 +41,13 @@ class Scope:
         before: The highest attempt that its nodes, or nodes inside them, may have had before it was
             made anew; theirs go on from there.
         highest: The highest attempt that any of them has had by now.
+        is_retryable: The first of them might not come again.
         rests: Nothing goes on in it before a request inside is answered.
     """
 
     __slots__ = (
-        "_by_wave", "before", "depth", "failures", "flights", "given", "handled", "highest", "path",
+        "_by_wave", "before", "depth", "failures", "flights", "given", "handled", "highest",
+        "is_retryable", "path",
         "prefix", "program", "rests", "run", "runtime", "schedule", "started_waves",
     )  # fmt: skip
 
@@ -57,7 +59,7 @@ class Scope:
         self.path = runtime.prefix[:-1] or None
         self.run: NestedRun | None = None
         self.depth = self.before = self.highest = 0
-        self.rests = False
+        self.rests = self.is_retryable = False
         self.given = any(outputs is not None for outputs in runtime.outputs)
         self.flights: dict[int, Flight] = {}
         self.started_waves: set[int] = set()
@@ -82,6 +84,12 @@ class Scope:
             for node, number in enumerate(self.schedule.waves.number):
                 self._by_wave.setdefault(number, []).append(ids[node])
         return self._by_wave.get(wave, [])
+
+    def note_failure(self, path: str, error: dict[str, Any], retryable: bool) -> None:
+        """Note that a node failed, and nothing made up for it."""
+        if not self.failures:
+            self.is_retryable = retryable
+        self.failures[path] = error
 
     def first_failure(self) -> dict[str, Any]:
         """Give why this graph failed: its first unhandled failure, naming the node."""

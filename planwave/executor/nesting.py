@@ -236,7 +236,9 @@ class Nesting:
         if ended != "completed":
             error = scope.first_failure()
             message, hint = error["message"], error.get("hint")
-            run.outcome = NodeError(message, code="nested-run-failed", hint=hint)
+            run.outcome = NodeError(
+                message, code="nested-run-failed", hint=hint, retryable=scope.is_retryable
+            )
         if run.is_dropped:
             self._tell(flight, {"key": run.key, "dropped": True})
         asked, run.asked = run.asked, []
@@ -266,7 +268,9 @@ class Nesting:
 def _given(outcome: Any) -> Any:
     """Give an outcome to be given to a node: an error of its own, which keeps what raises it."""
     if isinstance(outcome, NodeError):
-        return NodeError(outcome.message, code=outcome.code, hint=outcome.hint)
+        return NodeError(
+            outcome.message, code=outcome.code, hint=outcome.hint, retryable=outcome.retryable
+        )
     return outcome
 
 

@@ -283,10 +283,10 @@ class Outcomes:
         if known.retryable and attempt < policy.retry.attempts:
             self._retry_later(flight, known, policy.retry.wait_s(attempt))
             return
-        self._fail(flight, known.as_json())
+        self._fail(flight, known)
 
-    def _fail(self, flight: Flight, error: dict[str, Any]) -> None:
-        scope, node = flight.scope, flight.node
+    def _fail(self, flight: Flight, known: NodeError) -> None:
+        scope, node, error = flight.scope, flight.node, known.as_json()
         policy = scope.program.steps[node].node.policy
         outputs: Outputs | None = None
         if policy.on_error == "continue":
@@ -295,12 +295,14 @@ class Outcomes:
             outputs = {policy.default["handle"]: DataValue("any", policy.default["value"])}
         data: dict[str, Any] = {"error": error, "handled": outputs is not None}
         data["duration_s"] = self._duration(flight)
+        if known.retryable:
+            data["retryable"] = True
         if outputs is not None:
             scope.runtime.outputs[node] = outputs
             data["outputs"] = outputs_document(outputs)
             scope.handled.append(flight.path)
         else:
-            scope.failures[flight.path] = error
+            scope.note_failure(flight.path, error, known.retryable)
         self.emit("node.failed", data, flight.path, flight.attempt)
         scope.schedule.failed(node, f"{error['code']}: {error['message']}", outputs)
 

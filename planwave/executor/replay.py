@@ -120,7 +120,7 @@ class _Replay:
             outputs = scope.runtime.outputs[node] = _outputs_of(event.data)
             scope.handled.append(path)
         else:
-            scope.failures[path] = error
+            scope.note_failure(path, error, bool(event.data.get("retryable")))
         self._end(node)
         scope.schedule.failed(node, f"{error['code']}: {error['message']}", outputs)
 

@@ -1,0 +1,152 @@
+"""Questions inside nodes that run graphs: asked, answered and explained wherever the execution is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planwave.errors import Conflict, Gone, NodeError
+from planwave.events import TERMINAL
+from planwave.graph.model import Node, Policy, Retry
+from planwave.service.service import Service
+from tests.fakes.service import graph_of, text_node
+from tests.unit.service.test_control import Counts, executed, opened, outputs_of, reached
+
+
+class Shaky(Counts):
+    """Fails for the second item at first, but not for good."""
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> Any:
+        if context.path == "loop[1]/n" and context.attempt == 1:
+            raise NodeError("not this time", retryable=True)
+        return await super().execute(data, inputs, context)
+
+
+BODY: dict[str, Any] = {
+    "nodes": [
+        {"id": "ask", "type": "approval", "data": {"prompt": "Send {{ item }}?"}},
+        {"id": "sent", "type": "text", "data": {"text": "sent {{ item }}"}},
+    ],
+    "edges": [
+        {
+            "source": "ask", "sourceHandle": "approve", "target": "sent",
+            "data": {"channel": "flow"},
+        }
+    ],
+}  # fmt: skip
+DEEP: dict[str, Any] = {
+    "nodes": [
+        {"id": "each", "type": "loop", "data": {"items": ["a", "b"], "body": BODY}},
+    ],
+    "edges": [],
+}
+LOOP = graph_of(
+    Node("loop", "loop", "L", data={"items": ["x", "y", "z"], "parallel": 2, "body": BODY}),
+    text_node("t", "{{ input }}"),
+    edges=[("loop", "t")],
+)
+TWO_DEEP = graph_of(Node("in", "inner", "I", data={"graph": DEEP}))
+
+
+async def rests(service: Service, execution_id: str) -> list[tuple[str, str]]:
+    """Wait until it rests; give its open requests, by path and id."""
+    assert (await service.wait(execution_id)).status == "paused"
+    return [(each.path, each.request_id) for each in await service.requests(execution_id)]
+
+
+async def approve(service: Service, execution_id: str, request_id: str) -> None:
+    await service.answer(execution_id, request_id, {"decision": "approve"})
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_loop_asks_for_as_many_items_at_a_time_and_goes_on_after_each_answer(
+    tmp_path: Path, restarts: bool
+) -> None:
+    async with opened(tmp_path, LOOP) as service:
+        own = await executed(service)
+        first = await rests(service, own)
+        assert [path for path, _ in first] == ["loop[0]/ask", "loop[1]/ask"]
+        document = json.loads((tmp_path / f"{own}.json").read_text("utf-8"))
+        statuses = {node["id"]: node["status"] for node in document["nodes"]}
+        assert statuses["loop"] == "waiting"
+        assert document["waitingForInput"] is True
+        assert document["currentNodeId"] == "loop[0]/ask"
+        if not restarts:
+            await approve(service, own, first[1][1])
+            await service.wait(own)
+    async with opened(tmp_path, LOOP) as service:
+        await service.recover()
+        if restarts:
+            await approve(service, own, first[1][1])
+        second = await rests(service, own)
+        assert [path for path, _ in second] == ["loop[0]/ask", "loop[2]/ask"]
+        with pytest.raises(Conflict, match="already"):
+            await approve(service, own, first[1][1])
+        for _, request_id in second:
+            await approve(service, own, request_id)
+        async with asyncio.timeout(30):
+            await reached(service, own, lambda e: e.type in TERMINAL)
+        given = await outputs_of(service, own)
+        assert given["loop"]["output"] == ["sent x", "sent y", "sent z"]
+        asked = [e for e in await service.events(own) if e.type == "node.waiting"]
+        assert len(asked) == 3, "each question is asked once"
+
+
+async def test_what_waits_two_deep_is_answered_right_after_a_restart(tmp_path: Path) -> None:
+    async with opened(tmp_path, TWO_DEEP) as service:
+        own = await executed(service)
+        await rests(service, own)
+    async with opened(tmp_path, TWO_DEEP) as service:
+        for path, request_id in [
+            (each.path, each.request_id) for each in await service.requests(own)
+        ]:
+            assert "/each[" in path
+            await approve(service, own, request_id)
+        async with asyncio.timeout(30):
+            await reached(service, own, lambda e: e.type in TERMINAL)
+        assert (await outputs_of(service, own))["in"]["output"] == ["sent a", "sent b"]
+
+
+async def test_a_cancel_closes_what_is_asked_inside_an_execution_at_rest(tmp_path: Path) -> None:
+    async with opened(tmp_path, TWO_DEEP) as service:
+        own = await executed(service)
+        requests = await rests(service, own)
+    async with opened(tmp_path, TWO_DEEP) as service:
+        assert (await service.cancel(own)).status == "cancelled"
+        assert await service.requests(own) == []
+        state = await service.state(own)
+        assert {node.status for node in state.nodes.values()} == {"cancelled"}
+        with pytest.raises(Gone):
+            await approve(service, own, requests[0][1])
+
+
+async def test_one_item_of_a_loop_at_rest_can_be_cancelled(tmp_path: Path) -> None:
+    data = {"items": ["x", "y"], "onItemError": "null", "body": BODY}
+    graph = graph_of(Node("loop", "loop", "L", data=data))
+    async with opened(tmp_path, graph) as service:
+        own = await executed(service)
+        requests = await rests(service, own)
+    async with opened(tmp_path, graph) as service:
+        await service.cancel(own, node="loop[0]/ask")
+        await approve(service, own, requests[1][1])
+        async with asyncio.timeout(30):
+            await reached(service, own, lambda e: e.type in TERMINAL)
+        assert (await service.execution(own)).status == "completed"
+        assert (await outputs_of(service, own))["loop"]["output"] == [None, "sent y"]
+
+
+async def test_a_loop_is_tried_again_where_an_item_might_not_fail_again(tmp_path: Path) -> None:
+    body = {"nodes": [{"id": "n", "type": "counts", "data": {}}], "edges": []}
+    data = {"items": [1, 2], "parallel": 1, "body": body}
+    retry = {"policy": Policy(retry=Retry(2)), "policy_document": {"retry": {"attempts": 2}}}
+    graph = graph_of(Node("loop", "loop", "L", data=data, **retry))
+    async with opened(tmp_path, graph, Shaky()) as service:
+        own = await executed(service)
+        assert (await service.wait(own)).status == "completed"
+        state = await service.state(own)
+        attempts = {path: node.attempt for path, node in state.nodes.items()}
+        assert attempts == {"loop": 2, "loop[0]/n": 1, "loop[1]/n": 2}

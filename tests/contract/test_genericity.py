@@ -7,6 +7,8 @@ and link edges mixed; a few lines of recursion (``tests/fakes/species.py``) say 
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from itertools import pairwise, product
 from typing import Any
 
@@ -18,6 +20,7 @@ import planwave
 from planwave.errors import GraphInvalid
 from planwave.graph.check import check
 from planwave.graph.model import FLOW, LINK, Edge, Graph, Node, make_edge
+from planwave.nodes.library import LIBRARY
 from tests.fakes.cases import Choices
 from tests.fakes.species import FORMS, GIVES, Habitat, Prophet, lived, name_of
 from tests.fakes.virtual_loop import VirtualLoop, virtual_time
@@ -201,6 +204,18 @@ def test_inside_a_node_a_graph_comes_to_the_same(source: bytes) -> None:
     assert habitat.begun == dict.fromkeys(expected, 1)
     assert habitat.resumed == {n: len(a) for n, a in answers.items() if a and n in expected}
     assert habitat.made == dict.fromkeys(prophet.asked_for, 1)
+
+
+def test_the_engine_loads_no_node_type_and_creatures_are_none_that_planwave_has() -> None:
+    code = (
+        "import sys, planwave.executor.run, planwave.graph.check\n"
+        "print(*{m.split('.')[1] for m in sys.modules if m.startswith('planwave.')})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    rooms = set(done.stdout.split())
+    assert {"executor", "graph", "events"} <= rooms
+    assert not rooms & {"nodes", "providers", "planner", "prompts", "storage", "service"}
+    assert not {name_of(*kind) for kind in COMBINATIONS} & set(planwave.Registry(LIBRARY).names())
 
 
 # -- cycles

@@ -26,6 +26,7 @@ from planwave.nodes.node_type import NodeKind, with_texts
 from planwave.nodes.registry import Registry
 from planwave.nodes.sockets import DataField, coerced, fields_of, is_open
 from planwave.providers.api import ModelRequest
+from tests.fakes.nested import patient
 from tests.fakes.node_context import ListedProviders, arrivals, context_for, services_with
 
 REGISTRY = Registry(LIBRARY, providers=ListedProviders({"openai": ["m", "n"]}))
@@ -203,7 +204,8 @@ def answer(request: ModelRequest) -> list[str]:
 async def run_of(document: Mapping[str, Json]) -> tuple[planwave.RunResult, list[Event]]:
     """Run a graph, taking the first way wherever a person is asked."""
     services, _ = services_with(answer)
-    run = planwave.run(planwave.build(dict(document), registry=REGISTRY), services=services)
+    built = planwave.build(dict(document), registry=REGISTRY)
+    run = patient(planwave.run(built, services=services))
     told: list[Event] = []
     async for event in run:
         told.append(event)

@@ -17,7 +17,7 @@ from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.nodes.services import NodeServices
-from planwave.service.library import RunResult
+from planwave.service.library import Run, RunResult
 from planwave.settings import Limits
 from tests.fakes.node_context import services_with
 
@@ -76,7 +76,15 @@ async def ran(
     """Run a graph to its end."""
     if services is None:
         services, _ = services_with(lambda _: ["reply"])
-    return await planwave.run(graph, registry=registry(*types), services=services, **options)
+    return await patient(
+        planwave.run(graph, registry=registry(*types), services=services, **options)
+    )
+
+
+def patient(run: Run) -> Run:
+    """Give the templates of a run all the time they may need on a busy machine."""
+    run._renderer.wall_s = 60.0
+    return run
 
 
 async def output_of(kind: str, *types: Any, **data: Any) -> Any:
@@ -123,7 +131,7 @@ async def answered(
 ) -> RunResult:
     """Run a graph to its end; each request is answered by a decision over what it asks."""
     services, _ = services_with(lambda _: ["reply"])
-    run = planwave.run(graph, registry=registry(*types), services=services, **options)
+    run = patient(planwave.run(graph, registry=registry(*types), services=services, **options))
     async for event in run:
         if event.type == "node.waiting":
             decision = decide(event.data["request"])

@@ -30,6 +30,14 @@ _PRIVATE: Final = ("secrets", "env")
 
 ModelLookup = Callable[[str | None, str | None], tuple[Finding | None, ModelProfile | None]]
 
+_SHAPES: Final = {
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "list_type": "an array",
+}
+"""What JSON calls what pydantic has Python's words for."""
+
 _KEY_LIMIT = 4_096
 """Longest data (as text) whose reading is kept; longer ones are read again each time."""
 _KEPT = 4_096
@@ -178,6 +186,8 @@ def _data_fault(fault: Any, spec: TypeSpec) -> Finding:
     loc = tuple(str(part) for part in fault["loc"])
     where = ".".join(("data", *loc))
     pointer = "/".join(("/data", *map(pointer_part, loc)))
+    if (shape := _SHAPES.get(fault["type"])) is not None:
+        return Finding("invalid-data", f"{where} has to be {shape}", pointer)
     if fault["type"] != "extra_forbidden":
         return Finding("invalid-data", f"{where}: {fault['msg']}", pointer)
     known = [field.wire for field in spec.fields] if len(loc) == 1 else []

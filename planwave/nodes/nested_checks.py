@@ -12,6 +12,8 @@ from planwave.graph.check import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.model import Graph, Json, Node
 from planwave.graph.strict import limit_exceeded, pointer_part
+from planwave.graph.within import nodes_within
+from planwave.nodes.fields import as_expression
 from planwave.nodes.spec import TypeSpec
 
 if TYPE_CHECKING:
@@ -89,8 +91,17 @@ def _unused(held: HeldGraph, graph: Graph, catalogue: Registry) -> Iterator[Diag
     if not held.differs or any(found is not None and found.entry for found in facts.values()):
         return
     # As text, so that what stands in graphs inside this one counts too.
-    if not re.search(rf"{{[{{%][^}}]*\b(?:{'|'.join(held.differs)})\b", json.dumps(held.document)):
+    text = " ".join((json.dumps(held.document), *_expressions(graph, catalogue)))
+    if not re.search(rf"{{[{{%][^}}]*\b(?:{'|'.join(held.differs)})\b", text):
         first = held.differs[0]
         message = f"nothing in it reads {first!r}, so that all its runs are the same"
         hint = f"write {{{{ {first} }}}} into a template in it, or begin it with a start node"
         yield Diagnostic("unused-item", "warning", message, hint=hint)
+
+
+def _expressions(graph: Graph, catalogue: Registry) -> Iterator[str]:
+    """Give what is written without braces and yet an expression, to any depth, with its braces."""
+    for _, node in nodes_within(graph, catalogue):
+        for field in catalogue.spec(node.type).fields:
+            if field.marks.get("expression"):
+                yield as_expression(str(node.data.get(field.wire, "")))

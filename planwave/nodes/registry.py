@@ -158,6 +158,14 @@ class Registry:
     def implementation(self, node_type: str) -> Any:
         return self._specs[node_type].implementation
 
+    def spec(self, node_type: str) -> TypeSpec:
+        """Give all that is known of a type.
+
+        Raises:
+            KeyError: There is no such type.
+        """
+        return self._specs[node_type]
+
     def names(self) -> Sequence[str]:
         return sorted(self._specs)
 

@@ -289,6 +289,9 @@ async def test_the_example_shouts() -> None:
     assert result.outputs["shout"]["output"].value == ["0: ONE!", "1: TWO!", "2: THREE!"]
 
 
+GROWS = document(node("t", "transform", expression="{{ value + 1 }}"))
+
+
 @pytest.mark.parametrize(
     ("inside", "warned"),
     [
@@ -298,6 +301,18 @@ async def test_the_example_shouts() -> None:
         (document(node("t", "text", text="{% if index %}x{% endif %}")), False),
         (document(node("s", "start"), node("t", "end"), edges=[("s", "t")]), False),
         (document(node("in", "inner", graph=document(node("t", "text", text="{{item}}")))), False),
+        (document(node("w", "while", condition="value < item", body=GROWS)), False),
+        (
+            document(
+                node(
+                    "in",
+                    "inner",
+                    graph=document(node("w", "while", condition="value < index", body=GROWS)),
+                )
+            ),
+            False,
+        ),
+        (document(node("w", "while", condition="value < 3", body=GROWS)), True),
         (document(node("t", "nonsense")), False),
     ],
 )

@@ -122,3 +122,9 @@ def test_a_graph_that_cannot_be_read_at_all_is_told_once() -> None:
         ("invalid-field", "/nodes/0/data/body/nodes"),
         ("missing-field", "/nodes/0/data/body/edges"),
     ]
+
+
+@pytest.mark.parametrize("body", ["text", 5, [1]])
+def test_a_body_that_is_no_object_is_told_in_words_of_json(body: Any) -> None:
+    (found,) = findings_of(document(loop(body)))
+    assert found.message == "node 'n': data.body has to be an object"

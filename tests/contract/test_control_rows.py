@@ -245,7 +245,7 @@ async def test_f56_an_answer_that_comes_too_late_is_refused_and_starts_nothing(h
 class Phase(NamedTuple):
     graph: Graph
     reached: Callable[[Rig, str], Awaitable[object]]
-    steps: tuple[Step, ...] = ()
+    steps: Callable[[], tuple[Step, ...]] = tuple
     limits: dict[str, Any] = {}  # noqa: RUF012 - read only
 
 
@@ -298,18 +298,30 @@ async def is_queued(rig: Rig, execution_id: str) -> None:
     assert rig.service.position(execution_id) == 1
 
 
-STREAM = Says("one two three four", gates={3: asyncio.Event()})
+def hangs() -> tuple[Step, ...]:
+    return (Hangs(),)
+
+
+def stops_within() -> tuple[Step, ...]:
+    return (Says("one two three four", gates={3: asyncio.Event()}),)
+
+
+def is_limited() -> tuple[Step, ...]:
+    """Answer with a limit on the rate that leaves the node the time to wait for its end."""
+    return (Fails(429, "rate_limit_error", headers={"retry-after": "300"}),)
+
+
 ASKS = Node("ask", "approval", "Ask", data={"prompt": "ok?"})
 PHASES = {
     "provider-call": Phase(
-        follows(Node("a", "agent", "A", data=AGENT)), calls_provider, (Hangs(),), PATIENT
+        follows(Node("a", "agent", "A", data=AGENT)), calls_provider, hangs, PATIENT
     ),
     "model-stream": Phase(
-        follows(Node("a", "agent", "A", data=AGENT)), streams, (STREAM,), PATIENT
+        follows(Node("a", "agent", "A", data=AGENT)), streams, stops_within, PATIENT
     ),
     "provider-retry": Phase(
         follows(Node("a", "agent", "A", data=AGENT)), provider_waits,
-        (Fails(429, "rate_limit_error", headers={"retry-after": "599"}),), PATIENT,
+        is_limited, PATIENT,
     ),
     "render-worker": Phase(follows(text_node("t", "{{ 1 + 1 }}")), renders),
     "node-retry": Phase(follows(Node("b", "busy", "B", policy=TRIED_AGAIN)), retries),
@@ -318,7 +330,7 @@ PHASES = {
     ),
     "nested-run": Phase(follows(Node("n", "nests", "N")), nests),
     "between-nodes": Phase(follows(HELD), is_between),
-    "queued": Phase(written(HELD), is_queued, (), {"concurrent_executions": 1}),
+    "queued": Phase(written(HELD), is_queued, limits={"concurrent_executions": 1}),
 }  # fmt: skip
 
 
@@ -336,7 +348,7 @@ async def test_f57_a_cancel_holds_within_two_seconds_in_every_phase(
 async def cancelled(directory: Path, phase: Phase, *, queues: bool) -> float:
     """Cancel an execution in a phase; give how many seconds that took."""
     graph, reached, steps, limits = phase
-    async with rig_of(directory, *steps, **limits) as rig:
+    async with rig_of(directory, *steps(), **limits) as rig:
         first = await rig.execute(written(HELD)) if queues else None
         if reached is renders:
             await hold_renders(rig.service)

@@ -15,6 +15,7 @@ from planwave.errors import PlanInvalid, StoreError
 from planwave.graph.diagnostics import Diagnostic
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
+from planwave.storage.ids import new_id
 from planwave.storage.memory import MemoryStore
 from planwave.storage.sqlite import SqliteStore
 from tests.fakes.server import WIDE, Gate, PlansByGoal, RunningServer
@@ -294,7 +295,7 @@ async def test_an_answer_that_cannot_be_kept_is_still_given() -> None:
 async def test_a_stream_that_was_left_is_done_by_who_asks_again(server: RunningServer) -> None:
     goal = "left half way"
     gate = server.planner.gates[goal] = Gate()
-    headers = {"Idempotency-Key": goal}
+    headers = {"Idempotency-Key": new_id()}
     async with server.client() as client:
         left = client.stream("POST", "/api/plan?stream=1", json={"prompt": goal}, headers=headers)
         async with left:

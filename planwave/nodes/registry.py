@@ -204,7 +204,7 @@ class Registry:
             return passed
         found = self._checks.findings(spec, node, self._view_of(graph), self._look_up)
         findings = [*passed, *(_stamped(finding, node) for finding in found)]
-        for held in held_graphs(spec, node):
+        for held in held_graphs(spec, node) if spec.facts.graph_fields else ():
             findings += nested_findings(held, node, self.inside(held.names), self._limits)
         return findings
 

@@ -238,7 +238,6 @@ INSIDE = graph(
 )
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize(
     ("what", "number"),

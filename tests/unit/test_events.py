@@ -255,6 +255,31 @@ def test_a_nested_node_gets_its_own_state_under_its_path() -> None:
     assert list(state.nodes) == ["a", "b", "c", "a[2]/sub"]
 
 
+def test_a_parked_node_waits_with_what_is_inside_it() -> None:
+    story = begun().tell("node.started", "a", 1).tell("node.started", "a[k]/n", 1)
+    story.tell("node.waiting", "a[k]/n", 1, request_id="r", request={}).tell("node.parked", "a", 1)
+    assert [story.state.nodes[path].status for path in ("a", "a[k]/n")] == ["waiting", "waiting"]
+    assert (story.state.waiting_for_input, story.state.current_node_id) == (True, "a[k]/n")
+    story.tell("node.answered", "a[k]/n", 1, request_id="r", answer=1).tell("node.unparked", "a", 1)
+    assert [story.state.nodes[path].status for path in ("a", "a[k]/n")] == ["running", "running"]
+
+
+def test_a_node_of_a_run_that_is_made_anew_begins_anew_and_keeps_what_it_used() -> None:
+    story = begun().tell("node.started", "a[k]/n", 1)
+    story.tell("usage", "a[k]/n", 1, input_tokens=5).tell(
+        "node.completed", "a[k]/n", 1, outputs={"o": 1}
+    )
+    story.tell("node.started", "a[k]/n", 3)
+    node = story.state.nodes["a[k]/n"]
+    assert (node.status, node.attempt, node.outputs, node.completed_at) == (
+        "running",
+        3,
+        None,
+        None,
+    )
+    assert node.usage.input_tokens == 5
+
+
 def test_unknown_types_are_counted_and_change_nothing() -> None:
     assert begun().tell("plan.revised", revision=2).state.last_seq == 3
 

@@ -21,7 +21,9 @@ from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Graph, Node, Policy, Retry
 from planwave.graph.plan import graph_hash
 from tests.fakes.catalogue import graph_of
+from tests.fakes.invariants import check_events
 from tests.fakes.stones import Ledger, Rig, gives, says
+from tests.fakes.stories import created
 from tests.fakes.virtual_loop import virtual_time
 
 Inputs = Context = Any
@@ -350,6 +352,37 @@ async def test_a_run_its_node_let_go_of_is_made_anew_where_it_is_asked_for_again
     assert await rig.run() == "completed"
     assert rig.execution.outputs["a"]["output"].value == {"i": {"output": 2}}
     assert [each.get("dropped") for each in opened(rig, "a")] == [None, True, None]
+
+
+@virtual_time
+async def test_what_is_deep_inside_is_told_to_have_ended_before_what_is_around_it() -> None:
+    async def twice(inputs: Inputs, context: Context) -> Any:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await context.runtime.run_graph("k", graph_of("b"), {})
+        return await runs("k", graph_of("b"))(inputs, context)
+
+    async def waits_at_first(inputs: Inputs, context: Context) -> Any:
+        return Suspension({}) if context.attempt == 1 else gives("at once")
+
+    async def b(inputs: Inputs, context: Context) -> Any:
+        with context.busy():  # so it is not parked: cancelled, not only told to be
+            async with asyncio.TaskGroup() as group:
+                group.create_task(context.runtime.run_graph("d", graph_of("q p"), {}))
+                await asyncio.sleep(3)
+        return gives(1)
+
+    rig = Rig(graph_of("a"), {"a": twice, "b": b, "q": waits_at_first}, journal=Ledger())
+    assert await rig.run() == "completed", rig.execution.error
+    tale = [f"{e.type} {e.path}" for e in rig.stored if e.type in ("node.cancelled", "node.event")]
+    assert tale == [
+        "node.event a", "node.event a[k]/b",
+        "node.cancelled a[k]/b[d]/q", "node.cancelled a[k]/b", "node.event a",
+        "node.event a", "node.event a[k]/b",
+    ]  # fmt: skip
+    again_ = [e.attempt for e in rig.stored if e.path == "a[k]/b[d]/q" and e.type == "node.started"]
+    assert again_ == [1, 2]
+    check_events([created(rig.program.graph), *(e._replace(seq=e.seq + 1) for e in rig.stored)])
 
 
 # -- parking

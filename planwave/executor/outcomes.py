@@ -307,6 +307,8 @@ class Outcomes:
         scope.schedule.failed(node, f"{error['code']}: {error['message']}", outputs)
 
     def _retry_later(self, flight: Flight, error: NodeError, delay_s: float) -> None:
+        if self._execution.past is not None:
+            self._execution.past.dormant.try_again(flight.path)
         following = flight.followed_by(Flight(flight.scope, flight.node, flight.attempt + 1))
         flight.scope.flights[flight.node] = following
         data = {"error": error.as_json(), "delay_s": delay_s, "next_attempt": following.attempt}

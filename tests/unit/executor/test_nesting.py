@@ -355,6 +355,30 @@ async def test_a_run_its_node_let_go_of_is_made_anew_where_it_is_asked_for_again
 
 
 @virtual_time
+async def test_what_was_not_asked_for_again_before_a_retry_is_made_anew_by_that() -> None:
+    async def act(inputs: Inputs, context: Context) -> Any:
+        lives.append(context.attempt)
+        if lives == [1, 1]:
+            raise NodeError("before it asked", retryable=True)
+        return await runs("k", graph_of("i"))(inputs, context)
+
+    async def i(inputs: Inputs, context: Context) -> Any:
+        if lives == [1]:
+            await asyncio.Event().wait()
+        return gives(context.attempt)
+
+    lives: list[int] = []
+    rig = Rig(retried(graph_of("a")), {"a": act, "i": i}, journal=Ledger())
+    asyncio.get_running_loop().call_later(1, lambda: rig.execution.interrupt(at_once=True))
+    assert await rig.run() == "interrupted"
+    last = await again(rig, rig.stored)
+    assert await last.run() == "completed"
+    assert lives == [1, 1, 2]
+    assert last.execution.outputs["a"]["output"].value == {"i": {"output": 2}}
+    assert [each.get("before") for each in opened(last, "a")] == [1]
+
+
+@virtual_time
 async def test_what_is_deep_inside_is_told_to_have_ended_before_what_is_around_it() -> None:
     async def twice(inputs: Inputs, context: Context) -> Any:
         with contextlib.suppress(TimeoutError):

@@ -15,10 +15,16 @@ from planwave.graph.plan import Plan
 from planwave.graph.read import read_graph
 from planwave.graph.values import DataValue
 from planwave.nodes.services import NodeServices
+from planwave.planner.planner import Planner
+from planwave.providers.api import CallKey, CallScope
 from planwave.service.service import Service
 from planwave.storage.sqlite import SqliteStore
+from tests.fakes.llm_server import Says
+from tests.fakes.model_rig import MODELS, model_rig
 from tests.fakes.nested import StoredFlows, document, node
 from tests.fakes.node_context import services_with
+from tests.fakes.planning import FakeProviders, library, reply
+from tests.fakes.planning import node as step
 from tests.fakes.service import plan_with, rooms
 
 
@@ -232,3 +238,33 @@ async def test_a_flow_that_runs_itself_ends_at_the_limit(tmp_path: Path) -> None
         error = (await service.state(execution_id)).error
     assert error is not None
     assert "limit nested_depth for graphs inside graphs is 5, met 6" in error["message"]
+
+
+class Notebook:
+    """A recorder in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[CallKey, dict[str, Any]] = {}
+
+    async def recorded(self, key: CallKey) -> dict[str, Any] | None:
+        return self.kept.get(key)
+
+    async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
+        self.kept[key] = reply
+
+
+async def test_planning_that_was_cut_off_is_served_the_calls_it_had_paid_for() -> None:
+    good = reply(step("a"), step("b"))
+    async with model_rig(Says("no plan at all"), Says(good), recorder=Notebook()) as rig:
+        planner = Planner(rig.client, FakeProviders(), library())
+
+        async def planned() -> Plan:
+            scope = CallScope("execution", "n", 1)
+            return await planner.create_plan("do it", "openai", MODELS["openai"], scope=scope)
+
+        first = await planned()
+        again = await planned()
+        assert len(rig.llm.requests) == 2, "the faulty reply and its repair, each asked for once"
+    assert again.graph == first.graph
+    assert [attempt["usage"].get("recorded") for attempt in first.attempts] == [None, None]
+    assert [attempt["usage"].get("recorded") for attempt in again.attempts] == [True, True]

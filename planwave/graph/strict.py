@@ -29,6 +29,7 @@ _STEPS: Final = bytes.maketrans(_BRACKETS, b"\x01\xff\x01\xff")
 """As signed bytes: one level down, one level up."""
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _LARGEST: Final = 10**308
+_KINDS: Final[dict[type, str]] = {dict: "an object", list: "an array"}
 _SHOWN: Final = 60
 
 
@@ -104,8 +105,11 @@ def pointer_of_name(name: object) -> str:
 
 
 def shown(value: object) -> str:
-    """Give a value for a message: its ``repr``, short and printable."""
-    text = repr(value) if isinstance(value, (str, int, float, type(None))) else type(value).__name__
+    """Give a value for a message, short and printable; what holds others only by its kind."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    is_plain = isinstance(value, (str, int, float))
+    text = repr(value) if is_plain else _KINDS.get(type(value), type(value).__name__)
     text = text.encode("utf-8", "backslashreplace").decode("utf-8")
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 

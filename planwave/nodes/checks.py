@@ -15,7 +15,7 @@ from planwave.graph.names import nearest
 from planwave.graph.ports import NUMBER, fixed_outputs, has_output, outputs_shown
 from planwave.graph.strict import limit_exceeded, pointer_part
 from planwave.nodes.fields import as_expression
-from planwave.nodes.node_type import Finding
+from planwave.nodes.node_type import Finding, data_fault
 from planwave.nodes.spec import TypeSpec
 from planwave.nodes.wiring import GraphView, Wiring
 from planwave.providers.api import ModelProfile
@@ -29,14 +29,6 @@ ROOTS: Final = ("input", "inputs", "nodes", "trigger", "goal", "PREVIOUS_OUTPUT"
 _PRIVATE: Final = ("secrets", "env")
 
 ModelLookup = Callable[[str | None, str | None], tuple[Finding | None, ModelProfile | None]]
-
-_SHAPES: Final = {
-    "dict_type": "an object",
-    "model_type": "an object",
-    "model_attributes_type": "an object",
-    "list_type": "an array",
-}
-"""What JSON calls what pydantic has Python's words for."""
 
 _KEY_LIMIT = 4_096
 """Longest data (as text) whose reading is kept; longer ones are read again each time."""
@@ -186,10 +178,8 @@ def _data_fault(fault: Any, spec: TypeSpec) -> Finding:
     loc = tuple(str(part) for part in fault["loc"])
     where = ".".join(("data", *loc))
     pointer = "/".join(("/data", *map(pointer_part, loc)))
-    if (shape := _SHAPES.get(fault["type"])) is not None:
-        return Finding("invalid-data", f"{where} has to be {shape}", pointer)
     if fault["type"] != "extra_forbidden":
-        return Finding("invalid-data", f"{where}: {fault['msg']}", pointer)
+        return Finding("invalid-data", data_fault(fault), pointer)
     known = [field.wire for field in spec.fields] if len(loc) == 1 else []
     hint = None
     if near := nearest(loc[-1], known):

@@ -140,11 +140,11 @@ async def nested_graph(
     if document is not None:
         # What a node was written with was checked with the graph around it; a wire was not.
         written = context.runtime.get_node(context.node_id).data.get(field)
-        graph = _graph_of(json.dumps(document))
-        if document != written:
-            inside = catalogue.inside((*context.runtime.variables, *names))
-            _refuse_faults(graph, f"data.{field} of {context.node_id!r}", inside)
-        return prepared(graph, catalogue)
+        if document == written:
+            return prepared(_graph_of(json.dumps(document)), catalogue)
+        inside = catalogue.inside((*context.runtime.variables, *names))
+        what = f"data.{field} of {context.node_id!r}"
+        return prepared(_brought(document, what, inside), catalogue)
     if flow is None:
         raise NodeError(
             f"node {context.node_id!r} has no graph to run",
@@ -184,12 +184,17 @@ def _graph_of(document: str) -> Graph:
     return read_graph(document)[0]
 
 
-def _refuse_faults(graph: Graph, what: str, catalogue: Catalogue) -> None:
-    findings = check(graph, catalogue)
-    if errors_in(findings):
-        invalid = GraphInvalid(findings)
+def _brought(document: Mapping[str, Json], what: str, catalogue: Catalogue) -> Graph:
+    """Read and check a graph that came along a wire."""
+    try:
+        graph = _graph_of(json.dumps(document))
+        findings = check(graph, catalogue)
+        if errors_in(findings):
+            raise GraphInvalid(findings)
+    except GraphInvalid as invalid:
         message = f"{what} cannot run: {invalid.message}"
-        raise NodeError(message, code=invalid.code, hint=invalid.hint)
+        raise NodeError(message, code=invalid.code, hint=invalid.hint) from invalid
+    return graph
 
 
 def prepared(graph: Graph, catalogue: Catalogue) -> NestedGraph:

@@ -24,7 +24,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -46,6 +46,12 @@ from planwave.nodes.wiring import Wiring
 
 INPUT = Port(DEFAULT_TARGET_HANDLE, multiple=True)
 OUTPUT = Port(DEFAULT_SOURCE_HANDLE)
+_SHAPES: Final = {
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "list_type": "an array",
+}
 
 
 class NodeData(BaseModel):
@@ -279,8 +285,14 @@ def validated(model: type[BaseModel], data: Mapping[str, Json]) -> BaseModel:
         return model.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in ("data", *first["loc"]))
-        raise NodeError(f"{where}: {first['msg']}", code="invalid-data") from error
+        raise NodeError(data_fault(first), code="invalid-data") from error
+
+
+def data_fault(fault: Any) -> str:
+    """Say what pydantic found wrong with data; it has Python's words for what JSON calls otherwise."""
+    where = ".".join(str(part) for part in ("data", *fault["loc"]))
+    shape = _SHAPES.get(fault["type"])
+    return f"{where}: {fault['msg']}" if shape is None else f"{where} has to be {shape}"
 
 
 def plain_handle(outputs: Sequence[Port]) -> str | None:

@@ -105,7 +105,8 @@ def _first(data: WhileData, inputs: Inputs) -> DataValue:
 
 async def _holds(condition: str, variables: dict[str, Json], context: FlowContext) -> bool:
     """Say whether the condition holds: it gives true or false, or one of them as text."""
-    found = await context.runtime.resolve(as_expression(condition), variables)
+    written: Json = {"condition": as_expression(condition)}  # so that a fault names its field
+    found = (await context.runtime.resolve(written, variables))["condition"]
     if isinstance(found, str) and found.strip().lower() in ("true", "false"):
         return found.strip().lower() == "true"
     if not isinstance(found, bool):

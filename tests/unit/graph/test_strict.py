@@ -213,6 +213,11 @@ def test_sound_text_is_measured_in_bytes() -> None:
 
 def test_values_are_shown_short_and_printable() -> None:
     assert shown("\ud800") == "'\\ud800'"
-    assert shown([1]) == "list"
+    assert [shown([1]), shown({}), shown(None), shown(False)] == [
+        "an array",
+        "an object",
+        "null",
+        "false",
+    ]
     assert len(shown("x" * 500)) < 80
-    assert shown(None) == "None"
+    assert shown("x") == "'x'"

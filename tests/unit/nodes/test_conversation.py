@@ -84,7 +84,7 @@ def test_a_message_is_read_and_passed_on_as_it_was() -> None:
     [
         ({"role": "tool", "content": "x"}, "role: Input should be 'system', 'user' or 'assistant'"),
         ({"role": "user"}, "content: Field required"),
-        ({"role": "user", "content": 5}, "should be a valid list"),
+        ({"role": "user", "content": 5}, "has to be an array"),
         ({"role": "user", "content": [{"type": "audio"}]}, "'text', 'image_url'"),
         ({"role": "user", "content": "x", "name": "Ann"}, "name: Extra inputs are not permitted"),
         (
@@ -135,7 +135,7 @@ def test_an_image_that_no_model_could_be_shown_is_refused(url: str, words: str) 
         ({"name": "", "mime": "text/plain", "data": "YQ=="}, "name"),
         ({"name": "a", "mime": "text/plain", "data": "not base64!"}, "not base64"),
         ({"name": "a", "mime": "text/plain", "url": "javascript:x"}, "http:// or https://"),
-        ("a.txt", "valid dictionary"),
+        ("a.txt", "has to be an object"),
     ],
 )
 def test_a_file_of_another_shape_is_refused(file: Any, words: str) -> None:

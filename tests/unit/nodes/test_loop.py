@@ -214,6 +214,36 @@ async def test_a_body_that_cannot_run_is_no_matter_of_an_item() -> None:
     assert "data.body of 'n' cannot run: node 'x' has the unknown type" in result.error["message"]
 
 
+@pytest.mark.parametrize(
+    ("brought", "message"),
+    [
+        ({"x": 1}, "data.body of 'n' cannot run: field 'nodes' is missing"),
+        ([1], "data.body has to be an object"),
+    ],
+)
+@virtual_time
+async def test_what_a_wire_brings_and_is_no_graph_is_told_with_its_place(
+    brought: Any, message: str
+) -> None:
+    graph = document(
+        node("g", "start", initialInput=brought),
+        node("n", "loop", items=[1]),
+        edges=[("g", "n", "output", "body")],
+    )
+    result = await ran(graph)
+    assert result.error is not None
+    assert result.error["message"].startswith(f"node 'n' failed: {message}")
+
+
+@pytest.mark.parametrize(("items", "kind"), [({"a": 1}, "an object"), (True, "true"), (5, "5")])
+@virtual_time
+async def test_what_is_no_list_is_told_in_words_of_json(items: Any, kind: str) -> None:
+    told = await output_of("loop", Work(), items=items, body=body())
+    assert told == (
+        "not-a-list", f"node 'n' failed: loop 'n' needs a list of items, got {kind}",
+    )  # fmt: skip
+
+
 @virtual_time
 async def test_a_graph_that_a_wire_brings_is_checked_and_run() -> None:
     graph = document(

@@ -158,3 +158,15 @@ def test_what_is_wrong_is_found(data: dict[str, Any], fault: tuple[str, str] | N
 async def test_the_example_grows() -> None:
     result = await ran(While.example)
     assert result.outputs["grow"]["output"].value == "ab" * 8
+
+
+@virtual_time
+async def test_a_condition_that_a_wire_brings_and_is_none_is_told_with_its_field() -> None:
+    graph = document(
+        node("g", "text", text="value <"),
+        node("n", "while", initial=1, body=NEXT),
+        edges=[("g", "n", "output", "condition")],
+    )
+    result = await ran(graph)
+    assert result.error is not None
+    assert result.error["message"].startswith("node 'n' failed: /condition: ")

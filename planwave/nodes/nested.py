@@ -14,7 +14,7 @@ from pydantic import Field
 
 from planwave.errors import GraphInvalid, LimitExceeded, NodeError
 from planwave.graph.capabilities import Catalogue, FlowContext
-from planwave.graph.check import check
+from planwave.graph.check import read_and_check
 from planwave.graph.diagnostics import errors_in
 from planwave.graph.model import (
     DEFAULT_SOURCE_HANDLE,
@@ -142,9 +142,7 @@ async def nested_graph(
         written = context.runtime.get_node(context.node_id).data.get(field)
         if document == written:
             return prepared(_graph_of(json.dumps(document)), catalogue)
-        inside = catalogue.inside((*context.runtime.variables, *names))
-        what = f"data.{field} of {context.node_id!r}"
-        return prepared(_brought(document, what, inside), catalogue)
+        return prepared(_brought(field, document, names, context), catalogue)
     if flow is None:
         raise NodeError(
             f"node {context.node_id!r} has no graph to run",
@@ -184,17 +182,17 @@ def _graph_of(document: str) -> Graph:
     return read_graph(document)[0]
 
 
-def _brought(document: Mapping[str, Json], what: str, catalogue: Catalogue) -> Graph:
+def _brought(
+    field: str, document: Mapping[str, Json], names: Iterable[str], context: FlowContext
+) -> Graph:
     """Read and check a graph that came along a wire."""
-    try:
-        graph = _graph_of(json.dumps(document))
-        findings = check(graph, catalogue)
-        if errors_in(findings):
-            raise GraphInvalid(findings)
-    except GraphInvalid as invalid:
-        message = f"{what} cannot run: {invalid.message}"
-        raise NodeError(message, code=invalid.code, hint=invalid.hint) from invalid
-    return graph
+    inside = context.runtime.catalogue.inside((*context.runtime.variables, *names))
+    _, findings = read_and_check(document, inside, limits_of(context))
+    if errors_in(findings):
+        invalid = GraphInvalid(findings)
+        message = f"data.{field} of {context.node_id!r} cannot run: {invalid.message}"
+        raise NodeError(message, code=invalid.code, hint=invalid.hint)
+    return _graph_of(json.dumps(document))
 
 
 def prepared(graph: Graph, catalogue: Catalogue) -> NestedGraph:

@@ -217,7 +217,7 @@ async def test_a_body_that_cannot_run_is_no_matter_of_an_item() -> None:
 @pytest.mark.parametrize(
     ("brought", "message"),
     [
-        ({"x": 1}, "data.body of 'n' cannot run: field 'nodes' is missing"),
+        ({}, "data.body of 'n' cannot run: field 'nodes' is missing"),
         ([1], "data.body has to be an object"),
     ],
 )
@@ -253,6 +253,20 @@ async def test_a_graph_that_a_wire_brings_is_checked_and_run() -> None:
     )
     result = await ran(graph)
     assert result.outputs["n"]["output"].value == ["a!"]
+
+
+@virtual_time
+async def test_limits_hold_for_a_graph_that_a_wire_brings() -> None:
+    two = document(node("t", "text", text="{{ item }}"), node("u", "text", text="x"))
+    graph = document(
+        node("g", "start", initialInput=two), node("n", "loop", items=["a"]),
+        edges=[("g", "n", "output", "body")],
+    )  # fmt: skip
+    for most, code in ((2, None), (1, "graph-invalid")):
+        services, _ = services_with(lambda _: [], limits=Limits(nodes=most))
+        result = await ran(graph, services=services)
+        assert (result.error and result.error["code"]) == code
+    assert "limit nodes is 1, met 2" in str(result.error)
 
 
 @virtual_time

@@ -52,6 +52,7 @@ class _Settler(Protocol):
     def decide(self) -> None: ...
     def land(self, flight: Flight) -> None: ...
     def abort_children(self, flight: Flight, cause: str) -> None: ...
+    def close_stored(self, past: Past, path: str, cause: str) -> None: ...
     def cancel_scope(self, scope: Scope, cause: str) -> None: ...
     def touch(self, scope: Scope) -> None: ...
     def gave(self, flight: Flight, result: ExecutionResult) -> None: ...
@@ -164,9 +165,11 @@ class Commands:
         self._refuse_ending()
         request = self._settler.requests.drop(path)
         if request is not None and request.flight is None:
-            self._tell_stored("node.cancelled", {"cause": cause}, request)
+            self._tell_stored("node.cancelled", {"cause": cause}, path, request.attempt)
             return
         flight = request.flight if request is not None else self._flying(path)
+        if flight is None and self._cancel_parked(path, cause):
+            return
         if flight is None:
             raise Conflict(
                 f"node {path!r} neither runs nor waits",
@@ -183,6 +186,16 @@ class Commands:
         scope.schedule.cancelled(node, cause)
         self._settler.parking.wake(scope)
         self._settler.parking.unpark(path)
+
+    def _cancel_parked(self, path: str, cause: str) -> bool:
+        """Cancel a parked node of a nested run that nobody has asked for again; False for others."""
+        past = self._driver.past
+        attempt = None if past is None else past.dormant.parked(path)
+        if past is None or attempt is None:
+            return False
+        self._settler.close_stored(past, path, cause)
+        self._tell_stored("node.cancelled", {"cause": cause}, path, attempt)
+        return True
 
     def _flying(self, path: str) -> Flight | None:
         return next((f for f in self._driver.root.airborne() if f.path == path), None)
@@ -225,7 +238,7 @@ class Commands:
             data["by"] = by
         asked = request.flight
         if asked is None:
-            self._tell_stored("node.answered", data, request)
+            self._tell_stored("node.answered", data, request.path, request.attempt)
             return
         self._settler.emit("node.answered", data, asked.path, asked.attempt)
         asked.scope.schedule.answered(asked.node)
@@ -242,16 +255,16 @@ class Commands:
         else:
             self._driver.slots.enqueue(following)
 
-    def _tell_stored(self, kind: str, data: dict[str, Any], request: OpenRequest) -> None:
-        """Tell what becomes of a request in a nested run that nobody has asked for again yet.
+    def _tell_stored(self, kind: str, data: dict[str, Any], path: str, attempt: int | None) -> None:
+        """Tell what becomes of a node in a nested run that nobody has asked for again yet.
 
         Once its node asks, the run goes on from that.
         """
-        self._settler.emit(kind, data, request.path, request.attempt)
+        self._settler.emit(kind, data, path, attempt)
         if self._driver.past is not None:
-            prefix = request.path[: request.path.rfind("/") + 1]
+            prefix = path[: path.rfind("/") + 1]
             self._driver.past.dormant.tell(prefix, self._driver.publisher.pending[-1])
-        self._settler.parking.unpark(request.path)
+        self._settler.parking.unpark(path)
 
     def decided(self, flight: Flight, answer: Json) -> None:
         """Have a node that was cut off become what a person said."""

@@ -375,9 +375,9 @@ class Outcomes:
             for child in flight.inside.let_go():
                 self.cancel_scope(child, cause)
         if self._execution.past is not None:
-            self._close_stored(self._execution.past, flight.path, cause)
+            self.close_stored(self._execution.past, flight.path, cause)
 
-    def _close_stored(self, past: Past, path: str, cause: str) -> None:
+    def close_stored(self, past: Past, path: str, cause: str) -> None:
         """Cancel what is inside a node and was not asked for again."""
         for event in past.dormant.open_below(path):
             inner = event.path or ""

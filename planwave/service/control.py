@@ -225,8 +225,12 @@ class Control(Watching):
         async with self._lives.hold(execution_id) as live:
             state = live.state
             checked = checked_answer(_open_request(state, request_id).request, answer)
-
-            return await self._tell(execution_id, lambda told: told.answer(request_id, checked))
+            try:
+                return await self._tell(execution_id, lambda told: told.answer(request_id, checked))
+            except Gone:
+                # A driver knows not always what closed the requests inside of nodes; the facts do.
+                _open_request(live.state, request_id)
+                raise
 
     async def _tell(self, execution_id: str, ask: Ask) -> ExecutionRecord:
         """Give an execution a command, where it runs or in what is stored of it."""

@@ -124,6 +124,44 @@ async def test_a_cancel_closes_what_is_asked_inside_an_execution_at_rest(tmp_pat
             await approve(service, own, requests[0][1])
 
 
+async def test_a_node_two_deep_that_is_parked_at_rest_can_be_cancelled(tmp_path: Path) -> None:
+    async with opened(tmp_path, TWO_DEEP) as service:
+        own = await executed(service)
+        await rests(service, own)
+        await service.cancel(own, node="in[graph]/each")
+        async with asyncio.timeout(30):
+            await reached(service, own, lambda e: e.type in TERMINAL)
+        state = await service.state(own)
+        assert state.requests == {}
+        told = {path: node.status for path, node in state.nodes.items()}
+        assert told == {
+            "in": "failed",
+            "in[graph]/each": "cancelled",
+            "in[graph]/each[0]/ask": "cancelled",
+            "in[graph]/each[1]/ask": "cancelled",
+        }
+
+
+async def test_of_two_answers_at_once_inside_a_node_one_is_told_it_was_answered(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, TWO_DEEP) as service:
+        own = await executed(service)
+        (_, first), _ = await rests(service, own)
+        told: list[str] = []
+
+        async def answers() -> None:
+            try:
+                await approve(service, own, first)
+            except (Conflict, Gone) as error:
+                told.append(error.code)
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(3):
+                tasks.create_task(answers())
+        assert told == ["request-answered"] * 2
+
+
 async def test_one_item_of_a_loop_at_rest_can_be_cancelled(tmp_path: Path) -> None:
     data = {"items": ["x", "y"], "onItemError": "null", "body": BODY}
     graph = graph_of(Node("loop", "loop", "L", data=data))

@@ -8,6 +8,7 @@ import pytest
 
 from planwave.client import AsyncClient, Client
 from planwave.errors import Conflict, GraphInvalid, NotFound, Outdated
+from planwave.storage.ids import new_id
 from tests.fakes.server import RunningServer
 
 STARTS: dict[str, Any] = {
@@ -48,10 +49,11 @@ def test_a_flow_is_made_changed_executed_and_removed(server: RunningServer) -> N
 
 
 async def test_the_same_on_an_event_loop(server: RunningServer) -> None:
+    key = new_id()
     async with AsyncClient(server.base_url) as client:
         plan = await client.create_plan("texts")
-        made = await client.create_flow("Texts", plan_id=plan["plan_id"], idempotency_key="flow-1")
-        again = await client.create_flow("Texts", plan_id=plan["plan_id"], idempotency_key="flow-1")
+        made = await client.create_flow("Texts", plan_id=plan["plan_id"], idempotency_key=key)
+        again = await client.create_flow("Texts", plan_id=plan["plan_id"], idempotency_key=key)
         assert again == made
         assert (made["version"], made["description"]) == (plan["hash"], "texts")
         page = await client.flow_versions(made["flow_id"], limit=1)

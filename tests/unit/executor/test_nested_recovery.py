@@ -251,7 +251,7 @@ def check(tale: Tale, stored: list[Event]) -> None:
 
 
 @given(st.integers(0, 2**64))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_whatever_is_cut_off_ends_as_if_it_had_not_been(seed: int) -> None:
     @virtual_time
     async def plays() -> None:

@@ -297,7 +297,8 @@ def _line_of(event: Event, progress: RunProgress) -> NodeLine | None:
     note = why_not(event.type.removeprefix("node."), data)
     if event.type == "node.answered":
         note = said(data.get("answer"))
-    return NodeLine(path, path, seconds=None if took is None else float(took), note=note)
+    name = str(data.get("name") or path)
+    return NodeLine(path, name, seconds=None if took is None else float(took), note=note)
 
 
 def _way_of(facts: Mapping[str, Any]) -> str:

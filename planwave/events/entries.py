@@ -74,7 +74,8 @@ class EntryLog:
             case "node.started":
                 self._asked.discard(path)
                 again = ", again: it was cut off" if data.get("reentry") else ""
-                return _entry(event, "step_start", f"{self._titles.get(path) or path}{again}")
+                title = self._titles.get(path) or data.get("name") or path
+                return _entry(event, "step_start", f"{title}{again}")
             case "node.event":
                 return self._said(event, path)
             case "node.waiting" | "node.answered":

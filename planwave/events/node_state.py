@@ -114,6 +114,7 @@ class NodeState:
 
     Attributes:
         path: The node's id; ``loop[2]/summarise`` for a nested one.
+        name: What it is called, of a nested one that is called anything; others are in the graph.
         status: One of ``pending running retrying waiting completed failed skipped blocked
             cancelled linked not_reached``.
         attempt: Number of the newest attempt, 0 before the first.
@@ -132,6 +133,7 @@ class NodeState:
     """
 
     path: str
+    name: str | None = None
     status: str = "pending"
     attempt: int = 0
     wave: int | None = None
@@ -184,6 +186,7 @@ class NodeState:
         """Give the node as JSON, every field, with the text streamed so far."""
         return {
             "path": self.path,
+            "name": self.name,
             "status": self.status,
             "attempts": self.attempt,
             "wave": self.wave,

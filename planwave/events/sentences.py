@@ -42,6 +42,7 @@ class SentenceLog:
         data = event.data
         match event.type:
             case "node.started":
+                self._learn_name(node, data.get("name"))
                 again = " again, as it was cut off" if data.get("reentry") else ""
                 return f"Starting node {self._named(node)}{again}"
             case "node.completed" if data.get("reused"):
@@ -102,6 +103,11 @@ class SentenceLog:
     def _learn_names(self, graph: dict[str, Any] | None) -> None:
         nodes: list[dict[str, Any]] = (graph or {}).get("nodes", [])
         self._names = {n["id"]: n.get("name") or n["id"] for n in nodes}
+
+    def _learn_name(self, path: str, name: str | None) -> None:
+        """Note what a nested node is called; of others the graph says it."""
+        if name is not None:
+            self._names[path] = name
 
     def _named(self, path: str) -> str:
         return f"{path}: {self._names.get(path) or path.rpartition('/')[2]}"

@@ -277,7 +277,7 @@ def _node_started(state: ExecutionState, event: Event) -> None:
     node = state.node(event.path)
     if node.status in ENDED_NODE:  # of a nested run that is made anew
         node = state.nodes[node.path] = NodeState(node.path, usage=node.usage)
-    node.status = "running"
+    node.status, node.name = "running", event.data.get("name")
     node.enter(event.attempt)
     node.error = None
     node.started_at = node.started_at or event.at

@@ -16,7 +16,8 @@ execution.failed       error: {code, message, hint?}, failures: [path]
 execution.cancelled    cause
 wave.started           wave, nodes: [id]
 wave.completed         wave
-node.started           wave, via?: edge id (winner of ``join: any``), reentry?: times cut off
+node.started           wave, via?: edge id (winner of ``join: any``), reentry?: times cut off,
+                       name?: that of a node inside another, whose graph is told nowhere
 node.completed         outputs, duration_s, given?: true for a node settled from outside, never run;
                        in a fork reused?: {execution_id} of the result, changed?: true where it was set
 node.failed            error: {code, message, hint?}, handled: bool, outputs?, duration_s,

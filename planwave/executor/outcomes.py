@@ -241,6 +241,9 @@ class Outcomes:
             data["via"] = scope.program.graph.edges[via].id
         if flight.reentry and not flight.begun:
             data["reentry"] = flight.reentry
+        name = scope.program.steps[flight.node].node.name
+        if scope.run is not None and name:
+            data["name"] = name
         self.emit("node.started", data, flight.path, flight.attempt)
         return True
 

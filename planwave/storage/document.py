@@ -124,7 +124,7 @@ def _node(node: NodeState, written: _Document, feeds: Feeds, course: Sequence[St
     return {
         "id": own_id,
         "path": node.path,
-        "name": written.get("name") or own_id,
+        "name": written.get("name") or node.name or own_id,
         "description": written.get("description", ""),
         "type": written.get("type"),
         "provider": node.provider or data.get("provider"),

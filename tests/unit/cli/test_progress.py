@@ -99,6 +99,7 @@ def test_a_node_shows_what_happens_inside_it() -> None:
         return sentence(each, seen)
 
     assert told(event("wave.started", "a[1]", wave=1, nodes=["x"])) is None, "a wave of its own"
+    assert told(event("node.started", "a[1]/x", 1, name="Look")) == "started    a[1]/x  Look"
     assert told(event("node.started", "a[1]/x", 1)) == "started    a[1]/x"
     assert (seen.nodes["a"].status, seen.nodes["a"].tail) == ("running", "[1]/x started")
     asks = event("node.waiting", "a[1]/x", 1, request_id="r1", request={"prompt": "Go?"})

@@ -54,6 +54,11 @@ def test_a_node_that_asks_no_model_is_told_by_its_start_alone() -> None:
     ]
 
 
+def test_a_nested_node_begins_with_its_name() -> None:
+    inside = ("node.started", "b[0]/x", {"wave": 1, "name": "Look"})
+    assert told(inside) == [("b[0]/x", "step_start", "Look")]
+
+
 @pytest.mark.parametrize(
     ("asked", "kind"), [([STARTED, PROMPT], "llm_error"), ([STARTED], "error")]
 )

@@ -73,6 +73,18 @@ def test_what_happens_to_a_node_besides_has_a_sentence(
     assert told((kind, "a", data)) == [sentence]
 
 
+def test_a_nested_node_is_told_by_its_name_from_its_start_on() -> None:
+    assert told(
+        ("node.started", "a[0]/read", {"wave": 1, "name": "Read it"}),
+        ("node.failed", "a[0]/read", {"error": {"message": "no"}}),
+        ("node.started", "a[0]/x", {"wave": 1}),
+    )[-3:] == [
+        "Starting node a[0]/read: Read it",
+        "Failed node a[0]/read: Read it - no",
+        "Starting node a[0]/x: x",
+    ]
+
+
 def test_a_pause_and_its_end_are_told_with_the_reason() -> None:
     reasons = [("paused", "paused by request"), ("resumed", "answered"), ("resumed", "recovery")]
     assert told(*((f"execution.{kind}", None, {"reason": why}) for kind, why in reasons)) == [

@@ -28,7 +28,7 @@ class Shaky(Counts):
 
 BODY: dict[str, Any] = {
     "nodes": [
-        {"id": "ask", "type": "approval", "data": {"prompt": "Send {{ item }}?"}},
+        {"id": "ask", "name": "Ask them", "type": "approval", "data": {"prompt": "Send {{ item }}?"}},
         {"id": "sent", "type": "text", "data": {"text": "sent {{ item }}"}},
     ],
     "edges": [
@@ -73,6 +73,8 @@ async def test_a_loop_asks_for_as_many_items_at_a_time_and_goes_on_after_each_an
         document = json.loads((tmp_path / f"{own}.json").read_text("utf-8"))
         statuses = {node["id"]: node["status"] for node in document["nodes"]}
         assert statuses["loop"] == "waiting"
+        assert {n["name"] for n in document["nodes"] if n["id"] == "ask"} == {"Ask them"}
+        assert "Starting node loop[1]/ask: Ask them" in document["execution_logs"]
         assert document["waitingForInput"] is True
         assert document["currentNodeId"] == "loop[0]/ask"
         if not restarts:

@@ -184,6 +184,8 @@ def test_a_nested_node_follows_the_graph_s_own() -> None:
     nested = Event("x1", 3, AT, "node.started", "a[0]/sub", 1, {"wave": 1})
     last = project([*story()[:2], nested], RECORD)["nodes"][-1]
     assert (last["id"], last["path"], last["name"]) == ("sub", "a[0]/sub", "sub")
+    named = Event("x1", 3, AT, "node.started", "a[0]/sub", 1, {"wave": 1, "name": "Sum up"})
+    assert project([*story()[:2], named], RECORD)["nodes"][-1]["name"] == "Sum up"
 
 
 @given(st.integers(1, 12))

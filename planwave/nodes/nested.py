@@ -19,6 +19,7 @@ from planwave.graph.diagnostics import errors_in
 from planwave.graph.model import (
     DEFAULT_SOURCE_HANDLE,
     DEFAULT_TARGET_HANDLE,
+    ERROR_HANDLE,
     FLOW,
     Graph,
     Json,
@@ -58,7 +59,7 @@ class NestedGraph(NamedTuple):
         graph: The graph.
         entries: Its entry nodes, with the output that what comes in is put on.
         ends: Its ``end`` nodes.
-        sinks: Its nodes that nothing follows.
+        sinks: Its nodes that nothing follows but where they fail.
     """
 
     graph: Graph
@@ -95,7 +96,11 @@ class NestedGraph(NamedTuple):
         that completed it is an object by node id, of none null.
         """
         for ids in (self.ends, self.sinks):
-            given = {each: main_value(outputs[each]) for each in ids if outputs.get(each)}
+            given = {
+                each: main_value(outputs[each])
+                for each in ids
+                if outputs.get(each, {}).keys() - {ERROR_HANDLE}
+            }
             if len(given) == 1:
                 return next(iter(given.values()))
             if given:
@@ -197,7 +202,11 @@ def _brought(
 
 def prepared(graph: Graph, catalogue: Catalogue) -> NestedGraph:
     """Look up where what comes in goes, and where the result is."""
-    followed = {edge.source for edge in graph.edges if edge.channel == FLOW}
+    followed = {
+        edge.source
+        for edge in graph.edges
+        if edge.channel == FLOW and edge.source_handle != ERROR_HANDLE
+    }
     entries: list[tuple[str, str]] = []
     for node in graph.nodes:
         facts = catalogue.facts(node.type)

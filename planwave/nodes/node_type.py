@@ -291,6 +291,8 @@ def validated(model: type[BaseModel], data: Mapping[str, Json]) -> BaseModel:
 def data_fault(fault: Any) -> str:
     """Say what pydantic found wrong with data; it has Python's words for what JSON calls otherwise."""
     where = ".".join(str(part) for part in ("data", *fault["loc"]))
+    if fault["type"] == "missing":
+        return f"{where} is required"
     shape = _SHAPES.get(fault["type"])
     return f"{where}: {fault['msg']}" if shape is None else f"{where} has to be {shape}"
 

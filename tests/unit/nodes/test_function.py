@@ -175,7 +175,7 @@ async def test_a_field_without_a_default_may_be_fed_by_a_wire_beside_written_dat
     made = FunctionNode(f, "f", inputs=["input"])
     assert (await output(made, arrivals("a", ("times", 3)), {"more": 4})).value == ["a", 3, 4]
     assert (await output(made, arrivals("a", ("times", 3)))).value == ["a", 3, 2]
-    with pytest.raises(NodeError, match=r"data\.times: Field required"):
+    with pytest.raises(NodeError, match=r"data\.times is required"):
         await output(made, arrivals("a"), {"more": 4})
 
 

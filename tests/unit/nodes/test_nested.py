@@ -41,6 +41,14 @@ def test_the_result_is_the_end_the_last_node_or_all_of_them() -> None:
     assert nested.result({"a": text("x"), "b": {}}) == DataValue("json", None)
 
 
+def test_what_only_follows_a_failure_does_not_hide_the_result_of_a_success() -> None:
+    nested = made(node("a", "text"), node("h", "text"), edges=[("a", "h", "error")])
+    assert nested.result({"a": text("fine")}) == DataValue("text", "fine")
+    failed = {"error": DataValue("json", {"code": "no"})}
+    assert nested.result({"a": failed, "h": text("mended")}) == DataValue("text", "mended")
+    assert nested.result({"a": failed}) == DataValue("json", None)
+
+
 def test_a_nodes_value_is_its_output_else_the_first_it_gave() -> None:
     assert main_value({**text("x", "left"), **text("y")}).value == "y"
     assert main_value({**text("x", "left"), **text("y", "right")}).value == "x"

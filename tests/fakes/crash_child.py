@@ -82,6 +82,7 @@ class Order:
         ends: Live until all that is stored has ended, then go down in good order.
         point: Where the process ends by itself; see ``crash_points``.
         recoveries: The limit of that name.
+        patient: Answer only what is asked of an execution that has come to rest.
     """
 
     directory: str
@@ -91,6 +92,7 @@ class Order:
     ends: bool = False
     point: str | None = None
     recoveries: int = 1_000
+    patient: bool = False
 
 
 class Log:
@@ -296,6 +298,8 @@ class Client:
             self._facts.say("ended", event.execution_id, event.type)
             if self._order.at_once and self._choose.random() < 0.3:
                 self._tasks.create_task(self._again(event.execution_id))
+        elif event.type == "execution.paused" and self._order.patient:
+            self._tasks.create_task(self._answer_all(event.execution_id))
         elif event.type == "node.started" and self._order.at_once:
             chance = self._choose.random()
             if chance < 0.02:
@@ -305,8 +309,13 @@ class Client:
             elif chance < 0.08:
                 self._tasks.create_task(self._pause(event.execution_id))
 
+    async def _answer_all(self, execution_id: str) -> None:
+        for request in await self._service.requests(execution_id):
+            await self._answer(execution_id, request.request_id, request.request)
+
     def _ask(self, execution_id: str, request_id: str, request: Any) -> None:
-        self._tasks.create_task(self._answer(execution_id, request_id, request))
+        if not self._order.patient:
+            self._tasks.create_task(self._answer(execution_id, request_id, request))
 
     async def _answer(self, execution_id: str, request_id: str, request: Any) -> None:
         answer: dict[str, Any] = {"decision": self._choose.choice(request["actions"])}

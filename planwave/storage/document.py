@@ -30,10 +30,11 @@ def project(events: Sequence[Event], record: ExecutionRecord) -> _Document:
     ``nodes`` are in graph order, nested ones after them in the order they started. A node's
     ``result`` is its result as text, null where it has none; ``node_results`` holds those that are
     there. ``inputs`` are ``{handle: {"type", "value"}}`` as they reached the node along flow edges;
-    ``dependencies`` are the ids of the nodes those edges come from. ``requests`` holds what waits
-    for an answer; the ``answers`` of a node are those it was given, ``reentries`` how often it was
-    entered again because its process had ended. ``parent`` is what the execution is a fork of;
-    ``flow_id`` and ``flow_version`` name the flow it runs, where it runs one.
+    ``dependencies`` are the ids of the nodes those edges come from. A failure is ``handled`` where
+    the node's policy made up for it, or a node completed that it is inside of. ``requests`` holds
+    what waits for an answer; the ``answers`` of a node are those it was given, ``reentries`` how
+    often it was entered again because its process had ended. ``parent`` is what the execution is a
+    fork of; ``flow_id`` and ``flow_version`` name the flow it runs, where it runs one.
 
     Args:
         events: All events from 1 on, in order.
@@ -111,10 +112,20 @@ def _nodes(state: ExecutionState, of: Mapping[str, Sequence[Step]]) -> list[_Doc
     graph: Mapping[str, Any] = state.graph or {}
     written: dict[str, _Document] = {node["id"]: node for node in graph.get("nodes", ())}
     feeds = Feeds(state)
-    return [
+    made = [
         _node(node, written.get(path, {}), feeds, of.get(path, ()))
         for path, node in state.nodes.items()
     ]
+    for each in made:
+        if each["status"] == "failed":
+            each["handled"] = each["handled"] or _is_made_up_for(each["path"], state)
+    return made
+
+
+def _is_made_up_for(path: str, state: ExecutionState) -> bool:
+    """Tell whether a node is inside one that completed all the same."""
+    around = (state.nodes.get(path[:at]) for at, each in enumerate(path) if each == "[")
+    return any(node is not None and node.status == "completed" for node in around)
 
 
 def _node(node: NodeState, written: _Document, feeds: Feeds, course: Sequence[Step]) -> _Document:

@@ -180,6 +180,21 @@ def test_a_fork_names_what_it_is_a_fork_of() -> None:
     assert project([first], RECORD)["parent"] is None
 
 
+@pytest.mark.parametrize("ends", ["completed", "failed"])
+def test_a_failure_inside_a_node_is_handled_where_that_completed(ends: str) -> None:
+    error = {"code": "no", "message": "no"}
+    data: dict[str, Any] = {"outputs": {}} if ends == "completed" else {"error": error}
+    events = [
+        *story()[:2],
+        Event("x1", 3, AT, "node.started", "a", 1, {"wave": 1}),
+        Event("x1", 4, AT, "node.started", "a[0]/sub", 1, {"wave": 1}),
+        Event("x1", 5, AT, "node.failed", "a[0]/sub", 1, {"error": error, "handled": False}),
+        Event("x1", 6, AT, f"node.{ends}", "a", 1, data),
+    ]
+    handled = {node["path"]: node["handled"] for node in project(events, RECORD)["nodes"]}
+    assert handled["a[0]/sub"] is (ends == "completed")
+
+
 def test_a_nested_node_follows_the_graph_s_own() -> None:
     nested = Event("x1", 3, AT, "node.started", "a[0]/sub", 1, {"wave": 1})
     last = project([*story()[:2], nested], RECORD)["nodes"][-1]

@@ -283,12 +283,13 @@ def _refuse_over(flight: Flight) -> None:
         raise _over(flight)
 
 
-def _refuse_key(flight: Flight, key: str) -> None:
-    if not key or len(key) > _LONGEST_KEY or _RESERVED.intersection(key):
+def _refuse_key(flight: Flight, key: object) -> None:
+    is_text = isinstance(key, str)  # who counts easily gives a number
+    if not is_text or not key or len(key) > _LONGEST_KEY or _RESERVED.intersection(key):
         raise NodeError(
             f"node {flight.path!r} cannot name a nested run {key!r}",
             code="invalid-key",
-            hint=f"a key has 1 to {_LONGEST_KEY} characters, none of them [, ] or /",
+            hint=f"a key is text of 1 to {_LONGEST_KEY} characters, none of them [, ] or /",
         )
 
 

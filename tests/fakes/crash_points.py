@@ -1,15 +1,17 @@
 """Places where a process ends for good: before or after the n-th call of something.
 
 A point is written ``before:append:2`` or ``after:record:1``: what is called, and which call of it,
-from 1. What is wrapped does not know; see :func:`deadly`.
+from 1. ``before:append:3:node.parked`` is the call with the third such event: how many of them one
+call takes along depends on how busy the machine is. What is wrapped does not know; see :func:`deadly`.
 """
 
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+
+from planwave.events import Event
 
 KILLED = 137
 """The exit code of a process that ended at a point."""
@@ -18,8 +20,8 @@ KILLED = 137
 class CrashPoint(NamedTuple):
     """Where a process ends.
 
-    ``about`` is the type, or the kind of what a node or the driver said, that one of the call's
-    events has to have; None for any call.
+    ``about`` is the type of the events that count, or the kind of what a node or the driver said;
+    None where calls do.
     """
 
     when: str
@@ -42,7 +44,7 @@ class Deadly:
     def __init__(self, inner: Any, point: CrashPoint) -> None:
         self._inner = inner
         self._point = point
-        self._calls: Counter[str] = Counter()
+        self._counts = 0
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)
@@ -51,11 +53,9 @@ class Deadly:
     def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
         async def watched(*args: Any, **options: Any) -> Any:
             point = self._point
-            if point.about is None or any(
-                point.about in (event.type, event.data.get("event_type")) for event in args[-1]
-            ):
-                self._calls[point.what] += 1
-            is_there = self._calls[point.what] == point.number
+            before = self._counts
+            self._counts += 1 if point.about is None else _events_of(point.about, args[-1])
+            is_there = before < point.number <= self._counts
             if is_there and point.when == "before":
                 os._exit(KILLED)
             given = await call(*args, **options)
@@ -64,6 +64,10 @@ class Deadly:
             return given
 
         return watched
+
+
+def _events_of(kind: str, events: Sequence[Event]) -> int:
+    return sum(kind in (event.type, event.data.get("event_type")) for event in events)
 
 
 def deadly(inner: Any, point: CrashPoint | None) -> Any:

@@ -165,7 +165,7 @@ class Outcomes:
         for node, via in decisions.starts:
             if via is not None:
                 scope.runtime.winners[node] = via
-            flight = scope.flights[node] = scope.flight_of(node)
+            flight = scope.flights[node] = Flight(scope, node, scope.before + 1)
             self._execution.slots.enqueue(flight)
         if scope.run is not None:
             self.parking.note(scope, decisions.paused)
@@ -226,7 +226,8 @@ class Outcomes:
             self.commands.fail_all(passed.as_json())
             return False
         scope = flight.scope
-        scope.highest = max(scope.highest, flight.attempt)
+        if flight.attempt > scope.highest:
+            scope.highest = flight.attempt
         wave = scope.schedule.waves.number[flight.node]
         if wave not in scope.started_waves:
             scope.started_waves.add(wave)
@@ -241,8 +242,7 @@ class Outcomes:
             data["via"] = scope.program.graph.edges[via].id
         if flight.reentry and not flight.begun:
             data["reentry"] = flight.reentry
-        name = scope.program.steps[flight.node].node.name
-        if scope.run is not None and name:
+        if scope.run is not None and (name := scope.program.steps[flight.node].node.name):
             data["name"] = name
         self.emit("node.started", data, flight.path, flight.attempt)
         return True
@@ -338,7 +338,7 @@ class Outcomes:
         """An attempt's deadline came; nested runs and earlier flights do not count."""
         if flight.phase is OVER or flight.nesting:
             return
-        left = limit_s - flight.own_time(self._time())
+        left = limit_s - flight.own_time(self._execution.time())
         if left > 1e-3:
             self._execution.deadlines.after(left, (self.overdue, flight, limit_s))
             return
@@ -353,7 +353,8 @@ class Outcomes:
 
     def land(self, flight: Flight) -> None:
         """Take a flight out of the air, with what is nested in it; its schedule has news."""
-        self.abort_children(flight, "the node that asked for it has ended")
+        if flight.inside is not None or self._execution.past is not None:
+            self.abort_children(flight, "the node that asked for it has ended")
         self._execution.slots.leave(flight)
         del flight.scope.flights[flight.node]
         self._touched[flight.scope] = None
@@ -392,9 +393,6 @@ class Outcomes:
     def touch(self, scope: Scope) -> None:
         """Note that a graph's schedule has news."""
         self._touched[scope] = None
-
-    def _time(self) -> float:
-        return self._execution.time()
 
     def _duration(self, flight: Flight) -> float:
         return round(self._execution.time() - flight.started, 6) if flight.started else 0.0

@@ -65,7 +65,7 @@ class _Replay:
         for node, via in decisions.starts:
             if via is not None:
                 self._scope.runtime.winners[node] = via
-            self._scope.flights[node] = self._scope.flight_of(node)
+            self._scope.flights[node] = Flight(self._scope, node, self._scope.before + 1)
 
     def tell(self, event: Event) -> None:
         """Tell one fact about a node."""

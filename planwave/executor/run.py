@@ -220,8 +220,7 @@ class Execution(Commanded):
         """Say whether nothing can happen before a command comes."""
         if self._outcomes.pause is None or self._inbox or self.slots.at_work:
             return False
-        # A node that runs a graph is at work, though it holds no slot: it has to be there for that.
-        return not self.slots.nesting
+        return not self.slots.nesting  # a node that runs a graph has to be there for that
 
     def _is_leaving(self) -> bool:
         if self._leaving == "soon":
@@ -353,7 +352,7 @@ class Execution(Commanded):
                 step.node.id, self.execution_id, flight.path, flight.attempt, host.chat_id,
                 host.state, scope.runtime, host.services, flight.answers,
                 unlimited if flight.limit_s is None else partial(self._left_s, flight),
-                partial(Busy, flight, self.stirred),
+                self.busy,
             )  # fmt: skip
 
             say = partial(self._say, flight)
@@ -379,6 +378,10 @@ class Execution(Commanded):
             self._report(self._outcomes.gave, flight, result)
         finally:
             flight.task = None  # a task, its context and its flight would keep each other alive
+
+    def busy(self) -> Busy:
+        """Give what goes around a call of its own that the node makes in whose task this is called."""
+        return Busy(current_flight.get(), self.stirred)
 
     def stirred(self, flight: Flight) -> None:
         """Look whether a node that has done something can only wait from now on."""

@@ -40,7 +40,7 @@ class Scope:
         failures: The error of every unhandled failed node by its path, in order of failing.
         before: The highest attempt that its nodes, or nodes inside them, may have had before it was
             made anew; theirs go on from there.
-        highest: The highest attempt that any of them has had by now.
+        highest: The highest attempt that any of them has had by now, or is about to have.
         is_retryable: The first of them might not come again.
         rests: Nothing goes on in it before a request inside is answered.
     """
@@ -158,6 +158,8 @@ class Flight:
         self.scope = scope
         self.node = node
         self.attempt = attempt
+        if attempt > scope.highest:  # it may be cancelled before it begins
+            scope.highest = attempt
         self.path = scope.prefix + scope.program.topology.ids[node]
         self.resume = resume
         self.answers = answers

@@ -310,6 +310,33 @@ async def test_a_run_that_failed_is_made_anew_by_a_retry_with_numbers_that_go_on
 
 
 @virtual_time
+async def test_an_attempt_that_was_cancelled_before_it_began_is_counted_too() -> None:
+    body = graph_of("n", policies={"n": Policy(retry=Retry(2, 5))})
+
+    async def fails(inputs: Inputs, context: Context) -> Any:
+        if context.path == "a[k]/n" and context.attempt == 1:
+            raise NodeError("not this time", retryable=True)
+        return gives(context.attempt)
+
+    async def outer(inputs: Inputs, context: Context) -> Any:
+        try:
+            return await runs("k", body)(inputs, context)
+        except NodeError as error:
+            raise NodeError("cancelled inside", retryable=True) from error
+
+    rig = Rig(retried(graph_of("a"), 2), {"a": outer, "n": fails}, journal=Ledger())
+    loop = asyncio.get_running_loop()
+    loop.call_later(1, lambda: rig.execution.cancel_node("a[k]/n", "enough"))
+    assert await rig.run() == "completed", rig.execution.error
+    attempts = [(e.type, e.attempt) for e in rig.stored if e.path == "a[k]/n"]
+    assert attempts == [
+        ("node.started", 1), ("node.retrying", 1), ("node.cancelled", 2),
+        ("node.started", 3), ("node.completed", 3),
+    ]  # fmt: skip
+    assert [each.get("before") for each in opened(rig, "a")] == [None, 2]
+
+
+@virtual_time
 async def test_what_a_failing_node_cut_short_is_made_anew_by_its_next_attempt() -> None:
     async def outer(inputs: Inputs, context: Context) -> Any:
         if context.attempt == 1:

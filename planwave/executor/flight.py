@@ -67,10 +67,6 @@ class Scope:
         self.handled: list[str] = []
         self._by_wave: dict[int, list[str]] | None = None
 
-    def flight_of(self, node: int) -> Flight:
-        """Give the first attempt of a node that is about to start."""
-        return Flight(self, node, self.before + 1)
-
     def results(self) -> dict[str, Outputs]:
         """Give the outputs of every node that has any, by id."""
         ids = self.program.topology.ids

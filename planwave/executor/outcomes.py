@@ -226,8 +226,6 @@ class Outcomes:
             self.commands.fail_all(passed.as_json())
             return False
         scope = flight.scope
-        if flight.attempt > scope.highest:
-            scope.highest = flight.attempt
         wave = scope.schedule.waves.number[flight.node]
         if wave not in scope.started_waves:
             scope.started_waves.add(wave)

@@ -152,8 +152,7 @@ class Execution(Commanded):
         settled and kept, and nothing is started.
         """
         self._leaving = "now" if at_once else self._leaving or "soon"
-        if self._wake is not None:
-            self._rouse()
+        self._rouse()
 
     async def run(self) -> str:
         """Drive the execution to its end.
@@ -301,8 +300,9 @@ class Execution(Commanded):
     def _fill_slots(self) -> None:
         if self._leaving is not None:
             return
-        for answer in self.slots.returning():
-            self.after_commit(partial(self._outcomes.nesting.hand_over, answer))
+        if self.slots.has_returning:
+            for answer in self.slots.returning():
+                self.after_commit(partial(self._outcomes.nesting.hand_over, answer))
         for flight in self.slots.starting():
             if self._outcomes.started(flight):
                 self._launching.append(flight)

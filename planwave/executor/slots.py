@@ -50,6 +50,11 @@ class Slots:
         """Whether any node waits for nested runs, without a slot."""
         return self._nested > 0
 
+    @property
+    def has_returning(self) -> bool:
+        """Whether any node is to go on with what its nested runs gave."""
+        return bool(self._returning)
+
     def close(self) -> None:
         """Give no slot to anybody until :meth:`reopen`."""
         self._limit = 0

@@ -55,6 +55,8 @@ from tests.fakes.planning import FakeProviders
 from tests.fakes.service import rooms
 
 OUTSIDE = "outside.log"
+TOKENS = 7
+"""What the model reads in every prompt."""
 BODIES = {name: read_graph(document)[0] for name, document in bodies().items()}
 LAZY = (
     "aiofiles",
@@ -137,7 +139,7 @@ class Outside:
         if request.prompt.startswith(STUMBLES) and crc32(repr(key).encode()) % 3 == 0:
             raise ProviderError("the model stumbled", provider=request.provider, retryable=True)
         reply = ModelReply(
-            f"so {request.prompt}", request.provider, request.model, "stop", Usage(1, 1)
+            f"so {request.prompt}", request.provider, request.model, "stop", Usage(TOKENS, 1)
         )
         await self._recorder.record(key, asdict(reply))
         self._note("kept", key)

@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from planwave.errors import StoreError
-from planwave.events import ENDED_STATUS, TERMINAL, Event
+from planwave.events import ENDED_STATUS, TERMINAL, Event, fold
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.schema import calls
 from planwave.storage.sqlite import SqliteStore
 from tests.fakes.command_line import ROOT
-from tests.fakes.crash_child import OUTSIDE, Order
+from tests.fakes.crash_child import OUTSIDE, TOKENS, Order
 from tests.fakes.crash_points import KILLED
 from tests.fakes.invariants import check_events, kept_values, settled_attempts
 
@@ -134,6 +134,7 @@ class Lives:
         self._check_facts(stored)
         self._check_outside()
         self._check_once(stored)
+        self._check_charged(stored)
         if is_over:
             self._check_end(stored)
 
@@ -197,6 +198,16 @@ class Lives:
             for node in nodes:
                 if node.get("policy", {}).get("effect") == "once":
                     assert ran[own, node["id"]] <= 1 + again[node["id"]]
+
+    def _check_charged(self, stored: dict[str, tuple[ExecutionRecord, list[Event]]]) -> None:
+        """I7: executions are charged with no less than was paid for what they have."""
+        paid = Counter((own, path, attempt) for _, _, own, path, attempt, _ in self.outside("kept"))
+        for own, (_, events) in stored.items():
+            nodes = events[0].data["graph"]["nodes"]
+            asking = {node["id"] for node in nodes if node["type"] == "llm"}
+            had = {(e.path, e.attempt) for e in events if e.type == "node.completed"}
+            calls = sum(paid[own, path, attempt] for path, attempt in had if path in asking)
+            assert fold(events).usage.input_tokens >= calls * TOKENS
 
     def _check_end(self, stored: dict[str, tuple[ExecutionRecord, list[Event]]]) -> None:
         """I3, I5, I9: all has ended, is written down, and nothing lies about."""

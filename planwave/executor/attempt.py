@@ -10,7 +10,7 @@ from typing import Any, cast
 from planwave.errors import NodeError, PlanwaveError, ResultNotJson
 from planwave.executor.program import Program, Step
 from planwave.executor.runtime import Runtime
-from planwave.graph.capabilities import ExecutionResult, NodeEvent, Suspension
+from planwave.graph.capabilities import ExecutionResult, NodeEvent, Resumable, Suspension
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
 from planwave.graph.ports import has_output, outputs_shown
 from planwave.graph.values import DataValue, Inputs
@@ -90,7 +90,7 @@ def vetted(
             say(event)
         return result
     if isinstance(result, Suspension):
-        if not callable(getattr(step.implementation, "resume", None)):
+        if not isinstance(step.implementation, Resumable):
             raise NodeError(
                 f"node {step.node.id!r} waits for an answer, but its type {step.node.type!r} "
                 "cannot go on with one",

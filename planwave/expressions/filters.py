@@ -269,7 +269,6 @@ def _tojson(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-_NUMBER = (int, float)
 FILTERS: dict[str, Filter] = {
     "abs": Filter(_abs),
     "bool": Filter(_bool),

@@ -1,7 +1,7 @@
 """What a node type can do, as protocols satisfied by shape; ``executor`` and ``nodes`` meet here.
 
 A type has ``execute`` (it runs as a stage), ``materialize`` (it is a dependency of others, given on
-demand), or both; a leaf that waits for a person also has ``resume``.
+demand), or both; a leaf that waits for an answer also has ``resume``.
 """
 
 from __future__ import annotations

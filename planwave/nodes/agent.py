@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
-from typing import Final
 
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field
 
 from planwave.graph.capabilities import FlowContext, NodeEvent
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json, Port
 from planwave.graph.values import DataValue, Inputs, described_arrivals
 from planwave.nodes.conversation import ChatMessage, with_messages
+from planwave.nodes.fields import NOT_PLANNED
 from planwave.nodes.model import MODEL_SOCKET, Effort
 from planwave.nodes.model_call import Prompt, is_fed, model_call, unused_input
 from planwave.nodes.node_type import INPUT, Finding, NodeData, NodeType, template
@@ -21,9 +21,6 @@ from planwave.providers.api import ModelReply, ModelRequest
 
 BRIEF = "Answer briefly and to the point, in a few sentences."
 """System prompt for models with the ``small`` profile: left alone, they ramble until cut off."""
-
-NOT_PLANNED: Final[dict[str, JsonValue]] = {"planned": False}
-"""Marks fields that change nothing of what the agent does: planners are not told of them."""
 
 
 class AgentTools(NodeData):

@@ -10,11 +10,11 @@ from pydantic import Field
 
 from planwave.errors import NodeError
 from planwave.graph.capabilities import ExecutionResult, FlowContext, Suspension
-from planwave.graph.gaps import UNREAD
 from planwave.graph.model import ERROR_HANDLE, FLOW, Json, Port
-from planwave.graph.names import nearest
 from planwave.graph.strict import shown
 from planwave.graph.values import DataValue, Inputs
+from planwave.nodes.branches import named_handle_faults
+from planwave.nodes.fields import NOT_PLANNED
 from planwave.nodes.forms import schema_faults
 from planwave.nodes.node_type import Finding, NodeData, NodeType, passed_on, template
 from planwave.nodes.sockets import value_type
@@ -23,8 +23,6 @@ from planwave.nodes.wiring import Wiring
 _LONGEST_ACTION: Final = 64
 LONGEST_WAIT_S: Final = 366 * 86_400.0
 """No request of a node waits for longer."""
-_NOT_PLANNED: Final[dict[str, Json]] = {"planned": False}
-"""Marks fields that a model has no need of to plan a question."""
 
 
 class ApprovalData(NodeData):
@@ -32,10 +30,10 @@ class ApprovalData(NodeData):
 
     prompt: str = template()
     actions: list[str] = Field(["approve", "reject"], min_length=1, max_length=20)
-    form: dict[str, Json] | None = Field(None, json_schema_extra=_NOT_PLANNED)
-    editable: bool = Field(True, json_schema_extra=_NOT_PLANNED)
-    timeout_s: float | None = Field(None, gt=0, le=LONGEST_WAIT_S, json_schema_extra=_NOT_PLANNED)
-    timeout_action: str | None = Field(None, json_schema_extra=_NOT_PLANNED)
+    form: dict[str, Json] | None = Field(None, json_schema_extra=NOT_PLANNED)
+    editable: bool = Field(True, json_schema_extra=NOT_PLANNED)
+    timeout_s: float | None = Field(None, gt=0, le=LONGEST_WAIT_S, json_schema_extra=NOT_PLANNED)
+    timeout_action: str | None = Field(None, json_schema_extra=NOT_PLANNED)
 
 
 class Approval(NodeType):
@@ -126,7 +124,8 @@ class Approval(NodeType):
         if not any(map(wiring.is_wired, ("actions", "form", "timeoutS", "timeoutAction"))):
             yield from _faults(data)
         if not wiring.is_wired("actions"):
-            yield from _handle_faults(data.actions, wiring)
+            yield from named_handle_faults(data.actions, "/data/actions", wiring)
+            yield from _unused_decision(data.actions, wiring)
 
 
 def _faults(data: ApprovalData) -> Iterator[Finding]:
@@ -161,23 +160,9 @@ def _timeout_faults(data: ApprovalData) -> Iterator[Finding]:
         yield Finding("invalid-data", message, "/data/timeoutAction", hint)
 
 
-def _handle_faults(actions: list[str], wiring: Wiring) -> Iterator[Finding]:
-    """Find edges that leave through no action, and questions whose answer leads nowhere."""
-    flows = [edge for edge in wiring.outgoing if edge.channel == FLOW]
-    for edge in flows:
-        if edge.source_handle in (*actions, ERROR_HANDLE, UNREAD):
-            continue
-        near = nearest(edge.source_handle, actions)
-        yield Finding(
-            "unknown-handle",
-            f"edge {edge.id!r} leaves through {shown(edge.source_handle)}, which is none of the "
-            f"actions {', '.join(actions)}",
-            "/data/actions",
-            hint=f"did you mean {near!r}?"
-            if near
-            else f'give the edge a "sourceHandle" of {", ".join(actions)}',
-        )
-    if not flows:
+def _unused_decision(actions: list[str], wiring: Wiring) -> Iterator[Finding]:
+    """Find a question whose answer leads nowhere."""
+    if not any(edge.channel == FLOW for edge in wiring.outgoing):
         message = "nothing follows the decision: no edge leaves through any of the actions"
         hint = f'connect an edge with "sourceHandle": "{actions[0]}"'
         yield Finding("unused-decision", message, "/data/actions", hint, "warning")

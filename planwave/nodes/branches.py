@@ -58,5 +58,7 @@ def named_handle_faults(names: Sequence[str], pointer: str, wiring: Wiring) -> I
             f"edge {edge.id!r} leaves through {shown(left)}, which is none of the handles "
             f"{', '.join(names)}",
             pointer,
-            hint=f"did you mean {near!r}?" if near else f"use one of {', '.join(names)}",
+            hint=f"did you mean {near!r}?"
+            if near
+            else f'give the edge a "sourceHandle" of {", ".join(names)}',
         )

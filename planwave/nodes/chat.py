@@ -12,11 +12,10 @@ from planwave.graph.capabilities import FlowContext, NodeEvent
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json, Port
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.conversation import ChatMessage, Files, Images, UserFile, user_turn
+from planwave.nodes.fields import NOT_PLANNED
 from planwave.nodes.node_type import NodeData, NodeType, template, validated
 from planwave.nodes.user_input import UserInputData
 
-_NOT_PLANNED: Final[dict[str, Json]] = {"planned": False}
-"""Marks fields that a model has no need of to plan a conversation."""
 _TEXT_TYPES: Final = (
     "application/json",
     "application/xml",
@@ -28,7 +27,7 @@ _TEXT_TYPES: Final = (
 """What is text besides ``text/*`` and what ends in ``+json`` or ``+xml``."""
 _USER_FIELDS: Final = frozenset(field.alias for field in UserInputData.model_fields.values())
 
-Messages = Annotated[list[ChatMessage], Field(json_schema_extra=_NOT_PLANNED)]
+Messages = Annotated[list[ChatMessage], Field(json_schema_extra=NOT_PLANNED)]
 
 
 class ChatData(NodeData):
@@ -38,11 +37,11 @@ class ChatData(NodeData):
     message: str | None = template(None)
     history_messages: Messages = Field([])
     messages: Messages = Field([])
-    messages_append_mode: bool = Field(False, json_schema_extra=_NOT_PLANNED)
+    messages_append_mode: bool = Field(False, json_schema_extra=NOT_PLANNED)
     custom_messages: Messages = Field([])
-    max_input_tokens: int | None = Field(None, ge=1, json_schema_extra=_NOT_PLANNED)
-    files: Files = Field([], json_schema_extra=_NOT_PLANNED)
-    images: Images = Field([], json_schema_extra=_NOT_PLANNED)
+    max_input_tokens: int | None = Field(None, ge=1, json_schema_extra=NOT_PLANNED)
+    files: Files = Field([], json_schema_extra=NOT_PLANNED)
+    images: Images = Field([], json_schema_extra=NOT_PLANNED)
 
 
 class Window(NamedTuple):

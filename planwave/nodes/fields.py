@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from planwave.expressions.lexer import has_template
+
+NOT_PLANNED: Final[dict[str, JsonValue]] = {"planned": False}
+"""Marks data fields that are not for plans written by models: these are not told of them."""
 
 
 def graph_field(*names: str, names_of: str | None = None) -> Any:

@@ -12,8 +12,9 @@ from planwave.graph.capabilities import FlowContext, NodeEvent
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
 from planwave.graph.strict import strict_json
 from planwave.graph.values import DataValue, Inputs
-from planwave.nodes.agent import BRIEF, NOT_PLANNED
+from planwave.nodes.agent import BRIEF
 from planwave.nodes.conversation import ChatMessage, with_messages
+from planwave.nodes.fields import NOT_PLANNED
 from planwave.nodes.model import MODEL_SOCKET, Effort
 from planwave.nodes.model_call import Prompt, is_fed, model_call, unused_input
 from planwave.nodes.node_type import INPUT, Finding, NodeData, NodeType, template

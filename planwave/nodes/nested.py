@@ -27,6 +27,7 @@ from planwave.graph.model import (
 )
 from planwave.graph.read import read_graph
 from planwave.graph.values import DataValue, Inputs
+from planwave.nodes.fields import NOT_PLANNED
 from planwave.nodes.node_type import Finding, NodeData
 from planwave.nodes.services import Flows, NodeServices, limits_of
 from planwave.nodes.sockets import value_type
@@ -49,7 +50,7 @@ class FlowName(NodeData):
 
 def flow_field() -> Any:
     """Declare a data field that names a stored flow; models do not know which there are."""
-    return Field(None, json_schema_extra={"planned": False})
+    return Field(None, json_schema_extra=NOT_PLANNED)
 
 
 class NestedGraph(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from pydantic import BaseModel
 
-from planwave.graph.capabilities import NodeFacts
+from planwave.graph.capabilities import FlowExecutor, LinkMaterializer, NodeFacts
 from planwave.graph.model import LINK, Json, Port
 from planwave.nodes.node_type import INPUT, OUTPUT, NodeType
 from planwave.nodes.sockets import DataField, fields_of, sockets_of, with_field_ports
@@ -50,8 +50,8 @@ def spec_of(implementation: Any) -> TypeSpec:
     Raises:
         TypeError: No usable name, or neither ``execute`` nor ``materialize``.
     """
-    executes = callable(getattr(implementation, "execute", None))
-    materializes = callable(getattr(implementation, "materialize", None))
+    executes = isinstance(implementation, FlowExecutor)
+    materializes = isinstance(implementation, LinkMaterializer)
     name = _vetted_name(implementation, capable=executes or materializes)
     model = getattr(implementation, "Data", None)
     fields = fields_of(model)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from planwave import prompts
 from planwave.errors import InputError
+from planwave.planner.offers import DEFAULT_TYPE
 from planwave.prompts.render import small_planner_prompt
 from planwave.providers.api import ModelRequest
 
@@ -55,7 +56,7 @@ class Example(NamedTuple):
 
 
 def small_request(
-    goal: str, *, provider: str, model: str, catalogue_types: Sequence[str] = ("agent",)
+    goal: str, *, provider: str, model: str, catalogue_types: Sequence[str] = (DEFAULT_TYPE,)
 ) -> ModelRequest:
     """Give the request that asks a small model for a plan.
 
@@ -104,7 +105,7 @@ def nearest_example(goal: str) -> Example:
 
 
 def positional_schema(
-    catalogue_types: Sequence[str] = ("agent",), required: Sequence[str] = ()
+    catalogue_types: Sequence[str] = (DEFAULT_TYPE,), required: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Give the JSON Schema of a reply: ``{title, n1: {name, depends_on, task}, … final: {…}}``.
 
@@ -139,7 +140,7 @@ def read_small_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
             "id": ids[step],
             "name": _name(step, written),
             "description": _task(step, steps),
-            "type": written.get("type", "agent"),
+            "type": written.get("type", DEFAULT_TYPE),
         }
         for step, written in steps.items()
     ]

@@ -45,7 +45,7 @@ def test_edges_leave_through_declared_names() -> None:
         "unknown-handle", "/data/names", "did you mean 'yes'?",
     )  # fmt: skip
     assert near.message == "edge 'e4' leaves through 'yess', which is none of the handles yes, no"
-    assert far.hint == "use one of yes, no"
+    assert far.hint == 'give the edge a "sourceHandle" of yes, no'
 
 
 def test_links_choose_nothing() -> None:

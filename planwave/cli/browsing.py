@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -43,7 +42,6 @@ SHORT_ID = 13
 _GOAL_CHARS = 400
 _TITLE_CHARS = 200
 _STEPS_NAMED = 20
-_Given = TypeVar("_Given")
 
 
 def ls(
@@ -69,7 +67,7 @@ def ls(
         started = {record.plan_id for record in executions}
         return executions, [plan for plan in plans if plan.plan_id not in started]
 
-    found, plans = _reading(asked, read)
+    found, plans = asked.reading(read)
     executions = found[:limit]
     if screen.json:
         screen.result(
@@ -86,9 +84,8 @@ def ls(
         screen.text(f"{what} in {where}" + ("." if status else f" {start}"))
         return
     screen.lines(_execution_line(screen, record) for record in executions)
-    if screen.pretty and len(found) > limit < MAX_LISTED:
-        more = asked.again(f"ls --limit {min(10 * limit, MAX_LISTED)}")
-        screen.whole(f"There are older ones: {more}")
+    if len(found) > limit:
+        older_ones(screen, asked, "ls", limit)
     if plans:
         if executions:
             screen.line()
@@ -121,7 +118,7 @@ def show(
         path = history.document_path(found.id)
         return _KeptExecution(await history.document(found.id), path)
 
-    kept = _reading(asked, read)
+    kept = asked.reading(read)
     if isinstance(kept, _KeptExecution):
         if node is None:
             _show_execution(asked, screen, kept)
@@ -136,6 +133,17 @@ def show(
         )
 
 
+def older_ones(screen: Screen, asked: Invocation, command: str, limit: int) -> None:
+    """Say to a person that a list was cut, and how to see more of it."""
+    if not screen.pretty:
+        return
+    if limit < MAX_LISTED:
+        more = asked.again(f"{command} --limit {min(10 * limit, MAX_LISTED)}")
+        screen.whole(f"There are older ones: {more}")
+    else:
+        screen.text("There are older ones.")
+
+
 class _KeptPlan(NamedTuple):
     record: PlanRecord
     status: str
@@ -146,14 +154,6 @@ class _KeptExecution(NamedTuple):
 
     document: dict[str, Any]
     path: Path | None
-
-
-def _reading(asked: Invocation, read: Callable[[History], Awaitable[_Given]]) -> _Given:
-    async def in_loop() -> _Given:
-        async with asked.history(asked.settings()) as history:
-            return await read(history)
-
-    return asyncio.run(in_loop())
 
 
 def _show_plan(screen: Screen, kept: _KeptPlan) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from planwave.cli.screen import Screen
+    from planwave.service.history import History
 
 _ID_HELP: Final = "by its id, the unique start of its id, or: last."
 _CHANGES: Final = {"changed": "differ", "only_a": "only in A", "only_b": "only in B"}
@@ -64,13 +64,12 @@ def diff(
     asked = invocation(ctx, json, storage)
     screen = asked.screen()
 
-    async def read() -> dict[str, Any]:
-        async with asked.history(asked.settings()) as history:
-            return await history.diff(
-                await find_execution(history, a), await find_execution(history, b)
-            )
+    async def read(history: History) -> dict[str, Any]:
+        return await history.diff(
+            await find_execution(history, a), await find_execution(history, b)
+        )
 
-    told = asyncio.run(read())
+    told = asked.reading(read)
     if screen.json:
         screen.result(told)
     else:

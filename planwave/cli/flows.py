@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
@@ -157,15 +156,19 @@ def ls(
 
     * `planwave flow ls`
     """
+    from planwave.cli.browsing import older_ones
     from planwave.cli.flow_view import flow_line
 
     asked = invocation(ctx, json, storage)
     screen = asked.screen()
-    found = _reading(asked, lambda history: history.flows(limit=limit))
+    found = asked.reading(lambda history: history.flows(limit=limit + 1))
+    flows = found[:limit]
     if screen.json:
-        screen.result({"flows": [asdict(each) for each in found]})
-    elif found:
-        screen.lines(flow_line(screen, each) for each in found)
+        screen.result({"flows": [asdict(each) for each in flows]})
+    elif flows:
+        screen.lines(flow_line(screen, each) for each in flows)
+        if len(found) > limit:
+            older_ones(screen, asked, "flow ls", limit)
     else:
         where = asked.settings().storage_dir
         screen.text(f"No flows in {where} yet. Save one with: {asked.again('flow save')} NAME FILE")
@@ -195,7 +198,7 @@ def show(
         found = await _find(history, name, version)
         return found, [*await history.flow_versions(found.flow_id, limit=_VERSIONS_SHOWN + 1)]
 
-    found, versions = _reading(asked, read)
+    found, versions = asked.reading(read)
     if screen.json:
         screen.result(found.as_json())
     else:
@@ -219,7 +222,7 @@ def rm(
     """
     asked = invocation(ctx, json, storage)
 
-    gone = _reading(asked, lambda history: _find(history, name, None))
+    gone = asked.reading(lambda history: _find(history, name, None))
 
     async def remove(keeper: Service | Remote) -> None:
         await keeper.delete_flow(gone.flow_id)
@@ -257,9 +260,8 @@ def run(
     """
     asked = invocation(ctx, json, storage, provider, model)
     given = read_inputs(inputs or ())
-    options = options_of(scheduling, on_failure, max_parallel)
-    options = options._replace(run_to=tuple(run_to or ()), run_from=tuple(run_from or ()))
-    found = _reading(asked, lambda history: _find(history, name, version))
+    options = options_of(scheduling, on_failure, max_parallel, run_to, run_from)
+    found = asked.reading(lambda history: _find(history, name, version))
     finish(asked, Work(flow=found, options=options, inputs=given))
 
 
@@ -305,32 +307,8 @@ async def _save(
         raise GraphInvalid(error.diagnostics, f"{where}: {error.message}") from error
 
 
-def _reading(asked: Invocation, read: Callable[[History], Awaitable[_Given]]) -> _Given:
-    async def in_loop() -> _Given:
-        async with asked.history(asked.settings()) as history:
-            return await read(history)
-
-    return asyncio.run(in_loop())
-
-
 async def _changing(
     asked: Invocation, change: Callable[[Service | Remote], Awaitable[_Given]]
 ) -> _Given:
-    async with _keeper(asked) as keeper:
-        return await change(keeper)
-
-
-@asynccontextmanager
-async def _keeper(asked: Invocation) -> AsyncGenerator[Service | Remote]:
-    """Open what keeps flows: the service that holds the storage directory, or the store here."""
-    settings: Any = asked.settings()
-    remote = asked.remote(settings)
-    if remote is not None:
-        async with remote:
-            yield remote
-        return
-    service = asked.service(settings)  # not entered: nothing is to run
-    try:
-        yield service
-    finally:
-        await service.close()
+    async with asked.workplace(asked.settings()) as place:
+        return await change(place.keeper)

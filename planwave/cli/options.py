@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shlex
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeVar
 
 import typer
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from planwave.service.service import Service
     from planwave.settings import Settings
 
+_Given = TypeVar("_Given")
 _EVERYWHERE = "Options of every command"
 JSON_FLAG: Final = "--json"
 MAX_LISTED: Final = 1000
@@ -273,6 +275,15 @@ class Invocation:
     def history(self, settings: Settings) -> History:
         """Open what is kept for reading: through the service that holds it, or from the disk."""
         return self.remote(settings) or self.composition.history(settings)
+
+    def reading(self, read: Callable[[History], Awaitable[_Given]]) -> _Given:
+        """Give what is read, in an event loop of its own, of what is kept; see :meth:`history`."""
+
+        async def in_loop() -> _Given:
+            async with self.history(self.settings()) as history:
+                return await read(history)
+
+        return asyncio.run(in_loop())
 
     def service(self, settings: Settings) -> Service:
         """Open the service in this process.

@@ -124,6 +124,11 @@ class Remote(RemoteFlows):
 
     # -- as a workplace ----------------------------------------------------------------------------
 
+    @property
+    def keeper(self) -> Remote:
+        """See :meth:`Workplace.keeper`."""
+        return self
+
     def author(self) -> str:
         """Name who is going to plan: what was asked for, or the service, which chooses."""
         asked = "/".join(name for name in (self._provider, self._model) if name)

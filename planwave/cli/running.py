@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -104,18 +105,27 @@ def exec_(
     * `planwave exec flow.json --run-to summary`
     """
     asked = invocation(ctx, json, storage, provider, model)
-    options = options_of(scheduling, on_failure, max_parallel)
-    options = options._replace(run_to=tuple(run_to or ()), run_from=tuple(run_from or ()))
+    options = options_of(scheduling, on_failure, max_parallel, run_to, run_from)
     finish(asked, Work(source=read_source(file), options=options, inputs=read_inputs(inputs or ())))
 
 
 def options_of(
-    scheduling: Scheduling, on_failure: OnFailure, max_parallel: int | None
+    scheduling: Scheduling,
+    on_failure: OnFailure,
+    max_parallel: int | None,
+    run_to: Sequence[str] | None = None,
+    run_from: Sequence[str] | None = None,
 ) -> RunOptions:
     """Give how to run."""
     from planwave.executor.options import RunOptions
 
-    return RunOptions(scheduling.value, on_failure.value, max_parallel)
+    return RunOptions(
+        scheduling.value,
+        on_failure.value,
+        max_parallel,
+        run_to=tuple(run_to or ()),
+        run_from=tuple(run_from or ()),
+    )
 
 
 def finish(asked: Invocation, work: Work) -> None:

@@ -12,6 +12,7 @@ from planwave.errors import GraphInvalid
 
 if TYPE_CHECKING:
     from planwave.cli.reading import Source
+    from planwave.cli.remote import Remote
     from planwave.events import Event, OpenRequest
     from planwave.executor.options import RunOptions
     from planwave.graph.model import Json
@@ -29,6 +30,11 @@ class Workplace(Protocol):
     """
 
     runs_here: bool
+
+    @property
+    def keeper(self) -> Service | Remote:
+        """Give who keeps plans and flows there."""
+        ...
 
     def author(self) -> str:
         """Name who is going to plan.
@@ -134,7 +140,7 @@ class Here:
     runs_here = True
 
     def __init__(self, service: Service) -> None:
-        self._service = service
+        self.keeper = self._service = service
         self._flow: FlowChoice | None = None
         self.watch = service.watch
         self.wait = service.wait

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, cast, get_args
+from typing import Any, Final, Literal, cast
 
 from planwave.expressions import text_of
 from planwave.graph.model import Json
@@ -23,7 +23,6 @@ Operator = Literal[
     "endsWith",
     "isEmpty",
 ]
-OPERATORS: Final[tuple[str, ...]] = get_args(Operator)
 LOOSE: Final = frozenset({"equal", "contains"})
 """Operators that read both sides as text in which case and space around the wanted text do not
 matter, unless a condition says that case does."""

@@ -110,6 +110,20 @@ def test_a_graph_is_saved_listed_shown_run_and_removed(name: str) -> None:
     assert told("show", done["execution_id"])["flow_id"] == made["flow_id"]
 
 
+def test_a_list_that_was_cut_says_so_on_a_terminal(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in (name, f"{name} too"):
+        told("flow", "save", each, "-", stdin=STARTS)
+    assert "older" not in planwave("flow", "ls", "-n", "1").stdout
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    cut, whole = (planwave("flow", "ls", "-n", limit).stdout for limit in ("1", "1000"))
+    assert "There are older ones: planwave flow ls --limit 10\n" in cut
+    assert cut.count("revision") == 1
+    assert whole.count("revision") >= 2
+    assert "older" not in whole
+
+
 def test_saving_under_the_same_name_makes_versions_and_any_of_them_runs(name: str) -> None:
     first = told("flow", "save", name, "-", stdin=STARTS)
     assert told("flow", "save", f" {name} ", "-", stdin=STARTS) == first

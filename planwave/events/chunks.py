@@ -65,6 +65,10 @@ _TOLD: Final = (
 )  # fmt: skip
 _LOSES: Final = frozenset({"node.started", "node.retrying", "node.failed"})
 """Events after which the text that an attempt has streamed does not hold."""
+_OVER: Final = frozenset(
+    {"node.completed", "node.failed", "node.skipped", "node.blocked", "node.cancelled"}
+)
+"""Events after which a node has nothing more to say."""
 _KINDS: Final = {"text": "content", "reasoning": "reasoning_content"}
 
 
@@ -165,6 +169,8 @@ class _Telling:
         self._turn: str | None = None
         self._length = 0
         self._usage = UsageTotal()
+        self._about: dict[str, tuple[dict[str, Any], bool]] = {}
+        """Nodes that are not over: looking one up for each of its tokens would cost more than these."""
 
     def of(self, event: Event) -> Iterator[dict[str, Any]]:
         """Give the chunks of the next event."""
@@ -220,16 +226,25 @@ class _Telling:
                 pass
 
     def _meta(self, event: Event, path: str) -> dict[str, Any]:
+        known = self._about.get(path)
+        if known is None:
+            known = self._about[path] = self._looked_up(path)
+        if event.type in _OVER:
+            del self._about[path]
+        facts, visible = known
+        attempt = {} if event.attempt is None else {"attempt": event.attempt}
+        return {**facts, **attempt, "visible": visible}
+
+    def _looked_up(self, path: str) -> tuple[dict[str, Any], bool]:
+        """Give what is known of a node, and whether what it streams is visible."""
         showing = self._known()
-        meta = {
+        facts = {
             "node_id": path.rpartition("/")[2],
             "node_type": showing.type_of(path),
             "name": showing.name_of(path),
             "path": path,
-            "attempt": event.attempt,
         }
-        told = {name: value for name, value in meta.items() if value is not None}
-        return {**told, "visible": showing.streams(path)}
+        return {k: v for k, v in facts.items() if v is not None}, showing.streams(path)
 
     def _delta(self, event: Event, path: str, meta: dict[str, Any]) -> Iterator[dict[str, Any]]:
         data = event.data

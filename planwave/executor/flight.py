@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from planwave.errors import NodeError
 from planwave.executor.decisions import Cause, Status
@@ -29,6 +29,10 @@ class Phase(Enum):
 
 QUEUED, FLYING, NESTED, BACKOFF, PARKED, OVER = Phase
 """The phases by themselves: they are asked for several times a node."""
+
+
+NESTED_FAILED: Final = "nested-run-failed"
+"""The code of a failure that came from a graph inside a node; its message names the node in there."""
 
 
 class Scope:
@@ -88,9 +92,15 @@ class Scope:
         self.failures[path] = error
 
     def first_failure(self) -> dict[str, Any]:
-        """Give why this graph failed: its first unhandled failure, naming the node."""
+        """Give why this graph failed: its first unhandled failure, naming the node it began at.
+
+        What fails through several graphs is told of once, however deep they lie in each other.
+        """
         for path, error in self.failures.items():
-            return {**error, "message": f"node {path!r} failed: {error['message']}", "node": path}
+            message = error["message"]
+            if error["code"] != NESTED_FAILED:
+                message = f"node {path!r} failed: {message}"
+            return {**error, "message": message, "node": path}
         return {"code": "node-cancelled", "message": "a node was cancelled"}
 
     def first_cause(self, cause: Cause) -> dict[str, Any]:

@@ -15,7 +15,15 @@ from planwave.executor.decisions import Decisions
 from planwave.executor.decisions import Final as Ended
 from planwave.executor.dormant import RUN_GRAPH, StoredRun
 from planwave.executor.entry import own_inputs
-from planwave.executor.flight import OVER, Flight, Inside, NestedRun, Scope, current_flight
+from planwave.executor.flight import (
+    NESTED_FAILED,
+    OVER,
+    Flight,
+    Inside,
+    NestedRun,
+    Scope,
+    current_flight,
+)
 from planwave.executor.options import RunOptions
 from planwave.executor.parking import Parking
 from planwave.executor.past import Past
@@ -24,6 +32,7 @@ from planwave.executor.runtime import Host, Outputs, Runtime
 from planwave.executor.scope import open_scope
 from planwave.executor.slots import NestedAnswer, Slots
 from planwave.graph.capabilities import Catalogue
+from planwave.graph.cycles import cycle_diagnostics
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import canonical_json, graph_hash
 
@@ -102,6 +111,7 @@ class Nesting:
         _refuse_key(flight, key)
         self._refuse_depth(flight)
         program, of_graph = self._made_ready(graph, runtime.program.catalogue)
+        _refuse_cycle(flight, program)
         given = own_inputs(program, inputs)
         if (fault := json_fault(variables)) is not None:
             message = f"node {flight.path!r} names, for run {key!r}, a variable that is {fault}"
@@ -237,7 +247,7 @@ class Nesting:
             error = scope.first_failure()
             message, hint = error["message"], error.get("hint")
             run.outcome = NodeError(
-                message, code="nested-run-failed", hint=hint, retryable=scope.is_retryable
+                message, code=NESTED_FAILED, hint=hint, retryable=scope.is_retryable
             )
         if run.is_dropped:
             self._tell(flight, {"key": run.key, "dropped": True})
@@ -291,6 +301,18 @@ def _refuse_key(flight: Flight, key: object) -> None:
             code="invalid-key",
             hint=f"a key is text of 1 to {_LONGEST_KEY} characters, none of them [, ] or /",
         )
+
+
+def _refuse_cycle(flight: Flight, program: Program) -> None:
+    topology = program.topology
+    if len(topology.order) == len(topology):
+        return
+    found = cycle_diagnostics(topology)[0]
+    raise NodeError(
+        f"node {flight.path!r} cannot run a graph inside itself: {found.message}",
+        code=found.code,
+        hint=found.hint,
+    )
 
 
 def _mismatch(flight: Flight, ask: _Ask, known: tuple[str, str]) -> NodeError:

@@ -159,15 +159,8 @@ async def _item(
             str(index), as_value(item), {"item": item, "index": index}, context
         )
     except NodeError as error:
-        if error.code != RUN_FAILED:
-            raise
-        if on_error == "fail":
-            raise NodeError(
-                f"item {index}: {error.message}",
-                code=error.code,
-                hint=error.hint,
-                retryable=error.retryable,
-            ) from error
+        if error.code != RUN_FAILED or on_error == "fail":
+            raise  # the path it names says which item it was
         errors[index] = {"index": index, "error": error.as_json()}
         return None
     return nested.result(outputs).value

@@ -822,6 +822,48 @@ def test_nodes_are_started_as_often_as_they_may(cut: bool) -> None:
     plays()
 
 
+# -- what fails in it
+
+
+@virtual_time
+async def test_a_failure_deep_inside_is_told_once_with_its_path() -> None:
+    async def breaks(inputs: Inputs, context: Context) -> Any:
+        raise NodeError("boom", code="broken", hint="mend it")
+
+    acts = {"a": runs("0", graph_of("b")), "b": runs("1", graph_of("c")), "c": breaks}
+    rig = Rig(graph_of("a"), acts)
+    assert await rig.run() == "failed"
+    told = {"message": "node 'a[0]/b[1]/c' failed: boom", "hint": "mend it"}
+    assert rig.execution.error == {**told, "code": "nested-run-failed", "node": "a"}
+    for path in ("a", "a[0]/b"):
+        (failed,) = rig.of("node.failed", path)
+        assert failed["error"] == {**told, "code": "nested-run-failed"}
+    (failed,) = rig.of("node.failed", "a[0]/b[1]/c")
+    assert failed["error"] == {"code": "broken", "message": "boom", "hint": "mend it"}
+
+
+@pytest.mark.parametrize(
+    ("edges", "code", "path"),
+    [
+        (("b>c", "c>d", "d>c"), "flow-cycle", "c -> d -> c"),
+        (("b>c", "c~d", "d~c"), "link-cycle", "c -> d -> c"),
+    ],
+)
+def test_a_graph_that_nobody_checked_is_refused_for_its_cycle(
+    edges: tuple[str, ...], code: str, path: str
+) -> None:
+    @virtual_time
+    async def plays() -> None:
+        rig = Rig(graph_of("a"), {"a": runs("k", graph_of("b c d", *edges))})
+        assert await rig.run() == "failed"
+        (failed,) = rig.of("node.failed", "a")
+        assert failed["error"]["code"] == code
+        assert failed["error"]["message"].endswith(f": {path}")
+        assert "'a' cannot run a graph inside itself" in failed["error"]["message"]
+
+    plays()
+
+
 def alive() -> Counter[str]:
     gc.collect()
     kinds = (Scope, Flight, NestedRun, Inside, asyncio.Task, asyncio.Future)

@@ -158,8 +158,7 @@ async def test_a_failing_item_ends_the_others_and_the_loop() -> None:
     items = [{"n": n, "bad": n == 1, "takes": 1 if n == 1 else 60} for n in range(5)]
     code, message = await output_of("loop", work, items=items, parallel=3, body=inside)
     assert code == "nested-run-failed"
-    assert "item 1: " in message
-    assert "1 went wrong" in message
+    assert message == "node 'n[1]/b' failed: 1 went wrong"
     assert work.values == [0, 1, 2], "no further item was begun"
     assert (work.cancelled, work.at_work) == (2, 0)
 

@@ -66,12 +66,15 @@ class FlowHistory:
             NotFound: There is none of that id, or it has no such version.
         """
         record = await self._flow_record(flow_id)
-        kept = await self._store.flows.version(flow_id, version or record.version)
+        return await self._flow_of(record, version or record.version)
+
+    async def _flow_of(self, record: FlowRecord, version: str) -> Flow:
+        kept = await self._store.flows.version(record.flow_id, version)
         if kept is None:
-            raise _no_version(flow_id, version or record.version)
+            raise _no_version(record.flow_id, version)
         is_present = kept.version == record.version
         return Flow(
-            flow_id,
+            record.flow_id,
             record.name,
             record.description,
             kept.version,

@@ -206,7 +206,7 @@ class StoredFlows(FlowHistory):
         key = flow_id, version or record.version
         graph = self._ready.get(key)
         if graph is None:
-            flow = await self.flow(*key)
+            flow = await self._flow_of(record, key[1])
             checked = await asyncio.to_thread(self._checked, flow)
             graph = self._ready.setdefault(key, checked)  # somebody else may have been faster
             if len(self._ready) > _READY:

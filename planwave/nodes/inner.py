@@ -18,6 +18,7 @@ from planwave.graph.model import (
     Json,
     Port,
 )
+from planwave.graph.ports import has_output, outputs_shown
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.fields import graph_field
 from planwave.nodes.nested import (
@@ -116,7 +117,7 @@ class Inner(NodeType):
         outputs = await nested.run(_KEY, given, variables, context)
         found = {DEFAULT_SOURCE_HANDLE: nested.result(outputs)}
         for handle, source in data.outputs.items():
-            node_id, wanted = _end(source, nested.graph.by_id)
+            node_id, wanted = _source_of(source, nested.graph.by_id)
             if (value := _value(outputs, node_id, wanted)) is not None:
                 found[handle] = value
         return ExecutionResult(found)
@@ -127,7 +128,7 @@ class Inner(NodeType):
         yield from one_graph("graph", data.graph, data.flow, wiring)
         yield from _input_faults(data, wiring)
         if data.graph is not None:
-            yield from _output_faults(data, data.graph)
+            yield from _output_faults(data, data.graph, wiring)
 
 
 def _named(data: InnerData, inputs: Inputs, context: FlowContext) -> dict[str, Json]:
@@ -151,7 +152,7 @@ def _named(data: InnerData, inputs: Inputs, context: FlowContext) -> dict[str, J
     return found
 
 
-def _end(source: str, known: Iterable[str]) -> tuple[str, str | None]:
+def _source_of(source: str, known: Iterable[str]) -> tuple[str, str | None]:
     """Give the node, and the handle where one is named; ids may hold dots too."""
     if source in known:
         return source, None
@@ -184,17 +185,26 @@ def _input_faults(data: InnerData, wiring: Wiring) -> Iterator[Finding]:
             yield Finding("unknown-handle", message, "/data/inputs", hint)
 
 
-def _output_faults(data: InnerData, graph: Mapping[str, Json]) -> Iterator[Finding]:
-    """Find outputs that name no node; which handles one has only a run tells."""
+def _output_faults(data: InnerData, graph: Mapping[str, Json], wiring: Wiring) -> Iterator[Finding]:
+    """Find outputs that name no node, or a handle it does not have."""
     nodes: Any = graph.get("nodes")
     listed = cast("list[Any]", nodes) if isinstance(nodes, list) else []
-    known = {str(cast("dict[str, Any]", e).get("id")) for e in listed if isinstance(e, dict)}
+    objects = [cast("dict[str, Any]", each) for each in listed if isinstance(each, dict)]
+    types = {str(each.get("id")): str(each.get("type")) for each in objects}
     for handle, source in data.outputs.items():
         pointer = f"/data/outputs/{handle}"
+        node_id, left = _source_of(source, types)
         if handle == ERROR_HANDLE:
             message = f"{handle!r} is a reserved handle and no output"
             yield Finding("invalid-data", message, pointer, "choose another name")
-        elif known and _end(source, known)[0] not in known:
+        elif types and node_id not in types:
             message = f"output {handle!r} is that of {source!r}, and there is no such node"
             hint = 'name a node of the graph, or one of its outputs, as in "summary.output"'
             yield Finding("unknown-handle", message, pointer, hint)
+        elif left is not None and left != ERROR_HANDLE:
+            facts = wiring.view.facts_of_type(types.get(node_id, ""))
+            if facts is not None and not has_output(facts, left):
+                message = f"output {handle!r} is {left!r} of {node_id!r}, which has no such output"
+                yield Finding(
+                    "unknown-handle", message, pointer, f"its outputs are {outputs_shown(facts)}"
+                )

@@ -179,6 +179,7 @@ async def test_a_run_that_knows_no_flows_says_so() -> None:
         ({"graph": ECHO, "inputs": {"nodes": "any"}}, ("invalid-data", "/nodes/0/data/inputs/nodes")),
         ({"graph": ECHO, "outputs": {"x": "ghost"}}, ("unknown-handle", "/nodes/0/data/outputs/x")),
         ({"graph": ECHO, "outputs": {"x": "ghost.output"}}, ("unknown-handle", "/nodes/0/data/outputs/x")),
+        ({"graph": ECHO, "outputs": {"x": "t.summary"}}, ("unknown-handle", "/nodes/0/data/outputs/x")),
         ({"graph": ECHO, "outputs": {"error": "t"}}, ("invalid-data", "/nodes/0/data/outputs/error")),
     ],
 )  # fmt: skip

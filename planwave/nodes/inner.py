@@ -20,6 +20,7 @@ from planwave.graph.model import (
 )
 from planwave.graph.ports import has_output, outputs_shown
 from planwave.graph.values import DataValue, Inputs
+from planwave.nodes.branches import named_handle_faults
 from planwave.nodes.fields import graph_field
 from planwave.nodes.nested import (
     FlowName,
@@ -127,6 +128,9 @@ class Inner(NodeType):
             return
         yield from one_graph("graph", data.graph, data.flow, wiring)
         yield from _input_faults(data, wiring)
+        if not wiring.is_wired("outputs"):
+            handles = (DEFAULT_SOURCE_HANDLE, *data.outputs)
+            yield from named_handle_faults(handles, "/data/outputs", wiring)
         if data.graph is not None:
             yield from _output_faults(data, data.graph, wiring)
 

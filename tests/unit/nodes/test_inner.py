@@ -199,6 +199,17 @@ def test_a_wire_into_no_input_is_found_and_names_are_known_inside() -> None:
     assert (found.code, found.pointer) == ("unknown-handle", "/nodes/1/data/inputs")
 
 
+def test_an_edge_that_leaves_through_no_output_is_found() -> None:
+    inner = node("n", "inner", graph=ECHO, outputs={"short": "t"})
+    graph = document(inner, node("x", "end"), edges=[("n", "x", "shrot", "input")])
+    (found,) = findings_of(graph)
+    assert (found.code, found.pointer) == ("unknown-handle", "/nodes/0/data/outputs")
+    assert found.hint == "did you mean 'short'?"
+    for handle in ("short", "output"):
+        graph = document(inner, node("x", "end"), edges=[("n", "x", handle, "input")])
+        assert findings_of(graph) == []
+
+
 def test_names_that_cannot_be_read_are_not_missed_inside() -> None:
     inside = document(node("t", "text", text="{{ who }}"))
     assert faults_of(document(node("n", "inner", graph=inside, inputs=["who"]))) == [

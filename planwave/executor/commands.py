@@ -256,14 +256,8 @@ class Commands:
             self._driver.slots.enqueue(following)
 
     def _tell_stored(self, kind: str, data: dict[str, Any], path: str, attempt: int | None) -> None:
-        """Tell what becomes of a node in a nested run that nobody has asked for again yet.
-
-        Once its node asks, the run goes on from that.
-        """
-        self._settler.emit(kind, data, path, attempt)
-        if self._driver.past is not None:
-            prefix = path[: path.rfind("/") + 1]
-            self._driver.past.dormant.tell(prefix, self._driver.publisher.pending[-1])
+        """Tell what becomes of a stored node; the nodes it is inside of go on."""
+        self._settler.parking.tell_stored(kind, data, path, attempt)
         self._settler.parking.unpark(path)
 
     def decided(self, flight: Flight, answer: Json) -> None:

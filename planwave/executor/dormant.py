@@ -108,7 +108,7 @@ class Dormant:
 
     def parked(self, path: str) -> int | None:
         """Give the attempt of a node in one of them that is parked; None where it is not."""
-        run = self._runs.get(path[: path.rfind("/") + 1])
+        run = self._runs.get(prefix_of(path))
         latest = None if run is None else run.latest().get(path)
         return latest.attempt if latest is not None and latest.type == "node.parked" else None
 
@@ -186,6 +186,11 @@ def _came_to_nothing(event: Event) -> bool:
     if event.type == "node.failed":
         return not event.data.get("handled")
     return event.type == "node.cancelled"
+
+
+def prefix_of(path: str) -> str:
+    """Give what goes before a node's id in its path: that of the nested run it is in, "" in none."""
+    return path[: path.rfind("/") + 1]
 
 
 def askers_of(path: str) -> Iterable[str]:

@@ -188,6 +188,10 @@ class Flight:
             following.inside.flight = following
         return following
 
+    def refusal(self) -> NodeError:
+        """Give the error of who asks for something in this attempt's name once it is settled."""
+        return NodeError(f"attempt {self.attempt} of node {self.path!r} is over")
+
     @property
     def acts_once(self) -> bool:
         """Whether what it does must not be done twice."""

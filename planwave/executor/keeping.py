@@ -7,13 +7,14 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Protocol
 
-from planwave.errors import NodeError, ResultNotJson
+from planwave.errors import ResultNotJson
 from planwave.executor.asked import settle
 from planwave.executor.attempt import json_fault
 from planwave.executor.bounds import Bounds
 from planwave.executor.dormant import ONCE
 from planwave.executor.flight import OVER, Flight, Inside, current_flight
 from planwave.executor.parking import Busy
+from planwave.expressions.text import copy_of
 from planwave.graph.model import Json
 from planwave.graph.values import DataValue
 
@@ -53,7 +54,7 @@ class Keeping:
         """Give the value a node has under a key; see ``RuntimeApi.once``."""
         flight = current_flight.get()
         if flight.phase is OVER:
-            raise _over(flight)
+            raise flight.refusal()
         inside = self._settler.inside_of(flight)
         if key not in inside.kept:
             async with inside.making.setdefault(key, asyncio.Lock()):
@@ -61,7 +62,7 @@ class Keeping:
                     with Busy(flight, self._driver.stirred):
                         await self._make(flight, key, fn)
             inside.making.pop(key, None)
-        return _copy_of(inside.kept[key])  # the node may go on to change what it has
+        return copy_of(inside.kept[key])  # the node may go on to change what it has
 
     async def _make(self, flight: Flight, key: str, fn: Callable[[], Awaitable[Json]]) -> None:
         made = await fn()
@@ -70,15 +71,16 @@ class Keeping:
                 f"node {flight.path!r} was to keep, as {key!r}, a value that is {fault}",
                 hint="keep text, numbers, booleans, null, lists and objects with text keys",
             )
+        as_stored = json.loads(json.dumps(made))  # what it will be read back as: tuples are lists
         kept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._driver.post(self._keep, flight, _Made(key, _copy_of(made), kept))
+        self._driver.post(self._keep, flight, _Made(key, as_stored, kept))
         await kept
 
     def _keep(self, flight: Flight, made: _Made) -> None:
         """Tell a value; it is the node's once that is durable."""
         inside = flight.inside
         if flight.phase is OVER or inside is None:
-            return settle(made.kept, _over(flight))
+            return settle(made.kept, flight.refusal())
         bounds = self._settler.bounds
         if bounds is not None:
             refused = bounds.take(flight.path, {made.key: DataValue("any", made.value)})
@@ -93,11 +95,3 @@ class Keeping:
 
         self._driver.after_commit(durable)
         return None
-
-
-def _copy_of(value: Json) -> Json:
-    return json.loads(json.dumps(value))
-
-
-def _over(flight: Flight) -> NodeError:
-    return NodeError(f"attempt {flight.attempt} of node {flight.path!r} is over")

@@ -155,7 +155,7 @@ class Nesting:
     def nest(self, flight: Flight, ask: _Ask) -> None:
         """A running node asked for a nested run: it gives its slot back until that has ended."""
         if flight.phase is OVER:
-            return settle(ask.asked, _over(flight))
+            return settle(ask.asked, flight.refusal())
         inside = self.inside_of(flight)
         run = inside.runs.get(ask.key)
         stored = None if run is not None else self._stored(ask)
@@ -284,13 +284,9 @@ def _given(outcome: Any) -> Any:
     return outcome
 
 
-def _over(flight: Flight) -> NodeError:
-    return NodeError(f"attempt {flight.attempt} of node {flight.path!r} is over")
-
-
 def _refuse_over(flight: Flight) -> None:
     if flight.phase is OVER:
-        raise _over(flight)
+        raise flight.refusal()
 
 
 def _refuse_key(flight: Flight, key: object) -> None:

@@ -384,9 +384,7 @@ class Outcomes:
         for event in past.dormant.open_below(path):
             inner = event.path or ""
             self.requests.drop(inner)
-            self.emit("node.cancelled", {"cause": cause}, inner, event.attempt)
-            prefix = inner[: inner.rfind("/") + 1]
-            past.dormant.tell(prefix, self._execution.publisher.pending[-1])
+            self.parking.tell_stored("node.cancelled", {"cause": cause}, inner, event.attempt)
 
     def touch(self, scope: Scope) -> None:
         """Note that a graph's schedule has news."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from planwave.executor.dormant import askers_of
+from planwave.executor.dormant import askers_of, prefix_of
 from planwave.executor.flight import NESTED, PARKED, QUEUED, Flight, Scope
 from planwave.executor.past import Past
 from planwave.executor.publisher import Publisher
@@ -103,10 +103,10 @@ class Parking:
             path: The node inside them about which there is news.
         """
         for asker in askers_of(path):
-            prefix = asker[: asker.rfind("/") + 1]
+            prefix = prefix_of(asker)
             scope = self._settler.scope_at(prefix)
             if scope is None:
-                self._unpark_stored(asker, prefix)
+                self._unpark_stored(asker)
                 continue
             flight = scope.flights.get(scope.program.topology.index[asker[len(prefix) :]])
             if flight is not None and flight.phase is PARKED:
@@ -116,12 +116,21 @@ class Parking:
                 flight.phase = QUEUED
                 self._driver.slots.enqueue(flight)
 
-    def _unpark_stored(self, asker: str, prefix: str) -> None:
+    def _unpark_stored(self, asker: str) -> None:
         past = self._driver.past
         attempt = None if past is None else past.dormant.parked(asker)
-        if past is not None and attempt is not None:
-            self._settler.emit("node.unparked", {}, asker, attempt)
-            past.dormant.tell(prefix, self._driver.publisher.pending[-1])
+        if attempt is not None:
+            self.tell_stored("node.unparked", {}, asker, attempt)
+
+    def tell_stored(self, kind: str, data: dict[str, Any], path: str, attempt: int | None) -> None:
+        """Tell what becomes of a node in a nested run that nobody has asked for again yet.
+
+        Once its node asks, the run goes on from that.
+        """
+        self._settler.emit(kind, data, path, attempt)
+        if self._driver.past is not None:
+            told = self._driver.publisher.pending[-1]
+            self._driver.past.dormant.tell(prefix_of(path), told)
 
 
 def _can_only_wait(flight: Flight) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from planwave.events import Event
 from planwave.executor.bounds import size_of
-from planwave.executor.dormant import ONCE, Dormant
+from planwave.executor.dormant import ONCE, Dormant, prefix_of
 
 WAITING = "waiting for an answer"
 """The reason of ``execution.paused`` where nothing can go on before a request is answered."""
@@ -86,10 +86,8 @@ class Past:
 
     def _of_node(self, event: Event) -> None:
         path = event.path or ""
-        if event.type.startswith("wave."):
-            prefix = path and path + "/"
-        else:
-            prefix = path[: path.rfind("/") + 1]
+        of_graph = event.type.startswith("wave.")
+        prefix = path and path + "/" if of_graph else prefix_of(path)
         if not prefix:
             self._facts.append(event)
         self.dormant.tell(prefix, event)

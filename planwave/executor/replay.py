@@ -170,10 +170,9 @@ class _Replay:
 
     def cancelled(self, node: int, event: Event) -> None:
         """It was cancelled by itself; where that followed from something else, it is known."""
-        if self._scope.schedule.status[node] not in (Status.RUNNING, Status.WAITING):
-            self._requests.drop(event.path or "")
-            return
         self._requests.drop(event.path or "")
+        if self._scope.schedule.status[node] not in (Status.RUNNING, Status.WAITING):
+            return
         self._end(node)
         self._scope.cancelled(event.path or "", event.data.get("cause") or "")
         self._scope.schedule.cancelled(node, event.data.get("cause") or "")

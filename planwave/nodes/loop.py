@@ -175,12 +175,9 @@ async def _each(count: int, parallel: int, one: Callable[[int], Awaitable[Json]]
         for number in numbers:
             values[number] = await one(number)
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(parallel, count)):
-                group.create_task(work())
-    except ExceptionGroup as failed:
-        raise failed.exceptions[0] from None
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(parallel, count)):
+            group.create_task(work())
     return values
 
 

@@ -82,13 +82,14 @@ class While(NodeType):
         value = _first(data, inputs)
         rounds = 0
         most = data.max_iterations or (_ROUNDS if limits_of(context) is None else None)
-        while await _holds(data.condition, {"value": value.value, "index": rounds}, context):
+        variables: dict[str, Json] = {"value": value.value, "index": rounds}
+        while await _holds(data.condition, variables, context):
             refuse_more(
                 most, rounds + 1, "rounds", field="maxIterations", limit=_LIMIT, context=context
             )
-            variables: dict[str, Json] = {"value": value.value, "index": rounds}
             value = nested.result(await nested.run(str(rounds), value, variables, context))
             rounds += 1
+            variables = {"value": value.value, "index": rounds}
         outputs = {DEFAULT_SOURCE_HANDLE: value, "iterations": DataValue("integer", rounds)}
         return ExecutionResult(outputs)
 

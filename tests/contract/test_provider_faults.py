@@ -531,7 +531,7 @@ async def test_f43_comments_and_mixed_line_ends_are_legal(provider: str) -> None
 
 @EVERY
 async def test_f43_a_split_character_is_put_together_again(provider: str) -> None:
-    async with model_rig(Says("grüße 你好 🎉", chunks=9)) as rig:
+    async with model_rig(Says("grüße 你好 🎉", chunks=3, tears=True)) as rig:
         assert (await rig.ask(provider)).text == "grüße 你好 🎉" == rig.text
 
 
@@ -564,7 +564,10 @@ async def test_f44_empty_choices_are_not_a_reply(provider: str) -> None:
     empty = Says("x", empty_choices=True)
     async with model_rig(*[empty] * 4) as rig:
         error = await fails(rig, provider)
-        assert error.code in ("empty-reply", "stream-truncated")
+        # Of a stream that promises no end marker nobody can say that it was whole: it is tried again.
+        is_cut = provider == "box"
+        assert error.code == ("stream-truncated" if is_cut else "empty-reply")
+        assert len(rig.llm.requests) == (4 if is_cut else 1)
 
 
 @EVERY

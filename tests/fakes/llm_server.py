@@ -29,6 +29,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import re
 import socket
 import struct
 import threading
@@ -54,7 +55,8 @@ class Says(Wording):
     ``before`` holds the answer back until it is set; ``gates[i]`` holds back piece i of the stream
     (0 is the opening, 1 … are the text chunks). ``cut_after`` ends the connection after so many
     pieces, with a FIN or a reset. ``insert[i]`` puts raw bytes before piece i. ``error_after``
-    sends an SSE error of kind ``error_kind`` after so many pieces and stops.
+    sends an SSE error of kind ``error_kind`` after so many pieces and stops. ``tears`` sends every
+    byte of a character that has several by itself.
     """
 
     before: asyncio.Event | None = None
@@ -64,6 +66,7 @@ class Says(Wording):
     insert: dict[int, bytes] = field(default_factory=dict)
     error_after: int | None = None
     error_kind: str = "overloaded_error"
+    tears: bool = False
     content_type: str = "text/event-stream"
 
 
@@ -286,11 +289,17 @@ async def _stream(
                 _chunked(error_event(shape, step.error_kind, "scripted in-stream failure"))
             )
             break
-        writer.write(_chunked(piece))
+        for part in _torn(piece) if step.tears else (piece,):
+            writer.write(_chunked(part))
         await writer.drain()
     writer.write(b"0\r\n\r\n")
     await writer.drain()
     return True
+
+
+def _torn(data: bytes) -> list[bytes]:
+    """Cut UTF-8 inside every character of more than one byte: a chunk of HTTP comes by itself."""
+    return re.findall(rb"[\x80-\xff]|[\x00-\x7f]+", data)
 
 
 def _chunked(data: bytes) -> bytes:

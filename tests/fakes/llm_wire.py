@@ -96,7 +96,7 @@ def split(text: str, parts: int) -> list[str]:
 
 def _event(data: Any, name: str | None = None) -> bytes:
     head = f"event: {name}\n" if name else ""
-    return f"{head}data: {json.dumps(data)}\n\n".encode()
+    return f"{head}data: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
 
 
 def _forced_tool(shape: Shape, body: dict[str, Any]) -> str | None:

@@ -16,6 +16,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -40,7 +41,6 @@ from planwave.storage.schema import DATABASE_NAME
 from planwave.storage.sqlite import SqliteStore
 from tests.fakes import disk as disks
 from tests.fakes.command_line import ROOT, place, start
-from tests.fakes.cpu_time import cpu_within
 from tests.fakes.disk import Disk, PowerCuts, faulty_disk, fill, short_writes, small_disk
 from tests.fakes.model_rig import until
 from tests.fakes.scraping import client_of
@@ -50,6 +50,8 @@ from tests.fakes.serving_process import start_server
 AT = "2026-01-01T00:00:00.000000Z"
 RUN = "01900000-0000-7000-8000-00000000000a"
 """An id that may become a file name."""
+TRIES = 5
+"""A busy machine may take its time away once or twice; what really waits does so every time."""
 
 
 def log(seq: int, of: str = "x1", size: int = 0) -> Event:
@@ -500,6 +502,8 @@ async def test_f29_another_program_s_lock_is_waited_for(store: SqliteStore, tmp_
     other = sqlite3.connect(
         tmp_path / "kept" / DATABASE_NAME, isolation_level=None, check_same_thread=False
     )
+    (busy_ms,) = store._writer._raw.execute("PRAGMA busy_timeout").fetchone()  # type: ignore[union-attr]
+    assert busy_ms >= 5_000, "so long nobody is told that the database is locked"
     with closing(other):
         other.execute("BEGIN IMMEDIATE")
         async with asyncio.TaskGroup() as group:
@@ -695,12 +699,14 @@ async def test_f26_a_second_process_is_told_at_once_who_holds_the_directory(
     (tmp_path / "workplace").mkdir()
     kept = tmp_path / "kept"
     with start_server(kept) as server:
-        with (
-            cpu_within(1),
-            pytest.raises(StoreError, match=f"locked by pid {server.process.pid}") as refused,
-        ):
-            SqliteStore.open(kept)
-        assert refused.value.code == "storage-locked"
+        took: list[float] = []
+        while not took or (took[-1] >= 1 and len(took) < TRIES):
+            began = time.monotonic()
+            with pytest.raises(StoreError, match=f"locked by pid {server.process.pid}") as refused:
+                SqliteStore.open(kept)
+            took.append(time.monotonic() - began)
+            assert refused.value.code == "storage-locked"
+        assert min(took) < 1
         said = serves_not(kept, monkeypatch, tmp_path / "workplace")
         assert f"locked by pid {server.process.pid}" in said
         server.signal(signal.SIGKILL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import signal
 import threading
 import time
@@ -212,7 +213,9 @@ def check_served(caller: Caller, directory: Path) -> None:
 
 # -- very much to take up
 
-STORED, OPEN_NOW = 10_000, 500
+STORED, OPEN_NOW, READY_S = 10_000, 500, 10.0
+TRIES = 3
+"""A busy machine may take its time away once; what is slow is so every time."""
 LEFT, WAITING, PACE = 375, 125, 50
 """Of those that are open: executions to be taken up, those that wait for an answer; how many a
 second."""
@@ -234,18 +237,35 @@ def test_f70_a_start_over_very_much_that_is_stored_is_ready_before_all_of_it_goe
 ) -> None:
     place(tmp_path, monkeypatch)
     monkeypatch.setenv("PLANWAVE_LIMIT_RECOVERIES_PER_S", str(PACE))
-    fill(tmp_path / "storage", STORED, OPEN_NOW)
-    began_at = datetime.now(UTC).isoformat()
-    with start("serve", "--port", "0", "--json") as process:
+    fill(tmp_path / "filled", STORED, OPEN_NOW)
+    took: list[float] = []
+    while not took or (took[-1] >= READY_S and len(took) < TRIES):
+        directory = shutil.copytree(tmp_path / "filled", tmp_path / f"storage-{len(took)}")
+        began_at = datetime.now(UTC).isoformat()
+        took.append(ready_in(directory))
+        check_taken_up(directory, began_at)
+    assert min(took) < READY_S
+
+
+def ready_in(directory: Path) -> float:
+    """Serve until nothing is left to be taken up; give after how many seconds it was ready."""
+    began = time.monotonic()
+    with start("--storage", str(directory), "serve", "--port", "0", "--json") as process:
         url = json.loads(read_until(process.stdout, "\n"))["url"]
         with httpx2.Client(base_url=url, timeout=60, trust_env=False) as http:
             assert http.get("/readyz").status_code == 200
+            took = time.monotonic() - began
             assert to_go_on(http), "it was not ready before all had been taken up"
             while to_go_on(http):
                 time.sleep(0.5)
         process.terminate()
         assert process.wait(60) == 0
-    stored = stored_in(tmp_path / "storage").values()
+    return took
+
+
+def check_taken_up(directory: Path, began_at: str) -> None:
+    """All went on, at the pace of the limits, and nothing else."""
+    stored = stored_in(directory).values()
     statuses = Counter(record.status for record, _ in stored)
     assert statuses == {"completed": STORED - OPEN_NOW, "paused": OPEN_NOW}
     taken_up = sorted(

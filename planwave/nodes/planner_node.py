@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing
 from typing import Any, Final
 
 from pydantic import Field
@@ -13,14 +15,18 @@ from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, J
 from planwave.graph.plan import Plan
 from planwave.graph.read import read_graph
 from planwave.graph.values import DataValue, Inputs
+from planwave.nodes.model import MODEL_SOCKET, Effort
 from planwave.nodes.model_call import Prompt, is_fed
 from planwave.nodes.nested import prepared
 from planwave.nodes.node_type import INPUT, Finding, NodeData, NodeType, template
-from planwave.nodes.services import services_of
+from planwave.nodes.services import Told, services_of
 from planwave.nodes.wiring import Wiring
-from planwave.providers.api import CallScope
+from planwave.providers.api import CallScope, CallSettings
 
 _KEY: Final = "plan"
+PLANNING: Final = "planning"
+"""``event_type`` of what happens while the plan is written: ``{"kind", …}``, as the planner tells it
+(``title``, ``node``, ``edge``, ``fix``; ``repair``: it is written anew)."""
 
 
 class PlannerData(NodeData):
@@ -29,6 +35,9 @@ class PlannerData(NodeData):
     goal: Prompt = template(None)
     provider: str | None = Field(None, min_length=1)
     model: str | None = Field(None, min_length=1)
+    temperature: float | None = Field(None, ge=0, le=2)
+    reasoning_effort: Effort | None = None
+    max_tokens: int | None = Field(None, ge=1)
     allowed_node_types: list[str] | None = None
     max_nodes: int | None = Field(None, ge=1)
 
@@ -42,7 +51,7 @@ class PlannerNode(NodeType):
         "run that plan; gives its result."
     )
     Data = PlannerData
-    inputs = (INPUT,)
+    inputs = (INPUT, MODEL_SOCKET)
     outputs = (Port(DEFAULT_SOURCE_HANDLE), Port("plan", "json"))
     calls_model = True
     reads_goal = True
@@ -63,36 +72,20 @@ class PlannerNode(NodeType):
         self, data: PlannerData, inputs: Inputs, context: FlowContext
     ) -> AsyncGenerator[NodeEvent | ExecutionResult]:
         planning = _Planning(data, inputs, context)
-        try:
-            document = await context.runtime.once(_KEY, planning.document)
-        except PlanInvalid as invalid:
-            for event in self._told(planning, invalid.attempts):
+        async with aclosing(planning.events()) as events:
+            async for event in events:
                 yield event
-            raise
-        if planning.made is not None:
-            for event in self._told(planning, planning.made.attempts):
-                yield event
+        document = planning.document
         graph, _ = read_graph({"nodes": document["nodes"], "edges": document["edges"]})
         nested = prepared(graph, context.runtime.catalogue)
         result = nested.result(await nested.run(_KEY, None, {"goal": document["goal"]}, context))
         outputs = {DEFAULT_SOURCE_HANDLE: result, "plan": DataValue("json", document)}
         yield ExecutionResult(outputs)
 
-    def _told(
-        self, planning: _Planning, attempts: Iterable[Mapping[str, Any]]
-    ) -> Iterator[NodeEvent]:
-        """Say what the calls took, and which plan was made."""
-        context, made = planning.context, planning.made
-
-        def told(event_type: str, data: Json) -> NodeEvent:
-            return NodeEvent(context.node_id, self.node_type, event_type, context.run_id, data)
-
-        provider, model = planning.who
-        for attempt in attempts:
-            yield told("usage", {"provider": provider, "model": model, **attempt["usage"]})
-        if made is not None:
-            nodes = len(made.graph.nodes)
-            yield told("plan", {"title": made.title, "hash": made.hash, "nodes": nodes})
+    async def follows_from(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> Json:
+        return dict(context.runtime.variables)  # its plan may name them
 
     def find_faults(self, data: PlannerData | None, wiring: Wiring) -> Iterable[Finding]:
         if data is None:
@@ -107,32 +100,83 @@ class PlannerNode(NodeType):
 
 
 class _Planning:
-    """Plans what a node wants planned; ``made`` stays None where that was done before."""
+    """Plans what a node wants planned, unless that was done before.
+
+    Attributes:
+        document: The plan as it is kept: ``{"goal", "title", "nodes", "edges"}``.
+    """
 
     def __init__(self, data: PlannerData, inputs: Inputs, context: FlowContext) -> None:
-        self.context = context
-        self.made: Plan | None = None
-        self.who = "", ""
-        self._data, self._inputs = data, inputs
+        self.document: Json = None
+        self._data, self._inputs, self._context = data, inputs, context
+        self._who = "", ""
+        self._made: Plan | None = None
+        self._said: asyncio.Queue[NodeEvent | None] = asyncio.Queue()
 
-    async def document(self) -> Json:
-        """Give the plan as it is kept: ``{"goal", "title", "nodes", "edges"}``."""
-        data, context, services = self._data, self.context, services_of(self.context)
+    async def events(self) -> AsyncGenerator[NodeEvent]:
+        """Plan, and tell of it while it happens; ``document`` is there in the end.
+
+        Raises:
+            PlanwaveError: There is no plan; what the calls took has been told.
+        """
+        # Not a TaskGroup: leaving this early raises GeneratorExit here, which a group would report
+        # as an error of its own.
+        planning = asyncio.get_running_loop().create_task(
+            self._context.runtime.once(_KEY, self._plan)
+        )
+        planning.add_done_callback(lambda _: self._said.put_nowait(None))
+        try:
+            while (event := await self._said.get()) is not None:
+                yield event
+        finally:
+            planning.cancel()
+            await asyncio.wait([planning])
+            failure = None if planning.cancelled() else planning.exception()
+        if isinstance(failure, PlanInvalid):
+            for attempt in failure.attempts:
+                yield self._usage(attempt)
+        self.document = planning.result()
+        if self._made is not None:
+            for attempt in self._made.attempts:
+                yield self._usage(attempt)
+            nodes = len(self._made.graph.nodes)
+            told = {"title": self._made.title, "hash": self._made.hash, "nodes": nodes}
+            yield self._event("plan", told)
+
+    async def _plan(self) -> Json:
+        data, context, services = self._data, self._context, services_of(self._context)
         if services.planner is None:
             raise NodeError(
                 f"node {context.node_id!r} plans, and this run has no planner",
                 code="no-planner",
                 hint="run it through a service",
             )
-        self.who = services.model_for(data.provider, data.model)
+        self._who = services.model_for(data.provider, data.model)
         made = await services.planner.create_plan(
             self._inputs.text(DEFAULT_TARGET_HANDLE) if data.goal is None else data.goal,
-            *self.who,
+            *self._who,
+            on_progress=self._tell,
             node_types=data.allowed_node_types,
             max_nodes=data.max_nodes,
+            settings=CallSettings(data.temperature, data.max_tokens, data.reasoning_effort),
             scope=CallScope(
                 context.run_id, context.path, context.attempt, context.answers, context.left_s
             ),
         )
-        self.made = made
+        self._made = made
         return {"goal": made.user_prompt, "title": made.title, **made.graph.to_document()}
+
+    def _tell(self, told: Told) -> None:
+        if told.kind != "delta":
+            self._said.put_nowait(self._event(PLANNING, {"kind": told.kind, **told.data}))
+        elif told.data["reasoning"]:  # the rest is JSON, and nothing the node has to say
+            piece = {"text": told.data["text"], "kind": "reasoning"}
+            self._said.put_nowait(self._event("delta", piece))
+
+    def _usage(self, attempt: Mapping[str, Any]) -> NodeEvent:
+        provider, model = self._who
+        return self._event("usage", {"provider": provider, "model": model, **attempt["usage"]})
+
+    def _event(self, event_type: str, data: Json) -> NodeEvent:
+        context = self._context
+        return NodeEvent(context.node_id, PlannerNode.node_type, event_type, context.run_id, data)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from planwave.errors import InputError, NodeError
 from planwave.graph.capabilities import FlowContext
-from planwave.graph.model import Graph
+from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan
-from planwave.providers.api import CallScope, Models, Providers
+from planwave.providers.api import UNSET, CallScope, CallSettings, Models, Providers
 
 if TYPE_CHECKING:
     from planwave.settings import Limits
@@ -28,6 +28,15 @@ class Flows(Protocol):
         ...
 
 
+class Told(Protocol):
+    """What happened while a plan was made; ``PlanProgress`` of the planner fits."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def data(self) -> Mapping[str, Json]: ...
+
+
 class GoalPlanner(Protocol):
     """Port: goal → plan, for nodes that plan while they run."""
 
@@ -37,8 +46,10 @@ class GoalPlanner(Protocol):
         provider: str | None = None,
         model: str | None = None,
         *,
+        on_progress: Callable[[Told], None] | None = None,
         node_types: Sequence[str] | None = None,
         max_nodes: int | None = None,
+        settings: CallSettings = UNSET,
         scope: CallScope | None = None,
     ) -> Plan:
         """Plan a goal.
@@ -47,8 +58,10 @@ class GoalPlanner(Protocol):
             prompt: The goal.
             provider: Who plans, and runs the nodes the plan leaves open; None for the default.
             model: See ``provider``.
+            on_progress: Told what happens while the plan is written; it must not block.
             node_types: The only types the plan may use; None for all that plans may.
             max_nodes: The most nodes it may have, below what plans may anyway.
+            settings: How the planner's model is asked.
             scope: Whose calls these are, so that they are recorded and served again.
 
         Raises:

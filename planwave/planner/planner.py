@@ -35,7 +35,9 @@ from planwave.planner.reply import Reader, Reading, read_reply
 from planwave.planner.small import read_small_reply, small_request
 from planwave.prompts.render import planner_prompt, repair_prompt
 from planwave.providers.api import (
+    UNSET,
     CallScope,
+    CallSettings,
     ModelReply,
     ModelRequest,
     Models,
@@ -105,6 +107,7 @@ class Planner:
         on_progress: Listener | None = None,
         node_types: Sequence[str] | None = None,
         max_nodes: int | None = None,
+        settings: CallSettings = UNSET,
         scope: CallScope | None = None,
     ) -> Plan:
         """Plan a goal.
@@ -116,6 +119,7 @@ class Planner:
             on_progress: Told what happens while the plan is written; it must not block.
             node_types: The only types this plan may use, of those that plans may; None for all.
             max_nodes: The most nodes this plan may have, below what the limits allow.
+            settings: How the planner's model is asked.
             scope: The node whose calls these are, where they are to be recorded.
 
         Raises:
@@ -132,6 +136,7 @@ class Planner:
         check_can_plan(self._providers, provider, model)
         types = planned_types(self._catalogue, self._rules.narrowed(node_types))
         questions = self._questions(prompt, provider, model, types, max_nodes)
+        questions = replace(questions, first=settings.of(questions.first))
         reader = Reader(
             self._catalogue,
             self._providers,

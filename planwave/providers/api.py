@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from planwave.graph.plan import canonical_json
@@ -59,6 +59,22 @@ class ModelRequest:
             del fields["messages"]
         return hashlib.sha256(canonical_json(fields).encode("utf-8")).hexdigest()
 
+
+class CallSettings(NamedTuple):
+    """How a model is to be asked; what is None is up to who asks it."""
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    reasoning_effort: str | None = None
+
+    def of(self, request: ModelRequest) -> ModelRequest:
+        """Give a request with these settings over its own."""
+        changes: Mapping[str, Any] = self._asdict()
+        return replace(request, **{k: v for k, v in changes.items() if v is not None})
+
+
+UNSET: Final = CallSettings()
+"""Leaves everything to who asks."""
 
 CHARS_PER_TOKEN: Final = 4
 

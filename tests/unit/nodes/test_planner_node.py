@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import planwave
+from planwave.graph.model import Node
+from planwave.graph.values import Inputs
 from planwave.nodes.planner_node import PlannerNode
 from planwave.planner.planner import Planner
-from planwave.providers.api import CallScope
+from planwave.planner.progress import PlanProgress
+from planwave.providers.api import CallScope, CallSettings
 from tests.fakes.nested import document, faults_of, node, ran, registry
-from tests.fakes.node_context import OneStepPlanner, services_with
+from tests.fakes.node_context import OneStepPlanner, context_for, services_with
 from tests.fakes.planning import FakeProviders, ScriptedModels, flow, library, reply
 from tests.fakes.planning import node as step
 from tests.fakes.virtual_loop import virtual_time
@@ -22,19 +27,104 @@ async def test_a_goal_is_planned_and_the_plan_is_run() -> None:
     planner = OneStepPlanner()
     services, _ = services_with(lambda _: [], planner=planner)
     data = {"goal": "find it", "allowedNodeTypes": ["text"], "maxNodes": 3, "model": "n"}
+    data |= {"temperature": 0.5, "maxTokens": 900, "reasoningEffort": "low"}
     result = await ran(document(node("n", "planner", **data)), services=services)
     outputs = {handle: value.value for handle, value in result.outputs["n"].items()}
     assert outputs["output"] == "done: find it"
     assert (outputs["plan"]["goal"], outputs["plan"]["title"]) == ("find it", "Say it")
     assert [each["id"] for each in outputs["plan"]["nodes"]] == ["say"]
     (asked,) = planner.asked
-    scope = asked.pop("scope")
+    scope, _ = asked.pop("scope"), asked.pop("on_progress")
     assert isinstance(scope, CallScope)
     assert (scope.execution_id, scope.path, scope.attempt) == (result.execution_id, "n", 1)
     assert asked == {
         "prompt": "find it", "provider": "openai", "model": "n", "node_types": ["text"],
-        "max_nodes": 3,
+        "max_nodes": 3, "settings": CallSettings(0.5, 900, "low"),
     }  # fmt: skip
+
+
+@virtual_time
+async def test_a_linked_model_plans_as_it_is_set() -> None:
+    planner = OneStepPlanner()
+    services, _ = services_with(lambda _: [], planner=planner)
+    graph = document(node("m", "model", model="n", temperature=0), node("n", "planner", goal="g"))
+    graph["edges"] = [
+        {"source": "m", "target": "n", "targetHandle": "model", "data": {"channel": "link"}}
+    ]
+    result = await ran(graph, services=services)
+    assert result.outputs["n"]["output"].value == "done: g"
+    (asked,) = planner.asked
+    assert (asked["provider"], asked["model"]) == ("openai", "n")
+    assert asked["settings"] == CallSettings(temperature=0)
+
+
+class Listening:
+    """A planner that goes on writing once the first part of its plan was heard of."""
+
+    def __init__(self) -> None:
+        self.heard = asyncio.Event()
+        self.was_cancelled = False
+
+    async def create_plan(
+        self, *asked: Any, on_progress: Callable[[PlanProgress], None], **more: Any
+    ) -> Any:
+        on_progress(PlanProgress("delta", {"text": "Well. ", "reasoning": True}))
+        on_progress(PlanProgress("delta", {"text": '{"title": "T"', "reasoning": False}))
+        on_progress(PlanProgress("title", {"title": "T"}))
+        try:
+            await self.heard.wait()
+        except asyncio.CancelledError:
+            self.was_cancelled = True
+            raise
+        return await OneStepPlanner().create_plan(*asked, **more)
+
+
+@virtual_time
+async def test_the_plan_is_told_while_it_is_written() -> None:
+    planner = Listening()
+    services, _ = services_with(lambda _: [], planner=planner)
+    run = planwave.run(
+        document(node("n", "planner", goal="g")), registry=registry(), services=services
+    )
+    deltas: list[Any] = []
+    told: list[Any] = []
+    async for event in run:
+        if event.type == "node.delta":
+            deltas.append((event.data["kind"], event.data["text"]))
+        elif event.type == "node.event" and event.data["event_type"] in ("planning", "plan"):
+            told.append((event.data["event_type"], event.data["data"]))
+            planner.heard.set()
+    assert run.result().status == "completed"
+    assert deltas == [("reasoning", "Well. ")], "the text of a plan is nothing the node says"
+    assert told == [
+        ("planning", {"kind": "title", "title": "T"}),
+        ("plan", {"title": "Say it", "hash": "h", "nodes": 1}),
+    ]
+
+
+@virtual_time
+async def test_who_cancels_the_node_stops_its_planning() -> None:
+    planner = Listening()
+    services, _ = services_with(lambda _: [], planner=planner)
+    run = planwave.run(
+        document(node("n", "planner", goal="g")), registry=registry(), services=services
+    )
+    async for event in run:
+        if event.type == "node.event":
+            run.cancel("enough")
+    assert run.result().status == "cancelled"
+    assert planner.was_cancelled
+
+
+@virtual_time
+async def test_who_stops_listening_stops_the_planning() -> None:
+    planner = Listening()
+    services, _ = services_with(lambda _: [], planner=planner)
+    context = context_for(Node("n", "planner", "n"), services=services)
+    events: Any = PlannerNode().execute({"goal": "g"}, Inputs(), context)
+    assert (await anext(events)).event_type == "delta"
+    await events.aclose()
+    assert planner.was_cancelled
 
 
 @virtual_time

@@ -23,7 +23,7 @@ from planwave.planner.offers import PlanRules
 from planwave.planner.planner import Planner, new_plan_id
 from planwave.planner.progress import PlanProgress
 from planwave.planner.small import MAX_TOKENS
-from planwave.providers.api import CallScope
+from planwave.providers.api import CallScope, CallSettings
 from planwave.settings import Limits
 from tests.fakes.planning import (
     DIAMOND,
@@ -62,6 +62,14 @@ async def failed(*script: Says | str | Exception, **options: Any) -> PlanInvalid
     with pytest.raises(PlanInvalid) as caught:
         await planned(*script, **options)
     return caught.value
+
+
+async def test_settings_of_the_call_beat_the_planners_own() -> None:
+    plain, set_so = (await planned(DIAMOND), await planned(DIAMOND, settings=CallSettings(0.5, 9)))
+    (usual,), (asked,) = plain[1].requests, set_so[1].requests
+    assert (asked.temperature, asked.max_tokens) == (0.5, 9)
+    assert asked.reasoning_effort == usual.reasoning_effort
+    assert asked.prompt == usual.prompt
 
 
 async def test_a_goal_becomes_a_plan_with_everything_a_person_needs() -> None:

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -30,6 +30,7 @@ from planwave.providers.wire import load
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
 from planwave.storage.ids import new_id
+from planwave.storage.memory import MemoryStore
 from planwave.storage.sqlite import SqliteStore
 from tests.fakes.in_process import calling
 from tests.fakes.llm_server import Fails, FakeLLM, Hangs, Says, Step
@@ -192,8 +193,17 @@ async def asked(calls: Any) -> tuple[str, str]:
     return execution_id, request["request_id"]
 
 
+class Gradual(MemoryStore):
+    """A store that takes its time: whoever comes meanwhile finds everything as it was."""
+
+    async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
+        for _ in range(1_000):
+            await asyncio.sleep(0)
+        await super().append(execution_id, epoch, events)
+
+
 async def test_f55_of_twenty_answers_at_once_one_is_taken_and_the_others_are_told() -> None:
-    async with calling(rooms(QUESTION)) as calls:
+    async with calling(rooms(QUESTION, store=Gradual())) as calls:
         execution_id, request_id = await asked(calls)
         path = f"/api/executions/{execution_id}/requests/{request_id}"
         told: list[tuple[int, str, Any]] = []

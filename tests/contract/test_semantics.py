@@ -467,5 +467,17 @@ async def test_the_execution_is_paused_when_nothing_else_can_run() -> None:
 def test_the_page_names_only_tests_there_are_and_every_one_of_them() -> None:
     named = set(re.findall(r"`(test_\w+)`", SEMANTICS.read_text(encoding="utf-8")))
     here = {name for name in globals() if name.startswith("test_")}
-    here.discard("test_the_page_names_only_tests_there_are_and_every_one_of_them")
+    here -= {
+        "test_the_page_names_only_tests_there_are_and_every_one_of_them",
+        "test_the_files_and_tests_the_page_names_elsewhere_are_there",
+    }
     assert named == here
+
+
+def test_the_files_and_tests_the_page_names_elsewhere_are_there() -> None:
+    places = re.findall(r"`(tests/[\w/.]+)(?:::(\w+))?`", SEMANTICS.read_text(encoding="utf-8"))
+    assert len(places) > 60
+    for path, name in places:
+        file = SEMANTICS.parents[1] / path
+        assert file.is_file(), path
+        assert not name or re.search(rf"def {name}\b", file.read_text(encoding="utf-8")), name

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from planwave.events.graphs import Graphs, Place
 from planwave.events.state import ExecutionState
-from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, FLOW
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE
 from planwave.graph.values import Arrival, DataValue, Inputs
 
 
@@ -19,25 +20,23 @@ def values_of(outputs: Mapping[str, Any] | None) -> dict[str, DataValue]:
 
 
 class Feeds:
-    """The flow edges of an execution's graph, by where they lead, and what came along them.
+    """The flow edges of an execution's graphs, by where they lead, and what came along them.
 
-    Graphs of nested runs are not told, so nothing is known of what reached their nodes.
+    Nothing is known of what reached nodes inside others whose graph was never told.
+
+    Attributes:
+        graphs: Where each node is.
     """
 
     def __init__(self, state: ExecutionState) -> None:
-        graph: Mapping[str, Any] = state.graph or {}
         self._state = state
-        self._names = {
-            node["id"]: node.get("name") or node["id"] for node in graph.get("nodes", ())
-        }
-        self._into: dict[str, list[Mapping[str, Any]]] = {}
-        for edge in graph.get("edges", ()):
-            if edge["data"]["channel"] == FLOW:
-                self._into.setdefault(edge["target"], []).append(edge)
+        self.graphs = Graphs(state)
 
     def sources(self, path: str) -> list[str]:
-        """Give the ids of the nodes that lead into a node, in edge order."""
-        return list(dict.fromkeys(edge["source"] for edge in self._into.get(path, ())))
+        """Give the paths of the nodes that lead into a node, in edge order."""
+        place = self.graphs.place_of(path)
+        edges = place.graph.flows_into(place.id)
+        return list(dict.fromkeys(place.prefix + edge["source"] for edge in edges))
 
     def inputs(self, path: str) -> Inputs:
         """Give what a node that has started read; of a ``join: any``, its winner alone.
@@ -45,22 +44,18 @@ class Feeds:
         For a linked node, what has arrived for it by now.
         """
         node = self._state.nodes.get(path)
-        return (
-            Inputs() if node is None else Inputs(self._arrivals(self._into.get(path, ()), node.via))
-        )
+        if node is None:
+            return Inputs()
+        return Inputs(tuple(self._arrivals(self.graphs.place_of(path), node.via)))
 
-    def _arrivals(self, edges: Sequence[Mapping[str, Any]], via: str | None) -> tuple[Arrival, ...]:
-        found: list[Arrival] = []
-        for edge in edges:
+    def _arrivals(self, place: Place, via: str | None) -> Iterator[Arrival]:
+        for edge in place.graph.flows_into(place.id):
             if via is not None and edge.get("id") != via:
                 continue
-            source = self._state.nodes.get(edge["source"])
+            source = self._state.nodes.get(place.prefix + edge["source"])
             leaves = edge.get("sourceHandle") or DEFAULT_SOURCE_HANDLE
             enters = edge.get("targetHandle") or DEFAULT_TARGET_HANDLE
             value = values_of(source.outputs if source else None).get(leaves)
             if value is not None:
-                name = self._names.get(edge["source"], edge["source"])
-                found.append(
-                    Arrival(edge.get("id", ""), edge["source"], name, leaves, enters, value)
-                )
-        return tuple(found)
+                name = place.graph.name_of(edge["source"])
+                yield Arrival(edge.get("id", ""), edge["source"], name, leaves, enters, value)

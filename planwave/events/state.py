@@ -6,13 +6,15 @@ and a live state costs its owner little. The same events always give the same st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from planwave.errors import KernelMisuse
+from planwave.events.changes import CHANGES
+from planwave.events.charging import Charges
 from planwave.events.course import is_timer
-from planwave.events.node_state import ENDED_NODE, NodeState, OpenRequest, UsageTotal
+from planwave.events.node_state import NodeState, OpenRequest, UsageTotal
 from planwave.events.vocabulary import TRANSIENT, Event
 
 ENDED_STATUS: Final = frozenset({"completed", "failed", "cancelled"})
@@ -25,7 +27,9 @@ class ExecutionState:
 
     ``requests`` holds the open ones, oldest first; ``closed_requests`` says of the others what
     closed them: ``answered``, ``timeout`` or ``cancelled``. ``created_at``, ``started_at`` and
-    ``completed_at`` are UTC.
+    ``completed_at`` are UTC. ``graphs_inside`` holds the graphs that ran inside nodes by their
+    hashes, each once, and ``runs_inside`` says which of them a nested run is of, by what goes before
+    the ids of its nodes; ``graphs.Graphs`` reads them. ``charges`` knows which usage was paid.
     """
 
     execution_id: str = ""
@@ -54,6 +58,9 @@ class ExecutionState:
     requests: dict[str, OpenRequest] = field(default_factory=dict[str, OpenRequest])
     closed_requests: dict[str, str] = field(default_factory=dict[str, str])
     usage: UsageTotal = field(default_factory=UsageTotal)
+    graphs_inside: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    runs_inside: dict[str, str] = field(default_factory=dict[str, str])
+    charges: Charges = field(default_factory=Charges, repr=False, compare=False)
     _waves_begun: set[int] = field(default_factory=set[int], repr=False)
     _waves_done: set[int] = field(default_factory=set[int], repr=False)
 
@@ -98,7 +105,7 @@ class ExecutionState:
             KernelMisuse: ``seq`` does not follow, or the event is of another execution.
         """
         self._check_order(event)
-        change = _CHANGES.get(event.type)
+        change = CHANGES.get(event.type)
         if change is not None:
             change(self, event)
 
@@ -201,200 +208,3 @@ def fold(events: Iterable[Event]) -> ExecutionState:
     for event in events:
         state.apply(event)
     return state
-
-
-def _created(state: ExecutionState, event: Event) -> None:
-    data = event.data
-    state.created_at = event.at
-    state.goal = data.get("goal") or ""
-    state.title = data.get("title") or ""
-    state.plan_id = data.get("plan_id")
-    state.plan_hash = data.get("plan_hash")
-    state.flow_id = data.get("flow_id")
-    state.flow_version = data.get("flow_version")
-    state.graph = data.get("graph")
-    state.inputs = data.get("inputs")
-    state.options = data.get("options")
-    state.parent = data.get("parent")
-    for node in (state.graph or {}).get("nodes", ()):
-        state.node(node["id"])
-
-
-def _started(state: ExecutionState, event: Event) -> None:
-    state.status = "executing"
-    state.started_at = state.started_at or event.at
-    state.waves_total = event.data.get("waves") or 0
-    for status in ("linked", "not_reached"):
-        for node_id in event.data.get(status) or ():
-            state.node(node_id).status = status
-
-
-def _paused(state: ExecutionState, event: Event) -> None:
-    state.status = "paused"
-    state.reason = event.data.get("reason")
-
-
-def _resumed(state: ExecutionState, event: Event) -> None:
-    state.status = "executing"
-    state.reason = None
-
-
-def _completed(state: ExecutionState, event: Event) -> None:
-    state.end("completed", event.at)
-    state.handled_failures = list(event.data.get("handled_failures") or ())
-
-
-def _failed(state: ExecutionState, event: Event) -> None:
-    state.end("failed", event.at)
-    state.error = event.data.get("error")
-    state.failures = list(event.data.get("failures") or ())
-
-
-def _cancelled(state: ExecutionState, event: Event) -> None:
-    state.end("cancelled", event.at)
-    state.cause = event.data.get("cause")
-
-
-def _wave_started(state: ExecutionState, event: Event) -> None:
-    if event.path is None:
-        state.begin_wave(event.data["wave"])
-
-
-def _wave_completed(state: ExecutionState, event: Event) -> None:
-    if event.path is None:
-        state.finish_wave(event.data["wave"])
-
-
-def _node_parked(state: ExecutionState, event: Event) -> None:
-    state.node(event.path).status = "waiting"
-
-
-def _node_unparked(state: ExecutionState, event: Event) -> None:
-    state.node(event.path).status = "running"
-
-
-def _node_started(state: ExecutionState, event: Event) -> None:
-    node = state.node(event.path)
-    if node.status in ENDED_NODE:  # of a nested run that is made anew
-        node = state.nodes[node.path] = NodeState(node.path, usage=node.usage)
-    node.status, node.name = "running", event.data.get("name")
-    node.enter(event.attempt)
-    node.error = None
-    node.started_at = node.started_at or event.at
-    node.wave = event.data.get("wave", node.wave)
-    node.via = event.data.get("via", node.via)
-
-
-def _end_node(state: ExecutionState, event: Event, status: str) -> NodeState:
-    node = state.node(event.path)
-    node.status = status
-    node.completed_at = event.at
-    if event.attempt is not None:
-        node.attempt = event.attempt
-    node.duration_s = event.data.get("duration_s", node.duration_s)
-    if state.requests:
-        state.close_requests_of(node.path)
-    return node
-
-
-def _node_completed(state: ExecutionState, event: Event) -> None:
-    node = _end_node(state, event, "completed")
-    node.outputs = event.data.get("outputs") or {}
-    node.error = None
-
-
-def _node_failed(state: ExecutionState, event: Event) -> None:
-    node = _end_node(state, event, "failed")
-    node.error = event.data.get("error")
-    node.handled = bool(event.data.get("handled"))
-    node.outputs = event.data.get("outputs") or node.outputs
-
-
-def _node_retrying(state: ExecutionState, event: Event) -> None:
-    node = state.node(event.path)
-    node.status = "retrying"
-    node.error = event.data.get("error")
-
-
-def _node_skipped(state: ExecutionState, event: Event) -> None:
-    node = _end_node(state, event, "skipped")
-    node.reason = event.data.get("reason")
-    node.handle = event.data.get("handle")
-
-
-def _node_blocked(state: ExecutionState, event: Event) -> None:
-    _end_node(state, event, "blocked").cause = event.data.get("cause")
-
-
-def _node_cancelled(state: ExecutionState, event: Event) -> None:
-    _end_node(state, event, "cancelled").cause = event.data.get("cause")
-
-
-def _node_waiting(state: ExecutionState, event: Event) -> None:
-    node = state.node(event.path)
-    node.status = "waiting"
-    request_id = event.data["request_id"]
-    data = event.data
-    state.requests[request_id] = OpenRequest(
-        request_id, node.path, data.get("request"), event.at, data.get("timeout_s")
-    )
-
-
-def _node_answered(state: ExecutionState, event: Event) -> None:
-    node = state.node(event.path)
-    state.close_request(event.data["request_id"], event.data.get("by") or "answered")
-    node.answer = event.data.get("answer")
-    if node.status == "waiting" and not any(r.path == node.path for r in state.requests.values()):
-        node.status = "running"
-
-
-def _node_event(state: ExecutionState, event: Event) -> None:
-    if event.data.get("event_type") == "prompt":
-        state.node(event.path).prompt = event.data.get("data")
-
-
-def _usage(state: ExecutionState, event: Event) -> None:
-    state.usage.add(event.data)
-    if event.path is not None:
-        node = state.node(event.path)
-        node.usage.add(event.data)
-        node.provider = event.data.get("provider") or node.provider
-        node.model = event.data.get("model") or node.model
-
-
-def _delta(state: ExecutionState, event: Event) -> None:
-    node = state.node(event.path)
-    attempt = event.attempt or node.attempt
-    if attempt < node.attempt or node.status in ENDED_NODE:
-        return  # a straggler of an attempt whose text was dropped
-    if attempt > node.attempt:
-        node.enter(attempt)
-    node.stream(event.data["kind"], event.data["offset"], event.data["text"])
-
-
-_CHANGES: Final[Mapping[str, Callable[[ExecutionState, Event], None]]] = {
-    "execution.created": _created,
-    "execution.started": _started,
-    "execution.paused": _paused,
-    "execution.resumed": _resumed,
-    "execution.completed": _completed,
-    "execution.failed": _failed,
-    "execution.cancelled": _cancelled,
-    "wave.started": _wave_started,
-    "wave.completed": _wave_completed,
-    "node.started": _node_started,
-    "node.completed": _node_completed,
-    "node.failed": _node_failed,
-    "node.retrying": _node_retrying,
-    "node.skipped": _node_skipped,
-    "node.blocked": _node_blocked,
-    "node.waiting": _node_waiting,
-    "node.answered": _node_answered,
-    "node.parked": _node_parked,
-    "node.unparked": _node_unparked,
-    "node.cancelled": _node_cancelled,
-    "node.event": _node_event,
-    "usage": _usage,
-    "node.delta": _delta,
-}
-"""Types that change no state (``node.log``) and later ones are only counted."""

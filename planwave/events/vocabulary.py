@@ -17,7 +17,7 @@ execution.cancelled    cause
 wave.started           wave, nodes: [id]
 wave.completed         wave
 node.started           wave, via?: edge id (winner of ``join: any``), reentry?: times cut off,
-                       name?: that of a node inside another, whose graph is told nowhere
+                       name?: that of a node inside another
 node.completed         outputs, duration_s, given?: true for a node settled from outside, never run;
                        in a fork reused?: {execution_id} of the result, changed?: true where it was set
 node.failed            error: {code, message, hint?}, handled: bool, outputs?, duration_s,
@@ -25,16 +25,19 @@ node.failed            error: {code, message, hint?}, handled: bool, outputs?, d
 node.retrying          error, delay_s, next_attempt
 node.skipped           reason, handle?
 node.blocked           cause: {node, error}
-node.waiting           request_id, request, state?, timeout_s?, timeout_answer?, interrupted?: true
+node.waiting           request_id, request, state?, timeout_s?, timeout_answer?, interrupted?: true,
+                       duration_s?: how long its attempt has run so far
 node.answered          request_id, answer, by?: "timeout"
-node.parked            (nothing): its nested runs only wait for answers; so does it
+node.parked            duration_s?: its nested runs only wait for answers; so does it
 node.unparked          (nothing): there was an answer, or other news, inside it
 node.cancelled         cause
 node.log               message, level
 node.event             event_type, data; the driver tells ``run_graph`` (key, graph, inputs: hashes,
+                       document?: the graph where none of that hash was told before,
                        before?: the highest attempt of its nodes so far; key, dropped: true) of a
                        nested run, ``once`` (key, value) of a value the node finds again
-usage                  provider, model, input_tokens, output_tokens, cost_usd?, estimated?
+usage                  provider, model, input_tokens, output_tokens, cost_usd?, estimated?,
+                       recorded?: true where the call was served from what was kept of it
 node.delta             kind ("text" | "reasoning"), text, offset (characters)
 =====================  ============================================================================
 """
@@ -45,6 +48,8 @@ from typing import Any, Final, NamedTuple
 
 TERMINAL: Final = frozenset({"execution.completed", "execution.failed", "execution.cancelled"})
 TRANSIENT: Final = frozenset({"node.delta"})
+RUN_GRAPH: Final = "run_graph"
+"""The ``event_type`` of ``node.event`` with which a node opens a nested run, or lets go of one."""
 
 
 class Event(NamedTuple):

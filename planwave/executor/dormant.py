@@ -1,7 +1,8 @@
 """Nested runs of which nothing but the stored events is known: nobody has asked for them again yet.
 
-Their graphs are not stored, only what happened in them. That is enough to tell which requests are
-open in them, and to take answers; they run on once the node they are inside of asks for them again.
+What happened in them is enough to tell which requests are open in them, and to take answers; they
+run on once the node they are inside of asks for them again. Their graphs are stored to be shown, and
+are asked for again like all else.
 """
 
 from __future__ import annotations
@@ -10,10 +11,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from planwave.events import Event
+from planwave.events.vocabulary import RUN_GRAPH
 from planwave.graph.model import Json
 
-RUN_GRAPH: Final = "run_graph"
-"""The ``event_type`` of ``node.event`` with which a node opens a nested run, or lets go of one."""
 ONCE: Final = "once"
 """That of a value a node has to find again."""
 _ENDS: Final = frozenset(
@@ -60,9 +60,14 @@ class StoredRun:
 
 
 class Dormant:
-    """The stored nested runs of one execution, and the values its nodes have to find again."""
+    """The stored nested runs of one execution, and the values its nodes have to find again.
+
+    Attributes:
+        told_graphs: The hashes of the graphs that were told.
+    """
 
     def __init__(self) -> None:
+        self.told_graphs: set[str] = set()
         self._runs: dict[str, StoredRun] = {}
         self._inside: dict[str, dict[str, None]] = {}
         self._kept: dict[str, dict[str, Json]] = {}
@@ -158,6 +163,8 @@ class Dormant:
             self._spend(prefix)
         if said.get("dropped"):
             return
+        if "document" in said:
+            self.told_graphs.add(said["graph"])
         run = self._run_at(prefix)
         run.identity = (said["graph"], said["inputs"])
         run.attempt = event.attempt or 1

@@ -9,11 +9,12 @@ from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
 from planwave.errors import LimitExceeded, NodeError
+from planwave.events.vocabulary import RUN_GRAPH
 from planwave.executor.asked import settle
 from planwave.executor.attempt import json_fault
 from planwave.executor.decisions import Decisions
 from planwave.executor.decisions import Final as Ended
-from planwave.executor.dormant import RUN_GRAPH, StoredRun
+from planwave.executor.dormant import StoredRun
 from planwave.executor.entry import own_inputs
 from planwave.executor.flight import (
     NESTED_FAILED,
@@ -34,7 +35,7 @@ from planwave.executor.slots import NestedAnswer, Slots
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.cycles import cycle_diagnostics
 from planwave.graph.model import Graph, Json
-from planwave.graph.plan import canonical_json, graph_hash
+from planwave.graph.plan import canonical_json, content_of, graph_hash
 
 _PROGRAMS_KEPT: Final = 64
 """Of so many graphs, those asked for last, it is known how to run them."""
@@ -95,6 +96,7 @@ class Nesting:
     def __init__(self, driver: Driver, settler: Settler) -> None:
         self._driver, self._settler = driver, settler
         self._ready: dict[int, _Ready] = {}
+        self._told = set[str]() if driver.past is None else driver.past.dormant.told_graphs
         self.scopes: dict[str, Scope] = {}
 
     async def run(
@@ -207,6 +209,9 @@ class Nesting:
             run.attempt = flight.attempt
             graph, inputs = run.identity
             said: dict[str, Json] = {"key": run.key, "graph": graph, "inputs": inputs}
+            if graph not in self._told:
+                self._told.add(graph)
+                said["document"] = content_of(scope.program.graph)
             if scope.before:
                 said["before"] = scope.before
             self._tell(flight, said)

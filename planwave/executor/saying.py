@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
+from planwave.events.vocabulary import RUN_GRAPH
 from planwave.executor.attempt import json_fault
-from planwave.executor.dormant import ONCE, RUN_GRAPH
+from planwave.executor.dormant import ONCE
 from planwave.graph.capabilities import NodeEvent
 
 _OWN: Final = frozenset({ONCE, RUN_GRAPH})

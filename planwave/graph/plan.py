@@ -71,9 +71,15 @@ def canonical_json(value: Json) -> str:
     )
 
 
-def graph_hash(graph: Graph) -> str:
-    """Give the content hash of a graph: sha256 over its canonical document without ``ui``."""
+def content_of(graph: Graph) -> dict[str, Json]:
+    """Give a graph's document without ``ui``: all that it does, and nothing of how it is drawn."""
     document = graph.to_document()
     for node in document["nodes"]:
         node.pop("ui", None)
+    return document
+
+
+def graph_hash(graph: Graph) -> str:
+    """Give the hash of a graph's content: sha256 over its canonical JSON."""
+    document = content_of(graph)
     return hashlib.sha256(canonical_json(document).encode("utf-8")).hexdigest()

@@ -11,7 +11,6 @@ from typing import Any, Final
 from planwave.errors import NotFound
 from planwave.events import Event, NodeState
 from planwave.events.course import TIMEOUT, Step, reentries, said
-from planwave.events.feeds import Feeds
 from planwave.graph.values import Inputs, text_of
 from planwave.service.needs import Picture
 from planwave.service.parameters import parameters, told
@@ -37,7 +36,7 @@ def explain(events: Sequence[Event], path: str) -> dict[str, Any]:
 
         ``inputs`` is what it read: ``{handle: {"text", "arrivals": [{"edge", "source",
         "sourceName", "sourceHandle", "type", "value", "text"}]}}``, whole and in edge order; empty
-        for nodes that did not start, and for those of nested runs, whose graphs are not stored.
+        for nodes that did not start.
         ``parameters`` says which wires fed its data fields, and over what; see
         ``service.parameters``. ``prompt`` is what was sent to a model last. ``course`` is what
         happened to it, in order: ``[{"seq", "at", "what", "attempt"?, …}]`` with the facts of
@@ -62,7 +61,7 @@ def explain(events: Sequence[Event], path: str) -> dict[str, Any]:
         "code": found.code,
         "reason": " ".join([found.reason, *_besides(course), *told(fed)]),
         "because": list(found.because),
-        "inputs": _shown(Feeds(state).inputs(path)) if _has_read(node, found.code) else {},
+        "inputs": _shown(picture.feeds.inputs(path)) if _has_read(node, found.code) else {},
         "course": [step.as_json() for step in course],
     }
     requests = [each.as_json() for each in state.requests.values() if each.path == path]

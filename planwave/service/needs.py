@@ -7,6 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 from planwave.events import ENDED_NODE, Event, NodeState, fold
 from planwave.events.course import courses
+from planwave.events.feeds import Feeds
+from planwave.events.graphs import Place
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, FLOW
 
 Settled = Literal["delivered", "skipped", "failed", "open"]
@@ -54,37 +56,35 @@ class Picture:
     Attributes:
         state: The state; it is not changed.
         courses: What happened to each node, by path.
-        own: The nodes of its graph; all others are of nested runs, whose graphs are not told.
+        feeds: What reached each node, and where each node is.
+        own: The nodes of its graph; all others are of nested runs.
     """
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.state = state = fold(events)
         self.courses = courses(events)
-        graph = state.graph or {}
-        self.own = {node["id"] for node in graph.get("nodes", ())}
-        self._into: dict[str, list[Mapping[str, Any]]] = {}
-        self._out_of: dict[str, list[Mapping[str, Any]]] = {}
-        for edge in graph.get("edges", ()):
-            self._into.setdefault(edge["target"], []).append(edge)
-            self._out_of.setdefault(edge["source"], []).append(edge)
+        self.feeds = Feeds(state)
+        self.own = {node["id"] for node in (state.graph or {}).get("nodes", ())}
 
     def users(self, path: str) -> list[dict[str, Any]]:
         """Give the nodes that a linked node is linked to."""
+        prefix, graph, own_id = self.place_of(path)
         return [
             {
-                "node": edge["target"],
-                "status": self.node(edge["target"]).status,
+                "node": prefix + edge["target"],
+                "status": self.node(prefix + edge["target"]).status,
                 "edge": edge.get("id"),
             }
-            for edge in self._out_of.get(path, ())
+            for edge in graph.out_of.get(own_id, ())
             if edge["data"]["channel"] != FLOW
         ]
 
     def needs(self, path: str, through: str | None = None) -> list[Need]:
         """Give what a node needs, in edge order; what a linked node needs its consumers need."""
         found: list[Need] = []
-        for edge in self._into.get(path, ()):
-            source = edge["source"]
+        prefix, graph, own_id = self.place_of(path)
+        for edge in graph.into.get(own_id, ()):
+            source = prefix + edge["source"]
             if self.node(source).status == "linked":
                 found += self.needs(source, source)
             elif edge["data"]["channel"] == FLOW:
@@ -94,6 +94,10 @@ class Picture:
                 fate = _fate(node, leaves)
                 found.append(Need(node, fate, edge.get("id"), leaves, enters, through))
         return found
+
+    def place_of(self, path: str) -> Place:
+        """Give where a node is."""
+        return self.feeds.graphs.place_of(path)
 
     def held_up_by(self, path: str) -> list[NodeState]:
         """Give the nodes at work or waiting that everything open before a node hangs on."""

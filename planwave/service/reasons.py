@@ -52,8 +52,7 @@ def why(picture: Picture, node: NodeState) -> Why:
     if found is not None and (node.started_at is None or node.status == "cancelled"):
         return found(picture, node)
     if node.started_at is None:
-        reason = "Its result was given with the execution's inputs, so it was not run."
-        return Why("given", reason)
+        return _given(picture, node)
     ran = _why_it_started(picture, node)
     if node.status == "waiting":
         return _waiting(picture, node, ran)
@@ -67,6 +66,15 @@ def why(picture: Picture, node: NodeState) -> Why:
         caught = "Its policy caught that it failed" if node.handled else "It failed"
         return ran._replace(reason=f"{ran.reason} {caught}: {worded(node.error)}.")
     return ran
+
+
+def _given(picture: Picture, node: NodeState) -> Why:
+    asker = picture.place_of(node.path).asker
+    if asker is None:
+        reason = "Its result was given with the execution's inputs, so it was not run."
+        return Why("given", reason)
+    because = [{"node": asker, "status": picture.node(asker).status}]
+    return Why("given", f"Its result was given by {asker!r}, so it was not run.", because)
 
 
 def _reused(picture: Picture, node: NodeState, origin: Mapping[str, Any]) -> Why:
@@ -110,10 +118,10 @@ def _waiting_inside(picture: Picture, node: NodeState, ran: Why) -> Why:
 
 
 def _why_it_started(picture: Picture, node: NodeState) -> Why:
-    if node.path not in picture.own:
-        return _nested(picture, node, "started it as part of its own work.")
     needs = picture.needs(node.path)
     because = [need.as_json() for need in needs]
+    if not needs and node.path not in picture.own:
+        return _nested(picture, node, "started it as part of its own work.")
     if not needs:
         return Why("root", "It needs nothing from other nodes, so it could start at once.")
     if node.via is not None:
@@ -124,11 +132,11 @@ def _why_it_started(picture: Picture, node: NodeState) -> Why:
 
 
 def _nested(picture: Picture, node: NodeState, what: str) -> Why:
-    """Explain a node of a nested run, whose graph is not part of the execution's own."""
-    parent = node.path.rpartition("/")[0].rpartition("[")[0] or node.path.rpartition("/")[0]
-    status = picture.state.nodes[parent].status if parent in picture.state.nodes else None
-    because = [{"node": parent, "status": status}] if status else []
-    return Why("nested", f"{parent!r} {what}", because)
+    """Explain a node of a nested run by the node it is inside of."""
+    asker = picture.place_of(node.path).asker or ""
+    found = picture.state.nodes.get(asker)
+    because = [{"node": asker, "status": found.status}] if found is not None else []
+    return Why("nested", f"{asker!r} {what}", because)
 
 
 def _skipped(picture: Picture, node: NodeState) -> Why:
@@ -141,10 +149,15 @@ def _skipped(picture: Picture, node: NodeState) -> Why:
             f"Nothing arrived on its required input {node.handle!r}{told}.",
             [need.as_json() for need in starved],
         )
-    if node.path not in picture.own or (needs and all(need.settled == "skipped" for need in needs)):
+    is_known = picture.place_of(node.path).is_known
+    if not is_known or (needs and all(need.settled == "skipped" for need in needs)):
         told = f": {_fates(needs)}" if needs else ""
         because = [need.as_json() for need in needs]
         return Why("no-input", f"Nothing arrived on any of its inputs{told}.", because)
+    asker = picture.place_of(node.path).asker
+    if asker is not None:
+        because = [{"node": asker, "status": picture.node(asker).status}]
+        return Why("other-entry", f"{asker!r} entered the graph it is part of elsewhere.", because)
     chosen = list(picture.state.inputs or {})
     return Why(
         "other-entry",

@@ -30,7 +30,7 @@ def project(events: Sequence[Event], record: ExecutionRecord) -> _Document:
     ``nodes`` are in graph order, nested ones after them in the order they started. A node's
     ``result`` is its result as text, null where it has none; ``node_results`` holds those that are
     there. ``inputs`` are ``{handle: {"type", "value"}}`` as they reached the node along flow edges;
-    ``dependencies`` are the ids of the nodes those edges come from. A failure is ``handled`` where
+    ``dependencies`` are the paths of the nodes those edges come from. A failure is ``handled`` where
     the node's policy made up for it, or a node completed that it is inside of. ``requests`` holds
     what waits for an answer; the ``answers`` of a node are those it was given, ``reentries`` how
     often it was entered again because its process had ended. ``parent`` is what the execution is a
@@ -109,13 +109,8 @@ def _as_text(document: _Document) -> bytes:
 
 
 def _nodes(state: ExecutionState, of: Mapping[str, Sequence[Step]]) -> list[_Document]:
-    graph: Mapping[str, Any] = state.graph or {}
-    written: dict[str, _Document] = {node["id"]: node for node in graph.get("nodes", ())}
     feeds = Feeds(state)
-    made = [
-        _node(node, written.get(path, {}), feeds, of.get(path, ()))
-        for path, node in state.nodes.items()
-    ]
+    made = [_node(node, feeds, of.get(path, ())) for path, node in state.nodes.items()]
     for each in made:
         if each["status"] == "failed":
             each["handled"] = each["handled"] or _is_made_up_for(each["path"], state)
@@ -128,10 +123,11 @@ def _is_made_up_for(path: str, state: ExecutionState) -> bool:
     return any(node is not None and node.status == "completed" for node in around)
 
 
-def _node(node: NodeState, written: _Document, feeds: Feeds, course: Sequence[Step]) -> _Document:
+def _node(node: NodeState, feeds: Feeds, course: Sequence[Step]) -> _Document:
+    place = feeds.graphs.place_of(node.path)
+    written, own_id = place.written, place.id
     data: Mapping[str, Any] = written.get("data") or {}
     has_result = node.outputs is not None and node.status == "completed"
-    own_id = node.path.rpartition("/")[2]
     return {
         "id": own_id,
         "path": node.path,

@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 
 from planwave.errors import Conflict, Gone, PlanwaveError
+from planwave.events import Event
 from planwave.executor.options import RunOptions
+from planwave.executor.past import Past
 from planwave.graph.capabilities import Suspension
+from planwave.graph.model import Policy
 from tests.fakes.catalogue import graph_of
 from tests.fakes.stones import Ledger, Rig, gives
+from tests.fakes.stories import AT, created
 from tests.fakes.virtual_loop import virtual_time
 
 
@@ -92,3 +96,34 @@ async def test_whoever_answers_too_late_is_told_why_before_it_is_durable() -> No
         "b": (Gone, "request-closed"),
         "c": (Conflict, "request-answered"),
     }
+
+
+@virtual_time
+async def test_the_stored_winner_is_obeyed_whoever_came_first() -> None:
+    graph = graph_of("a b c", "a>c", "b>c", policies={"c": Policy(join="any")})
+    (via,) = [edge.id for edge in graph.edges if edge.source == "b"]
+    given = {
+        node_id: {"outputs": {"output": {"type": "any", "value": node_id}}} for node_id in "ab"
+    }
+    told: list[tuple[str, str | None, dict[str, Any]]] = [
+        ("execution.started", None, {"waves": 2}),
+        ("node.started", "a", {"wave": 1}),
+        ("node.started", "b", {"wave": 1}),
+        ("node.completed", "a", given["a"]),
+        ("node.completed", "b", given["b"]),
+        ("node.started", "c", {"wave": 2, "via": via}),
+    ]
+    stored = [created(graph)]
+    for seq, (kind, path, data) in enumerate(told, 2):
+        stored.append(Event("x1", seq, AT, kind, path, 1 if path else None, data))
+    read: list[Any] = []
+
+    async def reads(inputs: Any, context: Any) -> Any:
+        read.extend(arrival.source_id for arrival in inputs.arrivals)
+        return gives("done")
+
+    rig = Rig(graph, {"c": reads}, journal=Ledger(), past=Past(stored), is_recovery=True)
+    assert await rig.run() == "completed"
+    assert read == ["b"]
+    (again,) = [e.data for e in rig.stored if e.type == "node.started"]
+    assert (again["via"], again["reentry"]) == (via, 1)

@@ -136,6 +136,8 @@ class ExecutionMade(Answer):
 
     execution_id: str
     plan_id: str | None
+    flow_id: str | None
+    flow_version: str | None
     status: ExecutionStatus
     position: int | None
     """Place in the queue, 1 for the next one; null for what is not queued."""

@@ -109,6 +109,8 @@ PLANS: Final[_Json] = {"plans": [{**_PLANNED, "node_count": 2}], "next_cursor": 
 MADE: Final[_Json] = {
     "execution_id": EXECUTION_ID,
     "plan_id": PLAN_ID,
+    "flow_id": None,
+    "flow_version": None,
     "status": "starting",
     "position": None,
 }

@@ -344,6 +344,8 @@ def made(service: Service, record: ExecutionRecord, status: int) -> Response:
     shown = {
         "execution_id": record.execution_id,
         "plan_id": record.plan_id,
+        "flow_id": record.flow_id,
+        "flow_version": record.flow_version,
         "status": record.status,
         "position": service.position(record.execution_id),
     }

@@ -130,10 +130,15 @@ class Plans(TypedDict):
 
 
 class ExecutionMade(TypedDict):
-    """An execution that was accepted; ``position`` is its place in the queue, 1 for the next."""
+    """An execution that was accepted; ``position`` is its place in the queue, 1 for the next.
+
+    ``flow_version`` is the version of the flow it runs.
+    """
 
     execution_id: str
     plan_id: str | None
+    flow_id: str | None
+    flow_version: str | None
     status: ExecutionStatus
     position: int | None
 

@@ -214,6 +214,7 @@ async def test_a_flow_is_executed_with_inputs_and_the_execution_names_its_versio
         body = {"flow_id": flow["flow_id"], "version": flow["version"], "start": True}
         made = await calls.made("/api/execute", {**body, "inputs": {"output": "hi"}}, 202)
         assert made["plan_id"] is None
+        assert (made["flow_id"], made["flow_version"]) == (flow["flow_id"], flow["version"])
         own = made["execution_id"]
         await calls.service.wait(own)
         state = await calls.got(f"/api/executions/{own}", ExecutionAnswer)

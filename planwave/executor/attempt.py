@@ -10,6 +10,7 @@ from typing import Any, cast
 from planwave.errors import NodeError, PlanwaveError, ResultNotJson
 from planwave.executor.program import Program, Step
 from planwave.executor.runtime import Runtime
+from planwave.expressions import compile_template
 from planwave.graph.capabilities import ExecutionResult, NodeEvent, Resumable, Suspension
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
 from planwave.graph.ports import has_output, outputs_shown
@@ -202,6 +203,17 @@ async def resolved_data(
     scope = NodeScope(runtime, node, inputs, variables)
     resolved: Mapping[str, Json] = await step.template.resolve(scope, renderer)
     return resolved
+
+
+async def resolved_value(
+    value: Json, runtime: Runtime, node: int, variables: Mapping[str, Json], renderer: Any
+) -> Json:
+    """Give any value with its expressions resolved as they would be in a node's data."""
+    template = compile_template(value)
+    if template is None:
+        return value
+    scope = NodeScope(runtime, node, Inputs(runtime.arrivals_at(node)), variables)
+    return await template.resolve(scope, renderer)
 
 
 def as_node_error(error: BaseException) -> NodeError:

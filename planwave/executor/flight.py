@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from planwave.errors import NodeError
 from planwave.executor.decisions import Cause, Status
+from planwave.executor.earlier import Life
 from planwave.executor.program import Program
 from planwave.executor.runtime import Outputs, Runtime
 from planwave.executor.schedule import Schedule
@@ -47,10 +48,11 @@ class Scope:
         highest: The highest attempt that any of them has had by now, or is about to have.
         is_retryable: The first of them might not come again.
         rests: Nothing goes on in it before a request inside is answered.
+        earlier: Of a fork: what it goes by, the latest first; see ``reuse.py``.
     """
 
     __slots__ = (
-        "_by_wave", "before", "depth", "failures", "flights", "given", "handled", "highest",
+        "_by_wave", "before", "depth", "earlier", "failures", "flights", "given", "handled", "highest",
         "is_retryable", "path",
         "prefix", "program", "rests", "run", "runtime", "schedule", "started_waves",
     )  # fmt: skip
@@ -64,6 +66,7 @@ class Scope:
         self.run: NestedRun | None = None
         self.depth = self.before = self.highest = 0
         self.rests = self.is_retryable = False
+        self.earlier: Sequence[Shadow] = ()
         self.given = any(outputs is not None for outputs in runtime.outputs)
         self.flights: dict[int, Flight] = {}
         self.started_waves: set[int] = set()
@@ -127,6 +130,13 @@ class Scope:
                 yield from child.airborne()
 
 
+class Shadow(NamedTuple):
+    """A graph of the execution before a fork, as it was left; what the same graph of the fork goes by."""
+
+    life: Life
+    scope: Scope
+
+
 class Flight:
     """One attempt of one node, from its start to its outcome.
 
@@ -137,6 +147,8 @@ class Flight:
             attempt.
         reentry: How often it was cut off by the end of a process before.
         begun: It goes on after a wait: that it began was told before.
+        started: When it was launched, by the clock of the loop; below 0 before.
+        ran_s: How long its attempt ran before it waited, or was parked, last.
         decided: What a person said is to become of it after it was cut off, where nothing came of
             that as yet.
         limit_s: Bounds its own time.
@@ -148,8 +160,8 @@ class Flight:
 
     __slots__ = (
         "answers", "attempt", "begun", "busy", "decided", "inside", "limit_s", "nested_s", "nested_since",
-        "nesting", "node", "offsets", "path", "phase", "reentry", "resume", "scope", "started", "stirs",
-        "task",
+        "nesting", "node", "offsets", "path", "phase", "ran_s", "reentry",
+        "resume", "scope", "started", "stirs", "task",
     )  # fmt: skip
 
     def __init__(
@@ -172,7 +184,8 @@ class Flight:
         self.reentry = reentry
         self.phase = QUEUED
         self.task: asyncio.Task[None] | None = None
-        self.started = 0.0
+        self.started = -1.0
+        self.ran_s = 0.0
         self.limit_s: float | None = None
         self.begun = False
         self.decided: Json = None
@@ -183,6 +196,8 @@ class Flight:
 
     def followed_by(self, following: Flight) -> Flight:
         """Give what is inside the node to the flight that goes on in place of this one."""
+        if following.attempt == self.attempt:
+            following.ran_s = self.ran_s
         following.inside, self.inside = self.inside, None
         if following.inside is not None:
             following.inside.flight = following
@@ -197,6 +212,15 @@ class Flight:
         """Whether what it does must not be done twice."""
         step = self.scope.program.steps[self.node]
         return (step.node.policy.effect or step.facts.effect) == "once"
+
+    def ran(self, now: float) -> float:
+        """Give the seconds its attempt has run by now; nothing of what it waited counts."""
+        return round(self.ran_s + (now - self.started if self.started >= 0.0 else 0.0), 6)
+
+    def rest(self, now: float) -> float:
+        """Note that it waits from now on; give the seconds its attempt has run."""
+        self.ran_s, self.started = self.ran(now), -1.0
+        return self.ran_s
 
     def own_time(self, now: float) -> float:
         """Give the seconds this attempt spent on its own work, nested runs left out."""

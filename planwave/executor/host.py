@@ -6,13 +6,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from planwave.errors import NodeError
-from planwave.executor.attempt import NodeScope, resolved_data
+from planwave.executor.attempt import resolved_data, resolved_value
 from planwave.executor.flight import current_flight
-from planwave.executor.identity import result_key
+from planwave.executor.identity import Then, result_key
 from planwave.executor.keeping import Keeping
 from planwave.executor.nesting import Nesting
 from planwave.executor.runtime import LinkUse, Outputs, Runtime
-from planwave.expressions import compile_template
 from planwave.graph.capabilities import FlowContext
 from planwave.graph.model import Graph, Json
 from planwave.graph.values import Inputs
@@ -69,15 +68,14 @@ class NodeHost:
         self, runtime: Runtime, node: int, value: Json, variables: Mapping[str, Json]
     ) -> Json:
         """Give a value with its expressions resolved as in a node's data, with names added."""
-        template = compile_template(value)
-        if template is None:
-            return value
-        arrived, seen = Inputs(runtime.arrivals_at(node)), {**runtime.variables, **variables}
-        return await template.resolve(NodeScope(runtime, node, arrived, seen), self._renderer)
+        seen = {**runtime.variables, **variables}
+        return await resolved_value(value, runtime, node, seen, self._renderer)
 
-    async def key_of(self, runtime: Runtime, node: int) -> str:
+    async def key_of(self, runtime: Runtime, node: int, then: Then | None = None) -> str:
         """Give the identity of a node's result; see ``executor/identity.py``."""
-        return await result_key(runtime, node, runtime.variables, self._renderer)
+        return await result_key(
+            runtime, node, runtime.variables, self._renderer, services=self.services, then=then
+        )
 
     def asking(self) -> int:
         """Give the number of the node whose task this is called in."""

@@ -8,25 +8,49 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from planwave.executor.attempt import resolved_data
+from planwave.executor.onlooker import Onlooker
+from planwave.executor.program import Step
 from planwave.executor.runtime import Runtime
-from planwave.graph.model import LINK, Edge, Json
+from planwave.graph.capabilities import FlowContext, Traceable
+from planwave.graph.model import Json
 from planwave.graph.plan import canonical_json
 from planwave.graph.values import Inputs
 
 _GOAL: Final = "goal"
+_NOTHING: Final[Mapping[str, Json]] = {}
+
+
+class Then(NamedTuple):
+    """What is stored of how a node came to its result.
+
+    Attributes:
+        versions: The versions of the types it follows from, other than the first; None where that is
+            not known.
+        kept: The values the node kept, by key.
+    """
+
+    versions: Mapping[str, int] | None = None
+    kept: Mapping[str, Json] = _NOTHING
 
 
 async def result_key(
-    runtime: Runtime, node: int, variables: Mapping[str, Json], renderer: Any
+    runtime: Runtime,
+    node: int,
+    variables: Mapping[str, Json],
+    renderer: Any,
+    *,
+    services: Any = None,
+    then: Then | None = None,
 ) -> str:
     """Give the identity of the result a node has, or would have, with what has reached it by now.
 
     It covers the node's type, the type's version, the task (``description``), the data with their
     expressions resolved, what arrived (input, source, and value), the goal where the type reads it,
-    and the same of everything linked in, links of links included. What a template names (``goal``,
+    what the type itself says it follows from besides (see ``graph.capabilities.Traceable``), and the
+    same of everything linked in, links of links included. What a template names (``goal``,
     ``trigger``, earlier nodes) counts by what it comes to. Names and positions that the node cannot
     see do not count; neither does its policy. O(size of all this).
 
@@ -35,67 +59,77 @@ async def result_key(
         node: Number of the node; what it needs is settled.
         variables: What expressions see besides inputs, as the execution has it.
         renderer: Renders what plain paths cannot.
+        services: What the type finds as ``context.services``.
+        then: How the node came to the result it has; None where it would come to it now.
 
     Returns:
         A SHA-256, in hexadecimal.
 
     Raises:
-        TemplateError: An expression cannot be resolved: there is no result to take over.
+        PlanwaveError: An expression cannot be resolved, or the type cannot tell what it follows
+            from: there is no result to take over.
     """
-    signed: dict[int, str] = {}
-    for each in _innermost_first(runtime, node):
-        signed[each] = _digest(await _facts_of(runtime, each, variables, renderer, signed))
-    return signed[node]
-
-
-async def _facts_of(
-    runtime: Runtime,
-    node: int,
-    variables: Mapping[str, Json],
-    renderer: Any,
-    signed: Mapping[int, str],
-) -> dict[str, Json]:
+    of_node = _Facts(runtime, variables, renderer, services, then)
     program = runtime.program
-    step, index = program.steps[node], program.topology.index
-    arrivals = runtime.arrivals_at(node)
-    facts: dict[str, Json] = {
-        "type": step.node.type,
-        "version": step.facts.version,
-        "description": step.node.description,
-        "data": await resolved_data(program, node, runtime, Inputs(arrivals), variables, renderer),
-        # Not the socket type: a value that is given from outside has none of its own.
-        "arrivals": [
-            [a.target_handle, a.source_id, a.source_name, _digest(a.value.value)] for a in arrivals
-        ],
-        "links": [
-            [e.target_handle, e.source, e.source_handle, signed[index[e.source]]]
-            for e in _links_into(runtime, node)
-        ],
-    }
-    if step.facts.reads_goal:
-        facts[_GOAL] = variables.get(_GOAL)
-    return facts
+    for each in program.linked_into(node):
+        kept = None if then is None else then.kept if each == node else _NOTHING
+        of_node.signed[program.topology.ids[each]] = _digest(await of_node.facts(each, kept))
+    return of_node.signed[program.topology.ids[node]]
 
 
-def _links_into(runtime: Runtime, node: int) -> list[Edge]:
-    return [edge for edge in runtime.program.edges_of(node)[0] if edge.channel == LINK]
+class _Facts:
+    """Works out what the nodes of one graph follow from.
 
+    Attributes:
+        signed: The digests of those done, by id.
+    """
 
-def _innermost_first(runtime: Runtime, node: int) -> list[int]:
-    """Give a node and all that is linked into it, each after what is linked into that."""
-    index = runtime.program.topology.index
-    found: list[int] = []
-    begun: set[int] = set()
-    stack = [(node, False)]
-    while stack:
-        each, is_ready = stack.pop()
-        if is_ready:
-            found.append(each)
-        elif each not in begun:
-            begun.add(each)
-            stack.append((each, True))
-            stack += [(index[edge.source], False) for edge in _links_into(runtime, each)]
-    return found
+    def __init__(
+        self,
+        runtime: Runtime,
+        variables: Mapping[str, Json],
+        renderer: Any,
+        services: Any,
+        then: Then | None,
+    ) -> None:
+        self._runtime, self._variables = runtime, variables
+        self._renderer, self._services, self._then = renderer, services, then
+        self.signed: dict[str, str] = {}
+
+    async def facts(self, node: int, kept: Mapping[str, Json] | None) -> dict[str, Json]:
+        """Give what one node follows from; what is linked into it is done."""
+        runtime, program = self._runtime, self._runtime.program
+        step, arrivals = program.steps[node], runtime.arrivals_at(node)
+        inputs = Inputs(arrivals)
+        data = await resolved_data(program, node, runtime, inputs, self._variables, self._renderer)
+        facts: dict[str, Json] = {
+            "type": step.node.type,
+            "version": self._version(step),
+            "description": step.node.description,
+            "data": data,
+            # Not the socket type: a value that is given from outside has none of its own.
+            "arrivals": [
+                [a.target_handle, a.source_id, a.source_name, _digest(a.value.value)]
+                for a in arrivals
+            ],
+            "links": [
+                [e.target_handle, e.source, e.source_handle, self.signed[e.source]]
+                for e in program.links_into(node)
+            ],
+        }
+        if step.facts.reads_goal:
+            facts[_GOAL] = self._variables.get(_GOAL)
+        if isinstance(step.implementation, Traceable):
+            onlooker = Onlooker(runtime, node, self._variables, self._renderer, kept)
+            path = runtime.prefix + step.node.id
+            context = FlowContext(step.node.id, "", path, 1, None, None, onlooker, self._services)
+            facts["besides"] = await step.implementation.follows_from(data, inputs, context)
+        return facts
+
+    def _version(self, step: Step) -> int:
+        if self._then is None or self._then.versions is None:
+            return step.facts.version
+        return self._then.versions.get(step.node.type, 1)
 
 
 def _digest(value: Json) -> str:

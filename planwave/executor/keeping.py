@@ -14,6 +14,7 @@ from planwave.executor.bounds import Bounds
 from planwave.executor.dormant import ONCE
 from planwave.executor.flight import OVER, Flight, Inside, current_flight
 from planwave.executor.parking import Busy
+from planwave.executor.reuse import KeyHost, Reuse
 from planwave.expressions.text import copy_of
 from planwave.graph.model import Json
 from planwave.graph.values import DataValue
@@ -21,6 +22,11 @@ from planwave.graph.values import DataValue
 
 class Driver(Protocol):
     """What keeping needs of the execution."""
+
+    @property
+    def host(self) -> KeyHost: ...
+
+    reuse: Reuse | None
 
     def post(self, take: Any, about: Any, what: Any) -> None: ...
     def after_commit(self, call: Callable[[], None]) -> None: ...
@@ -65,7 +71,9 @@ class Keeping:
         return copy_of(inside.kept[key])  # the node may go on to change what it has
 
     async def _make(self, flight: Flight, key: str, fn: Callable[[], Awaitable[Json]]) -> None:
-        made = await fn()
+        reuse, host = self._driver.reuse, self._driver.host
+        had = None if reuse is None else await reuse.kept_by(flight, key, host)
+        made = await fn() if had is None else had.value
         if (fault := json_fault(made)) is not None:
             raise ResultNotJson(
                 f"node {flight.path!r} was to keep, as {key!r}, a value that is {fault}",

@@ -29,6 +29,7 @@ from planwave.executor.options import RunOptions
 from planwave.executor.parking import Parking
 from planwave.executor.past import Past
 from planwave.executor.program import Program
+from planwave.executor.reuse import Reuse
 from planwave.executor.runtime import Host, Outputs, Runtime
 from planwave.executor.scope import open_scope
 from planwave.executor.slots import NestedAnswer, Slots
@@ -53,6 +54,7 @@ class Driver(Protocol):
     slots: Slots
     options: RunOptions
     past: Past | None
+    reuse: Reuse | None
 
     def time(self) -> float: ...
     def post(self, take: Any, about: Any, what: Any) -> None: ...
@@ -73,11 +75,15 @@ class Settler(Protocol):
 
 
 class _Ask(NamedTuple):
-    """What a node asks for: a graph to be run under a key, and where it waits for the outcome."""
+    """What a node asks for: a graph to be run under a key, and where it waits for the outcome.
+
+    The graph is not made ready where its outcome is known.
+    """
 
     key: str
     identity: tuple[str, str]
-    scope: Scope
+    prefix: str
+    scope: Scope | None
     asked: asyncio.Future[Any]
 
 
@@ -122,9 +128,13 @@ class Nesting:
         identity = of_graph, hashlib.sha256(of_inputs).hexdigest()
         seen = {**runtime.variables, **variables} if variables else runtime.variables
         driver, prefix = self._driver, f"{flight.path}[{key}]/"
-        scope = open_scope(program, driver.host, driver.options, given, prefix, seen)
+        scope: Scope | None = None
+        if not _has_outcome(flight, key):
+            scope = open_scope(program, driver.host, driver.options, given, prefix, seen)
+            if driver.reuse is not None:
+                scope.earlier = driver.reuse.within(flight, scope, identity, given, variables)
         asked: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        driver.post(self.nest, flight, _Ask(key, identity, scope, asked))
+        driver.post(self.nest, flight, _Ask(key, identity, prefix, scope, asked))
         try:
             outcome: Mapping[str, Outputs] = await asked
         except asyncio.CancelledError:
@@ -176,7 +186,7 @@ class Nesting:
         flight.nesting += 1
         flight.stirs += 1
         run.asked.append(ask.asked)
-        if run.scope is None:
+        if run.scope is None and ask.scope is not None:
             self._open(flight, run, ask.scope, stored)
         self._settler.parking.consider(flight)
 
@@ -190,7 +200,7 @@ class Nesting:
 
     def _stored(self, ask: _Ask) -> StoredRun | None:
         past = self._driver.past
-        return None if past is None else past.dormant.run_of(ask.scope.prefix)
+        return None if past is None else past.dormant.run_of(ask.prefix)
 
     def _open(self, flight: Flight, run: NestedRun, scope: Scope, stored: StoredRun | None) -> None:
         """Begin a nested run, anew or where its stored events leave it."""
@@ -278,6 +288,11 @@ class Nesting:
     def _tell(self, flight: Flight, said: Json) -> None:
         data = {"event_type": RUN_GRAPH, "data": said}
         self._settler.emit("node.event", data, flight.path, flight.attempt)
+
+
+def _has_outcome(flight: Flight, key: str) -> bool:
+    run = flight.inside.runs.get(key) if flight.inside is not None else None
+    return run is not None and run.outcome_for(flight.attempt) is not None
 
 
 def _given(outcome: Any) -> Any:

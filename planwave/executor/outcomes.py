@@ -19,7 +19,7 @@ from planwave.executor.parking import Parking
 from planwave.executor.past import WAITING, Past
 from planwave.executor.publisher import Publisher
 from planwave.executor.requests import OpenRequest, Requests
-from planwave.executor.reuse import TakenOver
+from planwave.executor.reuse import Reuse, TakenOver
 from planwave.executor.runtime import Host, Outputs
 from planwave.executor.saying import fact_of
 from planwave.executor.slots import Slots
@@ -42,6 +42,7 @@ class Driver(Protocol):
     deadlines: Deadlines[Any]
     root: Scope
     past: Past | None
+    reuse: Reuse | None
 
     def time(self) -> float: ...
     def post(self, take: Any, about: Any, what: Any) -> None: ...
@@ -208,7 +209,8 @@ class Outcomes:
         )
         self.requests.add(request_id, request)
         flight.scope.schedule.waits(flight.node)
-        self.emit("node.waiting", request.as_data(request_id), flight.path, flight.attempt)
+        data = {**request.as_data(request_id), "duration_s": flight.rest(self._execution.time())}
+        self.emit("node.waiting", data, flight.path, flight.attempt)
         self.commands.watch_request(request_id, request)
 
     def started(self, flight: Flight) -> bool:
@@ -240,6 +242,8 @@ class Outcomes:
             data["via"] = scope.program.graph.edges[via].id
         if flight.reentry and not flight.begun:
             data["reentry"] = flight.reentry
+        if scope.program.versions and (versions := scope.program.versions_at(flight.node)):
+            data["versions"] = versions
         if scope.run is not None and (name := scope.program.steps[flight.node].node.name):
             data["name"] = name
         self.emit("node.started", data, flight.path, flight.attempt)
@@ -391,4 +395,4 @@ class Outcomes:
         self._touched[scope] = None
 
     def _duration(self, flight: Flight) -> float:
-        return round(self._execution.time() - flight.started, 6) if flight.started else 0.0
+        return flight.ran(self._execution.time())

@@ -10,7 +10,7 @@ from planwave.executor.decisions import Rules
 from planwave.executor.options import RunOptions
 from planwave.expressions import Template, compile_template
 from planwave.graph.capabilities import Catalogue, NodeFacts
-from planwave.graph.model import FLOW, Edge, Graph, Node
+from planwave.graph.model import FLOW, LINK, Edge, Graph, Node
 from planwave.graph.ports import fixed_outputs
 from planwave.graph.topology import topology_of
 
@@ -34,6 +34,9 @@ class Program:
         graph: A graph without error diagnostics.
         catalogue: The node types.
 
+    Attributes:
+        versions: Those of its types of which the version is not the first.
+
     Raises:
         InputError: A node's type is unknown.
         TemplateError: An expression cannot be parsed.
@@ -54,6 +57,7 @@ class Program:
         }
         self.feeds = self._feeds()
         self.timed = any(s.node.policy.timeout_s is not None for s in self.steps)
+        self.versions = {s.node.type: s.facts.version for s in self.steps if s.facts.version != 1}
         self._adjacent: tuple[list[list[Edge]], list[list[Edge]]] | None = None
 
     def rules(self, options: RunOptions) -> Rules:
@@ -79,6 +83,32 @@ class Program:
                 into[self.topology.index[edge.target]].append(edge)
             self._adjacent = into, out
         return self._adjacent[0][node], self._adjacent[1][node]
+
+    def linked_into(self, node: int) -> list[int]:
+        """Give a node and all that is linked into it, each after what is linked into that."""
+        found: list[int] = []
+        begun: set[int] = set()
+        stack = [(node, False)]
+        while stack:
+            each, is_ready = stack.pop()
+            if is_ready:
+                found.append(each)
+            elif each not in begun:
+                begun.add(each)
+                stack.append((each, True))
+                stack += [(self.topology.index[e.source], False) for e in self.links_into(each)]
+        return found
+
+    def links_into(self, node: int) -> list[Edge]:
+        """Give the link edges into a node, in graph order."""
+        return [edge for edge in self.edges_of(node)[0] if edge.channel == LINK]
+
+    def versions_at(self, node: int) -> dict[str, int]:
+        """Give those of ``versions`` that a node's result follows from."""
+        if not self.versions:
+            return {}
+        types = [self.steps[each].node.type for each in self.linked_into(node)]
+        return {each: self.versions[each] for each in types if each in self.versions}
 
     def walk(
         self, starts: Collection[int], *, forward: bool, stops: Collection[int] = ()

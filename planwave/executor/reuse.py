@@ -1,17 +1,36 @@
-"""Results a fork takes over from the execution before it, instead of paying for them again."""
+"""Results a fork takes over from the execution before it, instead of paying for them again.
+
+A node runs again where what its result follows from has changed, or where it has none. What ran
+inside it is gone through in the same way, node by node: each graph it asks for is laid beside the one
+it had asked for under that key, if that was the same one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol
 
 from planwave.errors import PlanwaveError
 from planwave.events.reading import reading
-from planwave.executor.flight import Flight, Scope
-from planwave.executor.host import NodeHost
-from planwave.executor.runtime import Outputs
+from planwave.executor.earlier import Earlier
+from planwave.executor.flight import Flight, Scope, Shadow
+from planwave.executor.identity import Then
+from planwave.executor.options import RunOptions
+from planwave.executor.program import Program
+from planwave.executor.replay import replay
+from planwave.executor.requests import Requests
+from planwave.executor.runtime import Host, Outputs, Runtime
+from planwave.executor.scope import open_scope
 from planwave.graph.model import Json
+from planwave.graph.read import read_graph
 from planwave.graph.values import DataValue
+
+
+class KeyHost(Host, Protocol):
+    """A host that knows what results follow from."""
+
+    async def key_of(self, runtime: Runtime, node: int, then: Then | None = None) -> str: ...
 
 
 class TakenOver(NamedTuple):
@@ -21,54 +40,174 @@ class TakenOver(NamedTuple):
     facts: dict[str, Any]
 
 
+class Found(NamedTuple):
+    """A value that a node had kept."""
+
+    value: Json
+
+
+class Before(NamedTuple):
+    """The execution before a fork.
+
+    Attributes:
+        program: Its graph.
+        earlier: What is stored of all its graphs.
+        host: What its nodes found around them.
+        options, inputs: As it had them.
+    """
+
+    program: Program
+    earlier: Earlier
+    host: KeyHost
+    options: RunOptions
+    inputs: Mapping[str, Mapping[str, Json]] | None
+
+
 class Reuse:
     """What a fork has from the execution before it.
 
     Args:
         execution_id: The execution before.
-        before: Its graph, where its stored events leave it; None where it is gone.
-        host: What its nodes found around them.
+        before: What is known of it; None where it is gone.
         rerun: Ids of nodes that run in any case.
         given: ``{node_id: {handle: value}}``: what nodes are settled with, whatever they had.
+        is_retry: The nodes of ``rerun`` go on with what they had come to inside; else they begin
+            anew, whatever runs inside them.
+
+    Attributes:
+        own: What the fork's own graph goes by; nothing where what is stored makes no sense.
     """
 
     def __init__(
         self,
         execution_id: str,
-        before: Scope | None,
-        host: NodeHost,
+        before: Before | None,
         rerun: Collection[str],
         given: Mapping[str, Mapping[str, Json]],
+        *,
+        is_retry: bool = False,
     ) -> None:
-        self._execution_id, self._before, self._host = execution_id, before, host
+        self._execution_id, self._before = execution_id, before
         self._rerun, self._given = frozenset(rerun), given
+        self._anew = frozenset[str]() if is_retry else self._rerun
+        self._programs: dict[str, Program] = {}
+        self.own: Sequence[Shadow] = ()
+        if before is not None:
+            with suppress(PlanwaveError):
+                scope = open_scope(before.program, before.host, before.options, before.inputs)
+                self.own = (self._as_left(Shadow(before.earlier.own, scope)),)
 
-    async def result_of(self, flight: Flight, host: NodeHost) -> TakenOver | None:
+    def within(
+        self, flight: Flight, scope: Scope, identity: tuple[str, str], given: Any, variables: Any
+    ) -> Sequence[Shadow]:
+        """Give what a graph that a node asks for goes by.
+
+        Args:
+            flight: Who asks.
+            scope: The graph.
+            identity: Hashes of the graph, and of inputs and variables.
+            given: Its inputs.
+            variables: What its expressions may name besides those of the graph around it.
+        """
+        before, outside = self._before, {shadow.life: shadow for shadow in flight.scope.earlier}
+        if before is None or not outside or self._begins_anew(flight):
+            return ()
+        of_graph, of_inputs = identity
+        found: list[Shadow] = []
+        for life in before.earlier.lives(scope.prefix):
+            around = None if life.around is None else outside.get(life.around)
+            if around is None or life.identity is None or life.identity[1] != of_inputs:
+                continue
+            is_same = life.identity[0] == of_graph
+            with suppress(PlanwaveError):  # it runs as if it never had
+                program = scope.program if is_same else self._program_of(before, life.identity[0])
+                seen = {**around.scope.runtime.variables, **variables}
+                then = open_scope(program, before.host, before.options, given, scope.prefix, seen)
+                found.append(self._as_left(Shadow(life, then)))
+        return found
+
+    def _program_of(self, before: Before, named: str) -> Program:
+        """Give a graph that ran inside a node of the execution before, by its hash."""
+        if named not in self._programs:
+            with reading(self._execution_id):
+                graph, _ = read_graph(before.earlier.documents[named])
+            self._programs[named] = Program(graph, before.program.catalogue)
+        return self._programs[named]
+
+    async def result_of(self, flight: Flight, host: KeyHost) -> TakenOver | None:
         """Give the result of a node that is about to run, or None where it has to run.
 
-        Taken over is the result of the node of the same id, where both follow from the same; see
+        Taken over is the result of the node of the same path, where both follow from the same; see
         ``executor/identity.py``.
         """
-        node_id = flight.scope.program.topology.ids[flight.node]
-        if (given := self._given.get(node_id)) is not None:
-            outputs = {handle: DataValue("any", value) for handle, value in given.items()}
-            return TakenOver(outputs, {"changed": True})
-        if self._before is None or node_id in self._rerun:
+        scope, node = flight.scope, flight.node
+        if scope.run is None:
+            node_id = scope.program.topology.ids[node]
+            if (given := self._given.get(node_id)) is not None:
+                outputs = {handle: DataValue("any", value) for handle, value in given.items()}
+                return TakenOver(outputs, {"changed": True})
+            if node_id in self._rerun:
+                return None
+        then = [each for each in _same_nodes(flight) if each.shadow.scope.has_completed(each.node)]
+        same = await self._first_that_holds(flight, host, then)
+        outputs = None if same is None else same.shadow.scope.runtime.outputs[same.node]
+        if outputs is None:
             return None
-        number = self._before.program.topology.index.get(node_id)
-        if number is None or not self._before.has_completed(number):
+        facts: dict[str, Any] = {"reused": {"execution_id": self._execution_id}}
+        if versions := scope.program.versions_at(node):
+            facts["versions"] = versions
+        return TakenOver(outputs, facts)
+
+    async def kept_by(self, flight: Flight, key: str, host: KeyHost) -> Found | None:
+        """Give a value that a node had kept, where its result would follow from the same as then."""
+        if self._begins_anew(flight):
             return None
-        had = self._before.runtime.outputs[number]
-        if had is None:
+        then = [each for each in _same_nodes(flight) if key in each.then.kept]
+        same = await self._first_that_holds(flight, host, then)
+        return None if same is None else Found(same.then.kept[key])
+
+    async def _first_that_holds(
+        self, flight: Flight, host: KeyHost, then: Sequence[_Same]
+    ) -> _Same | None:
+        before = self._before
+        if before is None or not then:
             return None
         try:
             with reading(self._execution_id):
                 now = await host.key_of(flight.scope.runtime, flight.node)
-                then = await self._host.key_of(self._before.runtime, number)
+                for each in then:
+                    runtime = each.shadow.scope.runtime
+                    if now == await before.host.key_of(runtime, each.node, each.then):
+                        return each
         except PlanwaveError:
-            return None  # an expression cannot be resolved: running the node says so better
-        return (
-            TakenOver(had, {"reused": {"execution_id": self._execution_id}})
-            if now == then
-            else None
-        )
+            pass  # an expression cannot be resolved: running the node says so better
+        return None
+
+    def _begins_anew(self, flight: Flight) -> bool:
+        if flight.scope.run is not None:
+            return False
+        return flight.scope.program.topology.ids[flight.node] in self._anew
+
+    def _as_left(self, shadow: Shadow) -> Shadow:
+        """Bring a graph to where its stored events left it."""
+        facts = shadow.life.facts
+        with reading(self._execution_id):
+            replay(shadow.scope, facts, Requests(), facts[-1].at if facts else "")
+        return shadow
+
+
+class _Same(NamedTuple):
+    """The same node in the execution before."""
+
+    shadow: Shadow
+    node: int
+    then: Then
+
+
+def _same_nodes(flight: Flight) -> Iterator[_Same]:
+    """Give the nodes of the same path, the latest first."""
+    node_id = flight.scope.program.topology.ids[flight.node]
+    for shadow in flight.scope.earlier:
+        number = shadow.scope.program.topology.index.get(node_id)
+        if number is not None:
+            yield _Same(shadow, number, shadow.life.then(flight.path))

@@ -92,7 +92,7 @@ class Execution(Commanded):
         last_seq = last_seq if past is None else past.last_seq
         self.publisher = Publisher(execution_id, last_seq, journal, epoch, on_events, now)
         self.past, self._is_recovery, self._parks = past, is_recovery, parks
-        self._reuse = reuse
+        self.reuse = reuse
         self.host = NodeHost(execution_id, variables, services, chat_id, state, renderer)
         self._inbox: list[tuple[Callable[[Any, Any], None], Any, Any]] = []
         self._wake: asyncio.Future[None] | None = None
@@ -107,6 +107,7 @@ class Execution(Commanded):
         self.host.nesting = self._outcomes.nesting
         self.host.keeping = Keeping(self, self._outcomes)
         self.root = open_scope(program, self.host, options, inputs)
+        self.root.earlier = () if reuse is None else reuse.own
         self._has_begun = False
         self._left: str | None = None
 
@@ -325,13 +326,12 @@ class Execution(Commanded):
         # Not a TaskGroup: an attempt that ignores cancellation must not hold up the end of the run,
         # and one failing node must not cancel the others. ``_land`` waits for every task here.
         # What was answered goes on with that, whatever the execution before came to meanwhile.
-        is_new = self._reuse is not None and flight.scope is self.root and not flight.begun
-        work = self._take_over(flight) if is_new else self._fly(flight)
-        flight.task = self._loop.create_task(work)
+        fly = self._fly if self.reuse is None or flight.begun else self._take_over
+        flight.task = self._loop.create_task(fly(flight))
 
     async def _take_over(self, flight: Flight) -> None:
         """The task of one attempt of a fork: it runs only where there is no result to be had."""
-        found = None if self._reuse is None else await self._reuse.result_of(flight, self.host)
+        found = None if self.reuse is None else await self.reuse.result_of(flight, self.host)
         if found is None:
             await self._fly(flight)
         else:

@@ -163,6 +163,25 @@ class Enterable(Protocol):
         ...
 
 
+@runtime_checkable
+class Traceable(Protocol):
+    """A type whose results follow from more than its nodes' data and inputs."""
+
+    async def follows_from(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> Json:
+        """Give that, as JSON: the same where the result is, as far as the rest is the same.
+
+        Asked of a node that may be spared running, as a result it had before may still hold, and of
+        that it had then: there ``context.runtime.once`` finds what was kept. Nothing is run, resolved
+        over links or kept for it.
+
+        Raises:
+            PlanwaveError: It cannot be told; no result is taken over.
+        """
+        ...
+
+
 class NodeFacts(NamedTuple):
     """What the checker, the planner and the driver need to know of a type; no behaviour.
 

@@ -69,14 +69,13 @@ class Conditional(NodeType):
     async def run(
         self, data: ConditionalData, inputs: Inputs, context: FlowContext
     ) -> ExecutionResult:
-        leaving = context.runtime.outgoing_edges(context.node_id, channel=FLOW)
-        known = _known(data, [edge.source_handle for edge in leaving])
-        chosen = data.condition.strip()
-        if chosen not in known:
-            if data.default_handle is None:
-                raise _nowhere(context.node_id, chosen, known)
-            chosen = data.default_handle
-        return ExecutionResult({chosen: passed_on(inputs)})
+        return ExecutionResult({_chosen(data, context): passed_on(inputs)})
+
+    async def follows_from(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> Json:
+        ready, _ = self.ready(data, inputs, await self.fed(data, inputs, context), context)
+        return _chosen(ready, context)
 
     def find_faults(self, data: ConditionalData | None, wiring: Wiring) -> Iterable[Finding]:
         if data is None:
@@ -102,6 +101,22 @@ def _named(data: ConditionalData) -> Iterable[tuple[str, str]]:
         yield f"outputHandles/{number}", name
     if data.default_handle is not None:
         yield "defaultHandle", data.default_handle
+
+
+def _chosen(data: ConditionalData, context: FlowContext) -> str:
+    """Give the handle that the condition comes to.
+
+    Raises:
+        NodeError: There is none of that name (``unknown-handle``), and no other for that case.
+    """
+    leaving = context.runtime.outgoing_edges(context.node_id, channel=FLOW)
+    known = _known(data, [edge.source_handle for edge in leaving])
+    chosen = data.condition.strip()
+    if chosen in known:
+        return chosen
+    if data.default_handle is None:
+        raise _nowhere(context.node_id, chosen, known)
+    return data.default_handle
 
 
 def _known(data: ConditionalData, leaving: Sequence[str]) -> list[str]:

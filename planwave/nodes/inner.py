@@ -30,6 +30,7 @@ from planwave.nodes.nested import (
     main_value,
     nested_graph,
     one_graph,
+    seen_inside,
 )
 from planwave.nodes.node_type import INPUT, OUTPUT, Finding, NodeData, NodeType
 from planwave.nodes.sockets import coerced
@@ -122,6 +123,12 @@ class Inner(NodeType):
             if (value := _value(outputs, node_id, wanted)) is not None:
                 found[handle] = value
         return ExecutionResult(found)
+
+    async def follows_from(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> Json:
+        ready, _ = self.ready(data, inputs, await self.fed(data, inputs, context), context)
+        return await seen_inside(ready.graph, ready.flow, context)
 
     def find_faults(self, data: InnerData | None, wiring: Wiring) -> Iterable[Finding]:
         if data is None:

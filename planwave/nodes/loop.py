@@ -24,6 +24,7 @@ from planwave.nodes.nested import (
     nested_graph,
     one_graph,
     refuse_more,
+    seen_inside,
 )
 from planwave.nodes.node_type import INPUT, Finding, NodeData, NodeType, template
 from planwave.nodes.wiring import Wiring
@@ -97,6 +98,12 @@ class Loop(NodeType):
         if data.on_item_error == "skip":
             values = [value for index, value in enumerate(values) if index not in errors]
         return _result(data, values, [errors[index] for index in sorted(errors)])
+
+    async def follows_from(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> Json:
+        ready, _ = self.ready(data, inputs, await self.fed(data, inputs, context), context)
+        return await seen_inside(ready.body, ready.flow, context)
 
     def find_faults(self, data: LoopData | None, wiring: Wiring) -> Iterable[Finding]:
         if data is None:

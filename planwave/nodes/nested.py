@@ -25,6 +25,7 @@ from planwave.graph.model import (
     Json,
     handles_of,
 )
+from planwave.graph.plan import graph_hash
 from planwave.graph.read import read_graph
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.fields import NOT_PLANNED
@@ -168,6 +169,18 @@ async def _flow(flow: FlowName, context: FlowContext) -> Graph:
         return (await flows.get(flow.id, None)).to_document()
 
     return _graph_of(json.dumps(await context.runtime.once("flow", newest)))
+
+
+async def seen_inside(
+    document: Mapping[str, Json] | None, flow: FlowName | None, context: FlowContext
+) -> dict[str, Json]:
+    """Give what a graph inside a node makes its result follow from, besides the node's data.
+
+    That is what the graph's expressions may name, and which graph a flow without a version is.
+    """
+    is_open = document is None and flow is not None and flow.version is None
+    of_graph = graph_hash(await _flow(flow, context)) if flow is not None and is_open else None
+    return {"variables": dict(context.runtime.variables), "graph": of_graph}
 
 
 def _flows_of(context: FlowContext) -> Flows:

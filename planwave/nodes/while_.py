@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from planwave.errors import NodeError
+from planwave.expressions import compile_template
+from planwave.expressions.references import NODES
 from planwave.graph.capabilities import ExecutionResult, FlowContext
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json, Port
 from planwave.graph.strict import shown
@@ -19,6 +21,7 @@ from planwave.nodes.nested import (
     nested_graph,
     one_graph,
     refuse_more,
+    seen_inside,
 )
 from planwave.nodes.node_type import INPUT, Finding, NodeData, NodeType, template
 from planwave.nodes.services import limits_of
@@ -93,6 +96,15 @@ class While(NodeType):
         outputs = {DEFAULT_SOURCE_HANDLE: value, "iterations": DataValue("integer", rounds)}
         return ExecutionResult(outputs)
 
+    async def follows_from(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> Json:
+        ready, _ = self.ready(data, inputs, await self.fed(data, inputs, context), context)
+        return {
+            **await seen_inside(ready.body, ready.flow, context),
+            "nodes": await _nodes_named(ready.condition, context),
+        }
+
     def find_faults(self, data: WhileData | None, wiring: Wiring) -> Iterable[Finding]:
         if data is not None:
             yield from one_graph("body", data.body, data.flow, wiring)
@@ -102,6 +114,17 @@ def _first(data: WhileData, inputs: Inputs) -> DataValue:
     if "initial" in data.model_fields_set:
         return as_value(data.initial)
     return given_value(inputs) or DataValue("text", "")
+
+
+async def _nodes_named(condition: str, context: FlowContext) -> Json:
+    """Give what the nodes gave that the condition names; the rest of what it sees arrives."""
+    template = compile_template(as_expression(condition))
+    references = template.references if template is not None else ()
+    named = {reference.key for reference in references if reference.root == NODES}
+    if not named:
+        return None
+    seen: dict[str, Json] = await context.runtime.resolve(as_expression(NODES), {})
+    return seen if None in named else {key: seen.get(key) for key in named if key is not None}
 
 
 async def _holds(condition: str, variables: dict[str, Json], context: FlowContext) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from planwave.errors import Conflict, GraphInvalid
 from planwave.events import ENDED_NODE, ExecutionState
+from planwave.executor.options import RunOptions
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Graph, Json, Node
 from planwave.graph.strict import Room, copied, pointer_of_name, shown, value_faults
@@ -36,6 +37,24 @@ class ChangesInvalid(GraphInvalid):
     code = "invalid-changes"
 
 
+class Wanted(NamedTuple):
+    """What a fork of an execution is asked to be.
+
+    Attributes:
+        rerun: Ids of nodes that must run again.
+        changes: By node id, ``data``: an RFC 7396 merge patch for the node's data, or ``outputs``:
+            what it is settled with instead of running.
+        options: How to run; None for as before.
+        is_retry: The nodes of ``rerun`` go on with what holds of what ran inside them; else they
+            begin anew.
+    """
+
+    rerun: Sequence[str] = ()
+    changes: Changes | None = None
+    options: RunOptions | None = None
+    is_retry: bool = False
+
+
 class Fork(NamedTuple):
     """What a fork runs.
 
@@ -56,20 +75,18 @@ class Fork(NamedTuple):
 def forked(
     parent: ExecutionState,
     parent_graph: Graph,
+    wanted: Wanted,
     *,
-    rerun: Sequence[str] = (),
-    changes: Changes | None = None,
     limits: Limits | None = None,
 ) -> Fork:
     """Say what a fork of an execution runs.
 
+    Whether the graph can still run, and whether types have changed outputs, is for others to check.
+
     Args:
         parent: The execution; it has ended or is paused.
         parent_graph: Its graph, read.
-        rerun: Ids of nodes that must run again.
-        changes: By node id, ``data``: an RFC 7396 merge patch for the node's data, or ``outputs``:
-            what it is settled with instead of running. Whether the graph can still run, and
-            whether the type has these outputs, is for others to check.
+        wanted: What is asked for.
         limits: What values may not pass.
 
     Raises:
@@ -78,11 +95,12 @@ def forked(
             ``/from``.
     """
     refuse_running(parent)
-    wanted: Changes = {} if changes is None else changes
+    rerun = wanted.rerun
+    changes: Changes = {} if wanted.changes is None else wanted.changes
     reading = _Reading(parent, parent_graph, room_of(limits))
     faults = [fault for n, each in enumerate(rerun) for fault in reading.faults_of_rerun(n, each)]
-    faults += value_faults(wanted, CHANGES, room_of(limits)) or [
-        fault for node_id, change in wanted.items() for fault in reading.take(node_id, change)
+    faults += value_faults(changes, CHANGES, room_of(limits)) or [
+        fault for node_id, change in changes.items() for fault in reading.take(node_id, change)
     ]
     if faults:
         raise ChangesInvalid(faults)

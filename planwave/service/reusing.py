@@ -15,18 +15,23 @@ from planwave.service.live import Order
 from planwave.service.rooms import Rooms
 
 if TYPE_CHECKING:
-    from planwave.executor.flight import Scope
-    from planwave.executor.host import NodeHost
-    from planwave.executor.reuse import Reuse
+    from planwave.executor.reuse import Before, Reuse
 
 _ID: Final = "execution_id"
+_RETRY: Final = "retry"
 
 
 def parent_facts(
-    execution_id: str, rerun: Sequence[str], given: Mapping[str, Mapping[str, Json]]
+    execution_id: str,
+    rerun: Sequence[str],
+    given: Mapping[str, Mapping[str, Json]],
+    *,
+    is_retry: bool = False,
 ) -> dict[str, Any]:
     """Give what the first event of a fork says of the execution before it."""
     facts: dict[str, Any] = {_ID: execution_id}
+    if is_retry:
+        facts[_RETRY] = True
     if rerun:
         facts["rerun"] = list(rerun)
     if given:
@@ -48,31 +53,22 @@ async def reuse_of(rooms: Rooms, order: Order) -> Reuse | None:
     events: Sequence[Event] = ()
     with suppress(Conflict), reading(parent[_ID]):
         events = await rooms.store.events(parent[_ID])
-    before, host = _before(rooms, parent[_ID], events)
-    return Reuse(parent[_ID], before, host, parent.get("rerun", ()), parent.get("given", {}))
+    before = None
+    if events:
+        with suppress(PlanwaveError), reading(parent[_ID]):
+            before = _before(rooms, events)
+    rerun, given = parent.get("rerun", ()), parent.get("given", {})
+    return Reuse(parent[_ID], before, rerun, given, is_retry=parent.get(_RETRY, False))
 
 
-def _before(
-    rooms: Rooms, execution_id: str, events: Sequence[Event]
-) -> tuple[Scope | None, NodeHost]:
+def _before(rooms: Rooms, events: Sequence[Event]) -> Before:
+    from planwave.executor.earlier import Earlier
     from planwave.executor.host import NodeHost
-    from planwave.executor.past import Past
     from planwave.executor.program import Program
-    from planwave.executor.replay import replay
-    from planwave.executor.requests import Requests
-    from planwave.executor.scope import open_scope
+    from planwave.executor.reuse import Before
 
-    host = NodeHost(execution_id, None, None, None, None, rooms.renderer)
-    if not events:
-        return None, host
-    try:
-        with reading(execution_id):
-            order = order_of(events[0], rooms.limits)
-            variables = {"goal": order.goal, "trigger": order.trigger}
-            host = NodeHost(execution_id, variables, None, None, None, rooms.renderer)
-            program = Program(order.graph, rooms.catalogue)
-            scope = open_scope(program, host, order.options, order.inputs)
-            replay(scope, Past(events).take_facts(), Requests(), rooms.time())
-    except PlanwaveError:
-        return None, host
-    return scope, host
+    order = order_of(events[0], rooms.limits)
+    variables = {"goal": order.goal, "trigger": order.trigger}
+    host = NodeHost(events[0].execution_id, variables, None, None, None, rooms.renderer)
+    program = Program(order.graph, rooms.catalogue)
+    return Before(program, Earlier(events), host, order.options, order.inputs)

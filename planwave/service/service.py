@@ -30,7 +30,7 @@ from planwave.storage.records import ExecutionRecord, StoreUse
 
 if TYPE_CHECKING:
     from planwave.executor.options import RunOptions
-    from planwave.service.forking import Changes
+    from planwave.service.forking import Changes, Wanted
 
 
 class Load(NamedTuple):
@@ -218,10 +218,10 @@ class Service(Making):
         Raises:
             Conflict: ``nothing-to-retry``, ``still-running``; nothing was created.
         """
-        from planwave.service.forking import retry_of
+        from planwave.service.forking import Wanted, retry_of
 
         again = retry_of(await self.state(execution_id))
-        return await self.fork(execution_id, rerun=again, start=start, new_id=new_id)
+        return await self._fork(execution_id, Wanted(again, is_retry=True), start, new_id)
 
     async def fork(
         self,
@@ -236,11 +236,12 @@ class Service(Making):
         """Make a new execution of the same graph that takes over every result it still holds.
 
         A node's result is taken over where it follows from the same: type, data, what arrived,
-        what is linked, the goal where it is read (``executor/identity.py``).
+        what is linked, the goal where it is read (``executor/identity.py``). So are results inside
+        nodes that run again.
 
         Args:
             execution_id: One that has ended or is paused.
-            rerun: Ids of nodes that run in any case.
+            rerun: Ids of nodes that run in any case, with all that runs inside them.
             changes: ``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``.
             options: How to run; those of the execution before by default.
             start: Queue it; else it is made only.
@@ -253,24 +254,25 @@ class Service(Making):
             InputError, UnavailableProvider, UnknownProvider, UnknownModel, QueueFull, Draining:
                 Nothing was created.
         """
+        from planwave.service.forking import Wanted
+
+        wanted = Wanted(rerun, changes, options)
+        return await self._fork(execution_id, wanted, start, new_id)
+
+    async def _fork(
+        self, execution_id: str, wanted: Wanted, start: bool, new_id: str | None
+    ) -> ExecutionRecord:
         if new_id is not None and (kept := await self._store.execution(new_id)):
             return kept
         if not start:
             self._carrier.check_open()
-            return (await self._forked(execution_id, rerun, changes, options, new_id)).record
+            return (await self._forked(execution_id, wanted, new_id)).record
         with self._carrier.room():
-            made = await self._forked(execution_id, rerun, changes, options, new_id, queued=True)
+            made = await self._forked(execution_id, wanted, new_id, queued=True)
             return await self._submit(made)
 
     async def _forked(
-        self,
-        execution_id: str,
-        rerun: Sequence[str],
-        changes: Changes | None,
-        options: RunOptions | None,
-        new_id: str | None,
-        *,
-        queued: bool = False,
+        self, execution_id: str, wanted: Wanted, new_id: str | None, *, queued: bool = False
     ) -> Made:
         from planwave.executor.entry import entry_of, own_inputs
         from planwave.executor.program import Program
@@ -280,7 +282,8 @@ class Service(Making):
         state = await self.state(execution_id)
         with reading(execution_id):
             before = order_of((await self._store.events(execution_id, limit=1))[0], self.limits)
-        fork = forked(state, before.graph, rerun=rerun, changes=changes, limits=self.limits)
+        options = wanted.options
+        fork = forked(state, before.graph, wanted, limits=self.limits)
         raise_for_run(self._check(fork.graph))
         program = Program(fork.graph, self.catalogue)
         inputs, given = own_inputs(program, fork.inputs), own_inputs(program, fork.given)
@@ -302,7 +305,7 @@ class Service(Making):
                 graph=fork.graph,
                 inputs=inputs,
                 options=chosen,
-                parent=parent_facts(execution_id, fork.rerun, given),
+                parent=parent_facts(execution_id, fork.rerun, given, is_retry=wanted.is_retry),
                 program=program,
                 is_checked=True,
             ),

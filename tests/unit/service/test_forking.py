@@ -14,7 +14,7 @@ from planwave.errors import Conflict
 from planwave.events import Event, ExecutionState, fold
 from planwave.graph.model import Graph
 from planwave.graph.read import read_graph
-from planwave.service.forking import ChangesInvalid, Fork, forked, merged, retry_of
+from planwave.service.forking import ChangesInvalid, Fork, Wanted, forked, merged, retry_of
 from planwave.settings import Limits
 from tests.fakes.catalogue import graph_of
 
@@ -51,7 +51,7 @@ COMPLETED = ran(done("a"), done("b"), done("c"), ("execution.completed", None, {
 
 
 def fork(changes: Any = None, *rerun: str, parent: ExecutionState = COMPLETED, **more: Any) -> Fork:
-    return forked(parent, GRAPH, rerun=rerun, changes=changes, **more)
+    return forked(parent, GRAPH, Wanted(rerun, changes), **more)
 
 
 def faults(changes: Any, *rerun: str, **more: Any) -> list[tuple[str, str]]:

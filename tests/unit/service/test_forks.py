@@ -72,7 +72,7 @@ async def test_a_retry_runs_only_what_failed_and_what_that_blocked(tmp_path: Pat
         assert work.runs == {"a": 1, "b": 2, "c": 1, "d": 1}
         assert await reused(service, again.execution_id) == {"a", "d"}
         state = await service.state(again.execution_id)
-        assert state.parent == {"execution_id": first, "rerun": ["b"]}
+        assert state.parent == {"execution_id": first, "retry": True, "rerun": ["b"]}
         with pytest.raises(Conflict) as refused:
             await service.retry(again.execution_id)
         assert refused.value.code == "nothing-to-retry"

@@ -11,10 +11,10 @@ from planwave.errors import Draining
 from planwave.events import Event
 from planwave.graph.plan import Plan
 from planwave.service.control import Control
-from planwave.service.documents import birth_of, plan_of, plan_of_flow
+from planwave.service.documents import birth_of, plan_of, plan_of_flow, record_of
 from planwave.service.flow_history import FlowChoice
 from planwave.service.live import Order
-from planwave.storage.records import ExecutionRecord
+from planwave.storage.records import ExecutionRecord, PlanRecord
 
 if TYPE_CHECKING:
     from planwave.executor.options import RunOptions
@@ -68,8 +68,9 @@ class Making(Control):
         *,
         queued: bool,
         flow: FlowChoice | None = None,
+        keeps: Plan | None = None,
     ) -> Made:
-        """Keep a new execution."""
+        """Keep a new execution, and in the same commit the plan ``keeps`` where that is new."""
         from planwave.storage.ids import new_id
 
         record, created = birth_of(
@@ -83,7 +84,7 @@ class Making(Control):
             flow,
         )
         record = replace(record, queued=queued)
-        await self._accept(record, created)
+        await self._accept(record, created, None if keeps is None else record_of(keeps))
         return Made(record, created, replace(order, epoch=record.epoch, last_seq=created.seq))
 
     async def _submit(self, made: Made) -> ExecutionRecord:
@@ -94,9 +95,11 @@ class Making(Control):
             raise
         return made.record
 
-    async def _accept(self, record: ExecutionRecord, created: Event) -> None:
+    async def _accept(
+        self, record: ExecutionRecord, created: Event, plan: PlanRecord | None
+    ) -> None:
         try:
-            await self._store.create_execution(record, [created])
+            await self._store.create_execution(record, [created], plan)
         except asyncio.CancelledError:
             why = "the caller left before it started"
             self._tasks.create_task(self._abandon(record.execution_id, why))

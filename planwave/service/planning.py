@@ -90,7 +90,8 @@ class Planning(History):
             GraphInvalid: It has errors; all diagnostics are attached.
         """
         plan = await self.read_plan(source)
-        await self._keep_new(plan)
+        if await self._store.plan(plan.plan_id) is None:
+            await self._store.save_plan(record_of(plan))
         return plan
 
     async def read_plan(self, source: str | bytes | Mapping[str, Json]) -> Plan:
@@ -145,10 +146,6 @@ class Planning(History):
             Conflict: ``plan-in-use``: an execution of it has not ended.
         """
         await self._store.delete_plan(plan_id)
-
-    async def _keep_new(self, plan: Plan) -> None:
-        if await self._store.plan(plan.plan_id) is None:
-            await self._store.save_plan(record_of(plan))
 
     def _forecast(self, graph: Graph) -> dict[str, Any]:
         from planwave.planner.forecast import forecast

@@ -337,8 +337,6 @@ class Service(Making):
         program = Program(graph, self.catalogue)
         given = own_inputs(program, inputs)
         entry_of(program, given, chosen)
-        if isinstance(plan, Plan):
-            await self._keep_new(plan)
         order = Order(
             graph=graph,
             goal=made.user_prompt,
@@ -347,5 +345,11 @@ class Service(Making):
             trigger=trigger,
             program=program,
         )
-        made = replace(made, graph=graph)
-        return await self._born(made, order, execution_id, queued=queued, flow=flow)
+        return await self._born(
+            replace(made, graph=graph),
+            order,
+            execution_id,
+            queued=queued,
+            flow=flow,
+            keeps=plan if isinstance(plan, Plan) else None,
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -17,13 +17,15 @@ from planwave.storage.rows import Batch
 class Step(NamedTuple):
     """Events that take one execution from ``batch.first - 1`` to ``batch.last``.
 
-    With ``record`` the execution is new, and this its beginning.
+    With ``record`` the execution is new, and this its beginning; ``plan`` is the row of its plan,
+    where that is to be kept with it.
     """
 
     execution_id: str
     epoch: int
     batch: Batch | None
     record: ExecutionRecord | None = None
+    plan: Mapping[str, str] | None = None
 
 
 class Job:

@@ -100,11 +100,15 @@ class MemoryStore:
         if self._plans.pop(plan_id, None) is None:
             raise no_plan(plan_id)
 
-    async def create_execution(self, record: ExecutionRecord, events: Sequence[Event]) -> None:
+    async def create_execution(
+        self, record: ExecutionRecord, events: Sequence[Event], plan: PlanRecord | None = None
+    ) -> None:
         self._check_open()
         batch = batch_of(record.execution_id, events)
         if record.execution_id in self._executions:
             raise StoreError("an execution of that id is stored", code="duplicate-execution")
+        if plan is not None and plan.plan_id not in self._plans:
+            await self.save_plan(plan)
         kept = _Kept(
             replace(
                 record,

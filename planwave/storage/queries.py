@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
+from sqlalchemy import Connection, Row, Select, Update, bindparam, func, insert, select, update
 from sqlalchemy import Insert as StandardInsert
-from sqlalchemy import Select, Update, func, insert, select, update
 from sqlalchemy.dialects.sqlite import Insert, dialect
 from sqlalchemy.dialects.sqlite import insert as upsert
 
@@ -26,9 +26,25 @@ def _text_of(statement: StandardInsert, columns: str) -> str:
     return str(statement.compile(dialect=dialect(), column_keys=columns.split()))
 
 
-def keeping_plan(plan: PlanRecord) -> Insert:
-    """Insert a plan, or replace the one of the same id."""
-    row = {
+_NEW_PLAN: Final = upsert(plans)
+KEEP_PLAN: Final = _NEW_PLAN.on_conflict_do_update(
+    index_elements=[plans.c.plan_id],
+    set_={column.name: column for column in _NEW_PLAN.excluded if not column.primary_key},
+)
+"""Inserts a :func:`row_of_plan`, or replaces the one of the same id."""
+_ADD_PLAN: Final = _text_of(
+    _NEW_PLAN.on_conflict_do_nothing(),
+    "plan_id created_at title user_prompt hash search document",
+)
+
+
+def row_of_plan(plan: PlanRecord) -> dict[str, str]:
+    """Give the columns of a plan, in the order of the table.
+
+    Raises:
+        StoreError: Its document is not JSON.
+    """
+    return {
         "plan_id": plan.plan_id,
         "created_at": plan.created_at,
         "title": storable(plan.title),
@@ -37,10 +53,11 @@ def keeping_plan(plan: PlanRecord) -> Insert:
         "search": search_key(plan.title, plan.user_prompt),
         "document": encode_json(plan.document, f"plan {plan.plan_id!r}"),
     }
-    new = {name: value for name, value in row.items() if name != "plan_id"}
-    return (
-        upsert(plans).values(row).on_conflict_do_update(index_elements=[plans.c.plan_id], set_=new)
-    )
+
+
+def insert_plan(raw: sqlite3.Connection, row: Mapping[str, str]) -> None:
+    """Insert a :func:`row_of_plan`; where there is one of that id, it stays."""
+    raw.execute(_ADD_PLAN, tuple(row.values()))
 
 
 def newest_of(plan_ids: Sequence[str]) -> Rows:
@@ -57,12 +74,11 @@ def newest_of(plan_ids: Sequence[str]) -> Rows:
     return select(asked.c.value, newest)
 
 
-def batches_after(execution_id: str, after: int, limit: int | None) -> Rows:
-    """Select ``first, events`` of the rows that hold an execution's events, in order."""
-    own = select(executions.c.key).where(executions.c.execution_id == storable(execution_id))
+def _batches_after() -> Rows:
+    own = select(executions.c.key).where(executions.c.execution_id == bindparam("of"))
     key = own.scalar_subquery()
     begun = select(func.max(batches.c.first)).where(
-        batches.c.execution == key, batches.c.first <= after + 1
+        batches.c.execution == key, batches.c.first <= bindparam("next")
     )
     return (
         select(batches.c.first, batches.c.events)
@@ -71,8 +87,22 @@ def batches_after(execution_id: str, after: int, limit: int | None) -> Rows:
             batches.c.first >= func.coalesce(begun.scalar_subquery(), 0),
         )
         .order_by(batches.c.first)
-        .limit(None if limit is None else max(limit, 0) + 1)
+        .limit(bindparam("most"))
     )
+
+
+_BATCHES_AFTER: Final = _batches_after()
+_ALL: Final = -1
+"""What SQLite takes for no limit."""
+
+
+def batches_after(
+    connection: Connection, execution_id: str, after: int, limit: int | None
+) -> Sequence[Row[int, str]]:
+    """Give ``first, events`` of the rows that hold an execution's events, in order."""
+    most = _ALL if limit is None else max(limit, 0) + 1
+    asked = {"of": storable(execution_id), "next": after + 1, "most": most}
+    return connection.execute(_BATCHES_AFTER, asked).all()
 
 
 def claiming(execution_id: str, queued: bool | None) -> Update:
@@ -86,13 +116,17 @@ def claiming(execution_id: str, queued: bool | None) -> Update:
     )
 
 
-def noting_document(execution_id: str, seq: int) -> Update:
-    """Note that the document on disk shows events up to ``seq``."""
-    return (
-        update(executions)
-        .where(executions.c.execution_id == execution_id)
-        .values(document_seq=func.max(executions.c.document_seq, seq))
-    )
+_NOTE_DOCUMENT: Final = (
+    update(executions)
+    .where(executions.c.execution_id == bindparam("of"))
+    .values(document_seq=func.max(executions.c.document_seq, bindparam("shown")))
+)
+
+
+def note_document(connection: Connection, execution_id: str, seq: int) -> bool:
+    """Note that the document on disk shows events up to ``seq``; False if there is no execution."""
+    noted = connection.execute(_NOTE_DOCUMENT, {"of": execution_id, "shown": seq})
+    return noted.rowcount > 0
 
 
 def behind_their_events() -> Rows:

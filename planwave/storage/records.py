@@ -151,8 +151,13 @@ class Store(Protocol):
         """
         ...
 
-    async def create_execution(self, record: ExecutionRecord, events: Sequence[Event]) -> None:
-        """Keep a new execution with its first events in one commit."""
+    async def create_execution(
+        self, record: ExecutionRecord, events: Sequence[Event], plan: PlanRecord | None = None
+    ) -> None:
+        """Keep a new execution with its first events in one commit.
+
+        ``plan`` is kept in the same commit, unless there is one of its id already.
+        """
         ...
 
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None: ...

@@ -115,8 +115,8 @@ class SqliteStore:
         return self._flows
 
     async def save_plan(self, plan: PlanRecord) -> None:
-        statement = queries.keeping_plan(plan)
-        await self._write(lambda connection: connection.execute(statement))
+        row = queries.row_of_plan(plan)
+        await self._write(lambda connection: connection.execute(queries.KEEP_PLAN, row))
 
     async def plan(self, plan_id: str) -> PlanRecord | None:
         found = await self._read(lambda connection: PLANS.one(connection, plan_id))
@@ -147,9 +147,12 @@ class SqliteStore:
     async def delete_plan(self, plan_id: str) -> None:
         await self._write(lambda connection: deleting.delete_plan(connection, plan_id))
 
-    async def create_execution(self, record: ExecutionRecord, events: Sequence[Event]) -> None:
+    async def create_execution(
+        self, record: ExecutionRecord, events: Sequence[Event], plan: PlanRecord | None = None
+    ) -> None:
         batch, artifacts = self._prepared(record.execution_id, events)
-        step = Step(record.execution_id, record.epoch, batch, record)
+        row = None if plan is None else queries.row_of_plan(plan)
+        step = Step(record.execution_id, record.epoch, batch, record, row)
         await self._writing().submit(Job(step, artifacts))
 
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
@@ -173,7 +176,7 @@ class SqliteStore:
         self, execution_id: str, *, after: int = 0, limit: int | None = None
     ) -> list[Event]:
         def read(connection: Connection) -> list[Event]:
-            rows = connection.execute(queries.batches_after(execution_id, after, limit)).all()
+            rows = queries.batches_after(connection, execution_id, after, limit)
             found = events_between(execution_id, rows, after, limit)
             # A cheap look first: hardly any event has values kept aside.
             if any('"artifact":' in row.events for row in rows):
@@ -252,7 +255,7 @@ class SqliteStore:
 
     async def set_document_seq(self, execution_id: str, seq: int) -> None:
         def change(connection: Connection) -> None:
-            if connection.execute(queries.noting_document(execution_id, seq)).rowcount == 0:
+            if not queries.note_document(connection, execution_id, seq):
                 raise no_execution(execution_id)
 
         await self._write(change)

@@ -43,7 +43,7 @@ from planwave.storage.files import (
     write_artifact,
 )
 from planwave.storage.jobs import Job, Step, wake
-from planwave.storage.queries import insert_execution
+from planwave.storage.queries import insert_execution, insert_plan
 from planwave.storage.records import DISK_FULL, StoreUse
 from planwave.storage.rows import (
     UNCHANGED,
@@ -317,7 +317,9 @@ class GroupCommit:
             StoreError, LateWriter: A step does not fit its execution.
         """
         values: list[Any] = []
-        for execution_id, epoch, batch, record in steps:
+        for execution_id, epoch, batch, record, plan in steps:
+            if plan is not None:
+                insert_plan(self._raw, plan)
             if record is None:
                 place = self._places.get(execution_id) or self._look_up(execution_id)
             else:

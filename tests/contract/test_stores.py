@@ -83,6 +83,27 @@ async def test_saving_a_plan_again_replaces_it(store: Store) -> None:
     assert [(p.title, p.document) for p in await store.plans()] == [("New", {"revision": 2})]
 
 
+async def test_a_plan_is_kept_with_its_execution_or_not_at_all(store: Store) -> None:
+    new = plan("p1", document={"nodes": [], "none": None})
+    await store.create_execution(execution("x1", plan_id="p1"), [], new)
+    assert await store.plan("p1") == new
+    with pytest.raises(StoreError):
+        await store.create_execution(execution("x1", plan_id="p2"), [], plan("p2"))
+    with pytest.raises(StoreError, match="p3") as refused:
+        await store.create_execution(
+            execution("x3", plan_id="p3"), [], plan("p3", document={1: {2}})
+        )
+    assert refused.value.code == "not-json"
+    assert (await store.plan("p2"), await store.plan("p3")) == (None, None)
+    assert await store.execution("x3") is None
+
+
+async def test_a_plan_kept_before_stays_as_it_is(store: Store) -> None:
+    await store.save_plan(plan("p1", title="Old"))
+    await store.create_execution(execution("x1", plan_id="p1"), [], plan("p1", title="New"))
+    assert [each.title for each in await store.plans()] == ["Old"]
+
+
 async def test_plans_come_newest_first_in_stable_pages(store: Store) -> None:
     for name, second in (("a", 1), ("c", 2), ("b", 2), ("d", 0)):
         await store.save_plan(plan(name, second))

@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import signal
 import socket
 import time
@@ -10,7 +11,7 @@ from pydantic import SecretStr
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from planwave.api.server import Stop, bound, check_token, serve, url_of
+from planwave.api.server import Stop, bound, check_token, collecting_rarely, serve, url_of
 from planwave.errors import InputError
 from planwave.service.service import Service
 from planwave.settings import Settings
@@ -130,6 +131,14 @@ async def test_a_third_one_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> 
     for _ in range(3):
         stop.ask(signal.SIGTERM)
     assert codes == [143]
+
+
+def test_garbage_is_looked_for_less_often_for_as_long_as_it_serves() -> None:
+    before = gc.get_threshold()
+    with collecting_rarely():
+        assert gc.get_threshold()[0] > before[0]
+        assert gc.get_freeze_count() > 0
+    assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)
 
 
 async def test_nothing_is_opened_where_it_may_not_listen() -> None:

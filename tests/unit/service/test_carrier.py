@@ -18,7 +18,7 @@ from planwave.graph.values import DataValue
 from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage.memory import MemoryStore
-from planwave.storage.records import ExecutionRecord
+from planwave.storage.records import ExecutionRecord, PlanRecord
 from tests.fakes.model_rig import until
 from tests.fakes.planning import FakeProviders, library
 from tests.fakes.service import Held, graph_of, rooms, text_node
@@ -64,9 +64,11 @@ class Gated(MemoryStore):
             self.came.set()
             await self.gate.wait()
 
-    async def create_execution(self, record: ExecutionRecord, events: Sequence[Event]) -> None:
+    async def create_execution(
+        self, record: ExecutionRecord, events: Sequence[Event], plan: PlanRecord | None = None
+    ) -> None:
         await self._pass("create")
-        await super().create_execution(record, events)
+        await super().create_execution(record, events, plan)
 
     async def claim(self, execution_id: str, *, queued: bool | None = None) -> int:
         await self._pass("claim")

@@ -23,7 +23,7 @@ from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage import document
 from planwave.storage.memory import MemoryStore
-from planwave.storage.records import ExecutionRecord
+from planwave.storage.records import ExecutionRecord, PlanRecord
 from tests.fakes.service import Broken, Held, PlanOf, graph_of, plan_with, rooms, text_node
 
 CHAIN = graph_of(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")])
@@ -267,8 +267,10 @@ class SlowStore(MemoryStore):
         super().__init__()
         self.kept = asyncio.Event()
 
-    async def create_execution(self, record: ExecutionRecord, events: Any) -> None:
-        await super().create_execution(record, events)
+    async def create_execution(
+        self, record: ExecutionRecord, events: Any, plan: PlanRecord | None = None
+    ) -> None:
+        await super().create_execution(record, events, plan)
         self.kept.set()
         await asyncio.Event().wait()
 

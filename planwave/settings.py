@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from planwave.errors import InputError
+from planwave.shapes import misfit
 
 
 class _EnvironmentFirst(BaseSettings):
@@ -261,7 +262,6 @@ def load_settings(path: Path | None = None) -> Settings:
         return Settings(**table, limits=limits)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "settings"
-        raise InputError(
-            f"setting {where}: {first['msg']}", hint=f"look in {file} and PLANWAVE_* variables"
-        ) from error
+        where = ".".join(str(part) for part in first["loc"])
+        said = misfit(f"setting {where}" if where else "the settings", first)
+        raise InputError(said, hint=f"look in {file} and PLANWAVE_* variables") from error

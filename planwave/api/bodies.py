@@ -27,6 +27,7 @@ from planwave.api.state import state_of
 from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.strict import limit_exceeded, pointer_part, shown, strict_json
+from planwave.shapes import kind_of, misfit
 
 MODEL: Final = "planwave_body"
 """Attribute of a dependency made here: ``(model, may_be_empty)``."""
@@ -123,27 +124,23 @@ def _check_type(request: Request) -> None:
 
 def _validated(model: type[_Model], value: Any) -> _Model:
     if not (isinstance(value, dict) or model.__pydantic_root_model__):
-        message = f"the body is {_kind(value)}, not an object"
+        message = f"the body is {kind_of(value)}, not an object"
         raise BodyInvalid([Diagnostic("invalid-field", "error", message)])
     try:
         return model.model_validate(value, strict=True)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False, include_context=False)
+        found = error.errors(include_url=False)
         raise BodyInvalid([_issue(model, value, each) for each in found]) from error
 
 
 def _issue(model: type[BaseModel], value: Any, found: Any) -> Diagnostic:
     kind, pointer = found["type"], _pointer(value, found["loc"], found["type"])
-    said = found["msg"][:1].lower() + found["msg"][1:]
     hint = None
-    if kind == "missing":
-        said = "is required"
-    elif kind == "extra_forbidden":
-        said = "is not known here"
-        if len(found["loc"]) == 1:
-            hint = f"known are: {', '.join(_names(model))}"
+    if kind == "extra_forbidden" and len(found["loc"]) == 1:
+        hint = f"known are: {', '.join(_names(model))}"
     code = _CODES.get(kind, "invalid-field")
-    return Diagnostic(code, "error", f"{pointer or 'the body'}: {said}", pointer, hint=hint)
+    message = misfit(pointer or "the body", found)
+    return Diagnostic(code, "error", message, pointer, hint=hint)
 
 
 def _names(model: type[BaseModel]) -> list[str]:
@@ -162,17 +159,3 @@ def _pointer(value: Any, place: Sequence[int | str], kind: str) -> str:
                 continue
         parts.append(f"/{pointer_part(part)}")
     return "".join(parts)
-
-
-def _kind(value: Any) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case str():
-            return "text"
-        case list():
-            return "an array"
-        case _:
-            return "a number"

@@ -34,6 +34,7 @@ from planwave.errors import (
     Unauthorized,
 )
 from planwave.graph.strict import shown
+from planwave.shapes import misfit
 from planwave.storage.rows import encode
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -276,7 +277,7 @@ def _of_parameters(connection: HTTPConnection, found: Sequence[Any]) -> Planwave
         if place == "path":
             given = shown(connection.path_params.get(name, ""))
             return NotFound(f"{given} is no {name.replace('_', ' ')}")
-        message = f"{place} parameter {shown(name)}: {each['msg']}"
+        message = misfit(f"{place} parameter {shown(name)}", each)
         issue = {"code": "invalid-parameter", "message": message, "pointer": "", "parameter": name}
         issues.append(issue)
     more = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""

@@ -127,7 +127,7 @@ class DataChecks:
                     {name: value for name, value in node.data.items() if name not in later}
                 )
             except ValidationError as error:
-                for fault in error.errors(include_url=False, include_input=False):
+                for fault in error.errors(include_url=False):
                     if fault["type"] == "missing" and len(fault["loc"]) == 1:
                         missing += {str(fault["loc"][0])} - later
                     else:

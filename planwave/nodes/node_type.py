@@ -24,7 +24,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -43,15 +43,10 @@ from planwave.graph.values import DataValue, Inputs, text_of
 from planwave.nodes.feeding import Fed, Sockets, wired_event
 from planwave.nodes.sockets import fields_of, is_open, value_type
 from planwave.nodes.wiring import Wiring
+from planwave.shapes import misfit
 
 INPUT = Port(DEFAULT_TARGET_HANDLE, multiple=True)
 OUTPUT = Port(DEFAULT_SOURCE_HANDLE)
-_SHAPES: Final = {
-    "dict_type": "an object",
-    "model_type": "an object",
-    "model_attributes_type": "an object",
-    "list_type": "an array",
-}
 
 
 class NodeData(BaseModel):
@@ -284,17 +279,13 @@ def validated(model: type[BaseModel], data: Mapping[str, Json]) -> BaseModel:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
+        first = error.errors(include_url=False)[0]
         raise NodeError(data_fault(first), code="invalid-data") from error
 
 
 def data_fault(fault: Any) -> str:
-    """Say what pydantic found wrong with data; it has Python's words for what JSON calls otherwise."""
-    where = ".".join(str(part) for part in ("data", *fault["loc"]))
-    if fault["type"] == "missing":
-        return f"{where} is required"
-    shape = _SHAPES.get(fault["type"])
-    return f"{where}: {fault['msg']}" if shape is None else f"{where} has to be {shape}"
+    """Say what pydantic found wrong with data."""
+    return misfit(".".join(str(part) for part in ("data", *fault["loc"])), fault)
 
 
 def plain_handle(outputs: Sequence[Port]) -> str | None:

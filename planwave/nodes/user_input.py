@@ -14,6 +14,7 @@ from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json, Port
 from planwave.graph.values import DataValue, Inputs, text_of
 from planwave.nodes.conversation import Files, Images
 from planwave.nodes.node_type import NodeData, NodeType, template
+from planwave.shapes import misfit
 
 _FAULTS_SHOWN: Final = 5
 
@@ -87,8 +88,8 @@ class UserInput(NodeType):
         try:
             return _by_handle(UserInputData.model_validate(_merged(given)))
         except ValidationError as error:
-            found = error.errors(include_url=False, include_input=False)[:_FAULTS_SHOWN]
-            faults = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found)
+            found = error.errors(include_url=False)[:_FAULTS_SHOWN]
+            faults = (misfit(".".join(map(str, each["loc"])), each) for each in found)
             raise InputError(
                 "; ".join(faults),
                 hint="a user_input is given message, files, images, extras, chatId, threadId; "

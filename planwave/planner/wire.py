@@ -13,14 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Json
-
-_TYPE_NAMES = {
-    "string_type": "text",
-    "list_type": "an array",
-    "dict_type": "an object",
-    "model_type": "an object",
-    "model_attributes_type": "an object",
-}
+from planwave.shapes import kind_of, misfit
 
 
 class ReplyNode(BaseModel):
@@ -162,23 +155,6 @@ def _sound(entry: Json, model: type[BaseModel], refused: frozenset[str]) -> dict
     return {**needed, **{name: value for name, value in fields.items() if name not in refused}}
 
 
-def kind_of(value: Json) -> str:
-    """Name a JSON value's kind, for messages."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case int() | float():
-            return "a number"
-        case str():
-            return "text"
-        case list():
-            return "an array"
-        case _:
-            return "an object"
-
-
 def pointer_of(parts: Sequence[str | int]) -> str:
     """Give a JSON pointer (RFC 6901)."""
     return "".join("/" + str(p).replace("~", "~0").replace("/", "~1") for p in parts)
@@ -221,11 +197,8 @@ def _difference(error: Mapping[str, Any], document: Mapping[str, Json]) -> Diagn
         case "extra_forbidden":
             code, message = "unknown-field", f"unknown field {field!r} at {where}"
             hint = f"fields known there: {', '.join(_known_fields(location))}"
-        case kind if kind in _TYPE_NAMES:
-            code = "invalid-field"
-            message = f"{pointer} must be {_TYPE_NAMES[kind]}, got {kind_of(error['input'])}"
         case _:
-            code, message = "invalid-field", f"{pointer}: {error['msg']}"
+            code, message = "invalid-field", misfit(pointer, error)
     return Diagnostic(code, "error", message, pointer, node=node, hint=hint)
 
 

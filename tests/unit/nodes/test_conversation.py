@@ -82,11 +82,11 @@ def test_a_message_is_read_and_passed_on_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("message", "words"),
     [
-        ({"role": "tool", "content": "x"}, "role: Input should be 'system', 'user' or 'assistant'"),
+        ({"role": "tool", "content": "x"}, "role has to be 'system', 'user' or 'assistant'"),
         ({"role": "user"}, "content is required"),
         ({"role": "user", "content": 5}, "has to be an array"),
         ({"role": "user", "content": [{"type": "audio"}]}, "'text', 'image_url'"),
-        ({"role": "user", "content": "x", "name": "Ann"}, "name: Extra inputs are not permitted"),
+        ({"role": "user", "content": "x", "name": "Ann"}, "name is not known here"),
         (
             {
                 "role": "assistant",

@@ -124,7 +124,7 @@ def test_a_graph_that_cannot_be_read_at_all_is_told_once() -> None:
     ]
 
 
-@pytest.mark.parametrize("body", ["text", 5, [1]])
-def test_a_body_that_is_no_object_is_told_in_words_of_json(body: Any) -> None:
+@pytest.mark.parametrize(("body", "kind"), [("text", "text"), (5, "a number"), ([1], "an array")])
+def test_a_body_that_is_no_object_is_told_in_words_of_json(body: Any, kind: str) -> None:
     (found,) = findings_of(document(loop(body)))
-    assert found.message == "node 'n': data.body has to be an object"
+    assert found.message == f"node 'n': data.body has to be an object, not {kind}"

@@ -27,6 +27,7 @@ class Driver(Protocol):
     root: Scope
     past: Past | None
 
+    def time(self) -> float: ...
     def post(self, take: Any, about: Any, what: Any) -> None: ...
     def abort(self, flight: Flight) -> None: ...
 
@@ -87,10 +88,11 @@ class Parking:
         self._driver.slots.leave(flight)
         self._driver.abort(flight)
         resting = Flight(scope, node, flight.attempt, flight.resume, flight.answers, flight.reentry)
+        data = {"duration_s": flight.rest(self._driver.time())}
         scope.flights[node] = flight.followed_by(resting)
         resting.phase = PARKED
         resting.begun = True
-        self._settler.emit("node.parked", {}, flight.path, flight.attempt)
+        self._settler.emit("node.parked", data, flight.path, flight.attempt)
         scope.schedule.waits(node)
         self._settler.touch(scope)
 

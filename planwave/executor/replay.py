@@ -135,6 +135,7 @@ class _Replay:
         """It waited for an answer."""
         flight = self._scope.flights[node]
         flight.attempt = event.attempt or 1
+        flight.ran_s = event.data.get("duration_s", 0.0)
         self._requests.add(event.data["request_id"], request_of(event, flight))
         self._end(node)
         self._scope.schedule.waits(node)
@@ -157,6 +158,7 @@ class _Replay:
         """It waited for what is inside it."""
         flight = self._scope.flights[node]
         flight.attempt = event.attempt or 1
+        flight.ran_s = event.data.get("duration_s", 0.0)
         flight.phase = PARKED
         flight.begun = True
         self._began.discard(node)

@@ -86,10 +86,16 @@ def _node_unparked(state: ExecutionState, event: Event) -> None:
     state.charges.follow(event)
 
 
-def _node_started(state: ExecutionState, event: Event) -> None:
+def _beginning(state: ExecutionState, event: Event) -> NodeState:
+    """Give a node that begins; of one in a nested run that is made anew, what it used stays."""
     node = state.node(event.path)
-    if node.status in ENDED_NODE:  # of a nested run that is made anew
+    if node.status in ENDED_NODE:
         node = state.nodes[node.path] = NodeState(node.path, usage=node.usage)
+    return node
+
+
+def _node_started(state: ExecutionState, event: Event) -> None:
+    node = _beginning(state, event)
     node.status, node.name = "running", event.data.get("name")
     node.enter(event.attempt)
     node.error = None
@@ -113,6 +119,8 @@ def _end_node(state: ExecutionState, event: Event, status: str) -> NodeState:
 
 
 def _node_completed(state: ExecutionState, event: Event) -> None:
+    if event.data.get("reused"):
+        _beginning(state, event)
     node = _end_node(state, event, "completed")
     node.outputs = event.data.get("outputs") or {}
     node.error = None

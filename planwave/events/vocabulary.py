@@ -17,9 +17,11 @@ execution.cancelled    cause
 wave.started           wave, nodes: [id]
 wave.completed         wave
 node.started           wave, via?: edge id (winner of ``join: any``), reentry?: times cut off,
-                       name?: that of a node inside another
+                       name?: that of a node inside another, versions?: {type: version} of the
+                       types its result follows from, where not the first
 node.completed         outputs, duration_s, given?: true for a node settled from outside, never run;
-                       in a fork reused?: {execution_id} of the result, changed?: true where it was set
+                       in a fork reused?: {execution_id} of the result, changed?: true where it was set,
+                       versions?: as of node.started, of what was reused
 node.failed            error: {code, message, hint?}, handled: bool, outputs?, duration_s,
                        retryable?: true where it might not come again
 node.retrying          error, delay_s, next_attempt

@@ -280,6 +280,13 @@ def test_a_node_of_a_run_that_is_made_anew_begins_anew_and_keeps_what_it_used() 
     assert node.usage.input_tokens == 5
 
 
+def test_a_result_taken_over_for_a_node_of_a_run_made_anew_is_all_there_is_of_it() -> None:
+    story = begun().tell("node.cancelled", "a[k]/n", 1, cause="let go of")
+    story.tell("node.completed", "a[k]/n", 2, outputs={"o": 1}, reused={"execution_id": "x0"})
+    node = story.state.nodes["a[k]/n"]
+    assert (node.status, node.outputs, node.cause) == ("completed", {"o": 1}, None)
+
+
 def test_unknown_types_are_counted_and_change_nothing() -> None:
     assert begun().tell("plan.revised", revision=2).state.last_seq == 3
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 Json = Any
@@ -118,11 +117,6 @@ class Graph:
     def __post_init__(self) -> None:
         object.__setattr__(self, "derived", {})
         object.__setattr__(self, "by_id", {node.id: node for node in self.nodes})
-
-    @cached_property
-    def document(self) -> Mapping[str, Json]:
-        """The wire form, made once for all who only read it: nobody is to change it."""
-        return self.to_document()
 
     def to_document(self) -> dict[str, Json]:
         """Give the wire form, ``{"nodes": [...], "edges": [...]}``."""

@@ -56,7 +56,7 @@ class Plan:
             "created_at": self.created_at,
             "provider": self.provider,
             "model": self.model,
-            **self.graph.document,
+            **self.graph.to_document(),
             "diagnostics": list(self.diagnostics),
             "fixes": list(self.fixes),
             "attempts": list(self.attempts),
@@ -71,18 +71,15 @@ def canonical_json(value: Json) -> str:
     )
 
 
-def content_of(graph: Graph) -> Mapping[str, Json]:
-    """Give a graph's document without ``ui``: all that it does, and nothing of how it is drawn.
-
-    Like :attr:`Graph.document`, nobody is to change it.
-    """
-    document = graph.document
-    if not any("ui" in node for node in document["nodes"]):
-        return document
-    plain = [{n: v for n, v in node.items() if n != "ui"} for node in document["nodes"]]
-    return {**document, "nodes": plain}
+def content_of(graph: Graph) -> dict[str, Json]:
+    """Give a graph's document without ``ui``: all that it does, and nothing of how it is drawn."""
+    document = graph.to_document()
+    for node in document["nodes"]:
+        node.pop("ui", None)
+    return document
 
 
 def graph_hash(graph: Graph) -> str:
     """Give the hash of a graph's content: sha256 over its canonical JSON."""
-    return hashlib.sha256(canonical_json(content_of(graph)).encode("utf-8")).hexdigest()
+    document = content_of(graph)
+    return hashlib.sha256(canonical_json(document).encode("utf-8")).hexdigest()

@@ -247,7 +247,7 @@ def birth_of(
         "title": plan.title,
         "plan_id": plan.plan_id or None,
         "plan_hash": plan.hash,
-        "graph": plan.graph.document,
+        "graph": plan.graph.to_document(),
         "options": options.as_json(),
     }
     if inputs:

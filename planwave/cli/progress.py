@@ -12,6 +12,7 @@ from typing import Any
 
 from planwave.cli.wording import counted, duration, error_text, one_line, why_not
 from planwave.events import ENDED_STATUS, Event, OpenRequest
+from planwave.events.charging import Charges
 from planwave.events.course import is_timer, said
 from planwave.events.messages import MESSAGE, message_of
 from planwave.executor.past import PAUSED_BY_REQUEST, WAITING
@@ -108,6 +109,7 @@ class RunProgress:
         self.input_tokens = 0
         self.output_tokens = 0
         self.cost_usd = 0.0
+        self._charges = Charges()
         self._clock = clock
         self._began = clock()
 
@@ -151,7 +153,8 @@ class RunProgress:
 
     def apply(self, event: Event) -> None:
         """Take in one event; unknown ones change nothing, nested nodes only what holds them."""
-        if event.type == "usage":
+        self._charges.follow(event)
+        if event.type == "usage" and self._charges.is_paid(event):
             self._use(event.data)
         elif event.type.startswith("execution."):
             self._execution(event)

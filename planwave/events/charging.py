@@ -9,9 +9,14 @@ as recorded counts as far as it had not told it before; what it does not tell as
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from planwave.events.vocabulary import Event
+
+_ENTERED: Final = frozenset({"node.started", "node.unparked"})
+_LEFT: Final = frozenset(
+    {"node.waiting", "node.retrying", "node.completed", "node.failed", "node.cancelled"}
+)
 
 
 class _Stretch:
@@ -56,21 +61,17 @@ class Charges:
 
     def follow(self, event: Event) -> None:
         """Take in an event; most mean nothing here."""
-        match event.type:
-            case "node.started" | "node.unparked":
-                self._enter(event)
-            case "node.waiting" if event.data.get("interrupted"):
-                pass  # it was cut off: it may be entered again from the top
-            case "node.waiting" | "node.retrying" | "node.completed" | "node.failed":
-                self._stretches.pop(event.path, None)  # what follows has calls of its own
-            case "node.cancelled":
+        kind = event.type
+        if kind in _ENTERED:
+            self._enter(event)
+        elif kind in _LEFT:
+            # What goes on later has calls of its own, unless it was cut off and is to begin again.
+            if not event.data.get("interrupted"):
                 self._stretches.pop(event.path, None)
-            case "execution.resumed" if event.data.get("epoch") != self._epoch:
-                # Another owner enters again all that was at work; the same one had it only paused.
-                self._epoch = event.data.get("epoch")
-                self._life += 1
-            case _:
-                pass
+        elif kind == "execution.resumed" and event.data.get("epoch") != self._epoch:
+            # Another owner enters again all that was at work; the same one had it only paused.
+            self._epoch = event.data.get("epoch")
+            self._life += 1
 
     def is_paid(self, event: Event) -> bool:
         """Say whether a ``usage`` event tells of something that was paid and not told of before."""

@@ -36,6 +36,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable,
 from typing import Any, Final
 
 from planwave.errors import InputError
+from planwave.events.charging import Charges
 from planwave.events.floor import Floor, Piece
 from planwave.events.messages import MESSAGE, message_of
 from planwave.events.node_state import UsageTotal
@@ -169,11 +170,13 @@ class _Telling:
         self._turn: str | None = None
         self._length = 0
         self._usage = UsageTotal()
+        self._charges = Charges()
         self._about: dict[str, tuple[dict[str, Any], bool]] = {}
         """Nodes that are not over: looking one up for each of its tokens would cost more than these."""
 
     def of(self, event: Event) -> Iterator[dict[str, Any]]:
         """Give the chunks of the next event."""
+        self._charges.follow(event)
         created = event.data.get("graph") if event.type == "execution.created" else None
         if created is not None and self._showing is None:
             self._look_at(created)
@@ -192,7 +195,8 @@ class _Telling:
         elif event.type in ("execution.started", "execution.paused", "execution.resumed"):
             yield self._chunk({"content": ""}, {"execution": _execution(event)})
         elif event.type == "usage":
-            self._usage.add(event.data)
+            if self._charges.is_paid(event):
+                self._usage.add(event.data)
         elif event.path is not None:
             yield from self._of_node(event, event.path)
 

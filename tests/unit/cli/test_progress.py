@@ -75,6 +75,18 @@ def test_linked_and_unreached_nodes_are_known_from_the_start() -> None:
     assert (seen.status, seen.waves[1].settled) == ("executing", True)
 
 
+def test_usage_that_is_told_again_is_counted_once() -> None:
+    told = event("usage", "a", 1, input_tokens=10, output_tokens=5, cost_usd=0.5)
+    seen = progress(
+        event("node.started", "a", 1),
+        told,
+        event("execution.resumed", reason="recovery", epoch=2),
+        event("node.started", "a", 1, reentry=1),
+        told._replace(data={**told.data, "recorded": True}),
+    )
+    assert (seen.input_tokens, seen.output_tokens, seen.cost_usd) == (10, 5, 0.5)
+
+
 def test_usage_adds_up_and_unknown_prices_count_nothing() -> None:
     seen = progress(
         event("usage", "a", input_tokens=10, output_tokens=5, cost_usd=0.5),

@@ -36,6 +36,62 @@ def test_of_a_winner_its_value_alone_is_read() -> None:
     assert not Feeds(state).inputs("c")
 
 
+def opened(path: str, key: str, name: str, **more: Any) -> tuple[str, str, dict[str, Any]]:
+    said = {"key": key, "graph": name, "inputs": "h", **more}
+    return ("node.event", path, {"event_type": "run_graph", "data": said})
+
+
+def test_a_nested_node_reads_what_the_nodes_beside_it_gave() -> None:
+    state = state_of(
+        opened("b", "0", "g", document=GRAPH),
+        opened("b", "1", "g"),
+        ("node.completed", "b[0]/a", {"outputs": GIVEN}),
+        ("node.completed", "b[1]/a", {"outputs": {"output": {"type": "text", "value": "two"}}}),
+    )
+    feeds = Feeds(state)
+    assert feeds.inputs("b[0]/c").arrivals == ()
+    state.node("b[0]/c"), state.node("b[1]/c")
+    (arrival,) = feeds.inputs("b[0]/c").arrivals
+    assert arrival == ("e1", "a", "First", "output", "input", ("text", "one"))
+    assert feeds.inputs("b[1]/c").one("input") == ("text", "two")
+    assert feeds.sources("b[1]/c") == ["b[1]/a", "b[1]/b"]
+    assert feeds.graphs.place_of("b[1]/c").graph is feeds.graphs.place_of("b[0]/c").graph
+
+
+def test_a_run_inside_a_run_has_a_graph_of_its_own() -> None:
+    inner = {"nodes": [{"id": "x", "type": "t"}, {"id": "y"}], "edges": [
+        {"source": "x", "target": "y", "data": {"channel": "flow"}},
+    ]}  # fmt: skip
+    feeds = Feeds(state_of(opened("b", "0", "g", document=GRAPH),
+                           opened("b[0]/a", "k", "h", document=inner)))  # fmt: skip
+    assert feeds.sources("b[0]/a[k]/y") == ["b[0]/a[k]/x"]
+    place = feeds.graphs.place_of("b[0]/a[k]/x")
+    assert (place.asker, place.id, place.written["type"]) == ("b[0]/a", "x", "t")
+    assert feeds.graphs.place_of("b").asker is None
+    assert not feeds.graphs.place_of("b[0]/nobody").is_known
+
+
+def test_a_run_that_is_let_go_of_keeps_its_graph_and_one_made_anew_may_have_another() -> None:
+    other = {"nodes": [{"id": "a", "type": "other"}], "edges": []}
+    dropped = (
+        "node.event",
+        "b",
+        {"event_type": "run_graph", "data": {"key": "0", "dropped": True}},
+    )
+    state = state_of(opened("b", "0", "g", document=GRAPH), dropped)
+    assert Feeds(state).sources("b[0]/c") == ["b[0]/a", "b[0]/b"]
+    state = state_of(opened("b", "0", "g", document=GRAPH), opened("b", "0", "h", document=other))
+    assert Feeds(state).graphs.place_of("b[0]/a").written["type"] == "other"
+
+
+def test_of_a_graph_that_was_never_told_nothing_is_known() -> None:
+    """As in logs of before graphs were told."""
+    feeds = Feeds(state_of(opened("b", "0", "g"), ("node.started", "b[0]/c", {"wave": 1})))
+    assert not feeds.inputs("b[0]/c")
+    assert feeds.sources("b[0]/c") == []
+    assert feeds.graphs.place_of("b[0]/c").written == {}
+
+
 def test_nothing_is_known_of_nodes_of_nested_runs_or_of_none() -> None:
     feeds = Feeds(state_of(("node.started", "a[1]/i", {"wave": 1})))
     assert not feeds.inputs("a[1]/i")

@@ -864,6 +864,48 @@ def test_a_graph_that_nobody_checked_is_refused_for_its_cycle(
     plays()
 
 
+# -- what is told of it
+
+
+def documents(events: list[Event]) -> list[tuple[str | None, str]]:
+    """Who told which graph."""
+    said = [e for e in events if e.data.get("event_type") == "run_graph"]
+    return [(e.path, e.data["data"]["graph"]) for e in said if "document" in e.data["data"]]
+
+
+@virtual_time
+async def test_a_graph_is_told_once_however_often_it_runs() -> None:
+    one, other = graph_of("i j", "i>j"), graph_of("i")
+    runs_both = graph_of("a b", "a>b")
+
+    async def act(inputs: Inputs, context: Context) -> Any:
+        for n in range(50):
+            await context.runtime.run_graph(f"{n}", one, {})
+        await context.runtime.run_graph("o", other, {})
+        return gives(1)
+
+    rig = Rig(runs_both, {"a": act, "b": act}, journal=Ledger())
+    assert await rig.run() == "completed"
+    assert documents(rig.stored) == [("a", graph_hash(one)), ("a", graph_hash(other))]
+    state = fold([created(runs_both), *(e._replace(seq=e.seq + 1) for e in rig.stored)])
+    assert state.graphs_inside == {graph_hash(g): g.to_document() for g in (one, other)}
+    assert state.runs_inside["b[49]/"] == graph_hash(one)
+
+
+@virtual_time
+async def test_a_graph_is_not_told_again_by_another_process() -> None:
+    body = graph_of("q")
+    rig = Rig(graph_of("a"), {"a": runs("k", body), "q": asks}, journal=Ledger(), parks=True)
+    assert await rig.run() == "paused"
+    stored = list(rig.stored)
+    (asked,) = rig.of("node.waiting")
+    following = await again(rig, stored)
+    done = following.execution.answer(asked["request_id"], "yes")
+    assert await following.run() == "completed"
+    await done
+    assert documents([*stored, *following.stored]) == [("a", graph_hash(body))]
+
+
 def alive() -> Counter[str]:
     gc.collect()
     kinds = (Scope, Flight, NestedRun, Inside, asyncio.Task, asyncio.Future)

@@ -213,6 +213,53 @@ async def test_a_nested_node_is_explained_by_the_node_that_runs_it() -> None:
     assert explain(told, blocked)["because"][0]["node"] == failed
 
 
+async def test_a_nested_node_is_explained_by_the_nodes_beside_it() -> None:
+    async def nests(inputs: Any, context: Any) -> Any:
+        inner = graph_of("s t u:picky v", "s>t", "s>u", "s.no>u.need", "u>v")
+        await context.runtime.run_graph("2", inner, {"s": {"output": "in"}})
+        return gives(1)
+
+    told = await events_of(graph_of("loop"), {"loop": nests})
+    given, started = explain(told, "loop[2]/s"), explain(told, "loop[2]/t")
+    assert given["code"] == "given"
+    assert given["reason"] == "Its result was given by 'loop', so it was not run."
+    assert started["code"] == "inputs-arrived"
+    assert [each["node"] for each in started["because"]] == ["loop[2]/s"]
+    assert started["inputs"]["input"]["text"] == "in"
+    assert explain(told, "loop[2]/u")["code"] == "required-input-skipped"
+    assert explain(told, "loop[2]/v")["code"] == "no-input"
+    assert explain(told, "loop[2]/v")["because"][0]["node"] == "loop[2]/u"
+
+
+async def test_a_nested_node_of_an_entry_not_taken_names_who_entered_elsewhere() -> None:
+    async def nests(inputs: Any, context: Any) -> Any:
+        await context.runtime.run_graph("2", graph_of("d:door e:door"), {"d": {"output": "in"}})
+        return gives(1)
+
+    told = await events_of(graph_of("loop"), {"loop": nests})
+    found = explain(told, "loop[2]/e")
+    assert found["code"] == "other-entry"
+    assert found["reason"] == "'loop' entered the graph it is part of elsewhere."
+
+
+async def test_a_nested_node_of_a_graph_that_was_never_told_is_explained_by_who_runs_it() -> None:
+    async def nests(inputs: Any, context: Any) -> Any:
+        await context.runtime.run_graph("2", graph_of("s t", "s>t"), {})
+        return gives(1)
+
+    told = await events_of(graph_of("loop"), {"loop": nests})
+    older = [each._replace(data=_without_document(each.data)) for each in told]
+    assert explain(older, "loop[2]/t")["code"] == "nested"
+    assert explain(older, "loop[2]/t")["inputs"] == {}
+    assert explain(told, "loop[2]/t")["code"] == "inputs-arrived"
+
+
+def _without_document(data: dict[str, Any]) -> dict[str, Any]:
+    if data.get("event_type") != "run_graph":
+        return data
+    return {**data, "data": {k: v for k, v in data["data"].items() if k != "document"}}
+
+
 async def test_a_node_that_waits_for_what_is_inside_it_names_that() -> None:
     async def nests(inputs: Any, context: Any) -> Any:
         await context.runtime.run_graph("2", graph_of("i q"), {})

@@ -57,6 +57,40 @@ def text(value: Any, handle: str = "output") -> dict[str, Any]:
     return {handle: {"type": "text", "value": value}}
 
 
+def inside() -> list[Event]:
+    """A node that runs one graph twice."""
+    inner = {"nodes": [node("i", provider="p", model="m"), node("j")], "edges": [edge("i", "j")]}
+    opened = {"graph": "h", "inputs": "x"}
+    steps: list[tuple[str, str | None, dict[str, Any]]] = [
+        ("execution.created", None, {"graph": {"nodes": [node("l")], "edges": []}}),
+        ("execution.started", None, {"waves": 1}),
+        ("node.started", "l", {"wave": 1}),
+    ]
+    for key in ("0", "1"):
+        more = {"document": inner} if key == "0" else {}
+        said = {"event_type": "run_graph", "data": {"key": key, **opened, **more}}
+        steps += [
+            ("node.event", "l", said),
+            ("node.started", f"l[{key}]/i", {"wave": 1}),
+            ("node.completed", f"l[{key}]/i", {"outputs": text(f"of {key}"), "duration_s": 0.5}),
+            ("node.started", f"l[{key}]/j", {"wave": 2}),
+        ]
+    return [
+        Event("x1", seq, AT, kind, path, 1 if path else None, data)
+        for seq, (kind, path, data) in enumerate(steps, start=1)
+    ]
+
+
+def test_nested_nodes_show_what_the_graph_inside_says_of_them() -> None:
+    nodes = {each["path"]: each for each in project(inside(), RECORD)["nodes"]}
+    i, j = nodes["l[1]/i"], nodes["l[1]/j"]
+    assert (j["id"], j["type"], j["name"], j["description"]) == ("j", "agent", "J", "d")
+    assert (i["provider"], i["model"], i["dependencies"]) == ("p", "m", [])
+    assert j["dependencies"] == ["l[1]/i"]
+    assert j["inputs"] == {"input": {"type": "text", "value": "of 1"}}
+    assert nodes["l[0]/j"]["inputs"] == {"input": {"type": "text", "value": "of 0"}}
+
+
 def story() -> list[Event]:
     steps: list[tuple[str, str | None, dict[str, Any]]] = [
         (

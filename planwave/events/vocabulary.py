@@ -21,7 +21,7 @@ node.started           wave, via?: edge id (winner of ``join: any``), reentry?: 
                        types its result follows from, where not the first
 node.completed         outputs, duration_s, given?: true for a node settled from outside, never run;
                        in a fork reused?: {execution_id} of the result, changed?: true where it was set,
-                       versions?: as of node.started, of what was reused
+                       versions?: of the types that follows from, those inside the node too
 node.failed            error: {code, message, hint?}, handled: bool, outputs?, duration_s,
                        retryable?: true where it might not come again
 node.retrying          error, delay_s, next_attempt

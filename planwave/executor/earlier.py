@@ -6,7 +6,7 @@ let go of, or made anew, may hold results all the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from planwave.events import Event
@@ -50,6 +50,15 @@ class Life:
         """Give how a node of it came to what it has."""
         return Then(self._versions.get(path), self._kept.get(path, {}))
 
+    def versions(self) -> Iterator[tuple[str, int]]:
+        """Give the types of which it was told in which version they were, and that."""
+        for told in self._versions.values():
+            yield from told.items()
+
+    def paths(self) -> set[str]:
+        """Give its nodes that anything became of."""
+        return {event.path for event in self.facts if event.path is not None}
+
 
 class Earlier:
     """All graphs of one execution.
@@ -63,6 +72,7 @@ class Earlier:
         self.own = Life(None, None)
         self.documents: dict[str, Mapping[str, Json]] = {}
         self._lives: dict[str, list[Life]] = {}
+        self._inside: dict[str, list[Life]] = {}
         self._now = {"": self.own}
         for event in events:
             if event.path is not None and event.type.startswith("node."):
@@ -71,6 +81,22 @@ class Earlier:
     def lives(self, prefix: str) -> Sequence[Life]:
         """Give the lives of a nested run, the latest first."""
         return self._lives.get(prefix, ())[::-1]
+
+    def made_with(self, life: Life, path: str) -> Iterator[tuple[str, int]]:
+        """Give the types, and their versions, that a node's result follows from, as far as is known.
+
+        Of what ran inside it these are all types of the graphs, also where they were never run.
+        """
+        yield from (life.then(path).versions or {}).items()
+        for inner in self._inside.get(path, ()):
+            if inner.around is not life or inner.identity is None:
+                continue
+            told = dict(inner.versions())
+            yield from inner.versions()
+            nodes: list[Any] = self.documents.get(inner.identity[0], {}).get("nodes", [])
+            yield from ((node["type"], 1) for node in nodes if node["type"] not in told)
+            for deeper in inner.paths():
+                yield from self.made_with(inner, deeper)
 
     def _tell(self, path: str, event: Event) -> None:
         prefix = prefix_of(path)
@@ -92,3 +118,4 @@ class Earlier:
         around = self._now.get(prefix_of(asker))
         life = self._now[prefix] = Life(identity, around)
         self._lives.setdefault(prefix, []).append(life)
+        self._inside.setdefault(asker, []).append(life)

@@ -7,7 +7,7 @@ it had asked for under that key, if that was the same one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
@@ -22,6 +22,7 @@ from planwave.executor.replay import replay
 from planwave.executor.requests import Requests
 from planwave.executor.runtime import Host, Outputs, Runtime
 from planwave.executor.scope import open_scope
+from planwave.graph.capabilities import Catalogue
 from planwave.graph.model import Json
 from planwave.graph.read import read_graph
 from planwave.graph.values import DataValue
@@ -150,13 +151,14 @@ class Reuse:
                 return None
         then = [each for each in _same_nodes(flight) if each.shadow.scope.has_completed(each.node)]
         same = await self._first_that_holds(flight, host, then)
-        outputs = None if same is None else same.shadow.scope.runtime.outputs[same.node]
-        if outputs is None:
+        if same is None or self._before is None:
+            return None
+        outputs = same.shadow.scope.runtime.outputs[same.node]
+        made = set(self._before.earlier.made_with(same.shadow.life, flight.path))
+        if outputs is None or not _are_of_today(made, scope.program.catalogue):
             return None
         facts: dict[str, Any] = {"reused": {"execution_id": self._execution_id}}
-        if versions := scope.program.versions_at(node):
-            facts["versions"] = versions
-        return TakenOver(outputs, facts)
+        return TakenOver(outputs, {**facts, "versions": dict(made)} if made else facts)
 
     async def kept_by(self, flight: Flight, key: str, host: KeyHost) -> Found | None:
         """Give a value that a node had kept, where its result would follow from the same as then."""
@@ -194,6 +196,12 @@ class Reuse:
         with reading(self._execution_id):
             replay(shadow.scope, facts, Requests(), facts[-1].at if facts else "")
         return shadow
+
+
+def _are_of_today(made: Iterable[tuple[str, int]], catalogue: Catalogue) -> bool:
+    """Say whether these types are there now in these versions."""
+    facts = ((catalogue.facts(each), version) for each, version in made)
+    return all(fact is not None and fact.version == version for fact, version in facts)
 
 
 class _Same(NamedTuple):

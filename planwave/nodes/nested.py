@@ -161,12 +161,11 @@ async def nested_graph(
 
 async def _flow(flow: FlowName, context: FlowContext) -> Graph:
     """Give a flow; which version is the newest is settled once for the node."""
-    flows = _flows_of(context)
     if flow.version is not None:
-        return await flows.get(flow.id, flow.version)
+        return await _flows_of(context).get(flow.id, flow.version)
 
     async def newest() -> Json:
-        return (await flows.get(flow.id, None)).to_document()
+        return (await _flows_of(context).get(flow.id, None)).to_document()
 
     return _graph_of(json.dumps(await context.runtime.once("flow", newest)))
 

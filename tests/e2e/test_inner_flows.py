@@ -82,3 +82,26 @@ async def test_a_flow_that_names_itself_comes_to_an_end(service: Service) -> Non
     errors = [node["error"] for node in runs]
     assert "limit-exceeded" in {error["code"] for error in errors}
     assert any("nested_depth" in error["message"] for error in errors)
+
+
+async def test_a_fork_runs_what_a_flow_is_by_now(service: Service) -> None:
+    made = await service.create_flow("Say", graph=saying("first {{ input }}"))
+    plan = await service.read_plan(running(made.flow_id))
+    record = await service.execute(plan)
+
+    async def said(execution_id: str) -> tuple[str, bool]:
+        await service.wait(execution_id)
+        events = await service.events(execution_id)
+        (done,) = [e for e in events if e.type == "node.completed" and e.path == "run"]
+        return done.data["outputs"]["output"]["value"], "reused" in done.data
+
+    assert await said(record.execution_id) == ("first tide", False)
+    same = await service.fork(record.execution_id)
+    assert await said(same.execution_id) == ("first tide", True)
+    await service.update_flow(made.flow_id, graph=saying("second {{ input }}"))
+    changed = await service.fork(record.execution_id)
+    assert await said(changed.execution_id) == ("second tide", False)
+    assert await said((await service.fork(changed.execution_id)).execution_id) == (
+        "second tide",
+        True,
+    )

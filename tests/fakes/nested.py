@@ -8,6 +8,9 @@ from typing import Any
 
 import planwave
 from planwave.errors import NodeError
+from planwave.executor.host import NodeHost
+from planwave.executor.program import Program
+from planwave.executor.runtime import Runtime
 from planwave.graph.capabilities import ExecutionResult, FlowContext
 from planwave.graph.check import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in
@@ -137,3 +140,15 @@ async def answered(
             decision = decide(event.data["request"])
             run.answer(event.data["request_id"], {"decision": decision})
     return run.result()
+
+
+async def key_of(graph: Mapping[str, Any], node_id: str, **outputs: Json) -> str:
+    """Give the identity of a node's result, with what the nodes before it gave."""
+    program = Program(read_graph(graph)[0], registry())
+    variables = {"goal": "a goal", "trigger": None}
+    host = NodeHost("x1", variables, None, None, None, None)
+    runtime = Runtime(program, host, variables=variables)
+    for source, value in outputs.items():
+        given = {"output": DataValue("any", value)}
+        runtime.outputs[program.topology.index[source]] = given
+    return await host.key_of(runtime, program.topology.index[node_id])

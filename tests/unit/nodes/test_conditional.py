@@ -9,6 +9,7 @@ from planwave.graph.model import LINK, Graph, Node, make_edge
 from planwave.graph.values import DataValue
 from planwave.nodes.conditional import Conditional
 from planwave.nodes.registry import default_registry
+from tests.fakes.nested import document, key_of, node
 from tests.fakes.node_context import arrivals, context_for, outcome_of
 
 NODE = Node("c", "conditional", "C")
@@ -97,3 +98,25 @@ async def test_its_handles_may_be_wired() -> None:
     inputs = arrivals("x", ("outputHandles", ["a"]), ("condition", "a"))
     result, _ = await outcome_of(Conditional().execute({}, inputs, context_for(node)))
     assert list(result.outputs) == ["a"]
+
+
+# -- what a result follows from
+
+
+def branching(*handles: str, **data: Any) -> dict[str, Any]:
+    """A graph that branches, with an edge for each of these handles."""
+    ends = [node(f"to-{handle}", "void") for handle in handles]
+    edges = [("c", f"to-{handle}", handle) for handle in handles]
+    return document(node("c", "conditional", condition="a", **data), *ends, edges=edges)
+
+
+async def test_its_result_follows_from_the_edges_where_these_decide_which_handle_it_is() -> None:
+    there = await key_of(branching("a", "z", defaultHandle="z"), "c")
+    assert there != await key_of(branching("z", defaultHandle="z"), "c")
+    assert there == await key_of(branching("a", "b", "z", defaultHandle="z"), "c")
+
+
+async def test_where_no_edge_leads_on_there_is_no_result_to_be_had() -> None:
+    with pytest.raises(NodeError) as refused:
+        await key_of(branching("b"), "c")
+    assert refused.value.code == "unknown-handle"

@@ -8,7 +8,7 @@ import pytest
 
 from planwave.nodes.while_ import While
 from planwave.settings import Limits
-from tests.fakes.nested import Work, document, faults_of, node, output_of, ran
+from tests.fakes.nested import Work, document, faults_of, key_of, node, output_of, ran
 from tests.fakes.node_context import services_with
 from tests.fakes.virtual_loop import virtual_time
 
@@ -170,3 +170,29 @@ async def test_a_condition_that_a_wire_brings_and_is_none_is_told_with_its_field
     result = await ran(graph)
     assert result.error is not None
     assert result.error["message"].startswith("node 'n' failed: /condition: ")
+
+
+@pytest.mark.parametrize(
+    ("condition", "counts"),
+    [
+        ('nodes["x"].output', {"x"}),
+        ("{{ nodes.x.output }}", {"x"}),
+        ('nodes["x"].output < nodes["y"].output', {"x", "y"}),
+        ("nodes[value].output", {"x", "y", "m"}),
+        ("value < 3", set[str]()),
+    ],
+)
+async def test_its_result_follows_from_the_nodes_that_its_condition_names(
+    condition: str, counts: set[str]
+) -> None:
+    body = document(node("n", "text", text="{{ value }}"))
+    graph = document(
+        node("x", "text", text="x"), node("y", "text", text="y"), node("m", "text", text="m"),
+        node("w", "while", initial=1, condition=condition, body=body),
+        edges=[("x", "m"), ("y", "m"), ("m", "w", "output", "nowhere")],
+    )  # fmt: skip
+    gave: dict[str, Any] = {"x": 1, "y": 1}
+    before = await key_of(graph, "w", **gave, m=1)
+    for node_id in ("x", "y"):
+        changed = await key_of(graph, "w", **{**gave, node_id: 2}, m=1)
+        assert (changed != before) is (node_id in counts)

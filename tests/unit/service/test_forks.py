@@ -11,10 +11,10 @@ import pytest
 from planwave.errors import Conflict, GraphInvalid, InputError, NodeError
 from planwave.executor.options import RunOptions
 from planwave.graph.capabilities import ExecutionResult
-from planwave.graph.model import Node, Policy
+from planwave.graph.model import LINK, Node, Policy, Port, make_edge
 from planwave.graph.values import DataValue
 from planwave.service.service import Service
-from tests.fakes.service import graph_of
+from tests.fakes.service import graph_of, text_node
 from tests.unit.service.test_control import Asks, Counts, executed, opened, outputs_of
 
 
@@ -226,3 +226,64 @@ async def test_a_handled_failure_is_not_taken_over(tmp_path: Path) -> None:
         work.broken.clear()
         fork = await service.fork(first)
         assert await result(service, fork.execution_id) == {"a": "a", "b": "a+b"}
+
+
+class JoinsWithHelp(Joins):
+    """The same, with something linked in."""
+
+    inputs = (Port("input", multiple=True), Port("help", channel=LINK))
+
+
+class Helps:
+    """A node type that is only linked."""
+
+    node_type = "helps"
+    outputs = (Port("output", channel=LINK),)
+
+    async def materialize(self, data: Any, output_handle: str, context: Any) -> Any:
+        return "help"
+
+
+INSIDE: dict[str, Any] = {
+    "nodes": [
+        {"id": "n", "type": "joins", "data": {"say": "n"}},
+        {"id": "t", "type": "text", "data": {"text": "t"}},
+    ],
+    "edges": [{"source": "n", "target": "t", "data": {"channel": "flow"}}],
+}
+VERSIONED = graph_of(
+    joins("a"), text_node("t"), joins("b"), Node("h", "helps", "H"),
+    Node("l", "loop", "L", data={"items": [1, 2], "body": INSIDE}),
+    edges=[("a", "t"), ("t", "b"), make_edge("h", "b", channel=LINK, target_handle="help")],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [JoinsWithHelp, Helps])
+async def test_results_of_an_earlier_version_of_a_type_are_not_taken_over(
+    tmp_path: Path, kind: type
+) -> None:
+    async def took_over(before: str | None, version: int) -> tuple[str, set[str | None]]:
+        types = JoinsWithHelp(), Helps()
+        for each in types:
+            each.version = version if isinstance(each, kind) else 1
+        async with opened(tmp_path, VERSIONED, *types) as service:
+            if before is None:
+                own = await executed(service)
+            else:
+                own = (await service.fork(before)).execution_id
+            assert (await service.wait(own)).status == "completed"
+            return own, await reused(service, own)
+
+    first, _ = await took_over(None, 1)
+    second, taken = await took_over(first, 2)
+    if kind is Helps:
+        assert taken == {"a", "t", "l"}
+    else:
+        assert taken == {"t", "l[0]/t", "l[1]/t"}, "also of a type inside a node"
+    everything = {"a", "t", "b", "l"}
+    third, taken = await took_over(second, 2)
+    assert taken == everything
+    fourth, taken = await took_over(third, 2)
+    assert taken == everything, "also of what was taken over itself"
+    _, taken = await took_over(fourth, 1)
+    assert taken == ({"a", "t", "l"} if kind is Helps else {"t"}), "an earlier one is another too"

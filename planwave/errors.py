@@ -110,7 +110,8 @@ class GraphInvalid(InputError, ValueError):
     def __init__(self, diagnostics: Sequence[Finding], message: str | None = None) -> None:
         errors = [d for d in diagnostics if d.severity == "error"]
         first = errors[0].message if errors else "the graph cannot be used"
-        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        others = len(errors) - 1
+        more = f" (and {others} more fault{'s' if others > 1 else ''})" if others > 0 else ""
         super().__init__(message or f"{first}{more}", hint=errors[0].hint if errors else None)
         self.diagnostics: tuple[Any, ...] = tuple(diagnostics)
 

@@ -261,7 +261,16 @@ def load_settings(path: Path | None = None) -> Settings:
         limits = Limits(**table.pop("limits", {}))
         return Settings(**table, limits=limits)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        said = misfit(f"setting {where}" if where else "the settings", first)
-        raise InputError(said, hint=f"look in {file} and PLANWAVE_* variables") from error
+        raise _unusable(error, file) from error
+
+
+def _unusable(error: ValidationError, file: Path) -> InputError:
+    """Name the setting that is wrong, as the file and the environment call it."""
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"])
+    table, variable = "", f"PLANWAVE_{name.upper()}"
+    if error.title == Limits.__name__:
+        table, variable = "limits.", f"PLANWAVE_LIMIT_{name.upper()}"
+    is_field = name in Limits.model_fields if table else name in Settings.model_fields
+    hint = f"look in {file}" + (f", and at {variable} in the environment" if is_field else "")
+    return InputError(misfit(f"setting {table}{name}", first), hint=hint)

@@ -21,6 +21,7 @@ from planwave.errors import (
     UnknownProvider,
 )
 from planwave.graph.diagnostics import Diagnostic
+from planwave.shapes import misfit
 
 
 class ExitCode(IntEnum):
@@ -56,7 +57,13 @@ def exit_code_of(error: PlanwaveError) -> int:
 
 def usage(error: Any) -> InputError:
     """Give what Typer finds wrong with a command line as an error of ours."""
-    said = str(error.format_message()).strip().rstrip(".").replace(": Value error, ", ": ")
+    from pydantic import ValidationError  # only now: what goes right needs none of it
+
+    said = str(error.format_message()).strip()
+    if isinstance(refused := error.__cause__, ValidationError):
+        fault = misfit("it", refused.errors()[0]).removeprefix("it: ")
+        said = said.removesuffix(error.message) + fault
+    said = said.rstrip(".")
     command = getattr(getattr(error, "ctx", None), "command_path", "planwave")
     return InputError(said[:1].lower() + said[1:], code="usage", hint=f"see: {command} --help")
 

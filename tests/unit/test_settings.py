@@ -63,7 +63,7 @@ def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> N
     [
         ("provider = ", "planwave.toml"),
         ("providr = 'x'", "providr"),
-        ("[limits]\nnodes = 0", "nodes"),
+        ("[limits]\nnodes = 0", r"setting limits\.nodes has to be at least 1"),
         ("[limits]\nnods = 1", "nods"),
         ("[providers.x]\nkind = 'other'", "providers.x.kind"),
     ],
@@ -75,6 +75,17 @@ def test_an_unusable_file_is_an_error_that_names_the_place(
     file.write_text(text)
     with pytest.raises(InputError, match=named):
         load_settings(file)
+
+
+@pytest.mark.parametrize("name", ["PLANWAVE_PORT", "PLANWAVE_LIMIT_NODES"])
+def test_an_unusable_variable_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(name, "many")
+    with pytest.raises(InputError, match="has to be a whole number") as caught:
+        load_settings()
+    assert name in str(caught.value.hint)
 
 
 def test_a_named_file_must_exist(tmp_path: Path) -> None:

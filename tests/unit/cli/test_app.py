@@ -55,7 +55,16 @@ def test_an_error_with_json_before_or_after_the_command_is_an_object() -> None:
 @pytest.mark.parametrize(
     ("args", "says", "see"),
     [
-        (["ls", "--limit", "0"], "invalid value for '--limit'", "planwave ls --help"),
+        (
+            ["ls", "--limit", "0"],
+            "invalid value for '--limit' / '-n': it has to be at least 1",
+            "planwave ls --help",
+        ),
+        (
+            ["ls", "--limit", "ten"],
+            "invalid value for '--limit' / '-n': it has to be a whole number",
+            "planwave ls --help",
+        ),
         (["show"], "missing argument 'ID'", "planwave show --help"),
         (["frob"], "no such command 'frob'", "planwave --help"),
         (["model", "frob"], "no such command 'frob'", "planwave model --help"),

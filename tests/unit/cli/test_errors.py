@@ -58,7 +58,7 @@ def test_an_invalid_plan_lists_everything_with_place_and_way_out() -> None:
     screen = plain_screen(width=40)
     show_error(screen, GraphInvalid(TWO))
     assert written(screen).splitlines() == [
-        "✗ a waits for itself (and 1 more)",
+        "✗ a waits for itself (and 1 more fault)",
         "  error   /edges/1  a waits for itself  [flow-cycle]",
         "      remove an edge",
         "  error   /edges/2/target  goes nowhere  [dangling-edge]",

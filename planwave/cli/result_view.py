@@ -123,9 +123,10 @@ def _answer_line(answer: Mapping[str, Any]) -> Text:
 
 
 def summary(screen: Screen, document: Document) -> Text:
-    """Give one line: status, nodes (not those inside others), time, tokens, cost."""
+    """Give one line: status, nodes that run (not those inside others), time, tokens, cost."""
     status = str(document.get("status"))
-    nodes = [node for node in nodes_of(document) if not _is_nested(node)]
+    steps = [node for node in nodes_of(document) if not _is_nested(node)]
+    nodes = [node for node in steps if node.get("status") != "linked"]  # made on demand, never run
     done = sum(node.get("status") == "completed" for node in nodes)
     parts = [f"{done} of {counted(len(nodes), 'step')} completed"]
     seconds = document.get("execution_time") or _seconds(document)

@@ -54,7 +54,7 @@ def test_a_pipe_gets_the_bare_text_then_the_facts_then_the_file(tmp_path: Path) 
         "",
         "**final**",
         "",
-        "✓ completed · 2 of 3 steps completed · 7.5 s · 1,200 + 30 tokens · $0.0200",
+        "✓ completed · 2 of 2 steps completed · 7.5 s · 1,200 + 30 tokens · $0.0200",
         f"Kept in {path}",
     ]
 

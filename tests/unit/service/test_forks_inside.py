@@ -197,6 +197,7 @@ async def test_what_a_retry_was_cut_off_in_is_taken_over_after_all(tmp_path: Pat
         work.held = {"loop[3]/b"}
         own = await retried(service, first)
         await work.came.wait()
+        assert work.paid() == {"loop[3]/b"}
     work.repair()
     async with opened(tmp_path, loop(parallel=1), work) as service:
         await service.recover()

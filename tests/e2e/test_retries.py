@@ -1,0 +1,56 @@
+"""A retry through the command line: the provider is asked for what is lacking, and for nothing more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.asking import told
+from tests.fakes.command_line import place
+from tests.fakes.llm_server import Fails, Step, prompt_of, serving
+
+ITEMS = ["one", "two", "three", "four", "five"]
+BODY: dict[str, Any] = {
+    "nodes": [
+        {"id": "draft", "type": "llm", "data": {"prompt": "draft {{ item }}"}},
+        {"id": "check", "type": "llm", "data": {"prompt": "check {{ item }}"}},
+    ],
+    "edges": [{"source": "draft", "target": "check", "data": {"channel": "flow"}}],
+}
+LOOP: dict[str, Any] = {
+    "nodes": [
+        {"id": "each", "type": "loop", "data": {"items": ITEMS, "parallel": 1, "body": BODY}}
+    ],
+    "edges": [],
+}
+
+
+def test_of_a_loop_whose_last_item_failed_once_a_retry_pays_for_that_call_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place(tmp_path, monkeypatch)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    monkeypatch.setenv("PLANWAVE_LIMIT_CALL_ATTEMPTS", "1")
+    asked: list[str] = []
+
+    def reply(body: dict[str, Any]) -> str | Step:
+        asked.append(prompt_of(body))
+        if asked[-1] == "check five" and len(asked) == 2 * len(ITEMS):
+            return Fails(400, "invalid_request_error")
+        return f"{asked[-1]}: done"
+
+    with serving(reply_to=reply) as llm:
+        monkeypatch.setenv("OPENAI_BASE_URL", llm.openai_url)
+        first = told("exec", "-", stdin=json.dumps(LOOP), code=1)
+        assert (first["status"], len(asked)) == ("failed", 2 * len(ITEMS))
+        again = told("retry", "last")
+        assert asked[2 * len(ITEMS) :] == ["check five"]
+    assert again["status"] == "completed"
+    shown = told("show", "last")
+    assert shown["parent"]["execution_id"] == first["execution_id"]
+    (loop,) = [node for node in shown["nodes"] if node["path"] == "each"]
+    assert loop["outputs"]["output"]["value"] == [f"check {item}: done" for item in ITEMS]
+    assert shown["usage"]["calls"] == 1

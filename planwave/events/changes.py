@@ -161,8 +161,8 @@ def _node_waiting(state: ExecutionState, event: Event) -> None:
     node.duration_s = data.get("duration_s", node.duration_s)
     state.charges.follow(event)
     request_id = data["request_id"]
-    state.requests[request_id] = OpenRequest(
-        request_id, node.path, data.get("request"), event.at, data.get("timeout_s")
+    state.open_request(
+        OpenRequest(request_id, node.path, data.get("request"), event.at, data.get("timeout_s"))
     )
 
 
@@ -170,7 +170,7 @@ def _node_answered(state: ExecutionState, event: Event) -> None:
     node = state.node(event.path)
     state.close_request(event.data["request_id"], event.data.get("by") or "answered")
     node.answer = event.data.get("answer")
-    if node.status == "waiting" and not any(r.path == node.path for r in state.requests.values()):
+    if node.status == "waiting" and not state.is_asking(node.path):
         node.status = "running"
 
 

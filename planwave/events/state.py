@@ -63,6 +63,7 @@ class ExecutionState:
     charges: Charges = field(default_factory=Charges, repr=False, compare=False)
     _waves_begun: set[int] = field(default_factory=set[int], repr=False)
     _waves_done: set[int] = field(default_factory=set[int], repr=False)
+    _asking: dict[str, set[str]] = field(default_factory=dict[str, set[str]], repr=False)
 
     @property
     def waves(self) -> dict[str, int]:
@@ -139,15 +140,30 @@ class ExecutionState:
             state = self.nodes[path] = NodeState(path)
         return state
 
+    def open_request(self, request: OpenRequest) -> None:
+        """Note that a node asks something."""
+        self.requests[request.request_id] = request
+        self._asking.setdefault(request.path, set()).add(request.request_id)
+
+    def is_asking(self, path: str) -> bool:
+        """Say whether a node has an open request."""
+        return path in self._asking
+
     def close_requests_of(self, path: str) -> None:
         """Forget the open requests of a node that has ended."""
-        for request_id in [r.request_id for r in self.requests.values() if r.path == path]:
+        for request_id in sorted(self._asking.get(path, ())):
             self.close_request(request_id, "cancelled")
 
     def close_request(self, request_id: str, by: str) -> None:
         """Note that a request is not open any more."""
-        if self.requests.pop(request_id, None) is not None:
-            self.closed_requests[request_id] = by
+        request = self.requests.pop(request_id, None)
+        if request is None:
+            return
+        self.closed_requests[request_id] = by
+        others = self._asking[request.path]
+        others.discard(request_id)
+        if not others:
+            del self._asking[request.path]
 
     def end(self, status: str, at: str) -> None:
         """End the execution; nothing waits any more."""

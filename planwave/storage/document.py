@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import aiofiles.os
 import orjson
@@ -98,9 +98,11 @@ def _as_text(document: _Document) -> bytes:
     """Give readable JSON; a lone surrogate, which UTF-8 cannot hold, stays a JSON escape.
 
     The standard library indents in Python, slowly and with the interpreter to itself; so it only
-    looks whether all is JSON, and what orjson refuses is left to it.
+    looks whether all is JSON, a piece at a time, and what orjson refuses is left to it.
     """
-    json.dumps(document, allow_nan=False)
+    for value in document.values():
+        for piece in cast("list[Any]", value) if isinstance(value, list) else [value]:
+            json.dumps(piece, allow_nan=False)
     try:
         return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     except orjson.JSONEncodeError:

@@ -197,6 +197,40 @@ def test_the_last_prompt_is_kept_whole() -> None:
     assert story.state.nodes["a"].prompt == {"prompt": "new", "system": "s"}
 
 
+class Unread(dict[str, Any]):
+    """Open requests that nobody looks through."""
+
+    def values(self) -> Any:
+        raise AssertionError("one request is looked for among all of them")
+
+    items = __iter__ = values
+
+
+def test_however_many_requests_are_open_the_others_are_not_looked_through() -> None:
+    story = begun()
+    for n in range(3):
+        story.tell("node.waiting", f"a[{n}]/q", 1, request_id=f"r{n}", request={})
+    for n in range(2):
+        story.tell("node.answered", f"a[{n}]/q", 1, request_id=f"r{n}", answer=1)
+        story.tell("node.completed", f"a[{n}]/q", 1, outputs={})
+    story.tell("node.cancelled", "a[2]/q", 1, cause="enough")
+    state = ExecutionState(requests=Unread())
+    for event in story.events:
+        state.apply(event)
+    assert state.closed_requests == {"r0": "answered", "r1": "answered", "r2": "cancelled"}
+    assert len(state.requests) == 0
+
+
+def test_a_node_waits_for_as_long_as_any_of_its_requests_is_open() -> None:
+    story = begun().tell("node.started", "a", 1, wave=1)
+    for request_id in ("r1", "r2"):
+        story.tell("node.waiting", "a", 1, request_id=request_id, request={})
+    story.tell("node.answered", "a", 1, request_id="r1", answer=1)
+    assert story.state.nodes["a"].status == "waiting"
+    story.tell("node.answered", "a", 1, request_id="r2", answer=1)
+    assert story.state.nodes["a"].status == "running"
+
+
 def test_usage_is_summed_by_node_and_in_total() -> None:
     call = {"provider": "p", "model": "m", "input_tokens": 2, "output_tokens": 3}
     story = begun().tell("usage", "a", 1, **call, cost_usd=0.5).tell("usage", "a", 2, **call)

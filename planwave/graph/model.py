@@ -154,20 +154,6 @@ def edge_document(edge: Edge) -> dict[str, Json]:
     return document
 
 
-def make_edge(
-    source: str,
-    target: str,
-    *,
-    channel: Channel = FLOW,
-    source_handle: str = DEFAULT_SOURCE_HANDLE,
-    target_handle: str = DEFAULT_TARGET_HANDLE,
-    edge_id: str | None = None,
-) -> Edge:
-    """Make an edge in code; the id defaults to one made from its two ends."""
-    name = edge_id or f"{source}.{source_handle}-{target}.{target_handle}"
-    return Edge(name, source, source_handle, target, target_handle, channel, {"channel": channel})
-
-
 def handles_of(ports: Iterable[Port]) -> tuple[str, ...]:
     """Give the names of ports, for messages."""
     return tuple(port.name for port in ports)

@@ -23,7 +23,7 @@ from planwave.events import TERMINAL, Event
 from planwave.executor.clock import event_clock
 from planwave.executor.run import Execution
 from planwave.graph.capabilities import ExecutionResult
-from planwave.graph.model import Graph, Node, Policy, Retry, make_edge
+from planwave.graph.model import Graph, Node, Policy, Retry
 from planwave.graph.values import DataValue
 from planwave.main import open_service
 from planwave.providers.wire import load
@@ -40,6 +40,7 @@ from tests.fakes.scraping import Scrape
 from tests.fakes.server import serving
 from tests.fakes.service import Held, graph_of, plan_with, rooms, text_node
 from tests.fakes.virtual_loop import NetworkedLoop, virtual_time
+from tests.fakes.wires import make_edge
 
 FOR_LONG_S = 600.0
 """What is cancelled would take so long by itself."""

@@ -19,11 +19,12 @@ from hypothesis import strategies as st
 import planwave
 from planwave.errors import GraphInvalid
 from planwave.graph.check import check
-from planwave.graph.model import FLOW, LINK, Edge, Graph, Node, make_edge
+from planwave.graph.model import FLOW, LINK, Edge, Graph, Node
 from planwave.nodes.library import LIBRARY
 from tests.fakes.cases import Choices
 from tests.fakes.species import FORMS, GIVES, Habitat, Prophet, lived, name_of
 from tests.fakes.virtual_loop import VirtualLoop, virtual_time
+from tests.fakes.wires import make_edge
 
 COMBINATIONS = [
     (form, makes, goes_on)

@@ -16,7 +16,7 @@ from planwave.errors import NodeError
 from planwave.events import Event
 from planwave.graph.capabilities import NodeFacts
 from planwave.graph.check import read_and_check
-from planwave.graph.model import FLOW, LINK, Channel, Graph, Json, Node, Port, make_edge
+from planwave.graph.model import FLOW, LINK, Channel, Graph, Json, Node, Port
 from planwave.graph.ports import find_output, find_port, has_output
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.feeding import Bundle
@@ -28,6 +28,7 @@ from planwave.nodes.sockets import DataField, coerced, fields_of, is_open
 from planwave.providers.api import ModelRequest
 from tests.fakes.nested import patient
 from tests.fakes.node_context import ListedProviders, arrivals, context_for, services_with
+from tests.fakes.wires import make_edge
 
 REGISTRY = Registry(LIBRARY, providers=ListedProviders({"openai": ["m", "n"]}))
 

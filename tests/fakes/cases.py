@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from planwave.executor.decisions import Rules, Status
 from planwave.executor.schedule import Schedule
-from planwave.graph.model import Edge, Graph, Node, make_edge
+from planwave.graph.model import Edge, Graph, Node
 from planwave.graph.topology import Topology, linked_ids
 from tests.fakes.oracle import Case, Oracle, Told, part_of
+from tests.fakes.wires import make_edge
 
 
 class Choices:

@@ -7,7 +7,8 @@ from typing import Any
 
 from planwave.graph.capabilities import NodeFacts
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.model import FLOW, LINK, Channel, Edge, Graph, Node, Port, make_edge
+from planwave.graph.model import FLOW, LINK, Channel, Edge, Graph, Node, Port
+from tests.fakes.wires import make_edge
 
 MANY = Port("input", multiple=True)
 ANY_OUT = Port("output")

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from planwave.graph.capabilities import ExecutionResult, FlowContext
-from planwave.graph.model import Graph, Node, Port, make_edge
+from planwave.graph.model import Graph, Node, Port
 from planwave.graph.values import DataValue, Inputs
+from tests.fakes.wires import make_edge
 
 
 class Well:

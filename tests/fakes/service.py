@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from planwave.graph.capabilities import ExecutionResult, FlowContext
-from planwave.graph.model import Edge, Graph, Node, make_edge
+from planwave.graph.model import Edge, Graph, Node
 from planwave.graph.plan import Plan, graph_hash
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.registry import Registry
@@ -18,6 +18,7 @@ from planwave.service.rooms import Rooms
 from planwave.settings import Limits
 from planwave.storage.memory import MemoryStore
 from tests.fakes.planning import FakeProviders, library
+from tests.fakes.wires import make_edge
 
 
 class Held:

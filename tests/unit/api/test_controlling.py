@@ -8,12 +8,13 @@ import pytest
 
 from planwave.api.answers import ExecutionAnswer, ExecutionMade, RequestsAnswer
 from planwave.graph.capabilities import ExecutionResult, FlowContext, Suspension
-from planwave.graph.model import Graph, Node, make_edge
+from planwave.graph.model import Graph, Node
 from planwave.graph.values import DataValue, Inputs
 from planwave.settings import Limits
 from planwave.storage.ids import new_id
 from tests.fakes.in_process import Calls, calling
 from tests.fakes.service import Held, graph_of, rooms, text_node
+from tests.fakes.wires import make_edge
 
 
 def asking(**data: Any) -> Graph:

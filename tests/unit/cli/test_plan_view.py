@@ -2,9 +2,10 @@ from dataclasses import replace
 from typing import Any
 
 from planwave.cli.plan_view import forecast_lines, show_plan
-from planwave.graph.model import Node, make_edge
+from planwave.graph.model import Node
 from tests.fakes.service import graph_of, plan_with, text_node
 from tests.fakes.terminal import plain_screen, terminal_screen, visible, written
+from tests.fakes.wires import make_edge
 
 FORECAST: dict[str, Any] = {
     "waves": 2, "nodes": 3, "critical_path": ["a", "c"], "calls": 3,

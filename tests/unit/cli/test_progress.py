@@ -2,8 +2,8 @@ from typing import Any
 
 from planwave.cli.progress import RunProgress, sentence
 from planwave.events import Event
-from planwave.graph.model import make_edge
 from tests.fakes.service import graph_of, text_node
+from tests.fakes.wires import make_edge
 
 GRAPH = graph_of(
     text_node("a", name="First"), text_node("b"), text_node("c"),

@@ -25,10 +25,10 @@ from planwave.graph.model import (
     Json,
     Node,
     Policy,
-    make_edge,
 )
 from planwave.graph.values import DataValue
 from tests.fakes.stones import LINKS, Quarry
+from tests.fakes.wires import make_edge
 
 
 class Kinds(Quarry):

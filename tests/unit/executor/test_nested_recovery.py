@@ -17,11 +17,12 @@ from planwave.events import Event, fold
 from planwave.executor.options import RunOptions
 from planwave.executor.past import Past
 from planwave.graph.capabilities import Suspension
-from planwave.graph.model import Graph, Node, Policy, Retry, make_edge
+from planwave.graph.model import Graph, Node, Policy, Retry
 from tests.fakes.invariants import check_events
 from tests.fakes.stones import ENDS, Ledger, Rig, gives
 from tests.fakes.stories import created
 from tests.fakes.virtual_loop import virtual_time
+from tests.fakes.wires import make_edge
 
 OUTCOMES = frozenset(
     {"node.completed", "node.failed", "node.cancelled", "node.retrying", "node.waiting"}

@@ -13,11 +13,12 @@ from planwave.errors import KernelMisuse
 from planwave.executor.decisions import Cause, Decisions, Rules, Start, Status
 from planwave.executor.schedule import Schedule
 from planwave.executor.tally import Tally
-from planwave.graph.model import Graph, Node, make_edge
+from planwave.graph.model import Graph, Node
 from planwave.graph.topology import Topology
 from tests.fakes.cases import SENDS, STATUS, Choices, Play, case_from, schedule_of
 from tests.fakes.catalogue import graph_of
 from tests.fakes.oracle import Case
+from tests.fakes.wires import make_edge
 
 chance = st.binary(min_size=80, max_size=160)
 OUT = ("output",)

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from planwave.graph.check import check, read_and_check
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.model import FLOW, LINK, Graph, Node, Policy, make_edge
+from planwave.graph.model import FLOW, LINK, Graph, Node, Policy
 from planwave.nodes.registry import default_registry
 from planwave.settings import Limits
 from tests.fakes.catalogue import FACTS, FakeCatalogue, graph_of
 from tests.fakes.cpu_time import cpu_within
+from tests.fakes.wires import make_edge
 
 SHARED = Path(__file__).resolve().parents[3] / ".." / "shared"
 CONTINUE = Policy(on_error="continue")

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planwave.graph.cycles import components, cycle_diagnostics
-from planwave.graph.model import FLOW, LINK, Channel, Graph, Node, make_edge
+from planwave.graph.model import FLOW, LINK, Channel, Graph, Node
 from planwave.graph.topology import Topology
 from tests.fakes.catalogue import graph_of
+from tests.fakes.wires import make_edge
 
 Wires = list[tuple[int, int, Channel]]
 channels: st.SearchStrategy[Channel] = st.sampled_from([FLOW, FLOW, LINK])

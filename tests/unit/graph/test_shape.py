@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from planwave.errors import GraphInvalid
 from planwave.graph.cycles import cycle_diagnostics
-from planwave.graph.model import Graph, Node, make_edge
+from planwave.graph.model import Graph, Node
 from planwave.graph.shape import Shape, shape
 from planwave.graph.topology import Topology
 from tests.fakes.catalogue import graph_of
+from tests.fakes.wires import make_edge
 
 SHAPES = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "shapes.jsonl"
 

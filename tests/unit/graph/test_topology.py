@@ -5,11 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planwave.graph.model import Graph, Node, make_edge
+from planwave.graph.model import Graph, Node
 from planwave.graph.topology import Topology, linked_ids
 from tests.fakes.cases import Choices, graph_from
 from tests.fakes.catalogue import graph_of
 from tests.fakes.oracle import Case
+from tests.fakes.wires import make_edge
 
 
 def depths(topology: Topology, **options: set[int]) -> dict[str, int]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from planwave.errors import NodeError, ProviderError
-from planwave.graph.model import Node, make_edge
+from planwave.graph.model import Node
 from planwave.graph.values import DataValue, Inputs, described_arrivals
 from planwave.nodes.agent import BRIEF, Agent
 from planwave.prompts.render import agent_prompt, small_agent_prompt
@@ -18,6 +18,7 @@ from tests.fakes.node_context import (
     outcome_of,
     services_with,
 )
+from tests.fakes.wires import make_edge
 
 PLAIN = Node("a", "agent", "A")
 PLANNED = Node("a", "agent", "A", "Compare the two")

@@ -14,7 +14,7 @@ from planwave.errors import GraphInvalid, NodeError
 from planwave.graph.capabilities import ExecutionResult, Suspension
 from planwave.graph.check import read_and_check
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.model import LINK, Edge, Graph, Node, make_edge
+from planwave.graph.model import LINK, Edge, Graph, Node
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.approval import Approval
 from planwave.nodes.library import LIBRARY
@@ -22,6 +22,7 @@ from planwave.nodes.registry import Registry
 from planwave.service.requests import checked_answer
 from tests.fakes.node_context import arrivals, context_for, given_by
 from tests.fakes.virtual_loop import virtual_time
+from tests.fakes.wires import make_edge
 
 NODE = Node("ask", "approval", "Ask")
 FORM = {"type": "object", "properties": {"days": {"type": "integer"}}, "required": ["days"]}

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 from planwave.graph.gaps import UNREAD
-from planwave.graph.model import LINK, Edge, Graph, Node, make_edge
+from planwave.graph.model import LINK, Edge, Graph, Node
 from planwave.nodes.branches import named_handle_faults, numbered_handle_faults
 from planwave.nodes.wiring import GraphView, Wiring
+from tests.fakes.wires import make_edge
 
 NODE = Node("n", "router", "N")
 

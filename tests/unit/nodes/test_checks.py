@@ -17,7 +17,6 @@ from planwave.graph.model import (
     Policy,
     Port,
     Retry,
-    make_edge,
 )
 from planwave.nodes import wiring
 from planwave.nodes.checks import ROOTS
@@ -28,6 +27,7 @@ from planwave.nodes.text import TextData
 from planwave.providers.api import ModelProfile
 from planwave.settings import Limits
 from tests.fakes.node_context import ListedProviders
+from tests.fakes.wires import make_edge
 
 PROVIDERS = ListedProviders(
     {"openai": ["m"], "anthropic": ["c"], "local": ["tiny"]},

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from planwave.errors import NodeError
-from planwave.graph.model import LINK, Graph, Node, make_edge
+from planwave.graph.model import LINK, Graph, Node
 from planwave.graph.values import DataValue
 from planwave.nodes.conditional import Conditional
 from planwave.nodes.registry import default_registry
 from tests.fakes.nested import document, key_of, node
 from tests.fakes.node_context import arrivals, context_for, outcome_of
+from tests.fakes.wires import make_edge
 
 NODE = Node("c", "conditional", "C")
 

@@ -10,12 +10,13 @@ from pydantic import AliasChoices, Field
 
 from planwave.errors import NodeError
 from planwave.graph.capabilities import FlowContext
-from planwave.graph.model import LINK, Edge, Node, Port, make_edge
+from planwave.graph.model import LINK, Edge, Node, Port
 from planwave.graph.values import Arrival, DataValue, Inputs
 from planwave.nodes.feeding import Bundle, Fed, Sockets, wired_event
 from planwave.nodes.node_type import INPUT, NodeData, NodeType
 from planwave.nodes.sockets import fields_of
 from tests.fakes.node_context import arrivals, context_for, outcome_of
+from tests.fakes.wires import make_edge
 
 
 class LampData(NodeData):

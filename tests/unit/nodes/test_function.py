@@ -9,12 +9,13 @@ import pytest
 
 from planwave.errors import NodeError
 from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent
-from planwave.graph.model import FLOW, LINK, Graph, Node, Port, make_edge
+from planwave.graph.model import FLOW, LINK, Graph, Node, Port
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.function import FunctionNode, Result, node
 from planwave.nodes.registry import Registry, default_registry
 from planwave.nodes.sockets import FIELD_SIDE
 from tests.fakes.node_context import arrivals, context_for, outcome_of
+from tests.fakes.wires import make_edge
 
 NODE = Node("n", "f", "N")
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from planwave.errors import NodeError
-from planwave.graph.model import LINK, Graph, Node, make_edge
+from planwave.graph.model import LINK, Graph, Node
 from planwave.nodes.agent import Agent
 from planwave.nodes.feeding import Bundle
 from planwave.nodes.library import LIBRARY
@@ -20,6 +20,7 @@ from tests.fakes.node_context import (
     outcome_of,
     services_with,
 )
+from tests.fakes.wires import make_edge
 
 PROVIDERS = ListedProviders({"openai": ["m", "n"], "own": ["big"]})
 

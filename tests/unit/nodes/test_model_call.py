@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.model import DEFAULT_POLICY, LINK, Edge, Graph, Node, Policy, make_edge
+from planwave.graph.model import DEFAULT_POLICY, LINK, Edge, Graph, Node, Policy
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
+from tests.fakes.wires import make_edge
 
 PROMPTS = [("agent", "userPrompt"), ("llm", "prompt")]
 SOURCE = Node("s", "text", "S", data={"text": "t"})

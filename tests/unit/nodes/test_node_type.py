@@ -8,10 +8,11 @@ import pytest
 
 from planwave.errors import NodeError
 from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent, Suspension
-from planwave.graph.model import LINK, Node, Port, make_edge
+from planwave.graph.model import LINK, Node, Port
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.node_type import NodeData, NodeType, passed_on, template
 from tests.fakes.node_context import arrivals, context_for, outcome_of
+from tests.fakes.wires import make_edge
 
 
 class ShoutData(NodeData):

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from planwave.errors import NodeError
-from planwave.graph.model import Graph, Node, make_edge
+from planwave.graph.model import Graph, Node
 from planwave.graph.values import DataValue
 from planwave.nodes.registry import default_registry
 from planwave.nodes.transform import Transform
 from tests.fakes.node_context import arrivals, context_for, outcome_of
+from tests.fakes.wires import make_edge
 
 NODE = Node("t", "transform", "T")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from planwave.errors import NodeError
-from planwave.graph.model import LINK, Node, make_edge
+from planwave.graph.model import LINK, Node
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.boolean import Boolean
 from planwave.nodes.json_ import JsonValue
@@ -15,6 +15,7 @@ from planwave.nodes.number import Number
 from planwave.nodes.text import Text
 from planwave.nodes.value import ValueType
 from tests.fakes.node_context import arrivals, context_for, outcome_of
+from tests.fakes.wires import make_edge
 
 NODE = Node("v", "value", "V")
 

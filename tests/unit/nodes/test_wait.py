@@ -12,7 +12,7 @@ import pytest
 import planwave
 from planwave.errors import GraphInvalid, NodeError
 from planwave.graph.capabilities import ExecutionResult, Suspension
-from planwave.graph.model import Graph, Node, make_edge
+from planwave.graph.model import Graph, Node
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.end import End
 from planwave.nodes.registry import Registry
@@ -21,6 +21,7 @@ from planwave.nodes.wait import Wait
 from planwave.service.requests import checked_answer
 from tests.fakes.node_context import arrivals, context_for, given_by
 from tests.fakes.virtual_loop import virtual_time
+from tests.fakes.wires import make_edge
 
 NOW = datetime(2030, 1, 31, 9, 0, tzinfo=UTC)
 NODE = Node("later", "wait", "Later")

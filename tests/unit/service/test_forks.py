@@ -11,10 +11,11 @@ import pytest
 from planwave.errors import Conflict, GraphInvalid, InputError, NodeError
 from planwave.executor.options import RunOptions
 from planwave.graph.capabilities import ExecutionResult
-from planwave.graph.model import LINK, Node, Policy, Port, make_edge
+from planwave.graph.model import LINK, Node, Policy, Port
 from planwave.graph.values import DataValue
 from planwave.service.service import Service
 from tests.fakes.service import graph_of, text_node
+from tests.fakes.wires import make_edge
 from tests.unit.service.test_control import Asks, Counts, executed, opened, outputs_of
 
 

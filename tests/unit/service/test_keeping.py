@@ -5,9 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from planwave.graph.model import Node, make_edge
+from planwave.graph.model import Node
 from planwave.service.service import Service
 from tests.fakes.service import Held, graph_of, rooms, text_node
+from tests.fakes.wires import make_edge
 
 ASK = Node("ask", "approval", "Ask", data={"prompt": "ok?"})
 HELD = Node("h", "held", "H")

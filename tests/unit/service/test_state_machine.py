@@ -36,7 +36,7 @@ from planwave.errors import (
 from planwave.events import TERMINAL, Event, ExecutionState, fold
 from planwave.executor.options import RunOptions
 from planwave.graph.capabilities import ExecutionResult, Suspension
-from planwave.graph.model import Graph, Node, Policy, Retry, make_edge
+from planwave.graph.model import Graph, Node, Policy, Retry
 from planwave.graph.values import DataValue
 from planwave.service.frames import Bounds
 from planwave.service.service import Service
@@ -46,6 +46,7 @@ from planwave.storage.memory import MemoryStore
 from tests.fakes.invariants import check_events, settled_attempts
 from tests.fakes.service import graph_of, plan_with, rooms
 from tests.fakes.virtual_loop import VirtualLoop
+from tests.fakes.wires import make_edge
 from tests.unit.service.test_control import QUESTION, Asks, Counts, executed, opened, reached
 
 Given = TypeVar("Given")

@@ -12,7 +12,7 @@ from planwave.events import Event
 from planwave.executor.options import RunOptions
 from planwave.executor.past import Past
 from planwave.graph.capabilities import Suspension
-from planwave.graph.model import Policy
+from planwave.graph.model import Policy, Retry
 from tests.fakes.catalogue import graph_of
 from tests.fakes.stones import Ledger, Rig, gives
 from tests.fakes.stories import AT, created
@@ -127,3 +127,28 @@ async def test_the_stored_winner_is_obeyed_whoever_came_first() -> None:
     assert read == ["b"]
     (again,) = [e.data for e in rig.stored if e.type == "node.started"]
     assert (again["via"], again["reentry"]) == (via, 1)
+
+
+@pytest.mark.parametrize(("since", "left_s"), [("23:59:40", 40.0), ("23:58:00", 0.0)])
+@virtual_time
+async def test_a_wait_before_a_retry_goes_on_where_it_was(since: str, left_s: float) -> None:
+    at = f"2025-12-31T{since}.000000+00:00"  # it is midnight now
+    graph = graph_of("a", policies={"a": Policy(retry=Retry(2, 60.0))})
+    error = {"code": "busy", "message": "not now"}
+    retrying = {"error": error, "next_attempt": 2, "delay_s": 60.0}
+    stored = [
+        created(graph),
+        Event("x1", 2, at, "execution.started", None, None, {"waves": 1}),
+        Event("x1", 3, at, "node.started", "a", 1, {"wave": 1}),
+        Event("x1", 4, at, "node.retrying", "a", 1, retrying),
+    ]
+    began: list[float] = []
+
+    async def works(inputs: Any, context: Any) -> Any:
+        began.append(asyncio.get_running_loop().time())
+        assert context.attempt == 2
+        return gives("done")
+
+    rig = Rig(graph, {"a": works}, journal=Ledger(), past=Past(stored), is_recovery=True)
+    assert await rig.run() == "completed"
+    assert began == [pytest.approx(left_s, abs=0.1)]

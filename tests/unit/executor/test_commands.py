@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from planwave.errors import NodeError
 from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Graph, Node, Policy, Retry
-from tests.fakes.stones import Rig
+from tests.fakes.catalogue import graph_of
+from tests.fakes.stones import Rig, gives
 from tests.fakes.virtual_loop import virtual_time
 
 
@@ -39,3 +41,21 @@ def test_a_request_whose_time_is_over_when_all_is_cancelled_is_closed_by_that() 
     plays()
     assert rig.of("node.answered") == []
     assert rig.of("node.cancelled", "q") == [{"cause": "enough"}]
+
+
+@virtual_time
+async def test_what_is_resumed_while_a_node_is_at_work_goes_on_behind_it() -> None:
+    async def works(inputs: Any, context: Any) -> Any:
+        rig.execution.pause()
+        await asyncio.sleep(1)
+        assert rig.tale("execution.paused", "execution.resumed") == ["execution.paused"]
+        rig.execution.resume()
+        await asyncio.sleep(1)
+        return gives("done")
+
+    rig = Rig(graph_of("a b c", "a>b", "b>c"), {"a": works})
+    assert await rig.run() == "completed"
+    assert rig.tale("execution.paused", "execution.resumed", "node.completed") == [
+        "execution.paused", "execution.resumed",
+        "node.completed a", "node.completed b", "node.completed c",
+    ]  # fmt: skip

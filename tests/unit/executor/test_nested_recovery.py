@@ -16,6 +16,7 @@ from planwave.errors import NodeError, StoreError
 from planwave.events import Event, fold
 from planwave.executor.options import RunOptions
 from planwave.executor.past import Past
+from planwave.executor.reuse import Reuse
 from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Graph, Node, Policy, Retry
 from tests.fakes.invariants import check_events
@@ -38,6 +39,7 @@ class Tale:
         self.made: list[tuple[str, str]] = []
         self.ran: list[tuple[str, int]] = []
         self.numbers, self.owners = count(), count(1)
+        self.reuse: Reuse | None = None
         self.graph = self.graph_of(0)
         self.options = RunOptions(
             scheduling=choose.choice(["eager", "waves"]), max_parallel=choose.choice([None, 1, 2])
@@ -176,6 +178,7 @@ class Tale:
             is_recovery=past is not None and past.is_started and past.pause is None,
             parks=parks,
             epoch=next(self.owners),
+            reuse=self.reuse,
         )
         if not parks:
             self.answers_soon(rig, stored)

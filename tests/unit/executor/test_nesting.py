@@ -104,6 +104,27 @@ async def test_a_graph_is_made_ready_once_however_often_it_runs(monkeypatch: Any
     assert made == [body]
 
 
+@virtual_time
+async def test_a_run_whose_outcome_is_known_is_not_made_ready_again(monkeypatch: Any) -> None:
+    made: list[str] = []
+    original = nesting.open_scope
+
+    def counting(*args: Any) -> Any:
+        made.append(args[4])
+        return original(*args)
+
+    monkeypatch.setattr(nesting, "open_scope", counting)
+    body = graph_of("i")
+
+    async def a(inputs: Inputs, context: Context) -> Any:
+        first = await context.runtime.run_graph("k", body, {})
+        assert await context.runtime.run_graph("k", body, {}) == first
+        return gives(1)
+
+    assert await Rig(graph_of("a"), {"a": a}).run() == "completed"
+    assert made == ["a[k]/"]
+
+
 def runs(key: str, graph: Graph, inputs: Any = None, **variables: Any) -> Any:
     """A node that runs a graph and gives what its nodes gave."""
 

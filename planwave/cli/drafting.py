@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from rich.text import Text
 
 from planwave.cli.screen import Screen
-from planwave.cli.wording import counted, cut, duration, one_line, tail
+from planwave.cli.wording import cut, duration, one_line, plan_words, step_name, tail
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -64,23 +64,18 @@ class Draft:
                 return []
             case "title":
                 self.title = one_line(str(told.data.get("title", "")))
-                return [f"title: {self.title}"]
             case "node":
                 if not self._told_nodes:
                     self._told_nodes, self.steps = True, []
-                self.steps.append(one_line(str(told.data.get("name") or told.data.get("id"))))
+                self.steps.append(step_name(told.data))
                 return [f"step {len(self.steps)}: {self.steps[-1]}"]
             case "repair":
-                faults = told.data.get("diagnostics") or ()
                 self.title, self.steps, self.text, self._told_nodes = "", [], "", False
-                self.trouble = (
-                    f"the plan has {counted(len(faults), 'fault')}: asking for a better one"
-                )
-                return [self.trouble]
-            case "fix":
-                return [f"fixed: {one_line(str(told.data.get('fix', '')))}"]
+                self.trouble = plan_words(told.kind, told.data) or ""
             case _:
-                return []
+                pass
+        words = plan_words(told.kind, told.data)
+        return [] if words is None else [words]
 
     def _delta(self, text: str, reasoning: object) -> None:
         if reasoning:

@@ -10,11 +10,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from planwave.cli.wording import counted, duration, error_text, one_line, why_not
+from planwave.cli.wording import (
+    counted,
+    duration,
+    error_text,
+    one_line,
+    plan_words,
+    table,
+    why_not,
+)
 from planwave.events import ENDED_STATUS, Event, OpenRequest
 from planwave.events.charging import Charges
 from planwave.events.course import is_timer, said
-from planwave.events.messages import MESSAGE, message_of
+from planwave.events.messages import MESSAGE, PLANNING, message_of
 from planwave.executor.past import PAUSED_BY_REQUEST, WAITING
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, FLOW, Graph
 
@@ -243,6 +251,8 @@ class RunProgress:
             node.status, node.note = kind, why_not(kind, event.data)
         elif kind in ("parked", "unparked"):  # what it waits for is told by who asks inside it
             node.status = "waiting" if kind == "parked" else "running"
+        elif (words := _planned(event)) is not None:
+            node.tail = words
         elif kind == "log" and event.data.get("level") == "warning":
             node.warning = str(event.data.get("message", ""))
 
@@ -281,6 +291,8 @@ def sentence(event: Event, progress: RunProgress) -> str | None:
         return f"goes on: {event.data.get('reason')}"
     if (message := message_line(event, progress)) is not None:
         return message
+    if (words := _planned(event)) is not None:
+        return f"planning   {event.path}: {words}"
     node = _line_of(event, progress)
     if node is None or kind not in _WORDS:
         return None
@@ -321,6 +333,14 @@ def message_line(event: Event, progress: RunProgress) -> str | None:
         return None
     node = progress.nodes.get(event.path or "")
     return f"{node.name if node else event.path}: {one_line(message_of(event.data.get('data')))}"
+
+
+def _planned(event: Event) -> str | None:
+    """Say what happened while a node wrote a plan; None for other events."""
+    if event.type != "node.event" or event.data.get("event_type") != PLANNING:
+        return None
+    told = table(event.data.get("data"))
+    return plan_words(str(told.get("kind")), told)
 
 
 _WORDS = {

@@ -169,3 +169,24 @@ def spread(low: float, high: float) -> str:
     """Give a range of whole numbers, or the one number both ends share."""
     low_text, high_text = f"{round(low):,}", f"{round(high):,}"
     return low_text if low_text == high_text else f"{low_text} to {high_text}"
+
+
+def plan_words(kind: str, data: Mapping[str, Any]) -> str | None:
+    """Say one thing that happened while a plan was written; None for what needs no words."""
+    match kind:
+        case "title":
+            return f"title: {one_line(str(data.get('title', '')))}"
+        case "node":
+            return f"step: {step_name(data)}"
+        case "repair":
+            faults = counted(len(data.get("diagnostics") or ()), "fault")
+            return f"the plan has {faults}: asking for a better one"
+        case "fix":
+            return f"fixed: {one_line(str(data.get('fix', '')))}"
+        case _:
+            return None
+
+
+def step_name(data: Mapping[str, Any]) -> str:
+    """Give what a step of a plan is called that is being written."""
+    return one_line(str(data.get("name") or data.get("id")))

@@ -9,6 +9,10 @@ from planwave.graph.values import text_of
 MESSAGE: Final = "message"
 """``event_type`` of such a ``node.event``; its data are ``{"text", "extras"}``."""
 
+PLANNING: Final = "planning"
+"""``event_type`` of what happens while a node writes a plan: ``{"kind", …}``, as the planner tells it
+(``title``, ``node``, ``edge``, ``fix``; ``repair``: it is written anew)."""
+
 
 def message_of(data: Any) -> str:
     """Give the text of a message, "" where it has none; data of another shape are the text."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 from pydantic import Field
 
 from planwave.errors import NodeError, PlanInvalid
+from planwave.events.messages import PLANNING
 from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, Json, Port
 from planwave.graph.plan import Plan
@@ -24,9 +25,6 @@ from planwave.nodes.wiring import Wiring
 from planwave.providers.api import CallScope, CallSettings
 
 _KEY: Final = "plan"
-PLANNING: Final = "planning"
-"""``event_type`` of what happens while the plan is written: ``{"kind", …}``, as the planner tells it
-(``title``, ``node``, ``edge``, ``fix``; ``repair``: it is written anew)."""
 
 
 class PlannerData(NodeData):

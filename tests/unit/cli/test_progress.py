@@ -226,6 +226,22 @@ def test_a_message_to_the_caller_is_a_line_nested_or_not() -> None:
     assert sentence(prompt, progress()) is None
 
 
+def test_a_plan_that_a_node_writes_is_told_part_by_part() -> None:
+    def planning(kind: str, path: str = "a", **data: Any) -> Event:
+        told = {"event_type": "planning", "data": {"kind": kind, **data}}
+        return event("node.event", path, 1)._replace(data=told)
+
+    step = planning("node", id="s", name="Say\nit")
+    assert sentence(planning("title", title="T"), progress()) == "planning   a: title: T"
+    assert sentence(step, progress()) == "planning   a: step: Say it"
+    assert sentence(planning("node", "a[1]/x", id="s"), progress()) == "planning   a[1]/x: step: s"
+    again = planning("repair", diagnostics=[{}])
+    assert "a: the plan has 1 fault" in str(sentence(again, progress()))
+    assert sentence(planning("edge", source="s", target="t"), progress()) is None
+    seen = progress(event("node.started", "a", 1), step)
+    assert seen.nodes["a"].tail == "step: Say it"
+
+
 def test_a_question_is_open_until_it_is_answered_or_its_node_ends() -> None:
     seen = progress(event("node.started", "a", 1), waiting(), waiting("loop[1]/x", "r5"))
     assert [(each.path, each.request_id) for each in seen.requests.values()] == [

@@ -8,7 +8,6 @@ as recorded counts as far as it had not told it before; what it does not tell as
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from planwave.events.vocabulary import Event
@@ -19,42 +18,47 @@ _LEFT: Final = frozenset(
 )
 
 
+_TOLD_APART: Final = ("provider", "model", "input_tokens", "output_tokens")
+"""What tells usages apart; two calls that are alike in these cost the same."""
+
+
 class _Stretch:
-    """The usage of one attempt whose calls may be made again: since it began, or was answered last.
+    """What an attempt has told it used, since it began, or was answered last.
 
     Attributes:
-        life: In which life of the execution it is, or was when it was last heard of.
-        is_first: It has not been entered again: what it is served was not paid here.
-        told: How often it told of a usage.
-        again: How often it may do so again without anything being new.
+        life: In which life of the execution it was when it was last heard of.
+        told: What it told that nobody had heard of before.
+        again: What of that it may tell again, in the order in which it is likely to.
     """
 
-    __slots__ = ("again", "attempt", "is_first", "life", "told")
+    __slots__ = ("again", "attempt", "life", "told")
 
-    def __init__(self, attempt: int | None, life: int, *, is_first: bool) -> None:
-        self.attempt, self.life, self.is_first = attempt, life, is_first
-        self.told: dict[str, int] = {}
-        self.again: dict[str, int] = {}
+    def __init__(self, attempt: int | None, life: int) -> None:
+        self.attempt, self.life = attempt, life
+        self.told: list[Any] = []
+        self.again: list[Any] = []
 
     def enter_again(self, life: int) -> None:
-        self.life, self.is_first = life, False
-        self.again = dict(self.told)
+        self.life = life
+        self.again = list(self.told)
 
-    def is_paid(self, usage: Mapping[str, Any]) -> bool:
-        what, is_recorded = _what(usage), bool(usage.get("recorded"))
-        if is_recorded and self.again.get(what):
-            self.again[what] -= 1
+    def is_new(self, what: Any, *, is_recorded: bool) -> bool:
+        """Take in a usage; say whether it was not told before."""
+        if is_recorded and what in self.again:
+            self.again.remove(what)
             return False
-        self.told[what] = self.told.get(what, 0) + 1
-        return not (is_recorded and self.is_first)
+        self.told.append(what)
+        return True
 
 
 class Charges:
     """Follows the events of an execution, and says of its usage what was paid."""
 
-    __slots__ = ("_epoch", "_life", "_stretches")
+    __slots__ = ("_epoch", "_first", "_life", "_stretches")
 
     def __init__(self) -> None:
+        self._first: dict[str | None, int | None] = {}
+        """The attempts that were never entered again: what they are served was not paid here."""
         self._stretches: dict[str | None, _Stretch] = {}
         self._epoch: Any = 1
         self._life = 0
@@ -67,32 +71,34 @@ class Charges:
         elif kind in _LEFT:
             # What goes on later has calls of its own, unless it was cut off and is to begin again.
             if not event.data.get("interrupted"):
+                self._first.pop(event.path, None)
                 self._stretches.pop(event.path, None)
         elif kind == "execution.resumed" and event.data.get("epoch") != self._epoch:
             # Another owner enters again all that was at work; the same one had it only paused.
             self._epoch = event.data.get("epoch")
             self._life += 1
+            self._first.clear()
 
     def is_paid(self, event: Event) -> bool:
         """Say whether a ``usage`` event tells of something that was paid and not told of before."""
-        found = self._stretches.get(event.path)
+        path, is_recorded = event.path, bool(event.data.get("recorded"))
+        found = self._stretches.get(path)
         if found is None or found.attempt != event.attempt:
-            found = _Stretch(event.attempt, self._life, is_first=False)
-            self._stretches[event.path] = found
+            found = self._stretches[path] = _Stretch(event.attempt, self._life)
         elif found.life != self._life:
             found.enter_again(self._life)
-        return found.is_paid(event.data)
+        # Any node may say anything there, so nothing is hashed.
+        said = event.data
+        what = [said.get(name) for name in _TOLD_APART]
+        is_new = found.is_new(what, is_recorded=is_recorded)
+        is_first = event.attempt is not None and self._first.get(path) == event.attempt
+        return is_new and not (is_recorded and is_first)
 
     def _enter(self, event: Event) -> None:
         found = self._stretches.get(event.path)
         if found is not None and found.attempt == event.attempt:
             found.enter_again(self._life)
+        if found is None and event.type == "node.started" and not event.data.get("reentry"):
+            self._first[event.path] = event.attempt
         else:
-            is_first = not event.data.get("reentry") and event.type != "node.unparked"
-            self._stretches[event.path] = _Stretch(event.attempt, self._life, is_first=is_first)
-
-
-def _what(usage: Mapping[str, Any]) -> str:
-    """Give what tells usages apart. Any node may say anything there, so as text."""
-    named = ("provider", "model", "input_tokens", "output_tokens")
-    return repr([usage.get(name) for name in named])
+            self._first.pop(event.path, None)

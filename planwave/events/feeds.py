@@ -22,7 +22,8 @@ def values_of(outputs: Mapping[str, Any] | None) -> dict[str, DataValue]:
 class Feeds:
     """The flow edges of an execution's graphs, by where they lead, and what came along them.
 
-    Nothing is known of what reached nodes inside others whose graph was never told.
+    Nothing is known of what reached nodes inside others whose graph was never told. The state is not
+    to change meanwhile: results are read once.
 
     Attributes:
         graphs: Where each node is.
@@ -30,6 +31,7 @@ class Feeds:
 
     def __init__(self, state: ExecutionState) -> None:
         self._state = state
+        self._values: dict[str, dict[str, DataValue]] = {}
         self.graphs = Graphs(state)
 
     def sources(self, path: str) -> list[str]:
@@ -52,10 +54,17 @@ class Feeds:
         for edge in place.graph.flows_into(place.id):
             if via is not None and edge.get("id") != via:
                 continue
-            source = self._state.nodes.get(place.prefix + edge["source"])
             leaves = edge.get("sourceHandle") or DEFAULT_SOURCE_HANDLE
             enters = edge.get("targetHandle") or DEFAULT_TARGET_HANDLE
-            value = values_of(source.outputs if source else None).get(leaves)
+            value = self._given(place.prefix + edge["source"]).get(leaves)
             if value is not None:
                 name = place.graph.name_of(edge["source"])
                 yield Arrival(edge.get("id", ""), edge["source"], name, leaves, enters, value)
+
+    def _given(self, path: str) -> dict[str, DataValue]:
+        """Give the results of a node, however many nodes they lead to."""
+        given = self._values.get(path)
+        if given is None:
+            node = self._state.nodes.get(path)
+            given = self._values[path] = values_of(node.outputs if node else None)
+        return given

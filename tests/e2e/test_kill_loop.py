@@ -55,7 +55,8 @@ def is_mixed(lives: Lives) -> bool:
     return (
         {event.type for event in events} >= KINDS
         and told >= {"run_graph", "once"}
-        and any(event.data.get("reused") for event in events)
+        and {"[" in (event.path or "") for event in events if event.data.get("reused")}
+        == {True, False}
         and said >= {"accepted", "told", "ended", "answered"}
     )
 

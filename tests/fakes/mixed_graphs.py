@@ -131,6 +131,10 @@ def _loop(node_id: str, choose: Random) -> dict[str, Any]:
     )
 
 
+def _doomed(node_id: str, choose: Random) -> dict[str, Any]:
+    return _node(node_id, "job", {"body": "doomed", "items": 2, "keeps": 1})
+
+
 def _keep(node_id: str, choose: Random) -> dict[str, Any]:
     return _node(node_id, "job", {"keeps": 1 + choose.randrange(2), "ms": choose.randrange(12)})
 
@@ -143,6 +147,7 @@ def bodies() -> dict[str, dict[str, Any]]:
     shaky = _node(
         "shaky", "job", {"ms": 1, "fails": 3, "calls": 1}, retry={"attempts": 2, "backoffS": 0.005}
     )
+    broken = _node("broken", "job", {"breaks": True})
     inner = _node("inner", "job", {"body": "question", "items": 2, "parallel": 2, "keeps": 1})
     return {
         "work": {"nodes": [first], "edges": []},
@@ -150,6 +155,7 @@ def bodies() -> dict[str, dict[str, Any]]:
             "nodes": question,
             "edges": [_edge(first, asks, "output"), _edge(asks, last, "approve")],
         },
+        "doomed": {"nodes": [first, broken], "edges": [_edge(first, broken, "output")]},
         "shaky": {"nodes": [first, shaky], "edges": [_edge(first, shaky, "output")]},
         "loop": {"nodes": [inner, last], "edges": [_edge(inner, last, "output")]},
     }
@@ -158,5 +164,5 @@ def bodies() -> dict[str, dict[str, Any]]:
 _ON_ERROR = ("fail", "continue")
 _MAKERS = (
     _text, _llm, _llm, _work, _work, _flaky, _broken, _late, _asking, _asking, _once, _nest, _loop,
-    _loop, _keep,
+    _loop, _keep, _doomed, _doomed,
 )  # fmt: skip

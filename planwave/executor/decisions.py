@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 
 class Status(IntEnum):
@@ -30,13 +30,8 @@ class Cause(NamedTuple):
     handle: str | None = None
 
 
-class Start(NamedTuple):
-    """A node may start; ``via`` is the winning edge of ``join: any``, else None."""
-
-    node: int
-    via: int | None
-
-
+Start = tuple[int, int | None]
+"""A node that may start, and the edge that won it where it has ``join: any``."""
 Unrun = tuple[int, Cause]
 Final = Literal["completed", "failed", "cancelled"]
 
@@ -51,6 +46,10 @@ class Decisions(NamedTuple):
     waves_completed: Sequence[int]
     finished: Final | None
     paused: bool
+
+
+made: Callable[[type[Decisions], tuple[Any, ...]], Decisions] = tuple[Any, ...].__new__
+"""Makes decisions of their fields in order; the constructor would cost as much again."""
 
 
 class Rules(NamedTuple):

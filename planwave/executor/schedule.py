@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from planwave.errors import KernelMisuse
-from planwave.executor.decisions import Cause, Decisions, Final, Rules, Start, Status, Unrun
+from planwave.executor.decisions import Cause, Decisions, Final, Rules, Start, Status, Unrun, made
 from planwave.executor.tally import Fate, Tally
 from planwave.executor.waves import Waves
 from planwave.graph.topology import Topology
@@ -23,6 +23,7 @@ from planwave.graph.topology import Topology
 _Settled = tuple[int, Fate, Cause | None]
 _PENDING, _READY, _RUNNING, _WAITING = Status.PENDING, Status.READY, Status.RUNNING, Status.WAITING
 _COMPLETED = Status.COMPLETED
+_UNRUN, _ALL_RAN = (Status.SKIPPED, Status.BLOCKED, Status.CANCELLED), ((), (), ())
 _NOT_CHOSEN = Cause(None, "another entry was chosen")
 
 
@@ -54,13 +55,15 @@ class Schedule:
         self._topology, self._linked = topology, topology.linked
         self._stop_on_failure, self._barrier = rules.stop_on_failure, rules.barrier
         self._plain = not (rules.join_any or rules.required or True in topology.linked)
-        self._handles = [edge.source_handle for edge in topology.edges]
         self._given, self._dropped = dict(given or {}), frozenset(dropped)
         self.waves = Waves(topology, self._given, part, self._dropped, barrier=rules.barrier)
         self.status: list[Status] = [_PENDING] * len(topology)
+        self.not_reached: list[int] = []  # no chosen entry leads to them
         if part is not None:
-            for node in set(range(len(topology))).difference(part):
-                self.status[node] = _PENDING if self._linked[node] else Status.NOT_REACHED
+            outside = set(range(len(topology))).difference(part, self._given, self._dropped)
+            self.not_reached = sorted(node for node in outside if not self._linked[node])
+            for node in self.not_reached:
+                self.status[node] = Status.NOT_REACHED
         self.cause: dict[int, Cause] = {}
         self._tally = Tally(topology, rules)
         self._ready: list[int] = []
@@ -68,12 +71,7 @@ class Schedule:
         self._running, self._waiting, self._over = 0, set[int](), list[int]()
         self._final: Final = "completed"
         self._ending: Cause | None = None  # nothing starts any more
-        self._skips, self._blocks, self._drops = list[Unrun](), list[Unrun](), list[Unrun]()
-
-    @property
-    def not_reached(self) -> list[int]:
-        """The nodes no chosen entry leads to."""
-        return [n for n, status in enumerate(self.status) if status is Status.NOT_REACHED]
+        self._unrun: dict[Status, list[Unrun]] = {}
 
     def start(self) -> Decisions:
         """Settle what is given, ready the roots, and say what follows."""
@@ -82,7 +80,7 @@ class Schedule:
             self.status[node] = _COMPLETED
         dropped = sorted(self._dropped.difference(self._given))
         for node in dropped:
-            self._settle(node, Status.SKIPPED, self._skips, _NOT_CHOSEN)
+            self._settle(node, Status.SKIPPED, _NOT_CHOSEN)
         for node in sorted(self._given):
             self._release(node, self._given[node])
         for node in [*dropped, *self.not_reached]:
@@ -114,7 +112,7 @@ class Schedule:
         self._change(node, _RUNNING, _WAITING)
         self._running -= 1
         if self._ending is not None:
-            return self._settle(node, Status.CANCELLED, self._drops, self._ending)
+            return self._settle(node, Status.CANCELLED, self._ending)
         self._waiting.add(node)
         self.waves.excuse(node, self.status)
 
@@ -143,27 +141,23 @@ class Schedule:
         while self._barrier and (opened := self.waves.advance()):
             self._ready.extend(self._held.pop(opened, ()))
         starts: list[Start] = []
-        if self._ready:
-            self._ready.sort()
-            for node in self._ready:
-                self.status[node] = _RUNNING
-                starts.append(Start(node, self._tally.winner.get(node)))
-            self._running += len(starts)
-            self._ready = []
-        finished = None if self._running or self._waiting else self._final
-        skipped, blocked, cancelled = self._skips, self._blocks, self._drops
-        for unrun in (skipped, blocked, cancelled) if skipped or blocked or cancelled else ():
-            unrun.sort()
-        self._skips, self._blocks, self._drops = [], [], []
+        status, winner = self.status, self._tally.winner
+        for node in sorted(self._ready):
+            status[node] = _RUNNING
+            starts.append((node, winner.get(node) if winner else None))
+        self._running += len(starts)
+        self._ready = []
         over, self._over = sorted(self._over), []
+        unrun = self._take_unrun() if self._unrun else _ALL_RAN
+        finished = None if self._running or self._waiting else self._final
         paused = not self._running and bool(self._waiting)
-        return Decisions(starts, skipped, blocked, cancelled, over, finished, paused)
+        return made(Decisions, (starts, *unrun, over, finished, paused))
 
     # -- edges -------------------------------------------------------------------------------------
 
     def _release(self, node: int, handles: Collection[str]) -> None:
         """Settle a node's edges by the handles that carry a value; the hot path."""
-        names, targets, status = self._handles, self._topology.targets, self.status
+        names, targets, status = self._topology.handles, self._topology.targets, self.status
         left, delivered = self._tally.left, self._tally.delivered
         for edge in self._topology.outgoing[node]:
             if self._plain and names[edge] in handles:  # the usual case, without a call an edge
@@ -204,17 +198,19 @@ class Schedule:
                 return self._make_ready(node)
             self.status[node] = _COMPLETED
         elif verdict.fate == "failed":
-            self._settle(node, Status.BLOCKED, self._blocks, verdict.cause)
+            self._settle(node, Status.BLOCKED, verdict.cause)
         else:
-            self._settle(node, Status.SKIPPED, self._skips, verdict.cause)
+            self._settle(node, Status.SKIPPED, verdict.cause)
         return node, verdict.fate, verdict.cause if verdict.fate == "failed" else None
 
     # -- nodes -------------------------------------------------------------------------------------
 
     def _make_ready(self, node: int) -> None:
         self.status[node] = _READY
-        wave = self.waves.number[node]
-        (self._ready if wave <= self.waves.open else self._held.setdefault(wave, [])).append(node)
+        if self._barrier and (wave := self.waves.number[node]) > self.waves.open:
+            self._held.setdefault(wave, []).append(node)
+        else:
+            self._ready.append(node)
 
     def _drop_the_rest(self, cause: Cause) -> None:
         if self._ending is not None:
@@ -222,23 +218,25 @@ class Schedule:
         self._ending = cause
         for node, status in enumerate(self.status):
             if status in (_PENDING, _READY, _WAITING) and not self._linked[node]:
-                self._settle(node, Status.CANCELLED, self._drops, cause)
+                self._settle(node, Status.CANCELLED, cause)
         for stopped in (self._waiting, self._ready, self._held):
             stopped.clear()
 
-    def _settle(self, node: int, status: Status, told: list[Unrun], cause: Cause | None) -> None:
+    def _settle(self, node: int, status: Status, cause: Cause | None) -> None:
         if cause and not self._linked[node]:
             self.cause[node] = cause
-            told.append((node, cause))
-        self._leave(node, status)
+            self._unrun.setdefault(status, []).append((node, cause))
+        self.status[node] = status
+        if over := self.waves.leave(node):
+            self._over.append(over)
+
+    def _take_unrun(self) -> tuple[list[Unrun], ...]:
+        unrun, self._unrun = self._unrun, {}
+        return tuple(sorted(unrun.get(status, ())) for status in _UNRUN)
 
     def _stop_running(self, node: int, status: Status) -> None:
         self._change(node, _RUNNING, status)
         self._running -= 1
-        self._leave(node, status)
-
-    def _leave(self, node: int, status: Status) -> None:
-        self.status[node] = status
         if over := self.waves.leave(node):
             self._over.append(over)
 

@@ -45,7 +45,7 @@ class Tally:
     def __init__(self, topology: Topology, rules: Rules) -> None:
         self._topology = topology
         self._join_any, self._required = rules.join_any, rules.required
-        self.left = [len(edges) for edges in topology.incoming]
+        self.left = topology.needs.copy()
         self.delivered = [0] * len(topology)
         self.winner: dict[int, int] = {}
         self._gates = {n: sum(map(self._from_gate, topology.incoming[n])) for n in self._join_any}

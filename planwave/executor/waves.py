@@ -44,15 +44,14 @@ class Waves:
         barrier: bool,
     ) -> None:
         self._topology, self._barrier = topology, barrier
-        if given or part is not None or dropped:
-            depth = topology.depths({*given, *dropped}, part)
-        else:
-            depth = topology.depth
+        is_whole = not given and part is None and not dropped
+        depth = topology.depth if is_whole else topology.depths({*given, *dropped}, part)
         self.number = [d + 1 for d in depth]
-        for node, linked in enumerate(topology.linked):
-            outside = node in given or node in dropped or (part is not None and node not in part)
-            if linked or outside:
-                self.number[node] = 0
+        if not is_whole or True in topology.linked:
+            for node, linked in enumerate(topology.linked):
+                outside = node in given or node in dropped
+                if linked or outside or (part is not None and node not in part):
+                    self.number[node] = 0
         self.total = max(self.number, default=0)
         self._left = [0] * (self.total + 1)
         for wave in self.number:
@@ -64,10 +63,10 @@ class Waves:
     def leave(self, node: int) -> int:
         """Count a node as settled; give its wave's number if that was the wave's last, else 0."""
         wave = self.number[node]
-        self._left[wave] -= 1
+        self._left[wave] = left = self._left[wave] - 1
         if node in self._excused:
             self._pardoned[wave] -= 1
-        return 0 if self._left[wave] else wave
+        return 0 if left else wave
 
     def advance(self) -> int:
         """Open the next wave if the barrier lets it; give the number of the wave opened, else 0."""

@@ -53,24 +53,28 @@ class Topology:
         ids: Node ids; the position is the node's number.
         index: Number of each id.
         linked: Whether a node is never executed.
+        handles: Source handle of each graph edge by edge number.
         sources, targets: Ends of each graph edge by edge number; -1 where the edge is not effective.
         incoming, outgoing: Effective edge numbers of each node, in graph order.
+        needs: How many effective edges lead into each node.
         order: Node numbers in topological order.
         depth: Longest effective path from a root, in executed nodes; linked nodes pass theirs on.
     """
 
     __slots__ = (
-        "depth", "edges", "ids", "incoming", "index", "linked", "nodes", "order", "outgoing",
-        "sources", "targets",
+        "depth", "edges", "handles", "ids", "incoming", "index", "linked", "needs", "nodes", "order",
+        "outgoing", "sources", "targets",
     )  # fmt: skip
 
     def __init__(self, graph: Graph, linked: Container[str] | None = None) -> None:
         self.nodes, self.edges = graph.nodes, graph.edges
+        self.handles = [edge.source_handle for edge in graph.edges]
         self.ids = [node.id for node in graph.nodes]
         self.index = {node_id: i for i, node_id in enumerate(self.ids)}
         chosen = linked_ids(graph) if linked is None else linked
         self.linked = [node_id in chosen for node_id in self.ids] if chosen else [False] * len(self)
         self._connect(graph)
+        self.needs = [len(edges) for edges in self.incoming]
         self.order = self._sort()
         self.depth = self.depths()
 
@@ -151,7 +155,7 @@ class Topology:
     def _sort(self) -> list[int]:
         """Give a topological order (Kahn), without recursion."""
         targets, outgoing = self.targets, self.outgoing
-        left = [len(edges) for edges in self.incoming]
+        left = self.needs.copy()
         order = [node for node, count in enumerate(left) if not count]
         for node in order:
             for edge in outgoing[node]:

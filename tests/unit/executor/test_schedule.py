@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planwave.errors import KernelMisuse
-from planwave.executor.decisions import Cause, Decisions, Rules, Start, Status
+from planwave.executor.decisions import Cause, Decisions, Rules, Status
 from planwave.executor.schedule import Schedule
 from planwave.executor.tally import Tally
 from planwave.graph.model import Graph, Node
@@ -242,7 +242,7 @@ def test_a_chain_of_100_000_nodes_runs_without_recursion(handles: Collection[str
     said, starts, skips = schedule.start(), 0, 0
     while not said.finished:
         starts += 1
-        schedule.completed(said.starts[0].node, handles)
+        schedule.completed(said.starts[0][0], handles)
         said = schedule.decide()
         skips += len(said.skipped)
     assert (starts, skips) == ((BIG, 0) if handles else (1, BIG - 1))
@@ -304,7 +304,7 @@ def test_a_node_that_waits_after_the_run_was_stopped_is_cancelled_with_the_cause
 
 def test_a_settled_node_fed_by_another_settled_node_does_not_start() -> None:
     schedule = kernel(graph_of("a b c", "a>b", "b>c"), given={0: OUT, 1: OUT})
-    assert schedule.start().starts == [Start(2, None)]
+    assert schedule.start().starts == [(2, None)]
 
 
 def test_an_entry_that_was_not_chosen_is_skipped_though_a_settled_node_feeds_it() -> None:

@@ -57,6 +57,7 @@ class Outcomes:
     def __init__(self, execution: Driver) -> None:
         self._execution = execution
         self.emit = execution.publisher.emit
+        self._slots = execution.slots
         self.requests = Requests()
         self.parking = Parking(execution, self)
         self.nesting = Nesting(execution, self)
@@ -137,7 +138,7 @@ class Outcomes:
             self._rest_or_go_on()
 
     def _rest_or_go_on(self) -> None:
-        is_idle = self._execution.slots.idle
+        is_idle = self._slots.idle
         if self.pause is None and is_idle:
             self.commands.pause(WAITING)
         elif self.pause == WAITING and not is_idle:
@@ -158,23 +159,24 @@ class Outcomes:
 
     def follow(self, scope: Scope, decisions: Decisions) -> None:
         """Turn decisions into events and queued starts."""
-        if decisions.skipped or decisions.blocked or decisions.cancelled:
+        starts, skipped, blocked, cancelled, waves_completed, finished, paused = decisions
+        if skipped or blocked or cancelled:
             self._tell_unrun(scope, decisions)
-        for wave in decisions.waves_completed:
-            if wave in scope.started_waves:
+        for wave in waves_completed:
+            if wave not in scope.waves_ahead:
                 self.emit("wave.completed", {"wave": wave}, scope.path)
-        for node, via in decisions.starts:
+        for node, via in starts:
             if via is not None:
                 scope.runtime.winners[node] = via
             flight = scope.flights[node] = Flight(scope, node, scope.before + 1)
-            self._execution.slots.enqueue(flight)
+            self._slots.enqueue(flight)
         if scope.run is not None:
-            self.parking.note(scope, decisions.paused)
-        if decisions.finished is not None:
+            self.parking.note(scope, paused)
+        if finished is not None:
             if scope.run is None:
-                self._ended = decisions.finished
+                self._ended = finished
             else:
-                self.nesting.ended(scope, decisions.finished)
+                self.nesting.ended(scope, finished)
 
     def _tell_unrun(self, scope: Scope, decisions: Decisions) -> None:
         ids, prefix = scope.program.topology.ids, scope.prefix
@@ -229,16 +231,12 @@ class Outcomes:
             return False
         scope = flight.scope
         wave = scope.schedule.waves.number[flight.node]
-        if wave not in scope.started_waves:
-            scope.started_waves.add(wave)
-            self.emit(
-                "wave.started",
-                {"wave": wave, "nodes": scope.nodes_in_wave(wave)},
-                scope.path,
-            )
+        nodes = scope.waves_ahead.pop(wave, None)
+        if nodes is not None:
+            self.emit("wave.started", {"wave": wave, "nodes": nodes}, scope.path)
         data: dict[str, Any] = {"wave": wave}
-        via = scope.runtime.winners.get(flight.node) if scope.runtime.winners else None
-        if via is not None:
+        winners = scope.runtime.winners
+        if winners and (via := winners.get(flight.node)) is not None:
             data["via"] = scope.program.graph.edges[via].id
         if flight.reentry and not flight.begun:
             data["reentry"] = flight.reentry
@@ -262,10 +260,14 @@ class Outcomes:
         if isinstance(result, Suspension):
             self.wait(flight, result)
             return
-        outputs = flight.scope.runtime.outputs[flight.node] = result.outputs
-        data = {"outputs": outputs_document(outputs), "duration_s": self._duration(flight)}
+        scope, node = flight.scope, flight.node
+        outputs = scope.runtime.outputs[node] = result.outputs
+        data = {
+            "outputs": outputs_document(outputs),
+            "duration_s": flight.ran(self._execution.time()),
+        }
         self.emit("node.completed", data, flight.path, flight.attempt)
-        flight.scope.schedule.completed(flight.node, outputs)
+        scope.schedule.completed(node, outputs)
 
     def took_over(self, flight: Flight, result: TakenOver) -> None:
         """A node has its result without having run."""
@@ -299,7 +301,7 @@ class Outcomes:
         elif policy.on_error == "default" and policy.default is not None:
             outputs = {policy.default["handle"]: DataValue("any", policy.default["value"])}
         data: dict[str, Any] = {"error": error, "handled": outputs is not None}
-        data["duration_s"] = self._duration(flight)
+        data["duration_s"] = flight.ran(self._execution.time())
         if known.retryable:
             data["retryable"] = True
         if outputs is not None:
@@ -322,12 +324,12 @@ class Outcomes:
 
     def wait_to_retry(self, flight: Flight, delay_s: float) -> None:
         """Keep an attempt back for so many seconds."""
-        self._execution.slots.hold_back(flight)
+        self._slots.hold_back(flight)
         self._execution.deadlines.after(delay_s, (self._retry, flight, None))
 
     def _retry(self, flight: Flight, _: object) -> None:
         if flight.phase is not OVER:
-            self._execution.slots.enqueue(flight)
+            self._slots.enqueue(flight)
 
     def said(self, flight: Flight, event: NodeEvent) -> None:
         """A running node said something that is to be kept."""
@@ -357,9 +359,10 @@ class Outcomes:
         """Take a flight out of the air, with what is nested in it; its schedule has news."""
         if flight.inside is not None or self._execution.past is not None:
             self.abort_children(flight, "the node that asked for it has ended")
-        self._execution.slots.leave(flight)
-        del flight.scope.flights[flight.node]
-        self._touched[flight.scope] = None
+        self._slots.leave(flight)
+        scope = flight.scope
+        del scope.flights[flight.node]
+        self._touched[scope] = None
 
     def cancel_scope(self, scope: Scope, cause: str) -> None:
         """Cancel all of a running graph that is not settled, and tell that: the innermost first."""
@@ -393,6 +396,3 @@ class Outcomes:
     def touch(self, scope: Scope) -> None:
         """Note that a graph's schedule has news."""
         self._touched[scope] = None
-
-    def _duration(self, flight: Flight) -> float:
-        return flight.ran(self._execution.time())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from planwave.errors import InputError
@@ -15,16 +16,29 @@ from planwave.graph.ports import fixed_outputs
 from planwave.graph.topology import topology_of
 
 
-class Step(NamedTuple):
-    """One node with what its type brings, looked up once."""
+class Kind(NamedTuple):
+    """One node type of a graph."""
+
+    facts: NodeFacts
+    implementation: Any
+    handles: frozenset[str]
+    """The outputs with a fixed name; ``ports.has_output`` knows the others."""
+
+
+@dataclass(slots=True)  # read several times a node, where a named tuple is slow
+class Step:
+    """One node with what its type brings, looked up once; not to be changed.
+
+    Attributes:
+        template: The expressions in ``node.data``, or None where it holds none.
+        handles: As those of its ``Kind``.
+    """
 
     node: Node
     facts: NodeFacts
     implementation: Any
     template: Template | None
-    """The expressions in ``node.data``, or None where it holds none."""
     handles: frozenset[str]
-    """The outputs with a fixed name; ``ports.has_output`` knows the others."""
 
 
 class Program:
@@ -35,6 +49,7 @@ class Program:
         catalogue: The node types.
 
     Attributes:
+        kinds: The node types of the graph by name.
         versions: Those of its types of which the version is not the first.
 
     Raises:
@@ -45,7 +60,8 @@ class Program:
     def __init__(self, graph: Graph, catalogue: Catalogue) -> None:
         self.graph = graph
         self.catalogue = catalogue
-        self.steps = self._prepare(graph, catalogue)
+        self.kinds: dict[str, Kind] = {}
+        self.steps = [self._prepared(node) for node in graph.nodes]
         passive = {s.node.id for s in self.steps if not s.facts.executes}
         self.topology = topology_of(graph, passive)
         self.entries = frozenset(i for i, s in enumerate(self.steps) if s.facts.entry)
@@ -137,23 +153,18 @@ class Program:
         edges = self.graph.edges
         return [[e for e in numbers if edges[e].channel == FLOW] for numbers in incoming]
 
-    @staticmethod
-    def _prepare(graph: Graph, catalogue: Catalogue) -> list[Step]:
-        known: dict[str, tuple[NodeFacts, Any, frozenset[str]]] = {}
-        steps: list[Step] = []
-        for node in graph.nodes:
-            found = known.get(node.type)
-            if found is None:
-                found = known[node.type] = _look_up(node, catalogue)
-            facts, implementation, handles = found
-            template = None
-            if node.data:
-                template = compile_template(dict(node.data), fields=facts.template_fields)
-            steps.append(Step(node, facts, implementation, template, handles))
-        return steps
+    def _prepared(self, node: Node) -> Step:
+        kind = self.kinds.get(node.type)
+        if kind is None:
+            kind = self.kinds[node.type] = _kind_of(node, self.catalogue)
+        facts, implementation, handles = kind
+        template = None
+        if node.data:
+            template = compile_template(dict(node.data), fields=facts.template_fields)
+        return Step(node, facts, implementation, template, handles)
 
 
-def _look_up(node: Node, catalogue: Catalogue) -> tuple[NodeFacts, Any, frozenset[str]]:
+def _kind_of(node: Node, catalogue: Catalogue) -> Kind:
     facts = catalogue.facts(node.type)
     if facts is None:
         raise InputError(
@@ -161,7 +172,7 @@ def _look_up(node: Node, catalogue: Catalogue) -> tuple[NodeFacts, Any, frozense
             code="unknown-node-type",
             hint=f"known types: {', '.join(catalogue.names())}",
         )
-    return facts, catalogue.implementation(node.type), fixed_outputs(facts)
+    return Kind(facts, catalogue.implementation(node.type), fixed_outputs(facts))
 
 
 def _required(facts: NodeFacts) -> frozenset[str]:

@@ -45,7 +45,7 @@ def replay(scope: Scope, facts: Iterable[Event], requests: Requests, now: str) -
     told.follow(scope.schedule.start())
     for event in facts:
         if event.type == "wave.started":
-            scope.started_waves.add(event.data["wave"])
+            scope.waves_ahead.pop(event.data["wave"], None)
         elif event.type in _FACTS:
             told.tell(event)
     told.follow(scope.schedule.decide())

@@ -56,12 +56,12 @@ class BuiltGraph:
     @property
     def calls_model(self) -> bool:
         """Whether a node of it, or of a graph inside one, calls a language model."""
-        steps, catalogue = self.program.steps, self.program.catalogue
-        used = {step.node.type: step.implementation for step in steps}
-        if any(step.facts.graph_fields for step in steps):
+        kinds, catalogue = self.program.kinds.values(), self.program.catalogue
+        used = [kind.implementation for kind in kinds]
+        if any(kind.facts.graph_fields for kind in kinds):
             types = {placed.node.type for placed in nodes_within(self.graph, catalogue)}
-            used |= {name: catalogue.implementation(name) for name in types}
-        return any(getattr(each, "calls_model", False) for each in used.values())
+            used += [catalogue.implementation(name) for name in types]
+        return any(getattr(each, "calls_model", False) for each in used)
 
 
 @dataclass(frozen=True, slots=True)

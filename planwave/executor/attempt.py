@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping
 from inspect import isawaitable
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from planwave.errors import NodeError, PlanwaveError, ResultNotJson
 from planwave.executor.program import Program, Step
@@ -15,6 +15,8 @@ from planwave.graph.capabilities import ExecutionResult, NodeEvent, Resumable, S
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
 from planwave.graph.ports import has_output, outputs_shown
 from planwave.graph.values import DataValue, Inputs
+
+T = TypeVar("T")
 
 MAX_RESULT_DEPTH = 200
 """Deeper results are refused: JSON readers elsewhere give up at about this depth."""
@@ -57,7 +59,7 @@ class NodeScope:
         }
 
 
-async def heard(given: Any, say: Callable[[NodeEvent], None]) -> Any:
+async def heard(given: Any, say: Callable[[T, NodeEvent], None], speaker: T) -> Any:
     """Give what ``execute`` gave, whatever its form: a generator's events are said on the way."""
     if isawaitable(given):
         return await given
@@ -67,7 +69,7 @@ async def heard(given: Any, say: Callable[[NodeEvent], None]) -> Any:
         async for item in given:
             if type(item) is not NodeEvent:
                 return item
-            say(item)
+            say(speaker, item)
     finally:  # also where what it said is refused
         if isinstance(given, AsyncGenerator):
             await given.aclose()
@@ -75,20 +77,13 @@ async def heard(given: Any, say: Callable[[NodeEvent], None]) -> Any:
 
 
 def vetted(
-    step: Step, result: Any, say: Callable[[NodeEvent], None]
+    step: Step, result: Any, say: Callable[[T, NodeEvent], None], speaker: T
 ) -> ExecutionResult | Suspension:
-    """Check that a result is one, and that every value in it can be stored as JSON."""
+    """Check that a result is one that can be stored as JSON; say the events in it."""
     if isinstance(result, ExecutionResult):
-        outputs: Any = result.outputs  # what a node calls so; it may be anything
-        if type(outputs) is not dict and not isinstance(outputs, Mapping):
-            raise _invalid(step, f"outputs that are {type(outputs).__name__}, not by handle")
-        handles = step.handles
-        for handle, value in result.outputs.items():
-            _vet_output(step, handle, value)
-            if handle not in handles:
-                _vet_handle(step, handle)
+        _vet_outputs(step, result.outputs)
         for event in result.events:
-            say(event)
+            say(speaker, event)
         return result
     if isinstance(result, Suspension):
         if not isinstance(step.implementation, Resumable):
@@ -105,7 +100,31 @@ def vetted(
     raise _invalid(step, f"{type(result).__name__}, not an ExecutionResult or Suspension")
 
 
-def _vet_handle(step: Step, handle: str) -> None:
+def _vet_outputs(step: Step, outputs: Any) -> None:
+    """Check what a node calls its outputs; it may be anything."""
+    if type(outputs) is not dict and not isinstance(outputs, Mapping):
+        raise _invalid(step, f"outputs that are {type(outputs).__name__}, not by handle")
+    handles = step.handles
+    for handle, value in cast("Mapping[Any, Any]", outputs).items():
+        if not isinstance(value, DataValue):
+            fault = f"{type(value).__name__} instead of a DataValue"
+        elif type(value.type) is not str:
+            fault = "of a type that is not text"
+        else:
+            content = value.value
+            if content is None or (isinstance(content, int) and content.bit_length() < 64):
+                fault = None
+            else:
+                fault = json_fault(content)
+        if fault is not None:
+            raise _not_json(step, handle, fault)
+        if type(handle) is not str or handle not in handles:
+            _vet_handle(step, handle)
+
+
+def _vet_handle(step: Step, handle: Any) -> None:
+    if type(handle) is not str or (not handle.isascii() and _has_lone_surrogate(handle)):
+        raise _not_json(step, handle, "under a name that is not text")
     if not has_output(step.facts, handle):
         raise _invalid(
             step,
@@ -120,23 +139,11 @@ def _invalid(step: Step, what: str) -> NodeError:
     )
 
 
-def _vet_output(step: Step, handle: str, value: Any) -> None:
-    if not isinstance(value, DataValue):
-        fault = f"{type(value).__name__} instead of a DataValue"
-    else:
-        content = value.value
-        named = type(handle) is str and type(value.type) is str
-        if not named or (not handle.isascii() and _has_lone_surrogate(handle)):
-            fault = "under a name that is not text"
-        elif content is None or (isinstance(content, int) and content.bit_length() < 64):
-            return
-        else:
-            fault = json_fault(content)
-    if fault is not None:
-        raise ResultNotJson(
-            f"node {step.node.id!r} gave, on handle {handle!r}, a value that is {fault}",
-            hint="return text, numbers, booleans, null, lists and objects with text keys",
-        )
+def _not_json(step: Step, handle: Any, fault: str) -> ResultNotJson:
+    return ResultNotJson(
+        f"node {step.node.id!r} gave, on handle {handle!r}, a value that is {fault}",
+        hint="return text, numbers, booleans, null, lists and objects with text keys",
+    )
 
 
 def json_fault(value: Any) -> str | None:

@@ -70,11 +70,13 @@ class Publisher:
         attempt: int | None = None,
     ) -> None:
         """Add an event to this turn's batch; all events of a batch share one time."""
-        if not self.pending:
+        pending = self.pending
+        if not pending:
             self._at = self._now()
-        self.seq += 1
-        fields = (self.execution_id, self.seq, self._at, event_type, path, attempt, data)
-        self.pending.append(_made(Event, fields))
+        self.seq = seq = self.seq + 1
+        pending.append(
+            _made(Event, (self.execution_id, seq, self._at, event_type, path, attempt, data))
+        )
 
     def take(self) -> list[Event]:
         """Give this turn's batch and begin a new one."""

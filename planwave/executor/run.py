@@ -256,8 +256,9 @@ class Execution(Commanded):
             self.publisher.publish(events)
         if self._launching:
             launching, self._launching = self._launching, []
+            now = self.time()
             for flight in launching:
-                self._launch(flight)
+                self._launch(flight, now)
         if self._answers:
             answers, self._answers = self._answers, []
             for answer in answers:
@@ -301,10 +302,11 @@ class Execution(Commanded):
     def _fill_slots(self) -> None:
         if self._leaving is not None:
             return
-        if self.slots.has_returning:
-            for answer in self.slots.returning():
+        slots = self.slots
+        if slots.has_returning:
+            for answer in slots.returning():
                 self.after_commit(partial(self._outcomes.nesting.hand_over, answer))
-        for flight in self.slots.starting():
+        while (flight := slots.next_start()) is not None:
             if self._outcomes.started(flight):
                 self._launching.append(flight)
 
@@ -317,17 +319,17 @@ class Execution(Commanded):
             left = limit - flight.own_time(self.time())
             self.deadlines.after(max(left, 0), (self._outcomes.overdue, flight, limit))
 
-    def _launch(self, flight: Flight) -> None:
+    def _launch(self, flight: Flight, now: float) -> None:
         if flight.phase is OVER:
             return
-        flight.started = self.time()
+        flight.started = now
         if self.options.node_timeout_s is not None or flight.scope.program.timed:
             self.watch_time(flight)
         # Not a TaskGroup: an attempt that ignores cancellation must not hold up the end of the run,
         # and one failing node must not cancel the others. ``_land`` waits for every task here.
         # What was answered goes on with that, whatever the execution before came to meanwhile.
         fly = self._fly if self.reuse is None or flight.begun else self._take_over
-        flight.task = self._loop.create_task(fly(flight))
+        flight.task = self._loop.create_task(fly(flight), name=flight.path)
 
     async def _take_over(self, flight: Flight) -> None:
         """The task of one attempt of a fork: it runs only where there is no result to be had."""
@@ -354,16 +356,13 @@ class Execution(Commanded):
                 unlimited if flight.limit_s is None else partial(self._left_s, flight),
                 self.busy,
             )  # fmt: skip
-
-            say = partial(self._say, flight)
             if flight.resume is None:
                 given = step.implementation.execute(data, inputs, context)
-                # A coroutine, the usual case, is awaited here: one frame less for each node.
-                usual = type(given) is CoroutineType
-                result = vetted(step, await (given if usual else heard(given, say)), say)
+                if type(given) is not CoroutineType:  # the usual case needs one frame less
+                    given = heard(given, self._say, flight)
             else:
-                resumed = await step.implementation.resume(data, inputs, context, *flight.resume)
-                result = vetted(step, resumed, say)
+                given = step.implementation.resume(data, inputs, context, *flight.resume)
+            result = vetted(step, await given, self._say, flight)
         except asyncio.CancelledError:
             if flight.phase is OVER:
                 raise

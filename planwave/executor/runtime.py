@@ -142,22 +142,23 @@ class Runtime:
     def arrivals_at(self, node: int) -> tuple[Arrival, ...]:
         """Give arrivals by node number; of ``join: any``, the winner's alone."""
         program, outputs = self.program, self.outputs
-        edges, sources, steps = program.graph.edges, program.topology.sources, program.steps
+        graph, sources = program.graph, program.topology.sources
+        edges, nodes = graph.edges, graph.nodes
         feeds = program.feeds[node]
         if self.winners and node in self.winners:
             feeds = [self.winners[node]]
         found: list[Arrival] = []
         for number in feeds:
-            given = outputs[sources[number]]
+            source = sources[number]
+            given = outputs[source]
             if given is None:
                 continue
             edge = edges[number]
-            value = given.get(edge.source_handle)
+            handle = edge.source_handle
+            value = given.get(handle)
             if value is not None:
-                name = steps[sources[number]].node.name
-                fields = (
-                    edge.id, edge.source, name, edge.source_handle, edge.target_handle, value,
-                )  # fmt: skip
+                name = nodes[source].name
+                fields = edge.id, edge.source, name, handle, edge.target_handle, value
                 found.append(_arrival(Arrival, fields))
         return tuple(found)
 

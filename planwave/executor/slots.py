@@ -116,15 +116,16 @@ class Slots:
                 flight.phase = FLYING
             yield from answers
 
-    def starting(self) -> Iterator[Flight]:
-        """Give slots to queued attempts."""
+    def next_start(self) -> Flight | None:
+        """Give a slot to the attempt that has been queued longest, if there is one and a slot."""
         queue = self._queue
-        while queue and self._free():
+        while queue and (self._limit is None or self._busy < self._limit):  # spares a call a node
             flight = queue.popleft()
             if flight.phase is QUEUED:
                 self._busy += 1
                 flight.phase = FLYING
-                yield flight
+                return flight
+        return None
 
     def _free(self) -> bool:
         return self._limit is None or self._busy < self._limit

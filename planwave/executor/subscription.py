@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import aclosing
+from types import coroutine
 
 from planwave.events import TERMINAL, Event
 
 WINDOW_S = 0.001
 """How long tokens may gather before their reader is woken."""
+
+
+@coroutine
+def _a_round() -> Generator[None]:
+    """Let the event loop go round once: ``asyncio.sleep(0)`` for half of what that costs."""
+    yield
 
 
 class Subscription:
@@ -69,7 +76,7 @@ class Subscription:
                     if events[-1].type in TERMINAL:
                         return
                     if events[-1].seq and not self._events:
-                        await asyncio.sleep(0)  # the next turn is often this near: no wake-up then
+                        await _a_round()  # the next turn is often this near: no wake-up then
                 elif self._closed:
                     return
                 else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -111,14 +112,17 @@ def test_what_is_no_result_fails_the_node(what: str) -> None:
     scene()
 
 
+def silent(flight: Any, event: NodeEvent) -> None:
+    raise AssertionError(event)
+
+
+NOBODY: Any = None
+
+
 def node_of(node_type: str, *outputs: Port) -> Any:
     """A step of a node whose type declares these outputs."""
     facts = NodeFacts(node_type, "", (), outputs)
     return Step(Node("a", node_type, "a"), facts, object(), None, fixed_outputs(facts))
-
-
-def silent(event: NodeEvent) -> None:
-    raise AssertionError(event)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +140,7 @@ def test_a_result_on_a_handle_its_type_does_not_have_says_which_there_are(
     outputs: tuple[Port, ...], handle: str, offered: str
 ) -> None:
     with pytest.raises(NodeError) as caught:
-        vetted(node_of("t", *outputs), gives(1, handle), silent)
+        vetted(node_of("t", *outputs), gives(1, handle), silent, NOBODY)
     assert caught.value.code == "invalid-result"
     assert repr(handle) in caught.value.message
     assert "'a'" in caught.value.message
@@ -157,7 +161,7 @@ def test_a_result_may_be_on_any_handle_its_type_declares(
     outputs: tuple[Port, ...], handle: str
 ) -> None:
     result = gives(1, handle)
-    assert vetted(node_of("t", *outputs), result, silent) is result
+    assert vetted(node_of("t", *outputs), result, silent, NOBODY) is result
 
 
 @virtual_time
@@ -172,7 +176,7 @@ async def test_a_suspension_of_a_type_that_cannot_go_on_fails_the_attempt() -> N
             return asks(inputs, context)
 
     rig = Rig(graph_of("a"))
-    rig.program.steps[0] = rig.program.steps[0]._replace(implementation=Dumb())
+    rig.program.steps[0] = replace(rig.program.steps[0], implementation=Dumb())
     assert await rig.run() == "failed"
     assert rig.of("node.waiting") == []
     (failed,) = rig.of("node.failed")

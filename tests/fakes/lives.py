@@ -143,9 +143,12 @@ class Lives:
         for life in self.lives:
             for (own,) in life.told("accepted"):
                 assert own in stored, f"{own} was accepted, and is gone"
+            last: dict[str, int] = {own: 0 for (own,) in life.told("accepted")}
             for own, seq, kind, path in life.told("told"):
                 event = stored[own][1][seq - 1]
                 assert (event.seq, event.type, event.path) == (seq, kind, path)
+                assert seq == last.get(own, seq - 1) + 1, "told with a gap, or twice"
+                last[own] = seq
             for own, kind in life.told("ended"):
                 assert stored[own][1][-1].type == kind
             for own, request_id, decision in life.told("answered"):
@@ -200,14 +203,24 @@ class Lives:
                     assert ran[own, node["id"]] <= 1 + again[node["id"]]
 
     def _check_charged(self, stored: dict[str, tuple[ExecutionRecord, list[Event]]]) -> None:
-        """I7: executions are charged with no less than was paid for what they have."""
-        paid = Counter((own, path, attempt) for _, _, own, path, attempt, _ in self.outside("kept"))
+        """I7: executions are charged with every call that was paid and kept, once.
+
+        Only what an attempt did not come to tell, as it was cancelled or failed, may be left out.
+        """
+        paid = asyncio.run(_paid(self.directory))
         for own, (_, events) in stored.items():
-            nodes = events[0].data["graph"]["nodes"]
-            asking = {node["id"] for node in nodes if node["type"] == "llm"}
-            had = {(e.path, e.attempt) for e in events if e.type == "node.completed"}
-            calls = sum(paid[own, path, attempt] for path, attempt in had if path in asking)
-            assert fold(events).usage.input_tokens >= calls * TOKENS
+            state = fold(events)
+            completed = {(e.path, e.attempt) for e in events if e.type == "node.completed"}
+            least, most = Counter[str](), Counter[str]()
+            for (path, attempt), kept in paid.get(own, {}).items():
+                most[path] += kept
+                least[path] += kept if (path, attempt) in completed else 0
+            for path, node in state.nodes.items():
+                told = node.usage.calls
+                assert least[path] <= told <= most[path], f"{own}: {path} is charged for {told}"
+                assert node.usage.input_tokens == told * TOKENS
+            charged = sum(node.usage.calls for node in state.nodes.values())
+            assert (state.usage.calls, state.usage.input_tokens) == (charged, charged * TOKENS)
 
     def _check_end(self, stored: dict[str, tuple[ExecutionRecord, list[Event]]]) -> None:
         """I3, I5, I9: all has ended, is written down, and nothing lies about."""
@@ -281,6 +294,16 @@ async def _settled(directory: Path) -> Settled:
         found.kept.update((own, *each) for each in kept_values(events) if "[" not in each[0])
     for row in await store._rows(calls.select()):
         found.calls.add((row.execution_id, row.path, row.attempt, row.ordinal))
+    await store.close()
+    return found
+
+
+async def _paid(directory: Path) -> dict[str, Counter[tuple[str, int]]]:
+    """Give how many calls are kept, by execution, and by path and attempt."""
+    store = SqliteStore.open(directory, read_only=True)
+    found: dict[str, Counter[tuple[str, int]]] = {}
+    for row in await store._rows(calls.select()):
+        found.setdefault(row.execution_id, Counter())[row.path, row.attempt] += 1
     await store.close()
     return found
 

@@ -32,7 +32,7 @@ from zlib import crc32
 from planwave.errors import NodeError, PlanwaveError, ProviderError
 from planwave.events import TERMINAL, Event
 from planwave.executor.options import RunOptions
-from planwave.graph.capabilities import ExecutionResult, FlowContext
+from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent
 from planwave.graph.read import read_graph
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.services import NodeServices
@@ -168,7 +168,7 @@ class Job:
 
     async def execute(
         self, data: Mapping[str, Any], inputs: Inputs, context: FlowContext
-    ) -> ExecutionResult:
+    ) -> AsyncIterator[NodeEvent | ExecutionResult]:
         self._outside.began(context)
         scope = CallScope(context.run_id, context.path, context.attempt)
         said: list[str] = []
@@ -177,6 +177,7 @@ class Job:
             async for item in self._outside.stream(request, scope):
                 if isinstance(item, ModelReply):
                     said.append(item.text)
+                    yield self._used(item, context)
         said += [await self._kept(context, f"k{n}") for n in range(data.get("keeps", 0))]
         if "body" in data:
             await _run_each(data, context)
@@ -189,7 +190,12 @@ class Job:
             os._exit(KILLED)
         if data.get("breaks"):
             raise NodeError("it broke")
-        return ExecutionResult({"output": DataValue("text", " ".join([context.node_id, *said]))})
+        yield ExecutionResult({"output": DataValue("text", " ".join([context.node_id, *said]))})
+
+    def _used(self, reply: ModelReply, context: FlowContext) -> NodeEvent:
+        told = {"provider": reply.provider, "model": reply.model, **asdict(reply.usage)}
+        told |= {"recorded": True} if reply.recorded else {}
+        return NodeEvent(context.node_id, self.node_type, "usage", context.run_id, told)
 
     async def _kept(self, context: FlowContext, key: str) -> str:
         async def make() -> str:

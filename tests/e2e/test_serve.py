@@ -125,8 +125,21 @@ async def rest_of(socket_: Any) -> str:
     return said
 
 
+DRAIN_S = 10.0
+TRIES = 3
+"""A busy machine may take its time away once; what is waited for is so every time."""
+
+
 async def test_a_drain_finishes_what_it_can_and_leaves_the_rest_resumable(tmp_path: Path) -> None:
-    with start_server(tmp_path, drain_s=10) as server:
+    took: list[float] = []
+    while not took or (took[-1] >= DRAIN_S + 5 and len(took) < TRIES):
+        took.append(await drained(tmp_path / str(len(took))))
+    assert min(took) < DRAIN_S + 5
+
+
+async def drained(directory: Path) -> float:
+    """Drain a server with all sorts of clients; give how many seconds that took."""
+    with start_server(directory, drain_s=DRAIN_S) as server:
         brief, held = execute(server, "naps"), execute(server, "held")
         ws = server.url.replace("http", "ws", 1) + f"/ws/{held}"
         async with AsyncExitStack() as stack:
@@ -157,12 +170,13 @@ async def test_a_drain_finishes_what_it_can_and_leaves_the_rest_resumable(tmp_pa
             assert (refused.status_code, refused.json()["code"]) == (503, "server-draining")
             server.wake()
             assert await asyncio.to_thread(server.ended) == 0
+            took = time.monotonic() - began
             half.close()
-        assert time.monotonic() - began < 60, "something was waited for that does not end"
-    status, types = await kept(tmp_path, brief)
+    status, types = await kept(directory, brief)
     assert (status, "node.completed" in types) == ("executing", True)
-    status, types = await kept(tmp_path, held)
+    status, types = await kept(directory, held)
     assert (status, types[-1]) == ("executing", "node.started")
+    return took
 
 
 async def test_a_second_signal_leaves_at_once_and_loses_nothing(tmp_path: Path) -> None:

@@ -126,6 +126,7 @@ class _Planning:
         try:
             while (event := await self._said.get()) is not None:
                 yield event
+                self._said.task_done()
         finally:
             planning.cancel()
             await asyncio.wait([planning])
@@ -135,8 +136,6 @@ class _Planning:
                 yield self._usage(attempt)
         self.document = planning.result()
         if self._made is not None:
-            for attempt in self._made.attempts:
-                yield self._usage(attempt)
             nodes = len(self._made.graph.nodes)
             told = {"title": self._made.title, "hash": self._made.hash, "nodes": nodes}
             yield self._event("plan", told)
@@ -162,6 +161,10 @@ class _Planning:
             ),
         )
         self._made = made
+        # Said before the plan is kept: once it is, nobody makes these calls again to tell of them.
+        for attempt in made.attempts:
+            self._said.put_nowait(self._usage(attempt))
+        await self._said.join()
         return {"goal": made.user_prompt, "title": made.title, **made.graph.to_document()}
 
     def _tell(self, told: Told) -> None:

@@ -154,6 +154,17 @@ async def test_what_was_planned_and_paid_for_is_told() -> None:
 
 
 @virtual_time
+async def test_what_planning_took_is_told_no_later_than_the_plan_is_kept() -> None:
+    """Else a process that ends in between leaves a plan for which nobody was charged."""
+    services, _ = services_with(lambda _: [], planner=OneStepPlanner())
+    graph = document(node("n", "planner", goal="g"))
+    told: list[str] = []
+    async for event in planwave.run(graph, registry=registry(), services=services):
+        told.append(str(event.data.get("event_type", event.type)))
+    assert "usage" in told[: told.index("once")]
+
+
+@virtual_time
 async def test_the_steps_of_the_plan_are_told_its_own_goal() -> None:
     plan = reply(step("a"), step("b"), edges=[flow("a", "b")])
     models, providers = ScriptedModels([plan, "first", "second"]), FakeProviders()

@@ -9,6 +9,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -255,8 +256,21 @@ def check(tale: Tale, stored: list[Event]) -> None:
 
 
 @given(st.integers(0, 2**64))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_whatever_is_cut_off_ends_as_if_it_had_not_been(seed: int) -> None:
+    cut_off(seed)
+
+
+@pytest.mark.slow
+@given(st.integers(0, 2**64))
+@settings(max_examples=2_000, deadline=None)
+def test_so_do_many_more(seed: int) -> None:
+    cut_off(seed)
+
+
+def cut_off(seed: int) -> None:
+    """Play a tale whole and cut off, with nodes that park and without: it ends alike."""
+
     @virtual_time
     async def plays() -> None:
         tale = Tale(Random(seed))  # noqa: S311 - a test's choices

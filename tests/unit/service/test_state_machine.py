@@ -95,7 +95,7 @@ async def test_an_answer_before_its_turn_to_be_recovered_comes_takes_an_executio
 # -- a machine of all of it
 
 AT_ONCE = 2
-OUTCOMES = ("gives",) * 4 + ("fails", "fails for now", "asks", "asks")
+OUTCOMES = ("gives",) * 4 + ("fails", "fails for now", "fails for now", "asks", "asks")
 
 
 def _node(node_id: str, **policy: Any) -> Node:

@@ -48,16 +48,17 @@ class OpenRequest(NamedTuple):
 
 
 class Requests:
-    """The open requests, in the order they were made; each is answered once.
+    """The open requests, in the order they were made; each is answered once. A node has one at most.
 
     Attributes:
         by_id: The open ones; looked at with every turn, so without a call.
     """
 
-    __slots__ = ("_claimed", "_closed", "by_id")
+    __slots__ = ("_claimed", "_closed", "_of_path", "by_id")
 
     def __init__(self) -> None:
         self.by_id: dict[str, OpenRequest] = {}
+        self._of_path: dict[str, str] = {}
         self._claimed: set[str] = set()
         self._closed: dict[str, str] = {}
 
@@ -73,6 +74,7 @@ class Requests:
     def add(self, request_id: str, request: OpenRequest) -> None:
         """Note a request."""
         self.by_id[request_id] = request
+        self._of_path[request.path] = request_id
 
     def claim(self, request_id: str) -> bool:
         """Take a request for answering; False if it is not open or already claimed."""
@@ -87,10 +89,8 @@ class Requests:
 
     def drop(self, path: str) -> OpenRequest | None:
         """Forget the request of a node that does not wait any more, and give it."""
-        for request_id, request in self.by_id.items():
-            if request.path == path:
-                return self._close(request_id, "cancelled")
-        return None
+        request_id = self._of_path.get(path)
+        return None if request_id is None else self._close(request_id, "cancelled")
 
     def refusal(self, request_id: str) -> PlanwaveError:
         """Give why a request cannot be answered."""
@@ -105,6 +105,7 @@ class Requests:
         request = self.by_id.pop(request_id, None)
         if request is not None:
             self._closed[request_id] = by
+            self._of_path.pop(request.path, None)
         return request
 
 

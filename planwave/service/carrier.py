@@ -46,8 +46,8 @@ class Carrier:
         self._rooms = rooms
         self._documents = documents
         self._on_end, self._on_rest = on_end, on_rest
-        self._patience = Patience()
-        self._journal = PatientJournal(rooms.store, self._patience)
+        self.patience = Patience()
+        self._journal = PatientJournal(rooms.store, self.patience)
         self._tasks = asyncio.TaskGroup()
         self._queue: dict[str, Live] = {}
         self._running: dict[str, Live] = {}
@@ -312,7 +312,7 @@ class Carrier:
                 order = turn
             else:
                 store, limits = self._rooms.store, self._rooms.limits
-                await self._patience.write(lambda: own(store, live.execution_id, turn))
+                await self.patience.write(lambda: own(store, live.execution_id, turn))
                 order = live.order = await order_from(store, live.execution_id, turn, limits)
             with reading(live.execution_id):
                 self._check(order)

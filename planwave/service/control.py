@@ -287,7 +287,11 @@ class Control(Watching):
                         if end is not None and end <= until:
                             execution.expire(request.request_id)
 
-                await self._tell(execution_id, ask)
+                async def tell() -> None:
+                    if not state.is_over:
+                        await self._tell(execution_id, ask)
+
+                await self._carrier.patience.write(tell)
         except Exception as error:  # noqa: BLE001 - a task boundary: it alone cannot go on
             _log.warning("a request of execution %s cannot run out: %s", execution_id, error)
 

@@ -21,6 +21,7 @@ from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage.records import StoreUse
 from planwave.storage.sqlite import SqliteStore
+from tests.fakes.model_rig import until
 from tests.fakes.service import Held, graph_of, rooms, text_node
 
 
@@ -444,6 +445,38 @@ async def test_no_command_waits_for_room_on_the_disk(
                     await command(execution_id)
                 assert refused.value.code == "disk-full"
         assert (await service.cancel(execution_id)).status == "cancelled"
+
+
+async def test_a_wait_that_runs_out_while_the_disk_is_full_goes_on_once_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[StoreUse] = []
+
+    def use(_: SqliteStore) -> StoreUse:
+        looks.append(StoreUse(trouble=StoreError("the disk is full", code="disk-full")))
+        return looks[-1]
+
+    async with opened(tmp_path, QUESTION, Asks(0.05)) as service:
+        with monkeypatch.context() as full:
+            full.setattr(SqliteStore, "use", property(use))
+            execution_id = await executed(service)
+            await until(lambda: looks)
+            await asyncio.sleep(0)  # who looked is refused
+            assert (await service.state(execution_id)).status == "paused"
+        await reached(service, execution_id, lambda e: e.type == "execution.completed")
+        (answered,) = [e for e in await service.events(execution_id) if e.type == "node.answered"]
+        assert answered.data["by"] == "timeout"
+
+
+async def test_a_wait_that_runs_out_when_all_is_over_says_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(tmp_path, QUESTION, Asks(100.0)) as service:
+        execution_id = await executed(service)
+        await service.wait(execution_id)
+        await service.cancel(execution_id)
+        await service._expire(execution_id, datetime.now(UTC))
+    assert not caplog.messages
 
 
 class Nests:

@@ -29,6 +29,7 @@ from planwave.events.course import TIMEOUT, said
 Document = Mapping[str, Any]
 
 _FAILURES_SHOWN: Final = 20
+_PASSED_ON: Final = "nested-run-failed"
 """A thousand items that failed alike teach nobody more than twenty."""
 
 
@@ -61,8 +62,11 @@ def final_results(document: Document) -> list[tuple[str, str]]:
 
 
 def show_failures(screen: Screen, document: Document) -> None:
-    """Name every node that failed, and why; or why the whole execution did."""
-    failed = [node for node in nodes_of(document) if node.get("status") == "failed"]
+    """Name every node that failed, and why; or why the whole execution did.
+
+    A node that failed only by what runs inside it is named by the path of that.
+    """
+    failed = _first_failures(document)
     why = error_text(document.get("error"))
     if failed or why:
         screen.line()
@@ -72,6 +76,18 @@ def show_failures(screen: Screen, document: Document) -> None:
         show_failure(screen, node)
     if (more := len(failed) - _FAILURES_SHOWN) > 0:
         screen.text(Text(f"  … and {more:,} more", style="dim"))
+
+
+def _first_failures(document: Document) -> list[Mapping[str, Any]]:
+    failed = [node for node in nodes_of(document) if node.get("status") == "failed"]
+    around = {
+        path[:at] for path in map(_path, failed) for at, each in enumerate(path) if each == "["
+    }
+    return [
+        node
+        for node in failed
+        if _path(node) not in around or table(node.get("error")).get("code") != _PASSED_ON
+    ]
 
 
 def show_failure(screen: Screen, node: Mapping[str, Any]) -> None:

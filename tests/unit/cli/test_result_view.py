@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from planwave.cli.result_view import final_results, node_lines, show_result, summary
+from planwave.cli.result_view import final_results, node_lines, show_failures, show_result, summary
 from planwave.cli.screen import Screen
 from tests.fakes.terminal import plain_screen, terminal_screen, written
 
@@ -31,6 +31,29 @@ DOCUMENT: dict[str, Any] = {
 
 def test_the_result_is_what_no_other_step_took() -> None:
     assert final_results(DOCUMENT) == [("B", "**final**")]
+
+
+def test_a_failure_inside_steps_is_named_once_where_it_began() -> None:
+    def failed(path: str, code: str, why: str) -> dict[str, Any]:
+        return {**node(path, "failed", error={"code": code, "message": why}), "path": path}
+
+    told = "node 'loop[1]/deep[0]/x' failed: no luck"
+    nodes = [
+        failed("loop", "nested-run-failed", told),
+        failed("loop[1]/deep", "nested-run-failed", told),
+        failed("loop[1]/deep[0]/x", "broken", "no luck"),
+        failed("other", "nested-run-failed", "nobody knows what failed inside"),
+        failed("own", "broken", "its own fault"),
+        failed("own[k]/x", "broken", "and this"),
+    ]
+    screen = plain_screen()
+    show_failures(screen, {**DOCUMENT, "status": "failed", "nodes": nodes})
+    assert written(screen).splitlines()[1:] == [
+        "✗ loop[1]/deep[0]/x: no luck",
+        "✗ Other: nobody knows what failed inside",
+        "✗ Own: its own fault",
+        "✗ own[k]/x: and this",
+    ]
 
 
 def test_nested_and_unfinished_steps_give_no_final_result() -> None:

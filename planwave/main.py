@@ -43,6 +43,7 @@ def open_service(settings: Settings) -> Service:
     from planwave.nodes.services import NodeServices
     from planwave.providers.client import ModelClient
     from planwave.service.flows import StoredFlows
+    from planwave.service.lending import Lending
     from planwave.service.patience import PatientRecorder
     from planwave.service.rooms import Rooms
     from planwave.service.service import Service
@@ -53,7 +54,8 @@ def open_service(settings: Settings) -> Service:
     catalogue = open_catalogue(settings, providers)
     renderer = open_renderer(limits)
     store = SqliteStore.open(settings.storage_dir, artifact_bytes=limits.node_result_bytes)
-    models = ModelClient(settings, providers, PatientRecorder(store))
+    lending = Lending(PatientRecorder(store))
+    models = ModelClient(settings, providers, lending)
     planner = open_planner(settings, models, providers, catalogue)
     flows = StoredFlows(store, catalogue, limits)
 
@@ -75,6 +77,7 @@ def open_service(settings: Settings) -> Service:
             renderer=renderer,
             directory=settings.storage_dir,
             calls=models,
+            lending=lending,
             close=close,
         )
     )

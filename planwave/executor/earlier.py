@@ -15,6 +15,7 @@ from planwave.executor.identity import Then
 from planwave.graph.model import Json
 
 _VERSIONS: Final = "versions"
+_SETTLED: Final = frozenset({"node.completed", "node.failed", "node.retrying"})
 
 
 class Life:
@@ -27,13 +28,14 @@ class Life:
         facts: What became of its nodes, in order.
     """
 
-    __slots__ = ("_kept", "_versions", "around", "facts", "identity")
+    __slots__ = ("_kept", "_under_way", "_versions", "around", "facts", "identity")
 
     def __init__(self, identity: tuple[str, str] | None, around: Life | None) -> None:
         self.identity, self.around = identity, around
         self.facts: list[Event] = []
         self._kept: dict[str, dict[str, Json]] = {}
         self._versions: dict[str, Mapping[str, int]] = {}
+        self._under_way: dict[str, int | None] = {}
 
     def tell(self, path: str, event: Event) -> None:
         """Take in what happened to one of its nodes."""
@@ -45,10 +47,18 @@ class Life:
             self.facts.append(event)
             if event.type == "node.started" or event.data.get("reused"):
                 self._versions[path] = event.data.get(_VERSIONS, {})
+            if event.type == "node.started":
+                self._under_way[path] = event.attempt
+            elif event.type in _SETTLED:
+                self._under_way.pop(path, None)
 
     def then(self, path: str) -> Then:
         """Give how a node of it came to what it has."""
         return Then(self._versions.get(path), self._kept.get(path, {}))
+
+    def under_way(self, path: str) -> int | None:
+        """Give the attempt of a node that came neither to a result nor to a failure, if any."""
+        return self._under_way.get(path)
 
     def versions(self) -> Iterator[tuple[str, int]]:
         """Give the types of which it was told in which version they were, and that."""

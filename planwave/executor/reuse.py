@@ -76,6 +76,7 @@ class Reuse:
             anew, whatever runs inside them.
 
     Attributes:
+        execution_id: The execution before.
         own: What the fork's own graph goes by; nothing where what is stored makes no sense.
     """
 
@@ -88,10 +89,11 @@ class Reuse:
         *,
         is_retry: bool = False,
     ) -> None:
-        self._execution_id, self._before = execution_id, before
+        self.execution_id, self._before = execution_id, before
         self._rerun, self._given = frozenset(rerun), given
         self._anew = frozenset[str]() if is_retry else self._rerun
         self._programs: dict[str, Program] = {}
+        self._gone_on_with: dict[str, int] = {}
         self.own: Sequence[Shadow] = ()
         if before is not None:
             with suppress(PlanwaveError):
@@ -130,7 +132,7 @@ class Reuse:
     def _program_of(self, before: Before, named: str) -> Program:
         """Give a graph that ran inside a node of the execution before, by its hash."""
         if named not in self._programs:
-            with reading(self._execution_id):
+            with reading(self.execution_id):
                 graph, _ = read_graph(before.earlier.documents[named])
             self._programs[named] = Program(graph, before.program.catalogue)
         return self._programs[named]
@@ -148,17 +150,34 @@ class Reuse:
                 outputs = {handle: DataValue("any", value) for handle, value in given.items()}
                 return TakenOver(outputs, {"changed": True})
             if node_id in self._rerun:
-                return None
+                return await self._go_on(flight, host)
         then = [each for each in _same_nodes(flight) if each.shadow.scope.has_completed(each.node)]
         same = await self._first_that_holds(flight, host, then)
         if same is None or self._before is None:
-            return None
+            return await self._go_on(flight, host)
         outputs = same.shadow.scope.runtime.outputs[same.node]
         made = set(self._before.earlier.made_with(same.shadow.life, flight.path))
         if outputs is None or not _are_of_today(made, scope.program.catalogue):
             return None
-        facts: dict[str, Any] = {"reused": {"execution_id": self._execution_id}}
+        facts: dict[str, Any] = {"reused": {"execution_id": self.execution_id}}
         return TakenOver(outputs, {**facts, "versions": dict(made)} if made else facts)
+
+    async def _go_on(self, flight: Flight, host: KeyHost) -> None:
+        """Note whether a node that has to run goes on with what it had come to.
+
+        Only its first attempt does: what made that fail may be what it had come to.
+        """
+        if flight.attempt > 1 or self._begins_anew(flight):
+            return
+        then = [each for each in _same_nodes(flight) if each.under_way(flight) is not None]
+        same = await self._first_that_holds(flight, host, then)
+        attempt = None if same is None else same.under_way(flight)
+        if attempt is not None:
+            self._gone_on_with[flight.path] = attempt
+
+    def attempt_gone_on_with(self, path: str, attempt: int) -> int | None:
+        """Give the attempt in the execution before that an attempt of a node goes on with, if any."""
+        return self._gone_on_with.get(path) if attempt == 1 else None
 
     async def kept_by(self, flight: Flight, key: str, host: KeyHost) -> Found | None:
         """Give a value that a node had kept, where its result would follow from the same as then."""
@@ -175,7 +194,7 @@ class Reuse:
         if before is None or not then:
             return None
         try:
-            with reading(self._execution_id):
+            with reading(self.execution_id):
                 now = await host.key_of(flight.scope.runtime, flight.node)
                 for each in then:
                     runtime = each.shadow.scope.runtime
@@ -193,7 +212,7 @@ class Reuse:
     def _as_left(self, shadow: Shadow) -> Shadow:
         """Bring a graph to where its stored events left it."""
         facts = shadow.life.facts
-        with reading(self._execution_id):
+        with reading(self.execution_id):
             replay(shadow.scope, facts, Requests(), facts[-1].at if facts else "")
         return shadow
 
@@ -210,6 +229,10 @@ class _Same(NamedTuple):
     shadow: Shadow
     node: int
     then: Then
+
+    def under_way(self, flight: Flight) -> int | None:
+        """Give its attempt that came to no end, if any."""
+        return self.shadow.life.under_way(flight.path)
 
 
 def _same_nodes(flight: Flight) -> Iterator[_Same]:

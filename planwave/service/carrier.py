@@ -316,7 +316,7 @@ class Carrier:
                 order = live.order = await order_from(store, live.execution_id, turn, limits)
             with reading(live.execution_id):
                 self._check(order)
-                reuse = await reuse_of(self._rooms, order)
+                reuse = await reuse_of(self._rooms, live.execution_id, order)
                 made = self._made(live, order, self._journal, reuse)
         except PlanwaveError as error:
             if not live.state.is_over:

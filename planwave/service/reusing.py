@@ -39,7 +39,7 @@ def parent_facts(
     return facts
 
 
-async def reuse_of(rooms: Rooms, order: Order) -> Reuse | None:
+async def reuse_of(rooms: Rooms, execution_id: str, order: Order) -> Reuse | None:
     """Give what an execution takes over; None where it is no fork.
 
     An execution that is gone, or that cannot be read any more, leaves nothing to be taken over:
@@ -58,7 +58,10 @@ async def reuse_of(rooms: Rooms, order: Order) -> Reuse | None:
         with suppress(PlanwaveError), reading(parent[_ID]):
             before = _before(rooms, events)
     rerun, given = parent.get("rerun", ()), parent.get("given", {})
-    return Reuse(parent[_ID], before, rerun, given, is_retry=parent.get(_RETRY, False))
+    reuse = Reuse(parent[_ID], before, rerun, given, is_retry=parent.get(_RETRY, False))
+    if rooms.lending is not None:
+        rooms.lending.lend(execution_id, reuse)
+    return reuse
 
 
 def _before(rooms: Rooms, events: Sequence[Event]) -> Before:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from planwave.events import Event
 from planwave.graph.capabilities import Catalogue
@@ -15,6 +15,9 @@ from planwave.graph.plan import Plan
 from planwave.providers.api import CallEnd, Providers
 from planwave.settings import Limits
 from planwave.storage.records import Store
+
+if TYPE_CHECKING:
+    from planwave.service.lending import Lending
 
 
 class PlanWriter(Protocol):
@@ -84,6 +87,7 @@ class Rooms:
         renderer: Resolves expressions; None lets the executor do without.
         directory: Where JSON documents go; None writes none.
         calls: Says how model calls end, where somebody counts them.
+        lending: Finds recorded calls of executions for their forks, where calls are recorded.
         close: Stops what the rooms started: render worker, model server, HTTP clients.
         now: UTC time.
     """
@@ -97,6 +101,7 @@ class Rooms:
     renderer: Any = None
     directory: Path | None = None
     calls: Calls | None = None
+    lending: Lending | None = None
     close: Callable[[], Awaitable[None]] | None = None
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 

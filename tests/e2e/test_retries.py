@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from planwave.main import open_service
+from planwave.settings import Settings
 from tests.fakes.asking import told
 from tests.fakes.command_line import place
-from tests.fakes.llm_server import Fails, Step, prompt_of, serving
+from tests.fakes.llm_server import Fails, FakeLLM, Hangs, Step, prompt_of, schema_of, serving
 
 ITEMS = ["one", "two", "three", "four", "five"]
 BODY: dict[str, Any] = {
@@ -54,3 +57,44 @@ def test_of_a_loop_whose_last_item_failed_once_a_retry_pays_for_that_call_alone(
     (loop,) = [node for node in shown["nodes"] if node["path"] == "each"]
     assert loop["outputs"]["output"]["value"] == [f"check {item}: done" for item in ITEMS]
     assert shown["usage"]["calls"] == 1
+
+
+PLAN = {
+    "title": "One step",
+    "nodes": [{"id": "left", "name": "Left way", "description": "Describe the left way."}],
+    "edges": [],
+}
+PLANS = {"nodes": [{"id": "p", "type": "planner", "data": {"goal": "Go left"}}], "edges": []}
+
+
+async def test_a_node_that_was_cancelled_on_its_way_is_not_asked_again_for_what_it_was_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place(tmp_path, monkeypatch)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    asked: list[str] = []
+    mends = asyncio.Event()
+
+    def reply(body: dict[str, Any]) -> str | Step:
+        if schema_of(body) is None:
+            return "the left way"
+        asked.append(prompt_of(body))
+        if len(asked) == 1:
+            return json.dumps({**PLAN, "edges": [{"source": "left", "target": "nowhere"}]})
+        if len(asked) == 2:
+            mends.set()
+            return Hangs()
+        return json.dumps(PLAN)
+
+    async with FakeLLM(reply_to=reply) as llm:
+        monkeypatch.setenv("OPENAI_BASE_URL", llm.openai_url)
+        async with open_service(Settings(storage_dir=tmp_path / "storage")) as service:
+            plan = await service.read_plan(json.dumps(PLANS))
+            first = (await service.execute(plan)).execution_id
+            await mends.wait()
+            await service.cancel(first)
+            again = (await service.retry(first)).execution_id
+            assert (await service.wait(again)).status == "completed"
+            assert len(asked) == 3, "the plan that was to be mended was not asked for again"
+            assert asked[2] == asked[1]
+            assert (await service.state(again)).usage.calls == 2, "the mended plan, and its step"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
@@ -170,3 +171,31 @@ def check_taken(before: Sequence[Event], stored: Sequence[Event]) -> None:
     for event in stored:
         if event.type == "node.completed" and "reused" in event.data:
             assert event.data["outputs"] in had[event.path]
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+@virtual_time
+async def test_what_came_to_no_end_is_gone_on_with_and_what_failed_is_not(
+    is_cancelled: bool,
+) -> None:
+    work = Work(a_k=INNER)
+    work.fails = set() if is_cancelled else {"a[a_k]/i"}
+    acts = dict(work.acts("a", "i", "j"))
+
+    async def stopped(inputs: Inputs, context: Context) -> Any:
+        rig.execution.cancel("enough")
+        await asyncio.Event().wait()
+
+    rig = Rig(OUTER, {**acts, "i": stopped} if is_cancelled else acts)
+    assert await rig.run() == ("cancelled" if is_cancelled else "failed")
+    for more in ({}, {"is_retry": True}):
+        reuse = reuse_of(OUTER, rig.stored, ["a"] if more else [], **more)
+        await work.runs(OUTER, "a i j", reuse)
+        for path in ("a", "a[a_k]/i"):
+            assert reuse.attempt_gone_on_with(path, 1) == (1 if is_cancelled else None)
+            assert reuse.attempt_gone_on_with(path, 2) is None
+        assert reuse.attempt_gone_on_with("a[a_k]/j", 1) is None
+    anew = reuse_of(OUTER, rig.stored, ["a"])
+    await work.runs(OUTER, "a i j", anew)
+    assert anew.attempt_gone_on_with("a", 1) is None
+    assert anew.attempt_gone_on_with("a[a_k]/i", 1) is None

@@ -39,6 +39,11 @@ class KnownGraph:
         """Give the flow edges into a node, in edge order."""
         return [e for e in self.into.get(node_id, ()) if e["data"]["channel"] == FLOW]
 
+    def is_linked(self, node_id: str) -> bool:
+        """Say whether a node is used by others, and never run by itself."""
+        out = self.out_of.get(node_id, ())
+        return bool(out) and all(edge["data"]["channel"] != FLOW for edge in out)
+
     def name_of(self, node_id: str) -> str:
         """Give what a node is called."""
         return self.nodes.get(node_id, _NOTHING).get("name") or node_id

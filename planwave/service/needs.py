@@ -85,7 +85,7 @@ class Picture:
         prefix, graph, own_id = self.place_of(path)
         for edge in graph.into.get(own_id, ()):
             source = prefix + edge["source"]
-            if self.node(source).status == "linked":
+            if self._is_linked(source):
                 found += self.needs(source, source)
             elif edge["data"]["channel"] == FLOW:
                 node = self.node(source)
@@ -94,6 +94,13 @@ class Picture:
                 fate = _fate(node, leaves)
                 found.append(Need(node, fate, edge.get("id"), leaves, enters, through))
         return found
+
+    def _is_linked(self, path: str) -> bool:
+        """Say whether a node is never run by itself; of nested ones their graph alone tells it."""
+        place = self.place_of(path)
+        if place.asker is None:
+            return self.node(path).status == "linked"
+        return place.graph.is_linked(place.id)
 
     def place_of(self, path: str) -> Place:
         """Give where a node is."""

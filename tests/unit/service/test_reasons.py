@@ -231,6 +231,16 @@ async def test_a_nested_node_is_explained_by_the_nodes_beside_it() -> None:
     assert explain(told, "loop[2]/v")["because"][0]["node"] == "loop[2]/u"
 
 
+async def test_what_a_nested_link_waits_for_is_a_reason_of_who_uses_it() -> None:
+    async def nests(inputs: Any, context: Any) -> Any:
+        await context.runtime.run_graph("2", graph_of("a g:vein u", "a>g", "g~u"), {})
+        return gives(1)
+
+    told = await events_of(graph_of("loop"), {"loop": nests})
+    (need,) = explain(told, "loop[2]/u")["because"]
+    assert (need["node"], need["through"]) == ("loop[2]/a", "loop[2]/g")
+
+
 async def test_a_nested_node_of_an_entry_not_taken_names_who_entered_elsewhere() -> None:
     async def nests(inputs: Any, context: Any) -> Any:
         await context.runtime.run_graph("2", graph_of("d:door e:door"), {"d": {"output": "in"}})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -62,18 +62,18 @@ class Program:
         self.catalogue = catalogue
         self.kinds: dict[str, Kind] = {}
         self.steps = [self._prepared(node) for node in graph.nodes]
-        passive = {s.node.id for s in self.steps if not s.facts.executes}
-        self.topology = topology_of(graph, passive)
-        self.entries = frozenset(i for i, s in enumerate(self.steps) if s.facts.entry)
+        kinds = self.kinds.items()
+        passive = self._nodes_of(name for name, kind in kinds if not kind.facts.executes)
+        self.topology = topology_of(graph, {graph.nodes[i].id for i in passive})
+        self.entries = frozenset(self._nodes_of(name for name, kind in kinds if kind.facts.entry))
         self.join_any = frozenset(
             i for i, s in enumerate(self.steps) if s.node.policy.join == "any"
         )
-        self.required = {
-            i: handles for i, s in enumerate(self.steps) if (handles := _required(s.facts))
-        }
+        needy = {name: handles for name, kind in kinds if (handles := _required(kind.facts))}
+        self.required = {i: needy[graph.nodes[i].type] for i in self._nodes_of(needy)}
         self.feeds = self._feeds()
         self.timed = any(s.node.policy.timeout_s is not None for s in self.steps)
-        self.versions = {s.node.type: s.facts.version for s in self.steps if s.facts.version != 1}
+        self.versions = {n: kind.facts.version for n, kind in kinds if kind.facts.version != 1}
         self._adjacent: tuple[list[list[Edge]], list[list[Edge]]] | None = None
 
     def rules(self, options: RunOptions) -> Rules:
@@ -152,6 +152,11 @@ class Program:
             return incoming
         edges = self.graph.edges
         return [[e for e in numbers if edges[e].channel == FLOW] for numbers in incoming]
+
+    def _nodes_of(self, types: Iterable[str]) -> list[int]:
+        """Give the nodes of some types."""
+        names = {*types}
+        return [i for i, node in enumerate(self.graph.nodes) if node.type in names] if names else []
 
     def _prepared(self, node: Node) -> Step:
         kind = self.kinds.get(node.type)

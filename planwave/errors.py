@@ -35,7 +35,7 @@ Codes are kebab-case and stable; clients branch on ``code``, never on message te
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 
 class Finding(Protocol):
@@ -265,6 +265,11 @@ class NodeError(PlanwaveError):
     ) -> None:
         super().__init__(message, code=code, hint=hint)
         self.retryable = retryable
+
+
+NESTED_FAILED: Final = "nested-run-failed"
+"""The code of a :class:`NodeError` where a graph inside the node failed; its message names the node
+it began at. All others are faults of the node itself."""
 
 
 class TemplateError(NodeError):

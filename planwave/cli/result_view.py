@@ -24,12 +24,12 @@ from planwave.cli.wording import (
     table,
     why_not,
 )
+from planwave.errors import NESTED_FAILED
 from planwave.events.course import TIMEOUT, said
 
 Document = Mapping[str, Any]
 
 _FAILURES_SHOWN: Final = 20
-_PASSED_ON: Final = "nested-run-failed"
 """A thousand items that failed alike teach nobody more than twenty."""
 
 
@@ -86,7 +86,7 @@ def _first_failures(document: Document) -> list[Mapping[str, Any]]:
     return [
         node
         for node in failed
-        if _path(node) not in around or table(node.get("error")).get("code") != _PASSED_ON
+        if _path(node) not in around or table(node.get("error")).get("code") != NESTED_FAILED
     ]
 
 

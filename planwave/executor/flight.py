@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-from planwave.errors import NodeError
+from planwave.errors import NESTED_FAILED, NodeError
 from planwave.executor.decisions import Cause, Status
 from planwave.executor.earlier import Life
 from planwave.executor.program import Program
@@ -30,10 +30,6 @@ class Phase(Enum):
 
 QUEUED, FLYING, NESTED, BACKOFF, PARKED, OVER = Phase
 """The phases by themselves: they are asked for several times a node."""
-
-
-NESTED_FAILED: Final = "nested-run-failed"
-"""The code of a failure that came from a graph inside a node; its message names the node in there."""
 
 
 class Scope:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
-from planwave.errors import LimitExceeded, NodeError
+from planwave.errors import NESTED_FAILED, LimitExceeded, NodeError
 from planwave.events.vocabulary import RUN_GRAPH
 from planwave.executor.asked import settle
 from planwave.executor.attempt import json_fault
@@ -17,7 +17,6 @@ from planwave.executor.decisions import Final as Ended
 from planwave.executor.dormant import StoredRun
 from planwave.executor.entry import own_inputs
 from planwave.executor.flight import (
-    NESTED_FAILED,
     OVER,
     Flight,
     Inside,

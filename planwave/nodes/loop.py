@@ -8,14 +8,13 @@ from typing import Any, Final, Literal, cast
 
 from pydantic import Field
 
-from planwave.errors import GraphInvalid, NodeError
+from planwave.errors import NESTED_FAILED, GraphInvalid, NodeError
 from planwave.graph.capabilities import ExecutionResult, FlowContext
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json, Port
 from planwave.graph.strict import shown, strict_json
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.fields import graph_field, limited_field
 from planwave.nodes.nested import (
-    RUN_FAILED,
     FlowName,
     NestedGraph,
     as_value,
@@ -166,7 +165,7 @@ async def _item(
             str(index), as_value(item), {"item": item, "index": index}, context
         )
     except NodeError as error:
-        if error.code != RUN_FAILED or on_error == "fail":
+        if error.code != NESTED_FAILED or on_error == "fail":
             raise  # the path it names says which item it was
         errors[index] = {"index": index, "error": error.as_json()}
         return None

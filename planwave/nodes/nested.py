@@ -34,8 +34,6 @@ from planwave.nodes.services import Flows, NodeServices, limits_of
 from planwave.nodes.sockets import value_type
 from planwave.nodes.wiring import Wiring
 
-RUN_FAILED: Final = "nested-run-failed"
-"""The code of the error where a nested run failed; all others are faults of the node around it."""
 _END: Final = "end"
 _KEPT: Final = 64
 

@@ -93,7 +93,8 @@ class Registry:
         if name in self._specs and not replace:
             raise ValueError(
                 f"node type {name!r} is registered already, by "
-                f"{self._specs[name].implementation!r}; choose another name or pass replace=True"
+                f"{_called(self._specs[name].implementation)}; choose another name or pass "
+                "replace=True"
             )
         self._specs[name] = spec
         return implementation
@@ -101,14 +102,15 @@ class Registry:
     def with_entry_points(self, points: Iterable[EntryPoint] | None = None) -> Registry:
         """Add the types of installed packages (entry point group ``planwave.nodes``).
 
-        An entry point names what :meth:`register` takes, or a list of it. One that is broken or
-        whose name is taken becomes a warning. Each entry point is read once, however often this
+        An entry point names what :meth:`register` takes, or a list of it. One that is broken, or has
+        a name that is taken, becomes a warning, and nothing of it is added. Each entry point is read once, however often this
         is called.
         """
         for point in entry_points(group=ENTRY_POINTS) if points is None else points:
             if point in self._points:
                 continue
             self._points.add(point)
+            before = set(self._specs)
             try:
                 loaded: Any = point.load()
                 many = isinstance(loaded, (list, tuple))
@@ -116,6 +118,8 @@ class Registry:
                     self.register(implementation)
             # Foreign code may fail in any way on import; some of it calls sys.exit.
             except (Exception, SystemExit) as error:  # noqa: BLE001
+                for name in self._specs.keys() - before:
+                    del self._specs[name]
                 _log.warning("node package %s (%s) left out: %s", point.name, point.value, error)
                 self.warnings.append(
                     Diagnostic(
@@ -123,7 +127,7 @@ class Registry:
                         "warning",
                         f"entry point {point.name!r} ({point.value}) left out: "
                         f"{type(error).__name__}: {error}",
-                        hint="repair or uninstall the package",
+                        hint="repair or uninstall the package, or that whose types have its names",
                     )
                 )
         return self
@@ -226,6 +230,14 @@ class Registry:
         except InputError as error:
             return model_fault(error), None
         return None, self._providers.profile(*chosen)
+
+
+def _called(implementation: Any) -> str:
+    """Name a type so that people find it: without an address in memory."""
+    kind = cast("Any", type(implementation))
+    if kind.__repr__ is object.__repr__:
+        return f"{kind.__module__}.{kind.__qualname__}"
+    return repr(implementation)
 
 
 def _stamped(finding: Finding, node: Node) -> Diagnostic:

@@ -131,6 +131,7 @@ class Thief(Good):
     node_type = "start"
 
 both = [Good, Better]
+some = [Better, Thief]
 
 from planwave.nodes.function import node
 
@@ -163,15 +164,17 @@ def test_a_broken_package_is_a_warning_and_leaves_the_others_alone(
         gone="no_such_module_at_all:x",
         misnamed="{}:missing",
         no_type="sys:path",
-        thief="{}:Thief",
+        thief="{}:some",
         good="{}:Good",
     )
     registry = Registry(LIBRARY).with_entry_points(points)
     assert "good" in registry.names()
+    assert "better" not in registry.names(), "a package is there with all its types, or not at all"
     assert type(registry.implementation("start")).__name__ == "Start"
     assert [w.code for w in registry.warnings] == ["broken-node-package"] * 4
     assert "ModuleNotFoundError" in registry.warnings[0].message
-    assert "'start' is registered already" in registry.warnings[3].message
+    start = "'start' is registered already, by planwave.nodes.start.Start;"
+    assert start in registry.warnings[3].message
     assert len([r for r in caplog.records if r.name == "planwave.nodes.registry"]) == 4
 
 

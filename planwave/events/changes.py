@@ -178,10 +178,8 @@ def _node_event(state: ExecutionState, event: Event) -> None:
     kind, said = event.data.get("event_type"), event.data.get("data")
     if kind == "prompt":
         state.node(event.path).prompt = said
-    elif kind == RUN_GRAPH and said and "graph" in said:
-        state.runs_inside[f"{event.path}[{said['key']}]/"] = said["graph"]
-        if "document" in said:
-            state.graphs_inside[said["graph"]] = said["document"]
+    elif kind == RUN_GRAPH and said:
+        state.graphs_inside.open(event.path, said)
 
 
 def _usage(state: ExecutionState, event: Event) -> None:

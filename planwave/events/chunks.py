@@ -38,15 +38,16 @@ from typing import Any, Final
 from planwave.errors import InputError
 from planwave.events.charging import Charges
 from planwave.events.floor import Floor, Piece
+from planwave.events.graphs import Graphs, GraphsInside
 from planwave.events.messages import MESSAGE, message_of
 from planwave.events.node_state import UsageTotal
 from planwave.events.showing import Showing
-from planwave.events.vocabulary import TERMINAL, Event
+from planwave.events.vocabulary import RUN_GRAPH, TERMINAL, Event
 from planwave.graph.model import Graph
 from planwave.graph.values import text_of
 
 _BETWEEN: Final = "\n\n"
-_INTERNAL: Final = frozenset({"prompt", "wired", "run_graph", "once"})
+_INTERNAL: Final = frozenset({"prompt", "wired", "once"})
 """Node events that are between nodes and the engine, and not for whom the answer is for."""
 _STATUS: Final = {
     "node.started": "running",
@@ -159,6 +160,7 @@ class _Telling:
         model: str,
     ) -> None:
         self._visible, self._model = visible, model
+        self._inside = GraphsInside()
         self._showing: Showing | None = None
         if graph is not None:
             self._look_at(graph.to_document() if isinstance(graph, Graph) else graph)
@@ -202,6 +204,7 @@ class _Telling:
 
     def _look_at(self, graph: Mapping[str, Any]) -> None:
         self._showing = Showing(graph, self._visible)
+        self._graphs = Graphs(graph, self._inside)
 
     def _known(self) -> Showing:
         if self._showing is None:
@@ -221,6 +224,8 @@ class _Telling:
                 yield self._chunk({"content": ""}, {"meta": meta, "log": data})
             case "node.event" if data["event_type"] == MESSAGE:
                 yield from self._message(event, path, meta)
+            case "node.event" if data["event_type"] == RUN_GRAPH:
+                self._inside.open(path, data["data"])
             case "node.event" if data["event_type"] not in _INTERNAL:
                 said = {"type": data["event_type"], "data": data.get("data")}
                 yield self._chunk({"content": ""}, {"meta": meta, "event": said})
@@ -242,10 +247,12 @@ class _Telling:
     def _looked_up(self, path: str) -> tuple[dict[str, Any], bool]:
         """Give what is known of a node, and whether what it streams is visible."""
         showing = self._known()
+        place = self._graphs.place_of(path)
+        name = place.graph.name_of(place.id) if place.is_known else None
         facts = {
-            "node_id": path.rpartition("/")[2],
-            "node_type": showing.type_of(path),
-            "name": showing.name_of(path),
+            "node_id": place.id,
+            "node_type": showing.type_of(path) or place.written.get("type"),
+            "name": showing.name_of(path) or name,
             "path": path,
         }
         return {k: v for k, v in facts.items() if v is not None}, showing.streams(path)

@@ -32,7 +32,7 @@ class Feeds:
     def __init__(self, state: ExecutionState) -> None:
         self._state = state
         self._values: dict[str, dict[str, DataValue]] = {}
-        self.graphs = Graphs(state)
+        self.graphs = Graphs(state.graph, state.graphs_inside)
 
     def sources(self, path: str) -> list[str]:
         """Give the paths of the nodes that lead into a node, in edge order."""

@@ -7,14 +7,32 @@ over a thousand items has one graph here, and a thousand places that share it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 
 from planwave.graph.model import FLOW
 
-if TYPE_CHECKING:
-    from planwave.events.state import ExecutionState
-
 _Document = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class GraphsInside:
+    """The graphs that ran inside nodes, as ``run_graph`` events tell them.
+
+    Attributes:
+        documents: Each of them once, by its hash.
+        runs: The hash of the graph of each run, by what goes before the ids of its nodes.
+    """
+
+    documents: dict[str, _Document] = field(default_factory=dict[str, _Document])
+    runs: dict[str, str] = field(default_factory=dict[str, str])
+
+    def open(self, path: str | None, said: _Document) -> None:
+        """Take in what a node said of a run: which graph it is of, or that it is let go of."""
+        if "graph" in said:
+            self.runs[f"{path}[{said['key']}]/"] = said["graph"]
+        if "document" in said:
+            self.documents[said["graph"]] = said["document"]
 
 
 class KnownGraph:
@@ -84,11 +102,16 @@ class Place(NamedTuple):
 
 
 class Graphs:
-    """Finds the graph of any node of one execution, as its state tells them now."""
+    """Finds the graph of any node of one execution.
 
-    def __init__(self, state: ExecutionState) -> None:
-        self._state = state
-        self._own = KnownGraph(state.graph or _NOTHING)
+    Args:
+        own: The execution's own graph, None where it is not known.
+        inside: Those that ran inside nodes; more may be told as time goes on.
+    """
+
+    def __init__(self, own: _Document | None, inside: GraphsInside) -> None:
+        self._told = inside
+        self._own = KnownGraph(own or _NOTHING)
         self._inside: dict[str, KnownGraph] = {}
 
     def place_of(self, path: str) -> Place:
@@ -98,8 +121,8 @@ class Graphs:
         return Place(prefix, graph, path[len(prefix) :])
 
     def _graph_at(self, prefix: str) -> KnownGraph:
-        name = self._state.runs_inside.get(prefix)
-        document = None if name is None else self._state.graphs_inside.get(name)
+        name = self._told.runs.get(prefix)
+        document = None if name is None else self._told.documents.get(name)
         if name is None or document is None:
             return _UNKNOWN
         graph = self._inside.get(name)

@@ -14,6 +14,7 @@ from planwave.errors import KernelMisuse
 from planwave.events.changes import CHANGES
 from planwave.events.charging import Charges
 from planwave.events.course import is_timer
+from planwave.events.graphs import GraphsInside
 from planwave.events.node_state import NodeState, OpenRequest, UsageTotal
 from planwave.events.vocabulary import TRANSIENT, Event
 
@@ -27,9 +28,7 @@ class ExecutionState:
 
     ``requests`` holds the open ones, oldest first; ``closed_requests`` says of the others what
     closed them: ``answered``, ``timeout`` or ``cancelled``. ``created_at``, ``started_at`` and
-    ``completed_at`` are UTC. ``graphs_inside`` holds the graphs that ran inside nodes by their
-    hashes, each once, and ``runs_inside`` says which of them a nested run is of, by what goes before
-    the ids of its nodes; ``graphs.Graphs`` reads them. ``charges`` knows which usage was paid.
+    ``completed_at`` are UTC. ``charges`` knows which usage was paid.
     """
 
     execution_id: str = ""
@@ -58,8 +57,7 @@ class ExecutionState:
     requests: dict[str, OpenRequest] = field(default_factory=dict[str, OpenRequest])
     closed_requests: dict[str, str] = field(default_factory=dict[str, str])
     usage: UsageTotal = field(default_factory=UsageTotal)
-    graphs_inside: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
-    runs_inside: dict[str, str] = field(default_factory=dict[str, str])
+    graphs_inside: GraphsInside = field(default_factory=GraphsInside)
     charges: Charges = field(default_factory=Charges, repr=False, compare=False)
     _waves_begun: set[int] = field(default_factory=set[int], repr=False)
     _waves_done: set[int] = field(default_factory=set[int], repr=False)

@@ -205,6 +205,15 @@ def test_nested_nodes_are_told_by_their_path_and_never_in_the_text() -> None:
     assert nested == {"node_id": "b", "path": "a[1]/b", "attempt": 1, "visible": False}
 
 
+def test_nested_nodes_are_named_once_their_graph_is_told() -> None:
+    inner = {"nodes": [{"id": "b", "type": "text", "name": "Inner"}], "edges": []}
+    opened = {"key": "1", "graph": "h", "inputs": "i", "document": inner}
+    story = Story(document("a"))
+    story("node.event", "a", event_type="run_graph", data=opened).delta("a[1]/b", "inner")
+    (nested,) = about(story.told(), "meta")
+    assert (nested["node_type"], nested["name"], nested["visible"]) == ("text", "Inner", False)
+
+
 def test_who_knows_better_may_choose_what_is_visible() -> None:
     story = Story(document("a b", "a>b")).delta("a", "draft").done("a", "draft").done("b", "final")
     assert content(story.told(visible=["a"])) == "draft"

@@ -909,8 +909,9 @@ async def test_a_graph_is_told_once_however_often_it_runs() -> None:
     assert await rig.run() == "completed"
     assert documents(rig.stored) == [("a", graph_hash(one)), ("a", graph_hash(other))]
     state = fold([created(runs_both), *(e._replace(seq=e.seq + 1) for e in rig.stored)])
-    assert state.graphs_inside == {graph_hash(g): g.to_document() for g in (one, other)}
-    assert state.runs_inside["b[49]/"] == graph_hash(one)
+    inside = state.graphs_inside
+    assert inside.documents == {graph_hash(g): g.to_document() for g in (one, other)}
+    assert inside.runs["b[49]/"] == graph_hash(one)
 
 
 @virtual_time

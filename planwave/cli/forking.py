@@ -32,7 +32,7 @@ def retry(
 ) -> None:
     """Run what failed, was blocked or was cancelled once more, as a new execution.
 
-    What completed is taken over and not paid for again.
+    What completed, inside steps too, is taken over and not paid for again.
 
     For example:
 
@@ -52,7 +52,9 @@ def fork(
     rerun: Annotated[
         list[str] | None,
         typer.Option(
-            "--rerun", metavar="NODE", help="Run this step in any case. May be given several times."
+            "--rerun",
+            metavar="NODE",
+            help="Run this step in any case, with all inside it. May be given several times.",
         ),
     ] = None,
     settings: Annotated[

@@ -342,7 +342,7 @@ class AsyncClient(AsyncFlowCalls):
 
         Args:
             execution_id: One that has ended or is paused.
-            rerun: Ids of nodes that run in any case.
+            rerun: Ids of nodes that run in any case, with all that runs inside them.
             changes: ``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``.
             options: As in :meth:`execute`, without ``policies``; those of the one before by default.
             start: Queue it now; else :meth:`start` does.

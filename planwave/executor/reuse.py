@@ -1,8 +1,9 @@
 """Results a fork takes over from the execution before it, instead of paying for them again.
 
 A node runs again where what its result follows from has changed, or where it has none. What ran
-inside it is gone through in the same way, node by node: each graph it asks for is laid beside the one
-it had asked for under that key, if that was the same one.
+inside it is gone through in the same way, node by node: each graph it asks for is laid beside what it
+had run under that key, if that had the same inputs and variables. The graphs may differ: what a change
+does not reach has the same identity in both.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class TakenOver(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A value that a node had kept."""
+    """A value that a node had kept; it may be null."""
 
     value: Json
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -170,14 +171,14 @@ class Here:
 
     async def plan_flow(self, flow: Flow, inputs: Sequence[Written]) -> Plan:
         """See :meth:`Workplace.plan_flow`."""
-        from planwave.service.documents import plan_of_flow, raise_for_graph
+        from planwave.service.documents import plan_of_flow
         from planwave.service.flow_history import FlowChoice
 
         try:
-            raise_for_graph(self._service.check_document(flow.graph).diagnostics)
+            read = await self._service.read_plan(flow.graph)
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"flow {flow.name!r}: {error.message}") from error
-        plan = plan_of_flow(flow)
+        plan = replace(plan_of_flow(flow), diagnostics=read.diagnostics, forecast=read.forecast)
         inputs_of(inputs, plan.graph, self._service.catalogue)
         self._flow = FlowChoice(flow.flow_id, flow.version)
         return plan

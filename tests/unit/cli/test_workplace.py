@@ -51,6 +51,13 @@ def remote(*found: dict[str, Any], **more: Any) -> Remote:
     return Remote(AsyncClient(transport=checking(*found)), Path("storage"), **more)
 
 
+async def test_a_flow_comes_with_what_it_will_take() -> None:
+    async with Service(rooms()) as service:
+        plan = await Here(service).plan_flow(FLOW, ())
+    assert (plan.title, plan.user_prompt, plan.hash) == ("Gone", "why", FLOW.version)
+    assert (plan.forecast["nodes"], plan.forecast["calls"]) == (1, 0)
+
+
 async def test_a_flow_whose_type_is_gone_is_named_here() -> None:
     async with Service(rooms()) as service:
         with pytest.raises(GraphInvalid, match=r"^flow 'Gone': ") as refused:

@@ -8,8 +8,9 @@ from typing import Final
 
 from planwave.executor.flight import Flight
 
-GRACE_S: Final = 2.0
-"""How long a finished execution waits for cancelled node tasks to clean up (DESIGN: cancel ≤ 2 s)."""
+GRACE_S: Final = 1.5
+"""How long a finished execution waits for cancelled node tasks to clean up. A cancel holds within two
+seconds, and what follows from it has to be kept in that time too."""
 _abandoned: Final[set[asyncio.Task[None]]] = set()
 """Tasks that ignored cancellation; kept only so that they are not collected while they run."""
 

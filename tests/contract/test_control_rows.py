@@ -8,7 +8,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -449,6 +449,42 @@ async def test_f57_one_node_is_cancelled_within_two_seconds_in_every_phase(
             inside = {node.status for name, node in nodes.items() if name.startswith(f"{path}[")}
             assert inside <= {"completed", "cancelled"}
             assert await rig.terminals(execution_id) == ["execution.failed"]
+        return took
+
+    assert await is_quick(cancels, tmp_path)
+
+
+class Deaf:
+    """A node type that goes on when it is cancelled, for as long as it is let."""
+
+    node_type = "deaf"
+
+    def __init__(self) -> None:
+        self.started, self.let_go = asyncio.Event(), asyncio.Event()
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        self.started.set()
+        while not self.let_go.is_set():
+            with suppress(asyncio.CancelledError):
+                await self.let_go.wait()
+        return ExecutionResult({"output": DataValue("text", "too late")})
+
+
+async def test_f57_a_node_that_goes_on_all_the_same_does_not_hold_up_its_cancel(
+    tmp_path: Path,
+) -> None:
+    async def cancels(directory: Path) -> float:
+        deaf = Deaf()
+        store = SqliteStore.open(directory)
+        async with Service(rooms(types=[deaf], store=store)) as service:
+            plan = plan_with(follows(Node("d", "deaf", "D")), new_id())
+            execution_id = (await service.execute(plan)).execution_id
+            await deaf.started.wait()
+            began = time.monotonic()
+            await service.cancel(execution_id)
+            took = time.monotonic() - began
+            assert (await service.state(execution_id)).status == "cancelled"
+            deaf.let_go.set()
         return took
 
     assert await is_quick(cancels, tmp_path)

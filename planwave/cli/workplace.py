@@ -50,11 +50,13 @@ class Workplace(Protocol):
         ...
 
     async def plan_source(self, source: Source, inputs: Sequence[Written]) -> Plan:
-        """Take in a plan or graph that was written already, for an execution with these inputs.
+        """Read a plan or graph that was written already, for an execution with these inputs.
+
+        It is kept when it is started.
 
         Raises:
             GraphInvalid: It has errors; the message names the source.
-            InputError: The inputs do not fit; nothing was kept.
+            InputError: The inputs do not fit.
         """
         ...
 
@@ -142,7 +144,7 @@ class Here:
 
     def __init__(self, service: Service) -> None:
         self.keeper = self._service = service
-        self._flow: FlowChoice | None = None
+        self._written: Plan | FlowChoice | None = None
         self.watch = service.watch
         self.wait = service.wait
         self.cancel = service.cancel
@@ -161,13 +163,13 @@ class Here:
 
     async def plan_source(self, source: Source, inputs: Sequence[Written]) -> Plan:
         """See :meth:`Workplace.plan_source`."""
-        report = self._service.check_document(source.content)
-        if report.can_run and report.graph is not None:
-            inputs_of(inputs, report.graph, self._service.catalogue)
         try:
-            return await self._service.plan_from_document(source.content)
+            plan = await self._service.read_plan(source.content)
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"{source.name}: {error.message}") from error
+        inputs_of(inputs, plan.graph, self._service.catalogue)
+        self._written = plan
+        return plan
 
     async def plan_flow(self, flow: Flow, inputs: Sequence[Written]) -> Plan:
         """See :meth:`Workplace.plan_flow`."""
@@ -180,13 +182,13 @@ class Here:
             raise GraphInvalid(error.diagnostics, f"flow {flow.name!r}: {error.message}") from error
         plan = replace(plan_of_flow(flow), diagnostics=read.diagnostics, forecast=read.forecast)
         inputs_of(inputs, plan.graph, self._service.catalogue)
-        self._flow = FlowChoice(flow.flow_id, flow.version)
+        self._written = FlowChoice(flow.flow_id, flow.version)
         return plan
 
     async def start(self, plan: Plan, inputs: Sequence[Written], options: RunOptions | None) -> str:
         """See :meth:`Workplace.start`."""
         given = inputs_of(inputs, plan.graph, self._service.catalogue)
-        what = self._flow or plan.plan_id
+        what = self._written or plan.plan_id
         record = await self._service.execute(what, inputs=given, options=options)
         return record.execution_id
 

@@ -83,17 +83,6 @@ class Planning(History):
         """Find every fault of a graph or plan, JSON text or read strictly; nothing is stored."""
         return check_source(source, self._rooms.catalogue, self.limits)
 
-    async def plan_from_document(self, source: str | bytes) -> Plan:
-        """Take in a graph or a plan written by hand; durable when this returns.
-
-        Raises:
-            GraphInvalid: It has errors; all diagnostics are attached.
-        """
-        plan = await self.read_plan(source)
-        if await self._store.plan(plan.plan_id) is None:
-            await self._store.save_plan(record_of(plan))
-        return plan
-
     async def read_plan(self, source: str | bytes | Mapping[str, Json]) -> Plan:
         """Make a plan of a graph or a plan written by hand; nothing is stored.
 

@@ -584,8 +584,8 @@ async def test_who_never_reads_is_dropped_with_its_place_and_the_run_goes_on(
     locked: RunningServer,
 ) -> None:
     graph = {"nodes": [{"id": "c", "type": "chatty", "data": {"logs": 1500}}], "edges": []}
-    plan = await locked.on_loop(locked.service.plan_from_document(json.dumps(graph)))
-    record = await locked.on_loop(locked.service.create_execution(plan.plan_id))
+    plan = await locked.on_loop(locked.service.read_plan(json.dumps(graph)))
+    record = await locked.on_loop(locked.service.create_execution(plan))
     url = f"{locked.ws_url}/ws/{record.execution_id}?mode=events"
     async with raw_socket(url, locked.headers) as socket:
         assert (await socket.read()).json["type"] == "snapshot"

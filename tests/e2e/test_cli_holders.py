@@ -96,8 +96,8 @@ def test_an_execution_nobody_runs_can_be_watched_and_cancelled() -> None:
     async def left_behind() -> str:
         composed = composition()
         async with composed.service(composed.settings()) as service:
-            plan = await service.plan_from_document(json.dumps(GRAPH))
-            return (await service.create_execution(plan.plan_id)).execution_id
+            plan = await service.read_plan(json.dumps(GRAPH))
+            return (await service.create_execution(plan)).execution_id
 
     execution_id = asyncio.run(left_behind())
     watched = planwave("watch", execution_id)

@@ -36,8 +36,8 @@ CROWD = Limits(
 async def started(server: RunningServer, graph: Graph) -> str:
     """Make a plan of a graph and start it."""
     source = json.dumps(graph.to_document())
-    plan = await server.on_loop(server.service.plan_from_document(source))
-    return (await server.on_loop(server.service.execute(plan.plan_id))).execution_id
+    plan = await server.on_loop(server.service.read_plan(source))
+    return (await server.on_loop(server.service.execute(plan))).execution_id
 
 
 # -- a client that comes back again and again
@@ -115,8 +115,8 @@ async def test_fifty_clients_that_never_read_cost_little_memory_and_are_dropped_
         await ended(server, await started(server, logs))  # everything has been used once
         before = resident_mb()
         async with AsyncExitStack() as stack:
-            plan = await server.on_loop(server.service.plan_from_document(source))
-            made = await server.on_loop(server.service.create_execution(plan.plan_id))
+            plan = await server.on_loop(server.service.read_plan(source))
+            made = await server.on_loop(server.service.create_execution(plan))
             execution_id = made.execution_id
             url = f"{server.ws_url}/ws/{execution_id}?mode=events&after=0"
             sockets = [await stack.enter_async_context(raw_socket(url)) for _ in range(50)]

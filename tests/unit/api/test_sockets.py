@@ -243,8 +243,8 @@ async def test_frames_written_at_once_and_those_that_are_queued_come_in_order(
     monkeypatch.setattr(Socket, "push", push)
     graph = graph_of(tells("t", 60, 0.01), tells("u", 60, 0.007))
     source = json.dumps(graph.to_document())
-    plan = await server.on_loop(server.service.plan_from_document(source))
-    record = await server.on_loop(server.service.execute(plan.plan_id))
+    plan = await server.on_loop(server.service.read_plan(source))
+    record = await server.on_loop(server.service.execute(plan))
     witness = Witness()
     async with watching(server, record.execution_id, "mode=events&after=0") as socket:
         for message in (await all_told(socket))[1:]:
@@ -522,8 +522,8 @@ async def test_who_watches_a_run_that_broke_is_told_why(query: str) -> None:
 async def test_a_client_that_does_not_read_is_dropped_with_its_place_and_the_run_goes_on() -> None:
     graph = {"nodes": [{"id": "c", "type": "chatty", "data": {"logs": 1500}}], "edges": []}
     with serving(types=[Chatty()], limits=limits(watcher_events=50)) as server:
-        plan = await server.on_loop(server.service.plan_from_document(json.dumps(graph)))
-        record = await server.on_loop(server.service.create_execution(plan.plan_id))
+        plan = await server.on_loop(server.service.read_plan(json.dumps(graph)))
+        record = await server.on_loop(server.service.create_execution(plan))
         execution_id = record.execution_id
         url = f"{server.ws_url}/ws/{execution_id}?mode=events"
         async with raw_socket(url) as socket:

@@ -276,8 +276,8 @@ async def test_a_client_that_does_not_keep_up_is_sent_away_with_its_place() -> N
     limits = Limits(**{**WIDE.model_dump(), "watcher_events": 50})
     graph = {"nodes": [{"id": "c", "type": "chatty", "data": {"logs": 1500}}], "edges": []}
     with serving(types=[Chatty()], limits=limits) as server:
-        plan = await server.on_loop(server.service.plan_from_document(json.dumps(graph)))
-        record = await server.on_loop(server.service.create_execution(plan.plan_id))
+        plan = await server.on_loop(server.service.read_plan(json.dumps(graph)))
+        record = await server.on_loop(server.service.create_execution(plan))
         reader, writer = await asyncio.open_connection(
             *server.base_url.removeprefix("http://").split(":"), limit=4096
         )

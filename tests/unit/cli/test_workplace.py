@@ -10,10 +10,12 @@ from typing import Any
 import httpx2
 import pytest
 
+from planwave.cli.reading import Source
 from planwave.cli.remote import Remote
 from planwave.cli.workplace import Here
 from planwave.client import AsyncClient
 from planwave.errors import GraphInvalid, InputError
+from planwave.executor.options import RunOptions
 from planwave.graph.plan import graph_hash
 from planwave.service.flow_history import Flow
 from planwave.service.service import Service
@@ -56,6 +58,18 @@ async def test_a_flow_comes_with_what_it_will_take() -> None:
         plan = await Here(service).plan_flow(FLOW, ())
     assert (plan.title, plan.user_prompt, plan.hash) == ("Gone", "why", FLOW.version)
     assert (plan.forecast["nodes"], plan.forecast["calls"]) == (1, 0)
+
+
+async def test_a_file_that_is_not_started_leaves_nothing_behind() -> None:
+    source = Source("file.json", json.dumps(GRAPH.to_document()).encode())
+    async with Service(rooms()) as service:
+        here = Here(service)
+        plan = await here.plan_source(source, ())
+        with pytest.raises(InputError, match="run_to names 'ghost'"):
+            await here.start(plan, (), RunOptions(run_to=("ghost",)))
+        assert await service.plans() == []
+        await service.wait(await here.start(plan, (), None))
+        assert [kept.plan_id for kept in await service.plans()] == [plan.plan_id]
 
 
 async def test_a_flow_whose_type_is_gone_is_named_here() -> None:

@@ -240,8 +240,8 @@ async def test_an_execution_whose_provider_went_away_fails_and_starts_no_node(qu
     made = replace(rooms(graph_of(agent), types=[doors], limits=ONE_AT_A_TIME), catalogue=catalogue)
     async with Service(made) as service:
         if queued:
-            busy = await service.plan_from_document(json.dumps(DOOR.to_document()))
-            first = await service.execute(busy.plan_id)
+            busy = await service.read_plan(json.dumps(DOOR.to_document()))
+            first = await service.execute(busy)
             record = await service.execute(await plan_in(service))
             providers.gone = True
             doors.let(first.execution_id)

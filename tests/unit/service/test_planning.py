@@ -27,7 +27,8 @@ async def test_a_stored_plan_is_checked_against_what_there_is_now() -> None:
 
 async def test_a_stored_plan_is_forecast_as_things_are_now() -> None:
     async with Service(rooms(CHAIN)) as service:
-        plan = await service.plan_from_document(json.dumps(CHAIN.to_document()))
+        plan = await service.read_plan(json.dumps(CHAIN.to_document()))
+        await service.create_execution(plan)
         assert await service.forecast(plan.plan_id) == plan.forecast
         assert plan.forecast["waves"] == 2
 

@@ -19,6 +19,7 @@ from planwave.events import Event
 from planwave.executor.options import RunOptions
 from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Node
+from planwave.graph.plan import Plan
 from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage import document
@@ -29,8 +30,8 @@ from tests.fakes.service import Broken, Held, PlanOf, graph_of, plan_with, rooms
 CHAIN = graph_of(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")])
 
 
-async def run_to_end(service: Service, plan_id: str, **more: Any) -> tuple[str, list[Event]]:
-    record = await service.execute(plan_id, **more)
+async def run_to_end(service: Service, plan: str | Plan, **more: Any) -> tuple[str, list[Event]]:
+    record = await service.execute(plan, **more)
     return record.execution_id, [event async for event in service.watch(record.execution_id)]
 
 
@@ -385,26 +386,27 @@ async def test_a_document_that_cannot_be_written_loses_no_execution(tmp_path) ->
         assert not missing.exists()
 
 
-async def test_a_graph_made_by_hand_becomes_a_stored_plan() -> None:
+async def test_a_graph_made_by_hand_becomes_a_stored_plan_with_its_execution() -> None:
     source = json.dumps({"title": "Mine", **CHAIN.to_document()})
     async with Service(rooms()) as service:
-        plan = await service.plan_from_document(source)
+        plan = await service.read_plan(source)
         assert (plan.title, plan.forecast["waves"]) == ("Mine", 2)
-        execution_id, _ = await run_to_end(service, plan.plan_id)
+        assert await service.plans() == []
+        execution_id, _ = await run_to_end(service, plan)
         assert (await service.execution(execution_id)).status == "completed"
+        assert (await service.plan(plan.plan_id)).title == "Mine"
 
 
 async def test_a_stored_plan_keeps_its_id_until_it_is_edited() -> None:
     async with Service(rooms(CHAIN)) as service:
         plan = await service.create_plan("do it")
         document = plan.as_json()
-        again = await service.plan_from_document(json.dumps(document))
+        again = await service.read_plan(json.dumps(document))
         assert again.plan_id == plan.plan_id
         document["nodes"][0]["data"]["text"] = "changed"
-        edited = await service.plan_from_document(json.dumps(document).encode())
+        edited = await service.read_plan(json.dumps(document).encode())
         assert edited.plan_id != plan.plan_id
         assert edited.user_prompt == "do it"
-        assert len(await service.plans()) == 2
 
 
 async def test_a_faulty_document_is_refused_with_everything_found_and_not_stored() -> None:
@@ -417,7 +419,7 @@ async def test_a_faulty_document_is_refused_with_everything_found_and_not_stored
     async with Service(rooms()) as service:
         report = service.check_document(source)
         with pytest.raises(GraphInvalid) as caught:
-            await service.plan_from_document(source)
+            await service.read_plan(source)
         codes = {found.code for found in caught.value.diagnostics}
         assert {"unknown-node-type", "dangling-edge"} <= codes
         assert codes == {found.code for found in report.diagnostics}

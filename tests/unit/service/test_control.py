@@ -456,12 +456,14 @@ async def test_a_wait_that_runs_out_while_the_disk_is_full_goes_on_once_there_is
         looks.append(StoreUse(trouble=StoreError("the disk is full", code="disk-full")))
         return looks[-1]
 
-    async with opened(tmp_path, QUESTION, Asks(0.05)) as service:
+    async with opened(tmp_path, QUESTION, Asks(100.0)) as service, asyncio.TaskGroup() as tasks:
+        execution_id = await executed(service)
+        await service.wait(execution_id)
         with monkeypatch.context() as full:
             full.setattr(SqliteStore, "use", property(use))
-            execution_id = await executed(service)
+            over = datetime.now(UTC) + timedelta(seconds=200)
+            tasks.create_task(service._expire(execution_id, over))
             await until(lambda: looks)
-            await asyncio.sleep(0)  # who looked is refused
             assert (await service.state(execution_id)).status == "paused"
         await reached(service, execution_id, lambda e: e.type == "execution.completed")
         (answered,) = [e for e in await service.events(execution_id) if e.type == "node.answered"]

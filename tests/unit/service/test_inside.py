@@ -113,6 +113,38 @@ async def test_what_waits_two_deep_is_answered_right_after_a_restart(tmp_path: P
         assert (await outputs_of(service, own))["in"]["output"] == ["sent a", "sent b"]
 
 
+async def test_the_document_tells_of_nodes_inside_nodes_as_of_all_others(tmp_path: Path) -> None:
+    async with opened(tmp_path, TWO_DEEP) as service:
+        own = await executed(service)
+        await rests(service, own)
+    async with opened(tmp_path, TWO_DEEP) as service:  # another process goes on with it
+        for request in await service.requests(own):
+            await approve(service, own, request.request_id)
+        await reached(service, own, lambda e: e.type in TERMINAL)
+        document = await service.document(own)
+        explained = await service.explain(own, "in[graph]/each[1]/sent")
+        events = await service.events(own)
+    nodes = {each["path"]: each for each in document["nodes"]}
+    assert {path: each["type"] for path, each in nodes.items()} == {
+        "in": "inner", "in[graph]/each": "loop",
+        **{f"in[graph]/each[{n}]/ask": "approval" for n in range(2)},
+        **{f"in[graph]/each[{n}]/sent": "text" for n in range(2)},
+    }  # fmt: skip
+    sent = nodes["in[graph]/each[1]/sent"]
+    assert sent["dependencies"] == ["in[graph]/each[1]/ask"]
+    assert sent["inputs"] == explained_values(explained)
+    assert sent["result"] == "sent b"
+    opened_ = [e.data["data"] for e in events if e.data.get("event_type") == "run_graph"]
+    assert len([said for said in opened_ if "document" in said]) == 2, "each graph is told once"
+
+
+def explained_values(explained: dict[str, Any]) -> dict[str, Any]:
+    return {
+        handle: {"type": each["arrivals"][0]["type"], "value": each["arrivals"][0]["value"]}
+        for handle, each in explained["inputs"].items()
+    }
+
+
 async def test_a_cancel_closes_what_is_asked_inside_an_execution_at_rest(tmp_path: Path) -> None:
     async with opened(tmp_path, TWO_DEEP) as service:
         own = await executed(service)

@@ -81,6 +81,9 @@ def vetted(
 ) -> ExecutionResult | Suspension:
     """Check that a result is one that can be stored as JSON; say the events in it."""
     if isinstance(result, ExecutionResult):
+        outputs: Any = result.outputs  # what a node calls so; it may be anything
+        if type(outputs) is not dict and not isinstance(outputs, Mapping):
+            raise _invalid(step, f"outputs that are {type(outputs).__name__}, not by handle")
         _vet_outputs(step, result.outputs)
         for event in result.events:
             say(speaker, event)
@@ -100,22 +103,15 @@ def vetted(
     raise _invalid(step, f"{type(result).__name__}, not an ExecutionResult or Suspension")
 
 
-def _vet_outputs(step: Step, outputs: Any) -> None:
-    """Check what a node calls its outputs; it may be anything."""
-    if type(outputs) is not dict and not isinstance(outputs, Mapping):
-        raise _invalid(step, f"outputs that are {type(outputs).__name__}, not by handle")
+def _vet_outputs(step: Step, outputs: Mapping[Any, Any]) -> None:
     handles = step.handles
-    for handle, value in cast("Mapping[Any, Any]", outputs).items():
+    for handle, value in outputs.items():
         if not isinstance(value, DataValue):
             fault = f"{type(value).__name__} instead of a DataValue"
         elif type(value.type) is not str:
             fault = "of a type that is not text"
         else:
-            content = value.value
-            if content is None or (isinstance(content, int) and content.bit_length() < 64):
-                fault = None
-            else:
-                fault = json_fault(content)
+            fault = json_fault(value.value)
         if fault is not None:
             raise _not_json(step, handle, fault)
         if type(handle) is not str or handle not in handles:
@@ -148,6 +144,10 @@ def _not_json(step: Step, handle: Any, fault: str) -> ResultNotJson:
 
 def json_fault(value: Any) -> str | None:
     """Say what of a value is not JSON, or None if all of it is; without recursion."""
+    if isinstance(value, str) and value.isascii():  # most results are, or a small number
+        return None
+    if value is None or (isinstance(value, int) and value.bit_length() < 64):
+        return None
     stack: list[tuple[Any, int]] = [(value, 0)]
     while stack:
         item, depth = stack.pop()

@@ -268,15 +268,13 @@ class Execution(Commanded):
         """Post an outcome; take the turn at once where nothing else could join it.
 
         Without a journal a turn never suspends, so the last node in the air may take it from its
-        own task. In a chain that saves waking the driver for every node.
+        own task, if the driver waits. In a chain that saves waking it for every node.
         """
-        self._inbox.append((take, flight, what))
-        if self._wake is None:
-            return  # the driver is in the middle of a turn and will look again
-        if self.publisher.durable or len(self._inbox) > 1 or not self.slots.alone:
-            self._rouse()
+        if self._wake is None or self.publisher.durable or self._inbox or not self.slots.alone:
+            self.post(take, flight, what)
             return
         try:
+            take(flight, what)
             self._release(self._settle())
         except Exception as error:  # noqa: BLE001 - a broken driver ends run(), not this node
             self._rouse(error)

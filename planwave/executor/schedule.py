@@ -141,13 +141,14 @@ class Schedule:
         while self._barrier and (opened := self.waves.advance()):
             self._ready.extend(self._held.pop(opened, ()))
         starts: list[Start] = []
+        ready, self._ready, over, self._over = self._ready, [], self._over, []
+        ready.sort()
+        over.sort()
         status, winner = self.status, self._tally.winner
-        for node in sorted(self._ready):
+        for node in ready:
             status[node] = _RUNNING
             starts.append((node, winner.get(node) if winner else None))
         self._running += len(starts)
-        self._ready = []
-        over, self._over = sorted(self._over), []
         unrun = self._take_unrun() if self._unrun else _ALL_RAN
         finished = None if self._running or self._waiting else self._final
         paused = not self._running and bool(self._waiting)

@@ -176,6 +176,18 @@ def test_a_graph_with_a_cycle_cannot_be_executed() -> None:
 
 
 @virtual_time
+async def test_the_task_of_a_node_bears_its_name() -> None:
+    async def named(inputs: Any, context: Any) -> Any:
+        task = asyncio.current_task()
+        return gives(None if task is None else task.get_name())
+
+    rig = Rig(graph_of("a b", "a>b"), {"a": named, "b": named})
+    assert await rig.run() == "completed"
+    given = {node: outputs["output"].value for node, outputs in rig.execution.outputs.items()}
+    assert given == {"a": "a", "b": "b"}
+
+
+@virtual_time
 async def test_the_start_says_which_nodes_are_linked_and_not_reached() -> None:
     graph = graph_of("d:door e:door a b g x", "d>a", "e>b", "g~a")
     rig = Rig(graph, inputs={"d": {"output": 1}})

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from pydantic import Field
 
-from planwave.errors import GraphInvalid, LimitExceeded, NodeError
+from planwave.errors import GraphInvalid, LimitExceeded, NodeError, PlanwaveError
 from planwave.graph.capabilities import Catalogue, FlowContext
 from planwave.graph.check import read_and_check
 from planwave.graph.diagnostics import errors_in
@@ -28,6 +29,7 @@ from planwave.graph.model import (
 from planwave.graph.plan import graph_hash
 from planwave.graph.read import read_graph
 from planwave.graph.values import DataValue, Inputs
+from planwave.graph.within import nodes_within
 from planwave.nodes.fields import NOT_PLANNED
 from planwave.nodes.node_type import Finding, NodeData
 from planwave.nodes.services import Flows, NodeServices, limits_of
@@ -174,10 +176,43 @@ async def seen_inside(
     """Give what a graph inside a node makes its result follow from, besides the node's data.
 
     That is what the graph's expressions may name, and which graph a flow without a version is.
+
+    Raises:
+        NodeError: Nodes inside it run a graph that may be another one by now: what they gave may hold
+            all the same, one by one.
     """
-    is_open = document is None and flow is not None and flow.version is None
-    of_graph = graph_hash(await _flow(flow, context)) if flow is not None and is_open else None
+    graph, of_graph = None, None
+    if document is not None:
+        graph = _graph_of(json.dumps(document))
+    elif flow is not None and flow.version is not None:
+        graph = await _version(flow.id, flow.version, context)
+    elif flow is not None:
+        graph = await _flow(flow, context)
+        of_graph = graph_hash(graph)
+    await _refuse_open(graph, context)
     return {"variables": dict(context.runtime.variables), "graph": of_graph}
+
+
+async def _refuse_open(graph: Graph | None, context: FlowContext) -> None:
+    """Refuse a graph with a node in it of which it does not stand, for good, what it runs inside."""
+    catalogue = context.runtime.catalogue
+    for path, node in () if graph is None else nodes_within(graph, catalogue):
+        facts = catalogue.facts(node.type)
+        fields = () if facts is None else facts.graph_fields
+        if not fields or any(isinstance(node.data.get(field), dict) for field in fields):
+            continue
+        match node.data.get("flow"):
+            case {"id": str(flow_id), "version": str(version)}:
+                await _refuse_open(await _version(flow_id, version, context), context)
+            case _:
+                raise NodeError(f"what runs inside {path!r} of {context.node_id!r} may change")
+
+
+async def _version(flow_id: str, version: str, context: FlowContext) -> Graph | None:
+    """Give a version of a flow, if it can still be run here: where not, nothing new comes of it."""
+    with suppress(PlanwaveError):
+        return await _flows_of(context).get(flow_id, version)
+    return None
 
 
 def _flows_of(context: FlowContext) -> Flows:

@@ -72,6 +72,7 @@ def _before(rooms: Rooms, events: Sequence[Event]) -> Before:
 
     order = order_of(events[0], rooms.limits)
     variables = {"goal": order.goal, "trigger": order.trigger}
-    host = NodeHost(events[0].execution_id, variables, None, None, None, rooms.renderer)
+    services = rooms.node_services(order.goal)
+    host = NodeHost(events[0].execution_id, variables, services, None, None, rooms.renderer)
     program = Program(order.graph, rooms.catalogue)
     return Before(program, Earlier(events), host, order.options, order.inputs)

@@ -18,6 +18,8 @@ from planwave.graph.read import read_graph
 from planwave.graph.values import DataValue
 from planwave.service.explain import explain
 from planwave.service.service import Service
+from tests.fakes.nested import StoredFlows
+from tests.fakes.node_context import services_with
 from tests.fakes.service import graph_of
 from tests.unit.service.test_control import executed, opened, outputs_of
 from tests.unit.service.test_forks import reused
@@ -322,6 +324,34 @@ async def test_of_a_graph_inside_that_was_changed_what_the_change_reaches_is_pai
         fork = await service.fork(first, changes={"loop": {"data": {"body": mended}}})
         assert await came_to(service, fork.execution_id) == [f"{item}+B" for item in FIVE]
         assert work.paid() == {f"loop[{number}]/b" for number in range(5)}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"graph": body(step("i", "inner", flow={"id": "f"}))},
+        {"graph": body(step("i", "inner", flow={"id": "g", "version": "0"}))},
+        {"flow": {"id": "g"}},
+        {"flow": {"id": "g", "version": "0"}},
+    ],
+)
+async def test_a_flow_that_has_changed_deep_inside_is_run_anew(
+    tmp_path: Path, data: Mapping[str, Any]
+) -> None:
+    versions = [body(step("n", say="old"), step("m"), edges=[("n", "m")])]
+    flows = StoredFlows(f=versions, g=[body(step("i", "inner", flow={"id": "f"}))])
+    services, _ = services_with(lambda _: [], flows=flows)
+    work, graph = Pays(), graph_of(Node("loop", "inner", "I", data=data))
+    async with opened(tmp_path, graph, work, node_services=lambda _: services) as service:
+        first = await executed(service)
+        assert await came_to(service, first) == "old+m"
+        assert work.paid()
+        same = await service.fork(first)
+        assert await came_to(service, same.execution_id) == "old+m"
+        assert work.paid() == set(), "what was paid for inside holds"
+        versions.append(body(step("n", say="new"), step("m"), edges=[("n", "m")]))
+        fork = await service.fork(first)
+        assert await came_to(service, fork.execution_id) == "new+m"
 
 
 async def test_a_node_inside_that_has_the_id_of_one_that_is_set_is_not_set(tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ class Carrier:
         await execution.run()
         if live.state.is_over:
             self.withdraw(live.execution_id)
-            await self._documents.keep(live)
+            await self._documents.keep(live.execution_id)
             live.finish()
             self._on_end(live)
         elif live.state.status == "paused":
@@ -262,9 +262,9 @@ class Carrier:
             del self._running[live.execution_id]
             live.rest()
             self._on_rest(live)
-            await self._documents.keep(live)
+            await self._documents.keep(live.execution_id)
         else:
-            await self._documents.keep(live)
+            await self._documents.keep(live.execution_id)
             del self._running[live.execution_id]
             live.finish()
         live.holders -= 1
@@ -381,7 +381,7 @@ class Carrier:
         if self.observer is not None:
             self.observer.published(events)
         if any(event.type == "execution.paused" for event in events):
-            self._tasks.create_task(self._documents.keep(live))
+            self._tasks.create_task(self._documents.keep(live.execution_id))
 
 
 def refuse_started(live: Live) -> None:

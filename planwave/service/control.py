@@ -57,8 +57,7 @@ class Control(Watching):
                 await live.finished.wait()
                 if live.error is not None:
                     raise live.error
-            async with live.document_lock:  # that of a pause is written behind it
-                pass
+            await self._documents.kept(execution_id)  # that of a pause is written behind it
         return await self.execution(execution_id)
 
     # -- what an earlier process left --------------------------------------------------------------
@@ -153,7 +152,7 @@ class Control(Watching):
         self._carrier.tell(live, events)
         live.error = None
         self._expiry.forget(live.execution_id)
-        await self._documents.keep(live)
+        await self._documents.keep(live.execution_id)
         live.finish()
 
     def _cancelled(self, state: ExecutionState, cause: str) -> list[Event]:

@@ -6,9 +6,9 @@ import asyncio
 import logging
 from pathlib import Path
 from typing import Final
+from weakref import WeakValueDictionary
 
 from planwave.errors import NotFound
-from planwave.service.live import Live
 from planwave.storage.records import Store
 
 _log = logging.getLogger(__name__)
@@ -30,20 +30,43 @@ class Documents:
         self._store = store
         self._directory = directory
         self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._missed: dict[str, None] = {}
 
     async def catch_up(self) -> None:
         """Write what an earlier process did not get to."""
         for execution_id in await self._store.lagging_documents():
-            await self.keep(Live(execution_id))
+            await self.keep(execution_id)
 
-    async def keep(self, live: Live) -> None:
-        """Write the document of a paused or ended execution; the next start repeats what fails."""
+    async def keep(self, execution_id: str) -> None:
+        """Write the document of a paused or ended execution.
+
+        What fails is repeated as soon as another one can be written, or by the next start.
+        """
+        if await self._is_kept(execution_id):
+            for missed in list(self._missed):
+                if not await self._is_kept(missed):
+                    break
+
+    async def kept(self, execution_id: str) -> None:
+        """Wait until the document of an execution is written, if it is about to be."""
+        async with self._lock(execution_id):
+            pass
+
+    def _lock(self, execution_id: str) -> asyncio.Lock:
+        """Give what is held to write a document: that of a pause must not land after that of the end."""
+        return self._locks.setdefault(execution_id, asyncio.Lock())
+
+    async def _is_kept(self, execution_id: str) -> bool:
         try:
-            # One at a time: the document of a pause must not land after that of the end.
-            async with live.document_lock, self._turns:
-                await self._write(live.execution_id)
+            async with self._lock(execution_id), self._turns:
+                await self._write(execution_id)
         except Exception as error:  # noqa: BLE001 - a task boundary: the run goes on without it
-            _log.warning("document of %s not written: %s", live.execution_id, error)
+            _log.warning("document of %s not written: %s", execution_id, error)
+            self._missed[execution_id] = None
+            return False
+        self._missed.pop(execution_id, None)
+        return True
 
     async def _write(self, execution_id: str) -> None:
         from planwave.storage.document import project, write_document

@@ -143,7 +143,6 @@ class Live:
         self.finished = asyncio.Event()
         self.error: Exception | None = None
         self.dismissal: Exception | None = None
-        self.document_lock = asyncio.Lock()
         self._no_more = asyncio.Event()
         self._sentences = SentenceLog()
         self._followers: set[Follower] = set()

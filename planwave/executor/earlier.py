@@ -84,9 +84,12 @@ class Earlier:
         self._lives: dict[str, list[Life]] = {}
         self._inside: dict[str, list[Life]] = {}
         self._now = {"": self.own}
+        self._used: dict[tuple[str, int | None], list[Any]] = {}
         for event in events:
             if event.path is not None and event.type.startswith("node."):
                 self._tell(event.path, event)
+            elif event.path is not None and event.type == "usage":
+                self._note_usage(event.path, event)
 
     def lives(self, prefix: str) -> Sequence[Life]:
         """Give the lives of a nested run, the latest first."""
@@ -107,6 +110,22 @@ class Earlier:
             yield from ((node["type"], 1) for node in nodes if node["type"] not in told)
             for deeper in inner.paths():
                 yield from self.made_with(inner, deeper)
+
+    def take_usage(self, path: str, attempt: int, usage: Mapping[str, Json]) -> bool:
+        """Say whether an attempt of a node told of a call that used this; of each, once.
+
+        It was cut off before that where this was kept in its very last moment.
+        """
+        told, what = self._used.get((path, attempt), []), _tokens(usage)
+        if what not in told:
+            return False
+        told.remove(what)
+        return True
+
+    def _note_usage(self, path: str, event: Event) -> None:
+        told, what = self._used.setdefault((path, event.attempt), []), _tokens(event.data)
+        if what not in told or not event.data.get("recorded"):  # else it was only told again
+            told.append(what)
 
     def _tell(self, path: str, event: Event) -> None:
         prefix = prefix_of(path)
@@ -129,3 +148,8 @@ class Earlier:
         life = self._now[prefix] = Life(identity, around)
         self._lives.setdefault(prefix, []).append(life)
         self._inside.setdefault(asker, []).append(life)
+
+
+def _tokens(usage: Mapping[str, Json]) -> list[Json]:
+    """Give what tells calls of one attempt apart, as they used it."""
+    return [usage.get("input_tokens"), usage.get("output_tokens")]

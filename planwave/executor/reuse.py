@@ -180,6 +180,10 @@ class Reuse:
         """Give the attempt in the execution before that an attempt of a node goes on with, if any."""
         return self._gone_on_with.get(path) if attempt == 1 else None
 
+    def was_told(self, path: str, attempt: int, usage: Mapping[str, Json]) -> bool:
+        """Say whether an attempt in the execution before told of a call it made, by what that used."""
+        return self._before is not None and self._before.earlier.take_usage(path, attempt, usage)
+
     async def kept_by(self, flight: Flight, key: str, host: KeyHost) -> Found | None:
         """Give a value that a node had kept, where its result would follow from the same as then."""
         if self._begins_anew(flight):

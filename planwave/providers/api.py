@@ -113,7 +113,8 @@ class ModelReply:
     attempts: int = 1
     duration_s: float = 0.0
     recorded: bool = False
-    """True where the reply was served from the recorder and nothing was paid again."""
+    """True where the reply was served from the recorder and nothing was paid again; not where it was,
+    and who had paid was cut off before telling of it."""
 
 
 class CallEnd(NamedTuple):

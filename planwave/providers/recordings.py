@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 from urllib.parse import quote
 
 from planwave.errors import StoreError
 from planwave.providers.api import CallKey, CallScope, ModelReply, ModelRequest, Usage
+
+UNTOLD: Final = "untold"
+"""What a reply says that was recorded, and of which nobody has told yet what it took."""
 
 
 def idempotency_key(key: CallKey) -> str:
@@ -43,7 +46,7 @@ def reply_from(record: Mapping[str, Any]) -> ModelReply:
             ),
             attempts=_checked(int, record.get("attempts", 1)),
             duration_s=float(record.get("duration_s", 0.0)),
-            recorded=True,
+            recorded=not record.get(UNTOLD, False),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(

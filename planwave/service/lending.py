@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from planwave.providers.api import CallKey, Recorder
+from planwave.providers.recordings import UNTOLD
 
 if TYPE_CHECKING:
     from planwave.executor.reuse import Reuse
@@ -17,6 +18,7 @@ class Lending:
     A node that had come to no end there, as it was cancelled or cut off, goes on in the fork as one
     that is entered again does: what it asks the same in the same order, it was answered. One that had
     failed begins anew: what it was answered may be why.
+    Where a node was cut off between a call and the word of what that took, who borrows it tells.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -39,9 +41,11 @@ class Lending:
             return None
         before = key._replace(execution_id=reuse.execution_id, attempt=attempt)
         lent = await self._recorder.recorded(before)
-        if lent is not None:
-            await self._recorder.record(key, lent)
-        return lent
+        if lent is None:
+            return None
+        await self._recorder.record(key, lent)
+        is_told = reuse.was_told(key.path, attempt, lent.get("usage") or {})
+        return lent if is_told else {**lent, UNTOLD: True}
 
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
         """Keep a reply; see ``Recorder``."""

@@ -97,3 +97,14 @@ def test_a_result_follows_from_all_types_inside_its_node() -> None:
         ("outer", 4), ("step", 2), ("other", 1), ("step", 1),
     }  # fmt: skip
     assert set(found.made_with(found.own, "c")) == set()
+
+
+def test_each_call_is_taken_as_told_once_however_often_it_was_told() -> None:
+    used = {"input_tokens": 3, "output_tokens": 1, "provider": "p"}
+    again = {**used, "recorded": True}
+    found = earlier(
+        ("usage", "a", used), ("usage", "a", again), ("usage", "a", {**again, "input_tokens": 4})
+    )
+    asked = [("b", 1), ("a", 2), ("a", 1), ("a", 1)]
+    assert [found.take_usage(*who, used) for who in asked] == [False, False, True, False]
+    assert found.take_usage("a", 1, {"input_tokens": 4, "output_tokens": 1})

@@ -6,7 +6,7 @@ import pytest
 
 from planwave.errors import StoreError
 from planwave.providers.api import CallKey, CallScope, Message, ModelReply, ModelRequest, Usage
-from planwave.providers.recordings import idempotency_key, key_of, reply_from
+from planwave.providers.recordings import UNTOLD, idempotency_key, key_of, reply_from
 
 
 def test_an_idempotency_key_can_stand_in_a_header_whatever_the_names_are() -> None:
@@ -39,6 +39,9 @@ def test_a_reply_is_read_as_it_was_recorded_and_says_that_it_was() -> None:
     reply = ModelReply("t", "box", "m", "stop", Usage(1, 2, 0.5, estimated=True), 3, 1.5)
     read = reply_from(asdict(reply))
     assert read == ModelReply("t", "box", "m", "stop", reply.usage, 3, 1.5, recorded=True)
+    assert not reply_from({**asdict(reply), UNTOLD: True}).recorded, (
+        "what it took is yet to be told"
+    )
 
 
 @pytest.mark.parametrize("record", [{}, {"text": 5}, {"text": "x", "usage": None}])

@@ -168,9 +168,8 @@ class Execution(Commanded):
         """
         self._loop = asyncio.get_running_loop()
         self.time = self._loop.time
-        self.deadlines = Deadlines[tuple[Callable[[Any, Any], None], Any, Any]](
-            self._loop, lambda due: self.post(*due)
-        )
+        self.deadlines: Deadlines[tuple[Callable[[Any, Any], None], Any, Any]]
+        self.deadlines = Deadlines(self._loop, lambda due: self.post(*due))
         if self.options.run_timeout_s is not None:
             limit = self.options.run_timeout_s
             left = limit - (self.past.active_s if self.past is not None else 0.0)

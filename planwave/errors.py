@@ -299,6 +299,7 @@ class ProviderError(NodeError):
         model: Model name, or None where no model was reached.
         status: HTTP status of the answer, or None.
         retry_after_s: What the provider asked us to wait, seconds, or None.
+        attempts: Where it ended a planning, what came before it, as in :class:`PlanInvalid`.
     """
 
     code = "provider-error"
@@ -320,6 +321,7 @@ class ProviderError(NodeError):
         self.model = model
         self.status = status
         self.retry_after_s = retry_after_s
+        self.attempts: tuple[dict[str, Any], ...] = ()
 
 
 class StoreError(PlanwaveError):

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from planwave.errors import NodeError, PlanInvalid
+from planwave.errors import NodeError, PlanInvalid, ProviderError
 from planwave.events.messages import PLANNING
 from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, Json, Port
@@ -131,7 +131,7 @@ class _Planning:
             planning.cancel()
             await asyncio.wait([planning])
             failure = None if planning.cancelled() else planning.exception()
-        if isinstance(failure, PlanInvalid):
+        if isinstance(failure, PlanInvalid | ProviderError):
             for attempt in failure.attempts:
                 yield self._usage(attempt)
         self.document = planning.result()

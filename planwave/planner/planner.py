@@ -160,7 +160,11 @@ class Planner:
             if number:
                 shown = [d.as_json() for d in findings]
                 tell(PlanProgress("repair", {"attempt": number + 1, "diagnostics": shown}))
-            answer = await ask(request)
+            try:
+                answer = await ask(request)
+            except ProviderError as error:
+                error.attempts = tuple(attempts)
+                raise
             reading = read_reply(answer.text, reader, answer.finish_reason)
             attempts.append(_attempt(answer, reading))
             if reading.graph is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import planwave
+from planwave.errors import ProviderError
 from planwave.graph.model import Node
 from planwave.graph.values import Inputs
 from planwave.nodes.planner_node import PlannerNode
@@ -195,6 +196,21 @@ async def test_a_goal_that_cannot_be_planned_fails_the_node_with_the_reason() ->
     assert error is not None
     assert error["code"] == "plan-invalid"
     assert [e.data["input_tokens"] for e in events if e.type == "usage"] == [11] * 3, "all are paid"
+
+
+@virtual_time
+async def test_what_was_paid_before_a_call_failed_is_told_too() -> None:
+    broken = ProviderError("out of order", provider="openai")
+    models, providers = ScriptedModels(["no plan", "none either", broken]), FakeProviders()
+    planner = Planner(models, providers, library(providers))
+    services, _ = services_with(lambda _: [], providers, planner=planner)  # type: ignore[arg-type]
+    graph = document(node("n", "planner", goal="g"))
+    run = planwave.run(graph, registry=registry(), services=services)
+    events = [event async for event in run]
+    error = run.result().error
+    assert error is not None
+    assert error["code"] == "provider-error"
+    assert [e.data["input_tokens"] for e in events if e.type == "usage"] == [11] * 2
 
 
 @virtual_time

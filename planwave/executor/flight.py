@@ -120,10 +120,15 @@ class Scope:
 
 
 class Shadow(NamedTuple):
-    """A graph of the execution before a fork, as it was left; what the same graph of the fork goes by."""
+    """A graph of an execution before a fork, as it was left; what the same graph of the fork goes by.
+
+    Attributes:
+        generation: How many executions lie between that one and the fork.
+    """
 
     life: Life
     scope: Scope
+    generation: int = 0
 
 
 class Flight:

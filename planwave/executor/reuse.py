@@ -4,6 +4,9 @@ A node runs again where what its result follows from has changed, or where it ha
 inside it is gone through in the same way, node by node: each graph it asks for is laid beside what it
 had run under that key, if that had the same inputs and variables. The graphs may differ: what a change
 does not reach has the same identity in both.
+
+That execution may be a fork itself, which need not have come to all it had a right to. So what was before
+it counts too, the latest first; but for nodes that it was to run anew, or to have set.
 """
 
 from __future__ import annotations
@@ -52,17 +55,22 @@ class Before(NamedTuple):
     """The execution before a fork.
 
     Attributes:
+        execution_id: Its id.
         program: Its graph.
         earlier: What is stored of all its graphs.
         host: What its nodes found around them.
         options, inputs: As it had them.
+        passed_over: Ids of the nodes of which nothing is taken, as an execution since then was to run
+            them anew, or to have them set.
     """
 
+    execution_id: str
     program: Program
     earlier: Earlier
     host: KeyHost
     options: RunOptions
     inputs: Mapping[str, Mapping[str, Json]] | None
+    passed_over: frozenset[str] = frozenset()
 
 
 class Reuse:
@@ -70,7 +78,8 @@ class Reuse:
 
     Args:
         execution_id: The execution before.
-        before: What is known of it; None where it is gone.
+        before: What is known of it, and of what it was a fork of itself, the latest first; nothing
+            where it is gone.
         rerun: Ids of nodes that run in any case.
         given: ``{node_id: {handle: value}}``: what nodes are settled with, whatever they had.
         is_retry: The nodes of ``rerun`` go on with what they had come to inside; else they begin
@@ -84,7 +93,7 @@ class Reuse:
     def __init__(
         self,
         execution_id: str,
-        before: Before | None,
+        before: Sequence[Before],
         rerun: Collection[str],
         given: Mapping[str, Mapping[str, Json]],
         *,
@@ -95,11 +104,7 @@ class Reuse:
         self._anew = frozenset[str]() if is_retry else self._rerun
         self._programs: dict[str, Program] = {}
         self._gone_on_with: dict[str, int] = {}
-        self.own: Sequence[Shadow] = ()
-        if before is not None:
-            with suppress(PlanwaveError):
-                scope = open_scope(before.program, before.host, before.options, before.inputs)
-                self.own = (self._as_left(Shadow(before.earlier.own, scope)),)
+        self.own: Sequence[Shadow] = [*self._own_graphs()]
 
     def within(
         self, flight: Flight, scope: Scope, identity: tuple[str, str], given: Any, variables: Any
@@ -113,27 +118,52 @@ class Reuse:
             given: Its inputs.
             variables: What its expressions may name besides those of the graph around it.
         """
-        before, outside = self._before, {shadow.life: shadow for shadow in flight.scope.earlier}
-        if before is None or not outside or self._begins_anew(flight):
+        outside = {shadow.life: shadow for shadow in self._beside(flight)}
+        if not outside or self._begins_anew(flight):
             return ()
         of_graph, of_inputs = identity
         found: list[Shadow] = []
-        for life in before.earlier.lives(scope.prefix):
-            around = None if life.around is None else outside.get(life.around)
-            if around is None or life.identity is None or life.identity[1] != of_inputs:
-                continue
-            is_same = life.identity[0] == of_graph
-            with suppress(PlanwaveError):  # it runs as if it never had
-                program = scope.program if is_same else self._program_of(before, life.identity[0])
-                seen = {**around.scope.runtime.variables, **variables}
-                then = open_scope(program, before.host, before.options, given, scope.prefix, seen)
-                found.append(self._as_left(Shadow(life, then)))
+        for number, before in enumerate(self._before):
+            for life in before.earlier.lives(scope.prefix):
+                around = None if life.around is None else outside.get(life.around)
+                if around is None or life.identity is None or life.identity[1] != of_inputs:
+                    continue
+                is_same = life.identity[0] == of_graph
+                with suppress(PlanwaveError):  # it runs as if it never had
+                    named = life.identity[0]
+                    program = scope.program if is_same else self._program_of(before, named)
+                    seen = {**around.scope.runtime.variables, **variables}
+                    host, options = before.host, before.options
+                    then = open_scope(program, host, options, given, scope.prefix, seen)
+                    found.append(self._as_left(Shadow(life, then, number)))
         return found
+
+    def _own_graphs(self) -> Iterator[Shadow]:
+        for number, before in enumerate(self._before):
+            with suppress(PlanwaveError):
+                scope = open_scope(before.program, before.host, before.options, before.inputs)
+                yield self._as_left(Shadow(before.earlier.own, scope, number))
+
+    def _beside(self, flight: Flight) -> Iterator[Shadow]:
+        """Give the graphs that a node goes by, the latest first."""
+        node_id = flight.scope.program.topology.ids[flight.node]
+        for shadow in flight.scope.earlier:
+            passed_over = self._before[shadow.generation].passed_over
+            if flight.scope.run is not None or node_id not in passed_over:
+                yield shadow
+
+    def _same_nodes(self, flight: Flight) -> Iterator[_Same]:
+        """Give the nodes of the same path, the latest first."""
+        node_id = flight.scope.program.topology.ids[flight.node]
+        for shadow in self._beside(flight):
+            number = shadow.scope.program.topology.index.get(node_id)
+            if number is not None:
+                yield _Same(shadow, number, shadow.life.then(flight.path))
 
     def _program_of(self, before: Before, named: str) -> Program:
         """Give a graph that ran inside a node of the execution before, by its hash."""
         if named not in self._programs:
-            with reading(self.execution_id):
+            with reading(before.execution_id):
                 graph, _ = read_graph(before.earlier.documents[named])
             self._programs[named] = Program(graph, before.program.catalogue)
         return self._programs[named]
@@ -150,17 +180,18 @@ class Reuse:
             if (given := self._given.get(node_id)) is not None:
                 outputs = {handle: DataValue("any", value) for handle, value in given.items()}
                 return TakenOver(outputs, {"changed": True})
-            if node_id in self._rerun:
-                return await self._go_on(flight, host)
-        then = [each for each in _same_nodes(flight) if each.shadow.scope.has_completed(each.node)]
+            if node_id in self._anew:
+                return None
+        then = [each for each in self._same_nodes(flight) if self._has_result(flight, each)]
         same = await self._first_that_holds(flight, host, then)
-        if same is None or self._before is None:
+        if same is None:
             return await self._go_on(flight, host)
         outputs = same.shadow.scope.runtime.outputs[same.node]
-        made = set(self._before.earlier.made_with(same.shadow.life, flight.path))
+        before = self._before[same.shadow.generation]
+        made = set(before.earlier.made_with(same.shadow.life, flight.path))
         if outputs is None or not _are_of_today(made, scope.program.catalogue):
             return None
-        facts: dict[str, Any] = {"reused": {"execution_id": self.execution_id}}
+        facts: dict[str, Any] = {"reused": {"execution_id": before.execution_id}}
         return TakenOver(outputs, {**facts, "versions": dict(made)} if made else facts)
 
     async def _go_on(self, flight: Flight, host: KeyHost) -> None:
@@ -170,7 +201,8 @@ class Reuse:
         """
         if flight.attempt > 1 or self._begins_anew(flight):
             return
-        then = [each for each in _same_nodes(flight) if each.under_way(flight) is not None]
+        last = [each for each in self._same_nodes(flight) if not each.shadow.generation]
+        then = [each for each in last if each.under_way(flight) is not None]
         same = await self._first_that_holds(flight, host, then)
         attempt = None if same is None else same.under_way(flight)
         if attempt is not None:
@@ -182,32 +214,42 @@ class Reuse:
 
     def was_told(self, path: str, attempt: int, usage: Mapping[str, Json]) -> bool:
         """Say whether an attempt in the execution before told of a call it made, by what that used."""
-        return self._before is not None and self._before.earlier.take_usage(path, attempt, usage)
+        return bool(self._before) and self._before[0].earlier.take_usage(path, attempt, usage)
 
     async def kept_by(self, flight: Flight, key: str, host: KeyHost) -> Found | None:
         """Give a value that a node had kept, where its result would follow from the same as then."""
         if self._begins_anew(flight):
             return None
-        then = [each for each in _same_nodes(flight) if key in each.then.kept]
+        then = [each for each in self._same_nodes(flight) if key in each.then.kept]
         same = await self._first_that_holds(flight, host, then)
         return None if same is None else Found(same.then.kept[key])
 
     async def _first_that_holds(
         self, flight: Flight, host: KeyHost, then: Sequence[_Same]
     ) -> _Same | None:
-        before = self._before
-        if before is None or not then:
+        if not then:
             return None
         try:
             with reading(self.execution_id):
                 now = await host.key_of(flight.scope.runtime, flight.node)
                 for each in then:
-                    runtime = each.shadow.scope.runtime
+                    before, runtime = (
+                        self._before[each.shadow.generation],
+                        each.shadow.scope.runtime,
+                    )
                     if now == await before.host.key_of(runtime, each.node, each.then):
                         return each
         except PlanwaveError:
             pass  # an expression cannot be resolved: running the node says so better
         return None
+
+    def _has_result(self, flight: Flight, same: _Same) -> bool:
+        """Say whether a node had a result; of one that is to run again, what is older may hold."""
+        if not same.shadow.generation and flight.scope.run is None:
+            node_id = flight.scope.program.topology.ids[flight.node]
+            if node_id in self._rerun:
+                return False
+        return same.shadow.scope.has_completed(same.node)
 
     def _begins_anew(self, flight: Flight) -> bool:
         if flight.scope.run is not None:
@@ -217,7 +259,7 @@ class Reuse:
     def _as_left(self, shadow: Shadow) -> Shadow:
         """Bring a graph to where its stored events left it."""
         facts = shadow.life.facts
-        with reading(self.execution_id):
+        with reading(self._before[shadow.generation].execution_id):
             replay(shadow.scope, facts, Requests(), facts[-1].at if facts else "")
         return shadow
 
@@ -238,12 +280,3 @@ class _Same(NamedTuple):
     def under_way(self, flight: Flight) -> int | None:
         """Give its attempt that came to no end, if any."""
         return self.shadow.life.under_way(flight.path)
-
-
-def _same_nodes(flight: Flight) -> Iterator[_Same]:
-    """Give the nodes of the same path, the latest first."""
-    node_id = flight.scope.program.topology.ids[flight.node]
-    for shadow in flight.scope.earlier:
-        number = shadow.scope.program.topology.index.get(node_id)
-        if number is not None:
-            yield _Same(shadow, number, shadow.life.then(flight.path))

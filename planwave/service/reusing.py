@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from planwave.errors import Conflict, PlanwaveError
+from planwave.errors import PlanwaveError
 from planwave.events import Event
 from planwave.events.reading import reading
 from planwave.graph.model import Json
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _ID: Final = "execution_id"
 _RETRY: Final = "retry"
+_GENERATIONS: Final = 8
+"""So many executions before a fork are read for what it may take over."""
 
 
 def parent_facts(
@@ -50,13 +52,7 @@ async def reuse_of(rooms: Rooms, execution_id: str, order: Order) -> Reuse | Non
     parent: Mapping[str, Any] | None = order.parent
     if parent is None:
         return None
-    events: Sequence[Event] = ()
-    with suppress(Conflict), reading(parent[_ID]):
-        events = await rooms.store.events(parent[_ID])
-    before = None
-    if events:
-        with suppress(PlanwaveError), reading(parent[_ID]):
-            before = _before(rooms, events)
+    before = [each async for each in _generations(rooms, parent)]
     rerun, given = parent.get("rerun", ()), parent.get("given", {})
     reuse = Reuse(parent[_ID], before, rerun, given, is_retry=parent.get(_RETRY, False))
     if rooms.lending is not None:
@@ -64,7 +60,27 @@ async def reuse_of(rooms: Rooms, execution_id: str, order: Order) -> Reuse | Non
     return reuse
 
 
-def _before(rooms: Rooms, events: Sequence[Event]) -> Before:
+async def _generations(rooms: Rooms, parent: Mapping[str, Any]) -> AsyncGenerator[Before]:
+    """Give the execution before a fork, that before it where it was one too, and so on."""
+    facts: Mapping[str, Any] | None = parent
+    passed_over = frozenset[str]()
+    for _ in range(_GENERATIONS):
+        if facts is None:
+            return
+        before = None
+        with suppress(PlanwaveError), reading(facts[_ID]):
+            events = await rooms.store.events(facts[_ID])
+            before = _before(rooms, events, passed_over) if events else None
+            facts = order_of(events[0], rooms.limits).parent if events else None
+        if before is None:
+            return
+        yield before
+        if facts is not None:
+            anew = () if facts.get(_RETRY) else facts.get("rerun", ())
+            passed_over = passed_over.union(anew, facts.get("given", ()))
+
+
+def _before(rooms: Rooms, events: Sequence[Event], passed_over: frozenset[str]) -> Before:
     from planwave.executor.earlier import Earlier
     from planwave.executor.host import NodeHost
     from planwave.executor.program import Program
@@ -73,6 +89,9 @@ def _before(rooms: Rooms, events: Sequence[Event]) -> Before:
     order = order_of(events[0], rooms.limits)
     variables = {"goal": order.goal, "trigger": order.trigger}
     services = rooms.node_services(order.goal)
-    host = NodeHost(events[0].execution_id, variables, services, None, None, rooms.renderer)
+    execution_id = events[0].execution_id
+    host = NodeHost(execution_id, variables, services, None, None, rooms.renderer)
     program = Program(order.graph, rooms.catalogue)
-    return Before(program, Earlier(events), host, order.options, order.inputs)
+    return Before(
+        execution_id, program, Earlier(events), host, order.options, order.inputs, passed_over
+    )

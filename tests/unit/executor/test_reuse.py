@@ -33,8 +33,8 @@ def reuse_of(
     host = NodeHost("x0", {}, None, None, None, None)
     program = Program(graph, Quarry({}))
     options = more.pop("options", DEFAULTS)
-    before = Before(program, Earlier(events), host, options, None)
-    return Reuse("x0", before, rerun, more.pop("given", {}), **more)
+    before = Before("x0", program, Earlier(events), host, options, None)
+    return Reuse("x0", [before], rerun, more.pop("given", {}), **more)
 
 
 class Work:

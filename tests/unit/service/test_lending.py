@@ -28,7 +28,7 @@ class GoesOn(Reuse):
     """Of an execution in which some nodes were under way, in their second attempts."""
 
     def __init__(self, *paths: str, told: bool = True) -> None:
-        super().__init__("x0", None, (), {})
+        super().__init__("x0", (), (), {})
         self._gone_on_with = dict.fromkeys(paths, 2)
         self._told = told
 

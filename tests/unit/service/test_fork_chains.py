@@ -1,0 +1,113 @@
+"""Retries of retries: what was paid for generations ago holds as well as what was paid for last."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.fakes.service import graph_of, text_node
+from tests.unit.service.test_control import executed, opened
+from tests.unit.service.test_forks import CHAIN, Joins, joins, result, reused
+from tests.unit.service.test_forks_inside import (
+    FIVE,
+    SAID,
+    Pays,
+    came_to,
+    loop,
+    retried,
+)
+
+
+async def test_a_retry_that_came_to_little_loses_nothing_of_what_was_before_it(
+    tmp_path: Path,
+) -> None:
+    """The retry fails at once, and never asks for the items that had come to an end before."""
+    work = Pays("loop[0]/b")
+    work.after.clear()
+    work.held = {"loop[4]/b"}
+    async with opened(tmp_path, loop(parallel=2), work) as service:
+        first = await executed(service)
+        await work.came.wait()  # by then all but the first and the last item are through
+        work.after.set()
+        assert (await service.wait(first)).status == "failed"
+        work.repair()
+        work.broken = {"loop[0]/b"}
+        second = await retried(service, first)
+        assert (await service.wait(second)).status == "failed"
+        assert "loop[3]/b" not in await reused(service, second)
+        work.repair()
+        third = await retried(service, second)
+        assert await came_to(service, third) == SAID
+        assert work.paid() <= {"loop[0]/b", "loop[4]/b"}
+        origins = {
+            event.data["reused"]["execution_id"]
+            for event in await service.events(third)
+            if "reused" in event.data
+        }
+        assert origins == {first, second}, "each says where it is from"
+
+
+async def test_what_is_inside_a_node_that_was_taken_over_as_a_whole_is_not_lost(
+    tmp_path: Path,
+) -> None:
+    work = Pays()
+    async with opened(tmp_path, loop(), work) as service:
+        first = await executed(service)
+        await came_to(service, first)
+        work.repair()
+        changes: Any = {"last": {"data": {"text": "So: {{ input }}"}}}
+        second = (await service.fork(first, changes=changes)).execution_id
+        await came_to(service, second)
+        items = [*FIVE[:4], "new"]
+        third = await service.fork(second, changes={"loop": {"data": {"items": items}}})
+        assert await came_to(service, third.execution_id) == [f"{item}+b" for item in items]
+        assert work.paid() == {"loop[4]/a", "loop[4]/b"}
+
+
+async def test_what_a_fork_was_to_run_again_or_to_have_set_is_not_taken_from_before_it(
+    tmp_path: Path,
+) -> None:
+    work = Joins()
+    async with opened(tmp_path, CHAIN, work) as service:
+        first = await executed(service)
+        await result(service, first)
+        for more in ({"rerun": ["a"]}, {"changes": {"a": {"outputs": {"output": "set"}}}}):
+            second = (await service.fork(first, start=False, **more)).execution_id  # type: ignore[arg-type]
+            await service.cancel(second)
+            assert (await service.wait(second)).status == "cancelled"
+            work.runs.clear()
+            third = await retried(service, second)
+            assert (await result(service, third))["c"] == "a+b+c"
+            assert work.runs == {"a": 1}, "what follows it holds, as it came to the same"
+
+
+async def test_inside_nodes_too(tmp_path: Path) -> None:
+    work = Pays()
+    async with opened(tmp_path, loop(), work) as service:
+        first = await executed(service)
+        await came_to(service, first)
+        second = (await service.fork(first, rerun=["loop"], start=False)).execution_id
+        await service.cancel(second)
+        work.repair()
+        third = await retried(service, second)
+        assert await came_to(service, third) == SAID
+        assert len(work.paid()) == 2 * len(FIVE)
+
+
+async def test_a_generation_that_is_gone_ends_the_chain(tmp_path: Path) -> None:
+    work = Joins()
+    graph = graph_of(joins("a"), text_node("t", "{{ input }}"), edges=[("a", "t")])
+    async with opened(tmp_path, graph, work) as service:
+        own = await executed(service)
+        await result(service, own)
+        executions = [own]
+        for _ in range(2):
+            own = (await service.fork(own, start=False)).execution_id
+            await service.cancel(own)
+            executions.append(own)
+        last = await retried(service, own)
+        await result(service, last)
+        assert work.runs == {"a": 1}
+        await service.delete_execution(executions[1])
+        await result(service, await retried(service, own))
+        assert work.runs == {"a": 2}

@@ -24,11 +24,10 @@ from planwave.api.state import ADMITTED, ServiceDep
 from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.strict import pointer_of_name
-from planwave.service.forking import CHANGES, RERUN
+from planwave.service.forking import CHANGES
 
 router = APIRouter(tags=["control"], dependencies=ADMITTED)
 
-_RERUN: Final = "/rerun"
 _IN_DATA: Final = re.compile(r"/nodes/\d+(/data(?:/.*)?)")
 _START: Final[Any] = Field(
     True, description="Queue it; else `POST /api/execute/{execution_id}/start` does."
@@ -128,8 +127,6 @@ def _places_in_body(changes: Mapping[str, Any]) -> Generator[None]:
 
 
 def _place(found: Diagnostic, changes: Mapping[str, Any]) -> str:
-    if found.pointer.startswith(f"{RERUN}/"):
-        return _RERUN + found.pointer.removeprefix(RERUN)
     in_data = _IN_DATA.fullmatch(found.pointer)
     if in_data is not None and found.node in changes:
         return f"{CHANGES}{pointer_of_name(found.node)}{in_data[1]}"

@@ -22,7 +22,7 @@ Changes = Mapping[str, Mapping[str, Json]]
 """``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``."""
 
 CHANGES: Final = "/changes"
-RERUN: Final = "/from"
+_RERUN: Final = "/rerun"
 """Where pointers to what is wrong begin."""
 
 _DATA: Final = "data"
@@ -92,7 +92,7 @@ def forked(
     Raises:
         Conflict: ``still-running``.
         ChangesInvalid: ``invalid-changes``, with every fault; pointers are below ``/changes`` and
-            ``/from``.
+            ``/rerun``.
     """
     refuse_running(parent)
     rerun = wanted.rerun
@@ -182,7 +182,7 @@ class _Reading:
 
     def faults_of_rerun(self, number: int, node_id: str) -> list[Diagnostic]:
         """Find what is wrong with running a node again."""
-        pointer = f"{RERUN}/{number}"
+        pointer = f"{_RERUN}/{number}"
         if node_id not in self._graph.by_id:
             return [self._unknown(node_id, pointer)]
         return self._never_run(node_id, pointer, "run again")

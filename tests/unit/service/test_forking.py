@@ -109,8 +109,8 @@ def test_every_fault_is_told_with_its_place() -> None:
         "g": {"outputs": {}},
     }
     assert faults(wrong, "a", "ghost", "g") == [
-        ("unknown-node", "/from/1"),
-        ("never-run", "/from/2"),
+        ("unknown-node", "/rerun/1"),
+        ("never-run", "/rerun/2"),
         ("invalid-field", "/changes/a"),
         ("unknown-field", "/changes/b/date"),
         ("unknown-field", "/changes/b/policy"),

@@ -107,6 +107,13 @@ class Scope:
         """Say whether a node has a result of its own, not one its error policy put in its place."""
         return self.schedule.status[node] is Status.COMPLETED
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every node that was to run has a result of its own."""
+        ran = (Status.COMPLETED, Status.SKIPPED)
+        linked, statuses = self.program.topology.linked, self.schedule.status
+        return all(on or each in ran for on, each in zip(linked, statuses, strict=True))
+
     def cancelled(self, path: str, cause: str) -> None:
         """Note that a node was cancelled by itself: this graph has failed by that."""
         self.failures[path] = {"code": "node-cancelled", "message": cause}

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 from planwave.errors import PlanwaveError
 from planwave.events.reading import reading
-from planwave.executor.earlier import Earlier
+from planwave.executor.earlier import Earlier, Life
 from planwave.executor.flight import Flight, Scope, Shadow
 from planwave.executor.identity import Then
 from planwave.executor.options import RunOptions
@@ -121,22 +121,28 @@ class Reuse:
         outside = {shadow.life: shadow for shadow in self._beside(flight)}
         if not outside or self._begins_anew(flight):
             return ()
-        of_graph, of_inputs = identity
         found: list[Shadow] = []
-        for number, before in enumerate(self._before):
-            for life in before.earlier.lives(scope.prefix):
-                around = None if life.around is None else outside.get(life.around)
-                if around is None or life.identity is None or life.identity[1] != of_inputs:
-                    continue
-                is_same = life.identity[0] == of_graph
-                with suppress(PlanwaveError):  # it runs as if it never had
-                    named = life.identity[0]
-                    program = scope.program if is_same else self._program_of(before, named)
-                    seen = {**around.scope.runtime.variables, **variables}
-                    host, options = before.host, before.options
-                    then = open_scope(program, host, options, given, scope.prefix, seen)
-                    found.append(self._as_left(Shadow(life, then, number)))
+        for number, life in self._lives(scope.prefix, identity[1]):
+            around = None if life.around is None else outside.get(life.around)
+            if around is None or life.identity is None:
+                continue
+            before, is_same = self._before[number], life.identity[0] == identity[0]
+            with suppress(PlanwaveError):  # it runs as if it never had
+                program = scope.program if is_same else self._program_of(before, life.identity[0])
+                seen = {**around.scope.runtime.variables, **variables}
+                host, options = before.host, before.options
+                then = open_scope(program, host, options, given, scope.prefix, seen)
+                found.append(self._as_left(Shadow(life, then, number)))
+                if is_same and then.is_whole:
+                    break  # nothing older has more
         return found
+
+    def _lives(self, prefix: str, of_inputs: str) -> Iterator[tuple[int, Life]]:
+        """Give what ran under a key with the same inputs, by generation, the latest first."""
+        for number, before in enumerate(self._before):
+            for life in before.earlier.lives(prefix):
+                if life.identity is not None and life.identity[1] == of_inputs:
+                    yield number, life
 
     def _own_graphs(self) -> Iterator[Shadow]:
         for number, before in enumerate(self._before):

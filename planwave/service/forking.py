@@ -107,6 +107,9 @@ def forked(
     inputs: dict[str, dict[str, Json]] = dict(parent.inputs or {})
     inputs |= {node_id: given for node_id, given in reading.given.items() if node_id in inputs}
     given = {node_id: given for node_id, given in reading.given.items() if node_id not in inputs}
+    if wanted.is_retry:  # what the one before was to have set, and perhaps never came to
+        asked = cast("Mapping[str, Any]", parent.parent or {})
+        given = {**asked.get("given", {}), **given}
     nodes = tuple(reading.changed.get(node.id, node) for node in parent_graph.nodes)
     graph = Graph(nodes, parent_graph.edges) if reading.changed else parent_graph
     return Fork(graph, inputs, given, tuple(dict.fromkeys(rerun)))

@@ -64,21 +64,37 @@ async def test_what_is_inside_a_node_that_was_taken_over_as_a_whole_is_not_lost(
         assert work.paid() == {"loop[4]/a", "loop[4]/b"}
 
 
-async def test_what_a_fork_was_to_run_again_or_to_have_set_is_not_taken_from_before_it(
-    tmp_path: Path,
-) -> None:
+async def test_what_a_fork_was_to_run_again_is_not_taken_from_before_it(tmp_path: Path) -> None:
     work = Joins()
     async with opened(tmp_path, CHAIN, work) as service:
         first = await executed(service)
         await result(service, first)
-        for more in ({"rerun": ["a"]}, {"changes": {"a": {"outputs": {"output": "set"}}}}):
-            second = (await service.fork(first, start=False, **more)).execution_id  # type: ignore[arg-type]
-            await service.cancel(second)
-            assert (await service.wait(second)).status == "cancelled"
-            work.runs.clear()
-            third = await retried(service, second)
-            assert (await result(service, third))["c"] == "a+b+c"
-            assert work.runs == {"a": 1}, "what follows it holds, as it came to the same"
+        second = (await service.fork(first, rerun=["a"], start=False)).execution_id
+        await service.cancel(second)
+        assert (await service.wait(second)).status == "cancelled"
+        work.runs.clear()
+        third = await retried(service, second)
+        assert (await result(service, third))["c"] == "a+b+c"
+        assert work.runs == {"a": 1}, "what follows it holds, as it came to the same"
+
+
+async def test_what_a_fork_was_to_have_set_is_set_in_its_retries(tmp_path: Path) -> None:
+    work = Joins()
+    async with opened(tmp_path, CHAIN, work) as service:
+        first = await executed(service)
+        await result(service, first)
+        changes: Any = {"a": {"data": {"say": "A"}}, "b": {"outputs": {"output": "set"}}}
+        work.broken = {"a"}
+        own = (await service.fork(first, changes=changes)).execution_id
+        for _ in range(2):
+            assert (await result(service, own)).get("b") is None, "it was never come to"
+            own = await retried(service, own)
+        await service.wait(own)
+        work.broken.clear()
+        work.runs.clear()
+        own = await retried(service, own)
+        assert await result(service, own) == {"a": "A", "b": "set", "c": "set+c", "d": "A+d"}
+        assert work.runs == {"a": 1, "c": 1, "d": 1}
 
 
 async def test_inside_nodes_too(tmp_path: Path) -> None:

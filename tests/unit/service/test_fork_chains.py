@@ -13,6 +13,7 @@ from tests.unit.service.test_forks_inside import (
     SAID,
     Pays,
     came_to,
+    failed,
     loop,
     retried,
 )

@@ -16,7 +16,7 @@ from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
 from planwave.graph.ports import has_output, outputs_shown
 from planwave.graph.values import DataValue, Inputs
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 MAX_RESULT_DEPTH = 200
 """Deeper results are refused: JSON readers elsewhere give up at about this depth."""
@@ -59,7 +59,7 @@ class NodeScope:
         }
 
 
-async def heard(given: Any, say: Callable[[T, NodeEvent], None], speaker: T) -> Any:
+async def heard(given: Any, say: Callable[[_T, NodeEvent], None], speaker: _T) -> Any:
     """Give what ``execute`` gave, whatever its form: a generator's events are said on the way."""
     if isawaitable(given):
         return await given
@@ -77,7 +77,7 @@ async def heard(given: Any, say: Callable[[T, NodeEvent], None], speaker: T) -> 
 
 
 def vetted(
-    step: Step, result: Any, say: Callable[[T, NodeEvent], None], speaker: T
+    step: Step, result: Any, say: Callable[[_T, NodeEvent], None], speaker: _T
 ) -> ExecutionResult | Suspension:
     """Check that a result is one that can be stored as JSON; say the events in it."""
     if isinstance(result, ExecutionResult):

@@ -239,11 +239,9 @@ class Reuse:
             with reading(self.execution_id):
                 now = await host.key_of(flight.scope.runtime, flight.node)
                 for each in then:
-                    before, runtime = (
-                        self._before[each.shadow.generation],
-                        each.shadow.scope.runtime,
-                    )
-                    if now == await before.host.key_of(runtime, each.node, each.then):
+                    host_then = self._before[each.shadow.generation].host
+                    runtime = each.shadow.scope.runtime
+                    if now == await host_then.key_of(runtime, each.node, each.then):
                         return each
         except PlanwaveError:
             pass  # an expression cannot be resolved: running the node says so better

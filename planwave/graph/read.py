@@ -41,6 +41,7 @@ from planwave.graph.strict import (
     shown,
     strict_json,
 )
+from planwave.shapes import kind_of
 
 if TYPE_CHECKING:
     from planwave.settings import Limits
@@ -138,7 +139,7 @@ def _lists_of(
 ) -> tuple[list[Any], list[Any]]:
     """Give the two lists of a document, empty where there are none, held against the limits."""
     if not isinstance(cast(object, document), Mapping):
-        message = f"a graph must be an object, got {_kind_of(document)}"
+        message = f"a graph must be an object, got {kind_of(document)}"
         raise GraphInvalid([Diagnostic("invalid-field", "error", message)])
     nodes = _list_of(document, "nodes", fields)
     edges = _list_of(document, "edges", fields)
@@ -170,24 +171,11 @@ def _list_of(document: Mapping[str, Json], name: str, fields: FieldReader) -> li
         return value
     if fields.is_reported(value):
         return None
-    code, message = "invalid-field", f"{name} must be an array, got {_kind_of(value)}"
+    code, message = "invalid-field", f"{name} must be an array, got {kind_of(value)}"
     if value is None:
         code, message = "missing-field", f"field {name!r} is missing"
     fields.findings.append(Diagnostic(code, "error", message, f"/{name}"))
     return None
-
-
-def _kind_of(value: object) -> str:
-    if value is None:
-        return "null"
-    kinds: dict[type, str] = {
-        bool: "boolean",
-        int: "number",
-        float: "number",
-        str: "string",
-        list: "array",
-    }
-    return kinds.get(type(value), type(value).__name__)
 
 
 def _read_nodes(raw_nodes: Sequence[Any], room: Room | None, fields: FieldReader) -> list[Node]:

@@ -184,33 +184,31 @@ async def test_the_steps_of_the_plan_are_told_its_own_goal() -> None:
     assert [scope and scope.path for scope in models.scopes] == ["n", "n[plan]/a", "n[plan]/b"]
 
 
-@virtual_time
-async def test_a_goal_that_cannot_be_planned_fails_the_node_with_the_reason() -> None:
-    models, providers = ScriptedModels(["no plan"] * 3), FakeProviders()
+async def fails_to_plan(replies: list[Any]) -> tuple[str, list[int]]:
+    """Have a node plan with such replies; give its failure's code, and the tokens told as paid."""
+    models, providers = ScriptedModels(replies), FakeProviders()
     planner = Planner(models, providers, library(providers))
     services, _ = services_with(lambda _: [], providers, planner=planner)  # type: ignore[arg-type]
-    graph = document(node("n", "planner", goal="g"))
-    run = planwave.run(graph, registry=registry(), services=services)
+    run = planwave.run(
+        document(node("n", "planner", goal="g")), registry=registry(), services=services
+    )
     events = [event async for event in run]
     error = run.result().error
     assert error is not None
-    assert error["code"] == "plan-invalid"
-    assert [e.data["input_tokens"] for e in events if e.type == "usage"] == [11] * 3, "all are paid"
+    return error["code"], [e.data["input_tokens"] for e in events if e.type == "usage"]
+
+
+@virtual_time
+async def test_a_goal_that_cannot_be_planned_fails_the_node_with_the_reason() -> None:
+    code, paid = await fails_to_plan(["no plan"] * 3)
+    assert (code, paid) == ("plan-invalid", [11] * 3), "all are paid"
 
 
 @virtual_time
 async def test_what_was_paid_before_a_call_failed_is_told_too() -> None:
     broken = ProviderError("out of order", provider="openai")
-    models, providers = ScriptedModels(["no plan", "none either", broken]), FakeProviders()
-    planner = Planner(models, providers, library(providers))
-    services, _ = services_with(lambda _: [], providers, planner=planner)  # type: ignore[arg-type]
-    graph = document(node("n", "planner", goal="g"))
-    run = planwave.run(graph, registry=registry(), services=services)
-    events = [event async for event in run]
-    error = run.result().error
-    assert error is not None
-    assert error["code"] == "provider-error"
-    assert [e.data["input_tokens"] for e in events if e.type == "usage"] == [11] * 2
+    code, paid = await fails_to_plan(["no plan", "none either", broken])
+    assert (code, paid) == ("provider-error", [11] * 2)
 
 
 @virtual_time

@@ -267,7 +267,12 @@ async def test_what_only_waits_for_a_time_can_be_cancelled(tmp_path: Path) -> No
 
 async def test_a_paused_execution_starts_nothing_until_it_is_resumed(tmp_path: Path) -> None:
     counts = Counts()
-    async with opened(tmp_path, WORK, counts) as service:
+    held = {"hold": True}
+    work = graph_of(
+        Node("a", "counts", "A"), Node("b", "counts", "B", data=held),
+        Node("c", "counts", "C", data=held), edges=[("a", "b"), ("b", "c")],
+    )  # fmt: skip
+    async with opened(tmp_path, work, counts) as service:
         execution_id = await executed(service)
         await counts.started.wait()
         assert (await service.pause(execution_id)).status == "paused"
@@ -275,10 +280,12 @@ async def test_a_paused_execution_starts_nothing_until_it_is_resumed(tmp_path: P
         counts.held.set()
         await service.wait(execution_id)
         assert counts.runs == {"a": 1, "b": 1}
-    async with opened(tmp_path, WORK, counts) as service:
+    counts.held.clear()
+    async with opened(tmp_path, work, counts) as service:
         await service.recover()
         assert (await service.wait(execution_id)).status == "paused"
         assert (await service.resume(execution_id)).status == "executing"
+        counts.held.set()
         assert (await service.wait(execution_id)).status == "completed"
         assert counts.runs == {"a": 1, "b": 1, "c": 1}
         with pytest.raises(Conflict):

@@ -180,7 +180,7 @@ class Carrier:
         await execution.run()
         if live.state.is_over:
             self.withdraw(live.execution_id)
-            await self._documents.keep(live.execution_id)
+            self._documents.keep(live.execution_id)
             live.finish()
             self._on_end(live)
         elif live.state.status == "paused":
@@ -249,6 +249,7 @@ class Carrier:
     def _note_idle(self) -> None:
         if not self._queue and not self._running:
             self._idle.set()
+            self._documents.hurry()
 
     async def _carry(self, live: Live) -> None:
         rests = False
@@ -258,14 +259,12 @@ class Carrier:
             _log.warning("execution %s broke: %s", live.execution_id, error)
             live.error = error
         self._note_left(live)
-        if rests:  # all at once, before anybody can tell it to go on
-            del self._running[live.execution_id]
+        self._documents.keep(live.execution_id)
+        del self._running[live.execution_id]
+        if rests:
             live.rest()
             self._on_rest(live)
-            await self._documents.keep(live.execution_id)
         else:
-            await self._documents.keep(live.execution_id)
-            del self._running[live.execution_id]
             live.finish()
         live.holders -= 1
         self._on_end(live)
@@ -381,7 +380,7 @@ class Carrier:
         if self.observer is not None:
             self.observer.published(events)
         if any(event.type == "execution.paused" for event in events):
-            self._tasks.create_task(self._documents.keep(live.execution_id))
+            self._documents.keep(live.execution_id)
 
 
 def refuse_started(live: Live) -> None:

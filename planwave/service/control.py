@@ -52,12 +52,11 @@ class Control(Watching):
             StoreError: The run broke because its events could not be kept.
         """
         live = self._lives.get(execution_id)
-        if live is not None:
-            if live.order is not None:
-                await live.finished.wait()
-                if live.error is not None:
-                    raise live.error
-            await self._documents.kept(execution_id)  # that of a pause is written behind it
+        if live is not None and live.order is not None:
+            await live.finished.wait()
+            if live.error is not None:
+                raise live.error
+        await self._documents.kept(execution_id)
         return await self.execution(execution_id)
 
     # -- what an earlier process left --------------------------------------------------------------
@@ -152,7 +151,7 @@ class Control(Watching):
         self._carrier.tell(live, events)
         live.error = None
         self._expiry.forget(live.execution_id)
-        await self._documents.keep(live.execution_id)
+        self._documents.keep(live.execution_id)
         live.finish()
 
     def _cancelled(self, state: ExecutionState, cause: str) -> list[Event]:

@@ -4,22 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Sequence, Set
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
-from typing import Final
-from weakref import WeakValueDictionary
+from typing import Final, NamedTuple, Self
 
-from planwave.errors import NotFound
-from planwave.storage.records import Store
+from planwave.events import Event
+from planwave.storage.records import ExecutionRecord, Store
 
 _log = logging.getLogger(__name__)
 
-_AT_ONCE: Final = 8
-"""Documents made at the same time: threads at work take turns with what executions have to do, and
-the disk wants to be asked for several at once."""
+_APART_S: Final = 1.0
+"""How long after some documents the next are written while there is other work: what a thread does
+takes the interpreter from executions, and what is done for many at once costs each of them less."""
+_AT_ONCE: Final = 16
+"""Documents that are in memory at the same time."""
+
+
+class _Shown(NamedTuple):
+    """A document as text, and the last event it shows; or why it cannot be made."""
+
+    text: bytes
+    seq: int
+    error: Exception | None = None
 
 
 class Documents:
     """Writes ``{execution_id}.json`` at every pause and end, from what is stored.
+
+    An async context manager; leaving it writes what is due.
 
     Args:
         store: Where the events are.
@@ -29,61 +43,109 @@ class Documents:
     def __init__(self, store: Store, directory: Path | None) -> None:
         self._store = store
         self._directory = directory
-        self._turns = asyncio.Semaphore(_AT_ONCE)
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._due: dict[str, asyncio.Future[None]] = {}
+        self._at_work: dict[str, asyncio.Future[None]] = {}
         self._missed: dict[str, None] = {}
+        self._tasks = asyncio.TaskGroup()
+        self._is_writing = False
+        self._hurried = asyncio.Event()
+        self._apart_s = _APART_S
+        self._next_at = 0.0
+
+    async def __aenter__(self) -> Self:
+        await self._tasks.__aenter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._apart_s = 0.0
+        self.hurry()
+        await self._tasks.__aexit__(None, None, None)
 
     async def catch_up(self) -> None:
         """Write what an earlier process did not get to."""
         for execution_id in await self._store.lagging_documents():
-            await self.keep(execution_id)
+            self.keep(execution_id)
+        if self._due:
+            await asyncio.wait(list(self._due.values()))
 
-    async def keep(self, execution_id: str) -> None:
-        """Write the document of a paused or ended execution.
+    def keep(self, execution_id: str) -> None:
+        """Have the document of an execution written that was paused or has ended.
 
+        It is at once where nothing was written for a while, after :meth:`hurry`, or in a second.
         What fails is repeated as soon as another one can be written, or by the next start.
         """
-        if await self._is_kept(execution_id):
-            for missed in list(self._missed):
-                if not await self._is_kept(missed):
-                    break
+        if self._directory is None:
+            return
+        if execution_id not in self._due:
+            self._due[execution_id] = asyncio.get_running_loop().create_future()
+        if not self._is_writing:
+            self._is_writing = True
+            self._tasks.create_task(self._write_due(self._directory))
+
+    def hurry(self) -> None:
+        """Have what is due written now."""
+        if self._is_writing:
+            self._hurried.set()
 
     async def kept(self, execution_id: str) -> None:
         """Wait until the document of an execution is written, if it is about to be."""
-        async with self._lock(execution_id):
-            pass
+        under_way = [of[execution_id] for of in (self._at_work, self._due) if execution_id in of]
+        if under_way:
+            self.hurry()
+            await asyncio.wait(under_way)
 
-    def _lock(self, execution_id: str) -> asyncio.Lock:
-        """Give what is held to write a document: that of a pause must not land after that of the end."""
-        return self._locks.setdefault(execution_id, asyncio.Lock())
+    async def _write_due(self, directory: Path) -> None:
+        now = asyncio.get_running_loop().time
+        while self._due:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._hurried.wait(), self._next_at - now())
+            self._hurried.clear()
+            self._at_work, self._due = self._due, {}
+            ids, failed = iter(self._at_work), set[str]()
+            while some := list(islice(ids, _AT_ONCE)):
+                failed |= await self._write(directory, some)
+                for each in some:
+                    self._at_work[each].set_result(None)
+            self._note(self._at_work.keys() - failed, failed)
+            self._at_work = {}
+            self._next_at = now() + self._apart_s
+        self._is_writing = False
 
-    async def _is_kept(self, execution_id: str) -> bool:
+    def _note(self, written: Set[str], failed: Set[str]) -> None:
+        """Take note of what failed; once anything could be written, all of that is due again."""
+        for each in written:
+            self._missed.pop(each, None)
+        again = [each for each in self._missed if written and each not in failed]
+        self._missed = {each: None for each in (*self._missed, *failed) if each not in again}
+        for each in again:
+            self.keep(each)
+            self.hurry()
+
+    async def _write(self, directory: Path, execution_ids: Sequence[str]) -> set[str]:
+        """Write some documents; give the ids of those that could not be."""
+        from planwave.storage.document import path_of, write_documents
+
+        failed: dict[str, Exception]
         try:
-            async with self._lock(execution_id), self._turns:
-                await self._write(execution_id)
-        except Exception as error:  # noqa: BLE001 - a task boundary: the run goes on without it
+            shown = await self._store.project_each(execution_ids, _shown)
+            whole = {of: each for of, each in shown.items() if each.error is None}
+            failed = {of: each.error for of, each in shown.items() if each.error is not None}
+            failed |= await write_documents(directory, {of: whole[of].text for of in whole})
+            seqs = {of: whole[of].seq for of in whole if of not in failed}
+            for deleted in await self._store.set_document_seqs(seqs):
+                path_of(directory, deleted).unlink(missing_ok=True)
+        except Exception as error:  # noqa: BLE001 - a task boundary: runs go on without documents
+            failed = dict.fromkeys(execution_ids, error)
+        for execution_id, error in failed.items():
             _log.warning("document of %s not written: %s", execution_id, error)
-            self._missed[execution_id] = None
-            return False
-        self._missed.pop(execution_id, None)
-        return True
+        return set(failed)
 
-    async def _write(self, execution_id: str) -> None:
-        from planwave.storage.document import project, write_document
 
-        if self._directory is None:
-            return
-        record = await self._store.execution(execution_id)
-        if record is None or record.status in ("starting", "executing"):
-            return
-        if record.document_seq == record.last_seq:
-            return  # who was asked to write it too was first
-        events = await self._store.events(execution_id)
-        if not events:
-            return
-        document = await asyncio.to_thread(project, events, record)
-        path = await write_document(self._directory, execution_id, document)
-        try:
-            await self._store.set_document_seq(execution_id, events[-1].seq)
-        except NotFound:  # deleted meanwhile
-            path.unlink(missing_ok=True)
+def _shown(record: ExecutionRecord, read: Callable[[], list[Event]]) -> _Shown:
+    from planwave.storage.document import project, text_of
+
+    try:
+        events = read()
+        return _Shown(text_of(project(events, record)), events[-1].seq)
+    except Exception as error:  # noqa: BLE001 - of one execution; others have theirs written
+        return _Shown(b"", 0, error)

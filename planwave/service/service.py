@@ -62,6 +62,7 @@ class Service(Making):
         return self._store.use
 
     async def __aenter__(self) -> Self:
+        await self._documents.__aenter__()
         try:
             await self._documents.catch_up()
         except BaseException:
@@ -80,6 +81,7 @@ class Service(Making):
         try:
             self._leave_the_rest()
             await self._carrier.__aexit__(None, None, None)
+            await self._documents.__aexit__(None, None, None)
             self._lives.close()
             await self._tasks.__aexit__(None, None, None)
         finally:

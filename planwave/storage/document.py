@@ -15,7 +15,7 @@ from planwave.events import Event, ExecutionState, NodeState, execution_logs, fo
 from planwave.events.course import Step, answers, courses, reentries
 from planwave.events.feeds import Feeds, values_of
 from planwave.graph.values import result_text
-from planwave.storage.files import write_whole
+from planwave.storage.files import put_in_place, sync_directory
 from planwave.storage.ids import UUID_PATTERN
 from planwave.storage.records import ExecutionRecord
 
@@ -75,30 +75,51 @@ def project(events: Sequence[Event], record: ExecutionRecord) -> _Document:
     }
 
 
-async def write_document(directory: Path, execution_id: str, document: _Document) -> Path:
-    """Write ``{execution_id}.json``, whole or not at all; durable on return.
+async def write_documents(directory: Path, texts: Mapping[str, bytes]) -> dict[str, Exception]:
+    """Write ``{execution_id}.json`` for each id, whole or not at all; durable on return.
+
+    Returns:
+        Why some were not written, by id; an older document of theirs stays as it was. An
+        ``InputError``: the id is not a UUID, so it may not become a file name.
 
     Raises:
-        InputError: The id is not a UUID, so it may not become a file name.
-        OSError: The disk refused; an older document stays as it was.
+        OSError: What was written may not survive a power cut.
+    """
+    return await aiofiles.os.wrap(_put_in_place)(directory, texts)
+
+
+def _put_in_place(directory: Path, texts: Mapping[str, bytes]) -> dict[str, Exception]:
+    """Write documents in one go: each step by itself would cost a way to a thread and back."""
+    failed: dict[str, Exception] = {}
+    for execution_id, text in texts.items():
+        try:
+            put_in_place(path_of(directory, execution_id), text)
+        except (InputError, OSError) as error:
+            failed[execution_id] = error
+    if len(failed) < len(texts):
+        sync_directory(directory)
+    return failed
+
+
+def path_of(directory: Path, execution_id: str) -> Path:
+    """Give where the document of an execution is.
+
+    Raises:
+        InputError: ``invalid-execution-id``.
     """
     if not UUID_PATTERN.fullmatch(execution_id):
         raise InputError(f"{execution_id!r} is not an execution id", code="invalid-execution-id")
-    path = directory / f"{execution_id}.json"
-    await aiofiles.os.wrap(_keep)(path, document)
-    return path
+    return directory / f"{execution_id}.json"
 
 
-def _keep(path: Path, document: _Document) -> None:
-    """Write a document, all in one go: each step by itself would cost a way to a thread and back."""
-    write_whole(path, _as_text(document))
-
-
-def _as_text(document: _Document) -> bytes:
+def text_of(document: Mapping[str, Any]) -> bytes:
     """Give readable JSON; a lone surrogate, which UTF-8 cannot hold, stays a JSON escape.
 
     The standard library indents in Python, slowly and with the interpreter to itself; only what
     orjson refuses is left to it. What was stored is JSON, so there is nothing else to look for.
+
+    Raises:
+        TypeError, ValueError: It is not JSON.
     """
     try:
         return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

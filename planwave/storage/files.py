@@ -33,6 +33,16 @@ def write_whole(path: Path, content: bytes) -> None:
     Raises:
         OSError: Nothing was written under ``path``.
     """
+    put_in_place(path, content)
+    sync_directory(path.parent)
+
+
+def put_in_place(path: Path, content: bytes) -> None:
+    """Write a file, never a half one; its name is durable after :func:`sync_directory`.
+
+    Raises:
+        OSError: Nothing was written under ``path``.
+    """
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -44,7 +54,6 @@ def write_whole(path: Path, content: bytes) -> None:
         with suppress(OSError):
             Path(temporary).unlink()
         raise
-    sync_directory(path.parent)
 
 
 def sync_directory(directory: Path) -> None:

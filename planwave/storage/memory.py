@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from planwave.errors import StoreError
@@ -13,10 +15,17 @@ from planwave.providers.api import CallKey
 from planwave.storage.ids import new_id
 from planwave.storage.memory_flows import MemoryFlows
 from planwave.storage.ordering import newest_first
-from planwave.storage.records import ExecutionRecord, Place, PlanRecord, Remembered, StoreUse
+from planwave.storage.records import (
+    ExecutionRecord,
+    Place,
+    PlanRecord,
+    Projected,
+    Projection,
+    Remembered,
+    StoreUse,
+)
 from planwave.storage.rows import (
     ENDED,
-    SETTLED,
     UNDER_WAY,
     Batch,
     batch_of,
@@ -46,7 +55,7 @@ class MemoryStore:
     """The ``Store`` port over dictionaries.
 
     Everything is kept as JSON text, as on disk: what comes out is a copy, and what is not JSON is
-    refused. Nothing here suspends.
+    refused. Nothing here suspends but :meth:`project_each`.
     """
 
     def __init__(self) -> None:
@@ -146,10 +155,7 @@ class MemoryStore:
         self, execution_id: str, *, after: int = 0, limit: int | None = None
     ) -> list[Event]:
         kept = self._executions.get(execution_id)
-        if kept is None:
-            return []
-        rows = [(b.first, b.text) for b in kept.batches if b.last > after]
-        return events_between(execution_id, rows, after, limit)
+        return [] if kept is None else _events_in(execution_id, kept.batches, after, limit)
 
     async def execution(self, execution_id: str) -> ExecutionRecord | None:
         kept = self._executions.get(execution_id)
@@ -199,16 +205,32 @@ class MemoryStore:
             self._delete(execution_id)
         return ids
 
-    async def set_document_seq(self, execution_id: str, seq: int) -> None:
+    async def project_each(
+        self, execution_ids: Sequence[str], project: Projection[Projected]
+    ) -> dict[str, Projected]:
         self._check_open()
-        kept = self._known(execution_id)
-        kept.record = replace(kept.record, document_seq=max(kept.record.document_seq, seq))
+        chosen = [self._executions[each] for each in execution_ids if each in self._executions]
+        lagging = [(k.record, list(k.batches)) for k in chosen if k.record.is_behind]
+
+        def project_all() -> dict[str, Projected]:
+            return {
+                of.execution_id: project(of, partial(_events_in, of.execution_id, batches))
+                for of, batches in lagging
+            }
+
+        return await asyncio.to_thread(project_all)
+
+    async def set_document_seqs(self, seqs: Mapping[str, int]) -> list[str]:
+        self._check_open()
+        for execution_id in seqs.keys() & self._executions.keys():
+            kept = self._executions[execution_id]
+            seq = max(kept.record.document_seq, seqs[execution_id])
+            kept.record = replace(kept.record, document_seq=seq)
+        return [each for each in seqs if each not in self._executions]
 
     async def lagging_documents(self) -> list[str]:
         records = sorted((kept.record for kept in self._executions.values()), key=_age)
-        return [
-            r.execution_id for r in records if r.status in SETTLED and r.document_seq < r.last_seq
-        ]
+        return [record.execution_id for record in records if record.is_behind]
 
     async def recorded(self, key: CallKey) -> dict[str, Any] | None:
         reply = self._calls.get(key)
@@ -280,6 +302,13 @@ class MemoryStore:
         made = self._executions.get(kept.subject)
         is_open = made is not None and made.record.status not in ENDED
         return kept.created_at < expired and not is_open
+
+
+def _events_in(
+    execution_id: str, batches: Sequence[Batch], after: int = 0, limit: int | None = None
+) -> list[Event]:
+    rows = [(batch.first, batch.text) for batch in batches if batch.last > after]
+    return events_between(execution_id, rows, after, limit)
 
 
 def _extend(kept: _Kept, batch: Batch) -> None:

@@ -116,17 +116,21 @@ def claiming(execution_id: str, queued: bool | None) -> Update:
     )
 
 
-_NOTE_DOCUMENT: Final = (
+_NOTE_DOCUMENT: Final = str(
     update(executions)
     .where(executions.c.execution_id == bindparam("of"))
     .values(document_seq=func.max(executions.c.document_seq, bindparam("shown")))
+    .compile(dialect=dialect())
 )
 
 
-def note_document(connection: Connection, execution_id: str, seq: int) -> bool:
-    """Note that the document on disk shows events up to ``seq``; False if there is no execution."""
-    noted = connection.execute(_NOTE_DOCUMENT, {"of": execution_id, "shown": seq})
-    return noted.rowcount > 0
+def note_documents(connection: Connection, seqs: Mapping[str, int]) -> list[str]:
+    """Note up to which events documents on disk go; give ids of which there is no execution."""
+
+    def is_nobody(execution_id: str, seq: int) -> bool:
+        return connection.exec_driver_sql(_NOTE_DOCUMENT, (seq, execution_id)).rowcount == 0
+
+    return [execution_id for execution_id, seq in seqs.items() if is_nobody(execution_id, seq)]
 
 
 def behind_their_events() -> Rows:

@@ -5,14 +5,17 @@ One contract suite (``tests/contract``) runs over all implementations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.providers.api import CallKey
 from planwave.storage.flows import FlowStore
+from planwave.storage.rows import SETTLED
+
+Projected = TypeVar("Projected")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,15 @@ class ExecutionRecord:
     queued: bool = False
     flow_id: str | None = None
     flow_version: str | None = None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether its document should show more events than it does."""
+        return self.status in SETTLED and self.document_seq < self.last_seq
+
+
+Projection = Callable[[ExecutionRecord, Callable[[], list[Event]]], Projected]
+"""Makes something of an execution and its events, from 1 on, which it reads by calling for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +220,19 @@ class Store(Protocol):
         """Delete some executions that ended before a UTC time, oldest first; give their ids."""
         ...
 
-    async def set_document_seq(self, execution_id: str, seq: int) -> None: ...
+    async def project_each(
+        self, execution_ids: Sequence[str], project: Projection[Projected]
+    ) -> dict[str, Projected]:
+        """Give what ``project`` makes of each of these whose document is behind its events.
+
+        It is called in a thread, with one after the other, and reads the events itself.
+        """
+        ...
+
+    async def set_document_seqs(self, seqs: Mapping[str, int]) -> list[str]:
+        """Note in one commit up to which event documents on disk go; give ids of nobody."""
+        ...
+
     async def lagging_documents(self) -> list[str]:
         """Give ids of paused or ended executions whose document is behind their events."""
         ...

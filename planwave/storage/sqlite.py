@@ -6,7 +6,8 @@ import asyncio
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
@@ -24,7 +25,15 @@ from planwave.storage.lists import EXECUTIONS, OPEN_EXECUTIONS, PLANS, execution
 from planwave.storage.lock import DirectoryLock
 from planwave.storage.opening import engine_for_reading, part_after_fault, part_with, present_schema
 from planwave.storage.readers import Readers
-from planwave.storage.records import ExecutionRecord, Place, PlanRecord, Remembered, StoreUse
+from planwave.storage.records import (
+    ExecutionRecord,
+    Place,
+    PlanRecord,
+    Projected,
+    Projection,
+    Remembered,
+    StoreUse,
+)
 from planwave.storage.rows import Batch, batch_of, closed, events_between, no_execution
 from planwave.storage.sqlite_flows import SqliteFlows
 from planwave.storage.writer import GroupCommit
@@ -175,15 +184,17 @@ class SqliteStore:
     async def events(
         self, execution_id: str, *, after: int = 0, limit: int | None = None
     ) -> list[Event]:
-        def read(connection: Connection) -> list[Event]:
-            rows = queries.batches_after(connection, execution_id, after, limit)
-            found = events_between(execution_id, rows, after, limit)
-            # A cheap look first: hardly any event has values kept aside.
-            if any('"artifact":' in row.events for row in rows):
-                found = [bring_back(event, self._directory) for event in found]
-            return found
+        return await self._read(lambda c: self._events_in(c, execution_id, after, limit))
 
-        return await self._read(read)
+    def _events_in(
+        self, connection: Connection, execution_id: str, after: int = 0, limit: int | None = None
+    ) -> list[Event]:
+        rows = queries.batches_after(connection, execution_id, after, limit)
+        found = events_between(execution_id, rows, after, limit)
+        # A cheap look first: hardly any event has values kept aside.
+        if any('"artifact":' in row.events for row in rows):
+            found = [bring_back(event, self._directory) for event in found]
+        return found
 
     async def execution(self, execution_id: str) -> ExecutionRecord | None:
         found = await self._read(lambda connection: EXECUTIONS.one(connection, execution_id))
@@ -253,12 +264,22 @@ class SqliteStore:
         while not is_done:
             is_done = await writer.submit(Job(change))
 
-    async def set_document_seq(self, execution_id: str, seq: int) -> None:
-        def change(connection: Connection) -> None:
-            if not queries.note_document(connection, execution_id, seq):
-                raise no_execution(execution_id)
+    async def project_each(
+        self, execution_ids: Sequence[str], project: Projection[Projected]
+    ) -> dict[str, Projected]:
+        def read(connection: Connection) -> dict[str, Projected]:
+            rows = (EXECUTIONS.one(connection, each) for each in execution_ids)
+            found = (execution_of(row) for row in rows if row is not None)
+            return {
+                of.execution_id: project(of, partial(self._events_in, connection, of.execution_id))
+                for of in found
+                if of.is_behind
+            }
 
-        await self._write(change)
+        return await self._read(read)
+
+    async def set_document_seqs(self, seqs: Mapping[str, int]) -> list[str]:
+        return await self._write(lambda connection: queries.note_documents(connection, seqs))
 
     async def lagging_documents(self) -> list[str]:
         return [row[0] for row in await self._rows(queries.behind_their_events())]

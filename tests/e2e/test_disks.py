@@ -340,6 +340,7 @@ async def test_f18_a_document_without_room_is_left_out_and_written_later(
             ballast.unlink()
             other = await service.execute(plan.plan_id)
             await service.wait(other.execution_id)
+            await service.wait(done.execution_id)
             assert await store.lagging_documents() == [], "with the next one that can be written"
             kept = json.loads((small / f"{done.execution_id}.json").read_text("utf-8"))
             assert kept["last_seq"] == ended.last_seq
@@ -549,9 +550,10 @@ async def main(directory, moment, name):
     elif moment == "after the rename":
         files.sync_directory = die
     else:
-        SqliteStore.set_document_seq = die
+        SqliteStore.set_document_seqs = die
     store = SqliteStore.open(directory)
-    await Documents(store, directory).keep(name)
+    async with Documents(store, directory) as documents:
+        documents.keep(name)
 
 asyncio.run(main(pathlib.Path(sys.argv[1]), *sys.argv[2:]))
 """
@@ -563,7 +565,8 @@ async def dies_writing(directory: Path, moment: str) -> str:
     events = [Event(RUN, n, AT, kind, None, None, {}) for n, kind in enumerate(kinds, 1)]
     store = SqliteStore.open(directory)
     await store.create_execution(record(RUN), events[:3])
-    await Documents(store, directory).catch_up()
+    async with Documents(store, directory) as documents:
+        await documents.catch_up()
     older = (directory / f"{RUN}.json").read_text("utf-8")
     end = Event(RUN, 5, AT, "execution.completed", None, None, {})
     await store.append(RUN, 1, [events[3], end])
@@ -581,7 +584,8 @@ async def caught_up(directory: Path) -> None:
     assert not unfinished(directory)
     assert await store.lagging_documents() == [RUN]
     for _ in range(2):  # once more changes nothing
-        await Documents(store, directory).catch_up()
+        async with Documents(store, directory) as documents:
+            await documents.catch_up()
         found, events = await store.execution(RUN), await store.events(RUN)
         assert found is not None
         kept = json.loads((directory / f"{RUN}.json").read_text("utf-8"))

@@ -2,11 +2,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from planwave.events import Event
 from planwave.graph.model import Node
+from planwave.service import keeping
+from planwave.service.keeping import Documents
 from planwave.service.service import Service
+from planwave.storage import document
+from planwave.storage.ids import new_id
+from planwave.storage.memory import MemoryStore
+from planwave.storage.records import ExecutionRecord
 from tests.fakes.service import Held, graph_of, rooms, text_node
 from tests.fakes.wires import make_edge
 
@@ -53,3 +63,89 @@ async def test_the_document_is_written_at_every_pause_and_at_the_end(tmp_path: P
         ]
         events = await service.events(execution_id)
         assert ended["last_seq"] == len(events)
+
+
+def names_in(directory: Path) -> list[str]:
+    return sorted(path.stem for path in directory.glob("*.json"))
+
+
+@pytest.fixture
+def groups(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The ids of the documents that were written together."""
+    made: list[list[str]] = []
+    write = document.write_documents
+
+    async def noted(directory: Path, texts: dict[str, bytes]) -> dict[str, Exception]:
+        made.append(list(texts))
+        return await write(directory, texts)
+
+    monkeypatch.setattr(document, "write_documents", noted)
+    return made
+
+
+async def ended(service: Service, plan: str) -> str:
+    """An execution that was watched to its end."""
+    execution_id = (await service.execute(plan)).execution_id
+    async for _ in service.watch(execution_id):
+        pass
+    return execution_id
+
+
+async def test_while_others_run_documents_are_written_together(
+    tmp_path: Path, groups: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "_APART_S", 1_000.0)
+    held = Held()
+    quick, slow = graph_of(text_node("a")), graph_of(HELD)
+    async with Service(rooms(quick, types=[held], directory=tmp_path)) as service:
+        plan = (await service.create_plan("do it")).plan_id
+        slow_plan = await service.read_plan(slow.to_document())
+        running = (await service.execute(slow_plan)).execution_id
+        await held.started.wait()
+        ids = [await ended(service, plan) for _ in range(4)]
+        await service.wait(ids[0])
+        assert groups[0] == ids[:1], "the first at once"
+        await service.wait(ids[2])
+        assert list(chain(*groups)) == ids, "who waits for one has what is due written"
+        ids += [await ended(service, plan) for _ in range(3)]
+        assert list(chain(*groups)) == ids[:4]
+        held.let_go.set()
+        await service.wait(running)
+        assert set(groups[-1]) == {*ids[4:], running}, "and so does the end of the last one"
+    assert names_in(tmp_path) == sorted([*ids, running])
+
+
+async def test_what_is_due_is_written_when_the_service_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "_APART_S", 1_000.0)
+    async with Service(rooms(graph_of(text_node("a")), directory=tmp_path)) as service:
+        plan = (await service.create_plan("do it")).plan_id
+        ids = [await ended(service, plan) for _ in range(3)]
+    assert names_in(tmp_path) == sorted(ids)
+
+
+async def test_one_execution_that_cannot_be_shown_costs_the_others_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, project = MemoryStore(), document.project
+    ids = [new_id() for _ in range(20)]
+    for each in ids:
+        at = "2026-01-01T00:00:00.000000Z"
+        kinds = ("execution.created", "execution.started", "execution.completed")
+        events = [Event(each, n, at, kind, None, None, {}) for n, kind in enumerate(kinds, 1)]
+        await store.create_execution(ExecutionRecord(each, None, "T", "g", "starting", at), events)
+
+    def broken(events: list[Event], record: ExecutionRecord) -> dict[str, Any]:
+        if record.execution_id == ids[3]:
+            raise ValueError("odd")
+        return project(events, record)
+
+    monkeypatch.setattr(document, "project", broken)
+    async with Documents(store, tmp_path) as documents:
+        await documents.catch_up()
+        assert await store.lagging_documents() == [ids[3]]
+        assert caplog.messages == [f"document of {ids[3]} not written: odd"]
+        monkeypatch.undo()
+        await documents.catch_up()
+        assert await store.lagging_documents() == []

@@ -337,13 +337,15 @@ async def test_a_slow_document_of_a_pause_never_replaces_that_of_the_end(
     writing, gate = asyncio.Event(), asyncio.Event()
     written: list[str] = []
 
-    async def write(_directory: Any, _execution_id: str, document: dict[str, Any]) -> None:
-        if document["status"] == "paused":
-            writing.set()
-            await gate.wait()
-        written.append(document["status"])
+    async def write(_directory: Any, texts: dict[str, bytes]) -> dict[str, Exception]:
+        for status in [json.loads(text)["status"] for text in texts.values()]:
+            if status == "paused":
+                writing.set()
+                await gate.wait()
+            written.append(status)
+        return {}
 
-    monkeypatch.setattr("planwave.storage.document.write_document", write)
+    monkeypatch.setattr("planwave.storage.document.write_documents", write)
     graph = graph_of(Node("q", "asks", "Q"))
     async with Service(rooms(graph, directory=tmp_path, types=[Asks()])) as service:
         plan = await service.create_plan("do it")

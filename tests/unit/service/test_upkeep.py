@@ -72,13 +72,14 @@ async def test_a_running_execution_and_its_plan_are_not_deleted(tmp_path: Path) 
 async def test_a_document_written_while_its_execution_is_deleted_does_not_stay(
     service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = document.write_document
+    write = document.write_documents
 
-    async def late(directory: Path, name: str, content: dict[str, object]) -> Path:
-        await service.delete_execution(name)
-        return await write(directory, name, content)
+    async def late(directory: Path, texts: dict[str, bytes]) -> dict[str, Exception]:
+        for name in texts:
+            await service.delete_execution(name)
+        return await write(directory, texts)
 
-    monkeypatch.setattr(document, "write_document", late)
+    monkeypatch.setattr(document, "write_documents", late)
     with pytest.raises(NotFound):
         await ran(service)
     assert files(tmp_path) == []

@@ -17,11 +17,12 @@ from planwave.errors import InputError, NotFound, SchemaTooNew, StoreError
 from planwave.events import Event
 from planwave.storage import backup
 from planwave.storage.backup import back_up
-from planwave.storage.document import project, write_document
+from planwave.storage.document import project
 from planwave.storage.flows import FlowRecord
 from planwave.storage.ids import new_id
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from planwave.storage.sqlite import SqliteStore
+from tests.fakes.documents import write_document
 
 AT = "2026-01-01T00:00:00.000000+00:00"
 LARGE = "ü" * 2_000
@@ -48,7 +49,7 @@ async def ran(store: SqliteStore, value: Any = LARGE, *, end: str = "completed")
     assert record is not None
     if end != "started":
         await write_document(store._directory, name, project(events, record))
-        await store.set_document_seq(name, 3)
+        await store.set_document_seqs({name: 3})
     return name
 
 

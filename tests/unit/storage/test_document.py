@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from pathlib import Path
@@ -12,9 +11,10 @@ from hypothesis import strategies as st
 
 from planwave.errors import InputError
 from planwave.events import Event
-from planwave.storage.document import project, write_document
+from planwave.storage.document import project, text_of, write_documents
 from planwave.storage.ids import new_id
 from planwave.storage.records import ExecutionRecord
+from tests.fakes.documents import write_document
 
 FIXED_ID = "01a20072-575e-7000-adb6-ac842cc54314"
 AT = "2026-01-01T00:00:00.000000Z"
@@ -284,9 +284,13 @@ async def test_a_document_that_is_not_json_writes_nothing(tmp_path: Path) -> Non
     assert os.listdir(tmp_path) == []
 
 
-async def test_documents_of_many_executions_are_written_at_once(tmp_path: Path) -> None:
+async def test_of_many_documents_each_is_written_that_can_be(tmp_path: Path) -> None:
     names = [new_id() for _ in range(20)]
-    async with asyncio.TaskGroup() as group:
-        for name in names:
-            group.create_task(write_document(tmp_path, name, {"id": name}))
+    (tmp_path / f"{names[7]}.json").mkdir()
+    texts = {name: text_of({"id": name}) for name in [*names, "../etc"]}
+    failed = await write_documents(tmp_path, texts)
+    assert [(name, type(error)) for name, error in failed.items()] == [
+        (names[7], IsADirectoryError), ("../etc", InputError)
+    ]  # fmt: skip
     assert sorted(os.listdir(tmp_path)) == sorted(f"{name}.json" for name in names)
+    assert json.loads((tmp_path / f"{names[8]}.json").read_text()) == {"id": names[8]}

@@ -1,0 +1,16 @@
+"""One JSON document written, where the project writes many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from planwave.storage.document import path_of, text_of, write_documents
+
+
+async def write_document(directory: Path, name: str, document: Mapping[str, Any]) -> Path:
+    """Write a document; give where it is, or raise why it is not there."""
+    for error in (await write_documents(directory, {name: text_of(document)})).values():
+        raise error
+    return path_of(directory, name)

@@ -75,9 +75,18 @@ class _Timer:
             self._handle.cancel()
             self._handle = None
 
+    def end(self) -> None:
+        """Stop for good, and let go of what would be called: it may hold this timer."""
+        self.stop()
+        self._call = _nothing
+
     def _ring(self) -> None:
         self._handle = None
         self._call()
+
+
+def _nothing() -> None:
+    """Stands for a call that is not needed any more."""
 
 
 class Connection(H11Protocol):
@@ -121,8 +130,8 @@ class Connection(H11Protocol):
         self._look()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._waiting.stop()
-        self._stuck.stop()
+        self._waiting.end()
+        self._stuck.end()
         self._crowd.leave(self)
         super().connection_lost(exc)
 
@@ -154,6 +163,8 @@ class Connection(H11Protocol):
             self._say(Refused(414, "uri-too-long", "a WebSocket's address is shorter than that"))
         else:
             super().handle_websocket_upgrade(event)
+            self._waiting.end()
+            self._stuck.end()
 
     def send_400_response(self, msg: str) -> None:
         status = getattr(sys.exception(), "error_status_hint", 400)
@@ -240,10 +251,12 @@ class Socket(WebSocketsSansIOProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self.close_timeout = CLOSING_S
         self.conn = _Handshake(max_size=config.ws_max_size, logger=self.conn.logger)
+        self._extensions: dict[str, Any] = {}
         self._stuck = _Timer(patience_s, lambda: self.transport.abort())
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stuck.stop()
+        self._stuck.end()
+        self._extensions.pop(PUSH, None)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -268,7 +281,8 @@ class Socket(WebSocketsSansIOProtocol):
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
         if not self.close_sent:  # else it was refused
-            cast("Any", self.scope)["extensions"][PUSH] = self.push
+            self._extensions = cast("Any", self.scope)["extensions"]
+            self._extensions[PUSH] = self.push
 
     def push(self, frames: bytes) -> bool:
         """Write whole WebSocket frames as they are, if that needs no waiting.

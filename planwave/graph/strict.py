@@ -2,8 +2,9 @@
 
 The standard parser accepts NaN, takes the last of two equal keys, turns 1e400 into infinity, lets
 half a surrogate pair through and recurses with the nesting. All of it is refused here, with a
-place. The happy path stays in C: nesting is measured on the bare brackets before parsing, and the
-parsed values are only walked when something in the text makes a fault possible.
+place. What is beyond doubt stays in C: it is parsed by orjson and walked over once. For all else
+nesting is measured on the bare brackets before parsing, and the parsed values are only searched when
+something in the text makes a fault possible.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import json
 import re
 from array import array
 from itertools import accumulate
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
+
+import orjson
 
 from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic
@@ -151,6 +154,10 @@ def strict_json(
     """
     depth = DEEPEST if max_depth is None else min(max_depth, DEEPEST)
     raw, text = _both_forms(text, max_bytes)
+    try:
+        return _read_plainly(raw, depth)
+    except ValueError:
+        pass  # it is at fault, or it is looked at more closely than that
     if raw.count(b"[") + raw.count(b"{") > depth and _nesting_exceeds(raw, depth):
         raise GraphInvalid([limit_exceeded("json_depth", depth, f"more than {depth}", "nesting")])
     suspicions = _Suspicions()
@@ -167,6 +174,46 @@ def strict_json(
     if (suspicions.any or "\\u" in text) and (faults := value_faults(value)):
         raise GraphInvalid(faults)
     return value
+
+
+def _read_plainly(raw: bytes, depth: int) -> Json:
+    """Parse JSON nobody could have a doubt about, four times as fast.
+
+    Written again it has as many quotation marks, unless a repeated key was dropped: none stand for
+    themselves where no character is escaped by its number.
+
+    Raises:
+        ValueError: It is at fault, or it might be.
+    """
+    if b"\\u" not in raw:
+        value = orjson.loads(raw)
+        if orjson.dumps(value).count(b'"') == raw.count(b'"') and is_plain(value, depth):
+            return value
+    raise ValueError
+
+
+def is_plain(value: object, depth: int = DEEPEST) -> bool:
+    """Say whether JSON nests at most ``depth`` deep, and everybody writes its numbers alike.
+
+    That is, all are finite, and of a size that is written without an exponent (Python's ``repr``
+    has one below 1e-4 and from 1e16 on, where other writers differ); a reader that has no integers
+    over 64 bits makes such numbers of them.
+    """
+    level: list[Any] = [(value,)]
+    for _ in range(depth + 1):
+        inside: list[Any] = []
+        for box in level:
+            items = cast("dict[str, Any]", box).values() if type(box) is dict else box
+            for item in items:
+                kind: type[Any] = type(item)
+                if kind is dict or kind is list or kind is tuple:
+                    inside.append(item)
+                elif kind is float and item and not 1e-4 <= abs(item) < 1e16:
+                    return False
+        if not inside:
+            return True
+        level = inside
+    return False
 
 
 def _both_forms(text: str | bytes, max_bytes: int | None) -> tuple[bytes, str]:

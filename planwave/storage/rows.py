@@ -10,6 +10,7 @@ import orjson
 
 from planwave.errors import Conflict, LateWriter, NotFound, StoreError
 from planwave.events import TRANSIENT, Event
+from planwave.graph.strict import is_plain
 
 _exact: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _STRICT: Final = (
@@ -23,8 +24,8 @@ def encode(value: Any) -> str:
     """Give compact JSON; whatever a text holds (NUL, lone surrogates), it comes back the same.
 
     orjson is twenty times as fast as the standard library, but knows no integers over 64 bits and
-    no lone surrogates, and writes NaN as ``null``. What it refuses, and what holds a ``null``, is
-    left to the standard library.
+    no lone surrogates, and writes NaN as ``null``. What it refuses, and what holds a ``null`` and
+    may hold a NaN, is left to the standard library.
 
     Raises:
         TypeError, ValueError, RecursionError: It is not JSON.
@@ -33,7 +34,7 @@ def encode(value: Any) -> str:
         text = orjson.dumps(value, None, _STRICT)
     except orjson.JSONEncodeError:
         return _exact(value)
-    return _exact(value) if b"null" in text else text.decode()
+    return _exact(value) if b"null" in text and not is_plain(value) else text.decode()
 
 
 def encode_known(value: Any) -> bytes:

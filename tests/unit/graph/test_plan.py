@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from planwave.graph.model import Graph, Node
 from planwave.graph.plan import Plan, canonical_json, graph_hash
 from tests.fakes.catalogue import graph_of
@@ -11,6 +19,25 @@ def test_equal_json_has_one_text() -> None:
     assert canonical_json({"b": [1, {"d": 1, "c": "ü"}], "a": None}) == (
         '{"a":null,"b":[1,{"c":"ü","d":1}]}'
     )
+
+
+@given(st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.sampled_from([1e-4, 9.99e-5, 1e15, 9999999999999998.0, 1e16, 2**63, 2**64, "\ud800", "\x7f"]),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner),
+    max_leaves=12,
+))  # fmt: skip
+def test_the_text_of_json_is_that_of_the_standard_library(value: Any) -> None:
+    assert canonical_json(value) == json.dumps(
+        value, sort_keys=True, ensure_ascii=False, separators=(",", ":")
+    )
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_a_number_that_is_none_has_no_text(number: float) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        canonical_json({"a": [None, (number,)]})
 
 
 def test_moving_a_node_on_the_canvas_keeps_the_hash_and_changing_its_data_does_not() -> None:

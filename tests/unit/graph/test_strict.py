@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planwave.errors import GraphInvalid
+from planwave.graph import strict
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.strict import (
     DEEPEST,
@@ -38,6 +39,42 @@ json_values = st.recursive(
 )
 
 
+numbers = st.sampled_from(
+    [
+        "0",
+        "-0",
+        "-0.0",
+        "1.0",
+        "0.0001",
+        "0.00009999",
+        "1e-5",
+        "1e15",
+        "1E16",
+        "9999999999999998.0",
+        "1e22",
+        "1e999",
+        "-1e999",
+        "9223372036854775808",
+        "18446744073709551615",
+        "18446744073709551616",
+        "-9223372036854775809",
+    ]
+) | st.floats().map(json.dumps)
+strings = st.sampled_from(
+    [r'"\""', r'"\\"', r'"\\\""', r'"\/"', r'"\u0022"', r'"\u0000"', '"a"', '""', r'"\ud800"', '"["']
+) | st.text(max_size=3).map(json.dumps)  # fmt: skip
+json_texts = st.recursive(
+    numbers | strings | st.sampled_from(["null", "true"]),
+    lambda inner: (
+        st.lists(inner, max_size=4).map(lambda items: f"[{' , '.join(items)}]")
+        | st.lists(st.tuples(strings, inner), max_size=4).map(
+            lambda pairs: "{" + ",".join(f"{name}: {item}" for name, item in pairs) + "}"
+        )
+    ),
+    max_leaves=12,
+)
+
+
 def faults_of(text: str | bytes, **limits: int) -> list[tuple[str, str]]:
     with pytest.raises(GraphInvalid) as caught:
         strict_json(text, **limits)
@@ -49,6 +86,32 @@ def test_plain_json_is_read_as_the_standard_parser_reads_it(value: Any, ascii_on
     text = json.dumps(value, ensure_ascii=ascii_only)
     assert strict_json(text) == value
     assert strict_json(text.encode()) == value
+
+
+@given(json_texts, st.integers(1, 4))
+def test_the_quick_way_finds_what_the_thorough_one_finds(text: str, depth: int) -> None:
+    def outcome() -> str:
+        try:
+            return repr(strict_json(text, max_depth=depth))
+        except GraphInvalid as error:
+            return repr(error.diagnostics)
+
+    quick = outcome()
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(strict, "_read_plainly", refuse)
+        assert quick == outcome()
+
+
+def test_what_is_beyond_doubt_is_read_the_quick_way() -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(strict, "_both_forms", lambda text, _: (text.encode(), "not JSON"))
+        assert strict_json('{"a": [1, 0.05, "\\"", null], "b": {}}') == {
+            "a": [1, 0.05, '"', None], "b": {}
+        }  # fmt: skip
+
+
+def refuse(*_: object) -> None:
+    raise ValueError
 
 
 @given(st.text() | st.text('[]{}",:\\ue0 1', max_size=200))

@@ -205,7 +205,7 @@ def is_plain(value: object, depth: int = DEEPEST) -> bool:
         for box in level:
             items = cast("dict[str, Any]", box).values() if type(box) is dict else box
             for item in items:
-                kind: type[Any] = type(item)
+                kind = cast("type[Any]", type(item))
                 if kind is dict or kind is list or kind is tuple:
                     inside.append(item)
                 elif kind is float and item and not 1e-4 <= abs(item) < 1e16:

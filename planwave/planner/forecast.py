@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from planwave.errors import InputError
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.model import FLOW, Graph, Json, Node
-from planwave.graph.shape import shape
+from planwave.graph.shape import Shape, shape
 from planwave.graph.within import graphs_in
 from planwave.planner.offers import calls_model, runs_graphs
 from planwave.providers.api import Providers, Usage, text_tokens
@@ -56,8 +56,8 @@ def forecast(
         less). ``cost_usd`` is null where the price of any call is unknown. Effects inside a node are
         told of the node.
     """
-    form = shape(graph, linked=_only_linked(graph.nodes, catalogue))
-    calls = _calls(graph, catalogue, providers, goal)
+    form = _shape(graph, catalogue)
+    calls = _calls(graph, form, catalogue, providers, goal)
     return {
         "waves": len(form.waves),
         "nodes": len(graph.nodes),
@@ -75,18 +75,20 @@ def forecast(
     }
 
 
-def _only_linked(nodes: Iterable[Node], catalogue: Catalogue) -> set[str]:
-    facts = {node.id: catalogue.facts(node.type) for node in nodes}
-    return {name for name, found in facts.items() if found is not None and not found.executes}
+def _shape(graph: Graph, catalogue: Catalogue) -> Shape:
+    facts = {node.id: catalogue.facts(node.type) for node in graph.nodes}
+    linked = {name for name, found in facts.items() if found is not None and not found.executes}
+    return shape(graph, linked=linked)
 
 
-def _calls(graph: Graph, catalogue: Catalogue, providers: Providers, goal: str) -> list[_Call]:
+def _calls(
+    graph: Graph, form: Shape, catalogue: Catalogue, providers: Providers, goal: str
+) -> list[_Call]:
     """Give the steps that ask a model, those inside others too, in one pass over the waves."""
     sources: dict[str, list[str]] = {}
     for edge in graph.edges:
         if edge.channel == FLOW:
             sources.setdefault(edge.target, []).append(edge.source)
-    form = shape(graph, linked=_only_linked(graph.nodes, catalogue))
     results: dict[str, _Range] = {}
     calls: list[_Call] = []
     for name in (name for wave in form.waves for name in wave):
@@ -95,7 +97,7 @@ def _calls(graph: Graph, catalogue: Catalogue, providers: Providers, goal: str) 
         made = [
             call
             for inner in graphs_in(node, catalogue)
-            for call in _calls(inner, catalogue, providers, goal)
+            for call in _calls(inner, _shape(inner, catalogue), catalogue, providers, goal)
         ]
         if calls_model(catalogue, node.type):
             own = _FRAME_TOKENS + text_tokens(goal, node.description, *_texts(node.data))

@@ -43,6 +43,7 @@ from planwave.settings import Settings
 OpenService = Callable[[Settings], Service]
 
 _ROOMS: Final = (
+    sockets,  # first: routes are tried one after the other, and nobody else has WebSockets
     plans,
     executions,
     controlling,
@@ -52,7 +53,6 @@ _ROOMS: Final = (
     first_service,
     catalogues,
     sse,
-    sockets,
     sessions,
     operations,
 )

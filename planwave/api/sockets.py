@@ -287,6 +287,8 @@ def packed(text: str) -> bytes:
 
 def messages_of(frame: Frame, most: int) -> tuple[Message, ...]:
     """Give the events of a frame as JSON arrays of at most so many bytes, in parts where need be."""
+    if len(frame.whole) <= most:
+        return (Message(frame.whole.decode(), frame.last_seq),) if frame.events else ()
     messages: list[Message] = []
     batch: list[bytes] = []
     size, known = 1, next((event.seq - 1 for event in frame.events if event.seq), frame.last_seq)

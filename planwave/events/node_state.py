@@ -10,6 +10,8 @@ ENDED_NODE: Final = frozenset(
     {"completed", "failed", "skipped", "blocked", "cancelled", "linked", "not_reached"}
 )
 """Node statuses that never change again within an execution."""
+STREAMED: Final = ("text", "reasoning")
+"""Kinds of streamed text that are kept to be shown again."""
 
 
 class StreamedText:
@@ -33,10 +35,6 @@ class StreamedText:
             self._length = offset
         self._pieces.append(piece)
         self._length += len(piece)
-
-    def clear(self) -> None:
-        self._pieces = []
-        self._length = 0
 
     def __str__(self) -> str:
         if len(self._pieces) > 1:
@@ -152,8 +150,8 @@ class NodeState:
     provider: str | None = None
     model: str | None = None
     usage: UsageTotal = field(default_factory=UsageTotal)
-    _text: StreamedText = field(default_factory=StreamedText, repr=False, compare=False)
-    _reasoning: StreamedText = field(default_factory=StreamedText, repr=False, compare=False)
+    _streamed: dict[str, StreamedText] | None = field(default=None, repr=False, compare=False)
+    """By kind; None until there is any: most nodes never stream."""
 
     @property
     def attempts(self) -> int:
@@ -163,24 +161,27 @@ class NodeState:
     @property
     def text(self) -> str:
         """The text streamed so far by the newest attempt."""
-        return str(self._text)
+        return self._said("text")
 
     @property
     def reasoning(self) -> str:
         """The reasoning streamed so far by the newest attempt."""
-        return str(self._reasoning)
+        return self._said("reasoning")
+
+    def _said(self, kind: str) -> str:
+        return "" if self._streamed is None else str(self._streamed[kind])
 
     def enter(self, attempt: int | None) -> None:
         """Go to an attempt: the text of the one before is dropped."""
         self.attempt = attempt or max(self.attempt, 1)
-        self._text.clear()
-        self._reasoning.clear()
+        self._streamed = None
 
     def stream(self, kind: str, offset: int, piece: str) -> None:
         """Put a piece of streamed text; only text and reasoning are kept to be shown again."""
-        kept = {"text": self._text, "reasoning": self._reasoning}.get(kind)
-        if kept is not None:
-            kept.put(offset, piece)
+        if kind in STREAMED:
+            if self._streamed is None:
+                self._streamed = {each: StreamedText() for each in STREAMED}
+            self._streamed[kind].put(offset, piece)
 
     def as_json(self) -> dict[str, Any]:
         """Give the node as JSON, every field, with the text streamed so far."""

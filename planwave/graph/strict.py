@@ -13,7 +13,7 @@ import json
 import re
 from array import array
 from itertools import accumulate
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -62,6 +62,8 @@ class _Repeated(dict[str, Any]):
 
 _NAMED: Final[tuple[type, ...]] = (dict, _Repeated)
 _PLAIN_BOXES: Final[tuple[type, ...]] = (dict, list)
+_OBJECT: Final[type] = dict
+_HOLDERS: Final[frozenset[type]] = frozenset({dict, list, tuple})
 _BOXES: Final[tuple[type, ...]] = (dict, _Repeated, list)
 
 
@@ -199,17 +201,18 @@ def is_plain(value: object, depth: int = DEEPEST) -> bool:
     has one below 1e-4 and from 1e16 on, where other writers differ); a reader that has no integers
     over 64 bits makes such numbers of them.
     """
+    item: Any
     level: list[Any] = [(value,)]
     for _ in range(depth + 1):
         inside: list[Any] = []
         for box in level:
-            items = cast("dict[str, Any]", box).values() if type(box) is dict else box
-            for item in items:
-                kind = cast("type[Any]", type(item))
-                if kind is dict or kind is list or kind is tuple:
+            for item in box.values() if type(box) is _OBJECT else box:
+                kind = type(item)  # pyright: ignore[reportUnknownVariableType] - of whatever there is
+                if kind is float:
+                    if item and not 1e-4 <= abs(item) < 1e16:
+                        return False
+                elif kind in _HOLDERS:
                     inside.append(item)
-                elif kind is float and item and not 1e-4 <= abs(item) < 1e16:
-                    return False
         if not inside:
             return True
         level = inside

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple, cast
 
@@ -19,14 +19,22 @@ class Placed(NamedTuple):
     node: Node
 
 
-def graphs_in(node: Node, catalogue: Catalogue) -> Iterator[Graph]:
+def holds_graphs(catalogue: Catalogue, node_type: str) -> bool:
+    """Say whether nodes of a type may have graphs in their data."""
+    facts = catalogue.facts(node_type)
+    return facts is not None and bool(facts.graph_fields)
+
+
+def graphs_in(node: Node, catalogue: Catalogue) -> Sequence[Graph]:
     """Give the graphs in a node's data; what cannot be read, or is only named, is left out."""
     facts = catalogue.facts(node.type)
+    graphs: list[Graph] = []
     for field in facts.graph_fields if facts is not None else ():
         document = node.data.get(field)
         if isinstance(document, dict):
             with suppress(GraphInvalid):
-                yield read_graph(cast("dict[str, Json]", document))[0]
+                graphs.append(read_graph(cast("dict[str, Json]", document))[0])
+    return graphs
 
 
 def nodes_within(graph: Graph, catalogue: Catalogue) -> Iterator[Placed]:
@@ -35,5 +43,5 @@ def nodes_within(graph: Graph, catalogue: Catalogue) -> Iterator[Placed]:
     while stack:
         placed = stack.pop()
         yield placed
-        for held in reversed([*graphs_in(placed.node, catalogue)]):
+        for held in reversed(graphs_in(placed.node, catalogue)):
             stack += [Placed(f"{placed.path}/{node.id}", node) for node in reversed(held.nodes)]

@@ -7,14 +7,14 @@ once, though it may run as often as there are items, or not at all; nobody knows
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from planwave.errors import InputError
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.model import FLOW, Graph, Json, Node
 from planwave.graph.shape import Shape, shape
-from planwave.graph.within import graphs_in
+from planwave.graph.within import graphs_in, holds_graphs
 from planwave.planner.offers import calls_model, runs_graphs
 from planwave.providers.api import Providers, Usage, text_tokens
 
@@ -28,12 +28,6 @@ _TALKATIVE: Final = 1_200
 class _Range(NamedTuple):
     low: int
     high: int
-
-    def plus(self, other: _Range) -> _Range:
-        return _Range(self.low + other.low, self.high + other.high)
-
-
-_NOTHING: Final = _Range(0, 0)
 
 
 class _Call(NamedTuple):
@@ -65,13 +59,13 @@ def forecast(
         "depth": form.depth,
         "critical_path": list(form.critical_path),
         "calls": len(calls),
-        "at_least": any(runs_graphs(catalogue, node.type) for node in graph.nodes),
+        "at_least": any(runs_graphs(catalogue, each) for each in {n.type for n in graph.nodes}),
         "tokens": {
             "low": sum(call.read.low + call.told.low for call in calls),
             "high": sum(call.read.high + call.told.high for call in calls),
         },
         "cost_usd": _cost(calls, providers),
-        "effects": [each for node in graph.nodes for each in _effects(node, node, catalogue)],
+        "effects": [effect for node in graph.nodes for effect in _effects(node, node, catalogue)],
     }
 
 
@@ -85,6 +79,11 @@ def _calls(
     graph: Graph, form: Shape, catalogue: Catalogue, providers: Providers, goal: str
 ) -> list[_Call]:
     """Give the steps that ask a model, those inside others too, in one pass over the waves."""
+    types = {node.type for node in graph.nodes}
+    asking = {each for each in types if calls_model(catalogue, each)}
+    holding = {each for each in types if holds_graphs(catalogue, each)}
+    if not asking and not holding:
+        return []
     sources: dict[str, list[str]] = {}
     for edge in graph.edges:
         if edge.channel == FLOW:
@@ -93,25 +92,28 @@ def _calls(
     calls: list[_Call] = []
     for name in (name for wave in form.waves for name in wave):
         node = graph.by_id[name]
-        read = _sum(results.get(source, _NOTHING) for source in sources.get(name, ()))
+        read = _sum([results[source] for source in sources.get(name, ()) if source in results])
         made = [
             call
-            for inner in graphs_in(node, catalogue)
+            for inner in (graphs_in(node, catalogue) if node.type in holding else ())
             for call in _calls(inner, _shape(inner, catalogue), catalogue, providers, goal)
         ]
-        if calls_model(catalogue, node.type):
+        if node.type in asking:
             own = _FRAME_TOKENS + text_tokens(goal, node.description, *_texts(node.data))
-            made.append(_Call(node, read.plus(_Range(own, own)), _Range(*_answer(node, providers))))
-        results[name] = _sum(call.told for call in made) if made else read
+            made.append(
+                _Call(
+                    node, _Range(read.low + own, read.high + own), _Range(*_answer(node, providers))
+                )
+            )
+        results[name] = _sum([call.told for call in made]) if made else read
         calls += made
     return calls
 
 
-def _sum(ranges: Iterable[_Range]) -> _Range:
-    total = _NOTHING
-    for each in ranges:
-        total = total.plus(each)
-    return total
+def _sum(ranges: Sequence[_Range]) -> _Range:
+    if len(ranges) == 1:
+        return ranges[0]
+    return _Range(sum(each.low for each in ranges), sum(each.high for each in ranges))
 
 
 def _answer(node: Node, providers: Providers) -> tuple[int, int]:
@@ -151,12 +153,13 @@ def _cost(calls: Iterable[_Call], providers: Providers) -> dict[str, Json] | Non
     return {"low": round(low, 6), "high": round(high, 6)}
 
 
-def _effects(node: Node, holder: Node, catalogue: Catalogue) -> Iterator[dict[str, Json]]:
+def _effects(node: Node, holder: Node, catalogue: Catalogue) -> list[Json]:
     """Give what a step writes to the world; reading and computing are not side effects."""
     facts = catalogue.facts(node.type)
     effect = node.policy.effect or (facts.effect if facts else "none")
+    effects: list[Json] = []
     if effect in ("write", "once"):
-        yield {"node": holder.id, "type": node.type, "effect": effect}
+        effects.append({"node": holder.id, "type": node.type, "effect": effect})
     for inner in graphs_in(node, catalogue):
-        for each in inner.nodes:
-            yield from _effects(each, holder, catalogue)
+        effects += [told for each in inner.nodes for told in _effects(each, holder, catalogue)]
+    return effects

@@ -29,8 +29,13 @@ class Frame:
         self._rendered: dict[Callable[[Frame], Any], Any] = {}
 
     @cached_property
+    def whole(self) -> bytes:
+        """The events as one JSON array, for those who send them together."""
+        return encode_known([event.as_json() for event in self.events])
+
+    @cached_property
     def pieces(self) -> tuple[bytes, ...]:
-        """Each event as JSON, encoded once for all who send it."""
+        """Each event as JSON, for those who send them one by one."""
         return tuple(encode_known(event.as_json()) for event in self.events)
 
     @cached_property

@@ -168,6 +168,11 @@ class NodeState:
         """The reasoning streamed so far by the newest attempt."""
         return self._said("reasoning")
 
+    @property
+    def has_streamed(self) -> bool:
+        """Whether the newest attempt may have streamed text or reasoning; cheap to ask."""
+        return self._streamed is not None
+
     def _said(self, kind: str) -> str:
         return "" if self._streamed is None else str(self._streamed[kind])
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 BY_HAND: Final = "Plan made by hand"
 
-_GRAPH_FIELDS: Final = frozenset({"nodes", "edges"})
+_GRAPH_FIELDS: Final = ("nodes", "edges")
 _PLAN_FIELDS: Final = frozenset(
     {
         "plan_id", "user_prompt", "title", "status", "revision", "hash", "created_at", "provider",
@@ -240,14 +240,19 @@ def birth_of(
     trigger: Json = None,
     parent: Json = None,
     flow: FlowChoice | None = None,
+    document: Mapping[str, Json] | None = None,
 ) -> tuple[ExecutionRecord, Event]:
-    """Give the row and the first event of a new execution of a plan, or of a flow's graph."""
+    """Give the row and the first event of a new execution of a plan, or of a flow's graph.
+
+    ``document`` is the plan's, where it is at hand: its nodes and edges become the event's.
+    """
+    graph: Mapping[str, Json] = plan.graph.to_document() if document is None else document
     facts: dict[str, Any] = {
         "goal": plan.user_prompt,
         "title": plan.title,
         "plan_id": plan.plan_id or None,
         "plan_hash": plan.hash,
-        "graph": plan.graph.to_document(),
+        "graph": {name: graph[name] for name in _GRAPH_FIELDS},
         "options": options.as_json(),
     }
     if inputs:

@@ -218,7 +218,7 @@ class Lives:
         They may ask for its text, or why it broke; all else is stored.
         """
         nodes = live.state.nodes.values()
-        if live.error is not None or any(node.text or node.reasoning for node in nodes):
+        if live.error is not None or any(node.has_streamed for node in nodes):
             weight = len(encode_known(live.state.as_json()))
             while self._lingering and weight > LINGER_BYTES - self._lingering_bytes():
                 self._leave(next(iter(self._lingering)))

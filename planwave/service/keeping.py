@@ -16,8 +16,8 @@ from planwave.storage.records import ExecutionRecord, Store
 _log = logging.getLogger(__name__)
 
 _APART_S: Final = 1.0
-"""How long after some documents the next are written while there is other work: what a thread does
-takes the interpreter from executions, and what is done for many at once costs each of them less."""
+"""How long documents may be behind while there is other work: what a thread does takes the
+interpreter from executions, and what is done for many at once costs each of them less."""
 _AT_ONCE: Final = 16
 """Documents that are in memory at the same time."""
 
@@ -65,14 +65,15 @@ class Documents:
         """Write what an earlier process did not get to."""
         for execution_id in await self._store.lagging_documents():
             self.keep(execution_id)
+        self.hurry()
         if self._due:
             await asyncio.wait(list(self._due.values()))
 
     def keep(self, execution_id: str) -> None:
         """Have the document of an execution written that was paused or has ended.
 
-        It is at once where nothing was written for a while, after :meth:`hurry`, or in a second.
-        What fails is repeated as soon as another one can be written, or by the next start.
+        It is in a second, or after :meth:`hurry`. What fails is repeated as soon as another one can
+        be written, or by the next start.
         """
         if self._directory is None:
             return
@@ -80,6 +81,7 @@ class Documents:
             self._due[execution_id] = asyncio.get_running_loop().create_future()
         if not self._is_writing:
             self._is_writing = True
+            self._next_at = asyncio.get_running_loop().time() + self._apart_s
             self._tasks.create_task(self._write_due(self._directory))
 
     def hurry(self) -> None:

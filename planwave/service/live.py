@@ -37,6 +37,8 @@ Where there are so many watchers that handing out a frame takes longer than half
 as much rarer as it takes for the event loop to be free half of the time.
 """
 LAST_LOGS: Final = 10
+_MOST_UNWORDED: Final = 256
+"""Events that are put into sentences later, when somebody asks."""
 _SLICE: Final = 16
 """Followers told at a time; between two slices the event loop turns to what nodes have to say."""
 
@@ -118,7 +120,6 @@ class Live:
 
     Attributes:
         state: The fold of all published events, streamed text included.
-        logs: The last sentences of its log.
         commands: Held while it is told to do something, or made ready to run: one at a time.
         holders: How many have an eye on it, watchers and commands; see :meth:`Lives.hold`.
         polls: How many look at it now and then.
@@ -135,7 +136,6 @@ class Live:
         self.execution_id = execution_id
         self.observer = observer
         self.state = ExecutionState(execution_id)
-        self.logs: deque[str] = deque(maxlen=LAST_LOGS)
         self.commands = asyncio.Lock()
         self.holders = self.polls = 0
         self.order: Turn | None = None
@@ -145,6 +145,8 @@ class Live:
         self.dismissal: Exception | None = None
         self._no_more = asyncio.Event()
         self._sentences = SentenceLog()
+        self._logs: deque[str] = deque(maxlen=LAST_LOGS)
+        self._unworded: list[Event] = []
         self._followers: set[Follower] = set()
         self._joining: list[_Joining] = []
         self._pending: list[Event] = []
@@ -165,6 +167,19 @@ class Live:
         return len(self._followers) + self.polls
 
     @property
+    def logs(self) -> Sequence[str]:
+        """The last sentences of its log."""
+        self._word()
+        return self._logs
+
+    def _word(self) -> None:
+        """Put events into sentences, which hardly anybody asks for."""
+        for event in self._unworded:
+            if event.type not in TRANSIENT and (line := self._sentences.told(event)) is not None:
+                self._logs.append(line)
+        self._unworded.clear()
+
+    @property
     def is_left(self) -> bool:
         """Whether nobody runs it, and its turn is not to come."""
         return self.order is None or self.finished.is_set()
@@ -181,8 +196,9 @@ class Live:
         self._told += len(events)
         for event in events:
             self.state.apply(event)
-            if event.type not in TRANSIENT and (line := self._sentences.told(event)) is not None:
-                self.logs.append(line)
+        self._unworded += events
+        if len(self._unworded) > _MOST_UNWORDED:
+            self._word()
         if self.state.is_over:
             self._no_more.set()
         if self._followers:
@@ -281,7 +297,7 @@ class Live:
             texts = [
                 delta
                 for node in nodes
-                if node.status not in ENDED_NODE
+                if node.has_streamed and node.status not in ENDED_NODE
                 for delta in text_so_far(self.state, node)
             ]
             self._texts = (self._told, Frame(texts, self._told_seq) if texts else None)

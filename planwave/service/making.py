@@ -73,6 +73,8 @@ class Making(Control):
         """Keep a new execution, and in the same commit the plan ``keeps`` where that is new."""
         from planwave.storage.ids import new_id
 
+        kept = None if keeps is None else record_of(keeps)
+        is_same = keeps is not None and keeps.graph is plan.graph
         record, created = birth_of(
             plan,
             execution_id or new_id(),
@@ -82,9 +84,10 @@ class Making(Control):
             order.trigger,
             order.parent,
             flow,
+            kept.document if kept is not None and is_same else None,
         )
         record = replace(record, queued=queued)
-        await self._accept(record, created, None if keeps is None else record_of(keeps))
+        await self._accept(record, created, kept)
         return Made(record, created, replace(order, epoch=record.epoch, last_seq=created.seq))
 
     async def _submit(self, made: Made) -> ExecutionRecord:

@@ -47,7 +47,7 @@ _HEAD_ROOM: Final = 256
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _BACKLOG: Final = 2_048
 _ENOUGH_FILES: Final = 20_000
-_COLLECT_AFTER: Final = (300_000, 10, 10)
+_COLLECT_AFTER: Final = (500_000, 10, 10)
 """Objects, and younger collections, before the next one; see :func:`collecting_rarely`."""
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - told apart, not used
 _SET_ONE: Final = "set PLANWAVE_TOKEN to a long random text"

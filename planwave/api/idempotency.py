@@ -20,9 +20,9 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from planwave.api.access import admit, admitted
+from planwave.api.access import admit
 from planwave.api.problems import Refused, answer_to
-from planwave.api.state import StateDep, state_of
+from planwave.api.state import state_of
 from planwave.errors import Draining, InputError, LimitExceeded, PlanwaveError
 from planwave.service.service import Service
 from planwave.storage.rows import encode
@@ -208,28 +208,27 @@ async def _give_back(service: Service, name: str) -> None:
         _log.warning("an idempotency key was not given back: %s", error)
 
 
-async def makes(state: StateDep) -> None:
+# Dependencies of dependencies would cost each request more than what they find.
+async def makes(connection: HTTPConnection) -> None:
     """Have a route that makes something make nothing when draining.
 
     Raises:
         Draining: The service is going down.
     """
-    if state.service.is_draining:
+    if state_of(connection).service.is_draining:
         raise Draining
 
 
-async def makes_execution(
-    state: StateDep,
-    principal: Annotated[str, Depends(admitted)],
-    _: Annotated[None, Depends(makes)],
-) -> None:
+async def makes_execution(connection: HTTPConnection) -> None:
     """Do as :func:`makes`, and count an execution.
 
     Raises:
         Draining: The service is going down.
         Busy: This principal made too many within a minute.
     """
-    state.access.count_execution(principal)
+    principal = admit(connection)
+    await makes(connection)
+    state_of(connection).access.count_execution(principal)
 
 
 async def subject_of(connection: HTTPConnection) -> str | None:

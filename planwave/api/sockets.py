@@ -17,18 +17,18 @@ import struct
 from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from functools import cache, partial
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import orjson
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from planwave.api.access import admitted
+from planwave.api.access import admit
 from planwave.api.connections import PUSH
 from planwave.api.paces import Pace
 from planwave.api.problems import InvalidRequest, Refused, problem_of, refuse
-from planwave.api.state import ADMITTED, StateDep
+from planwave.api.state import ADMITTED, state_of
 from planwave.errors import Busy, Draining, InputError, NotFound, PlanwaveError, TooSlow
 from planwave.graph.strict import shown
 from planwave.service.following import Following
@@ -80,13 +80,9 @@ class Wanted(NamedTuple):
 
 
 @router.websocket("/ws/{execution_id:path}")
-async def watch(
-    websocket: WebSocket,
-    execution_id: str,
-    state: StateDep,
-    principal: Annotated[str, Depends(admitted)],
-) -> None:
+async def watch(websocket: WebSocket, execution_id: str) -> None:
     """Watch an execution until it is over."""
+    state, principal = state_of(websocket), admit(websocket)
     wanted = wanted_by(websocket)
     if UUID_PATTERN.fullmatch(execution_id) is None:
         raise NotFound("that is no execution's id")

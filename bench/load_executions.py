@@ -3,11 +3,14 @@
 ::
 
     python bench/load_executions.py --executions 200 --rounds 5
+    python bench/load_executions.py --connections 20 --pause 0
 
 Each is made and started by one ``POST /api/execute`` with ``start: true`` and a graph of 30 nodes
-that sleep 50 ms, over 20 connections; a watcher (``mode=events``) is opened as soon as its id is
-known. Two shapes: the plan of 6 levels of cell W3 (ideal 0.3 s) and a chain (ideal 1.5 s). What is
-timed is all of it, from the first request to the last watcher's last message.
+that sleep 50 ms; a watcher (``mode=events``) is opened as soon as its id is known. The requests come
+over as many connections as there are executions, all at once as in cell W3, or over fewer. Two
+shapes: the plan of 6 levels of W3 (ideal 0.3 s) and a chain (ideal 1.5 s). What is timed is all of
+it, from the first request to the last watcher's last message. Between two rounds the documents of
+the first one are written; with ``--pause 0`` that falls into the second.
 """
 
 from __future__ import annotations
@@ -21,15 +24,14 @@ from load_client import Http, cpu_s, graph_of, rss_mb, server, watch
 from workloads import chain, w3
 
 SHAPES = {"plan of 6 levels": (w3(), 0.3), "chain": (chain(30), 1.5)}
-CONNECTIONS = 20
 
 
-async def once(url, http, process, dag, executions):
+async def once(url, http, process, dag, executions, connections):
     body = {
         "graph": graph_of(dag, lambda _: {"type": "nap", "data": {"s": 0.05}}),
         "start": True,
     }
-    turn = asyncio.Semaphore(CONNECTIONS)
+    turn = asyncio.Semaphore(connections)
     accepted = []
 
     async def one():
@@ -50,10 +52,12 @@ async def once(url, http, process, dag, executions):
 async def measure(url, process, given):
     http = Http(url)
     for name, (dag, ideal) in SHAPES.items():
-        await once(url, http, process, dag, 20)
+        connections = given.connections or given.executions
+        await once(url, http, process, dag, 20, 20)
         walls = []
         for _ in range(given.rounds):
-            wall, cpu, accepted = await once(url, http, process, dag, given.executions)
+            await asyncio.sleep(given.pause)
+            wall, cpu, accepted = await once(url, http, process, dag, given.executions, connections)
             walls.append(wall)
             print(
                 f"{name}: {wall:.2f} s ({wall / ideal:.2f} x ideal), all accepted after "
@@ -67,6 +71,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--executions", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--connections", type=int, help="for the requests; one each by default")
+    parser.add_argument("--pause", type=float, default=2.0, help="seconds between two rounds")
     parser.add_argument("--floor", action="store_true", help="the stack alone, without planwave")
     given = parser.parse_args()
     with server("load_floor.py" if given.floor else "load_server.py") as (process, url):

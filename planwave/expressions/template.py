@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, cast
+from typing import Final, NamedTuple, Protocol, cast
 
 from planwave.errors import TemplateError
 from planwave.expressions.blocks import check_blocks
@@ -29,6 +29,8 @@ from planwave.expressions.references import (
     roots_of_segments,
 )
 from planwave.expressions.text import Json, copy_of, text_of
+
+_NUMBERS: Final = frozenset[type]({int, float, bool, type(None)})
 
 MAX_DEPTH = 128
 """Nesting of a node's data; the limits on graphs are far below."""
@@ -201,6 +203,10 @@ def compile_template(
         TemplateError: ``template-syntax``, ``template-forbidden`` or ``template-too-large``; the
             message starts with the JSON pointer of the field.
     """
+    if isinstance(value, dict):
+        held = cast("dict[str, Json]", value).values()
+        if _NUMBERS.issuperset(map(type, held)):
+            return None  # as in many a node's data
     found: list[_Field] = []
     references: dict[Reference, None] = {}
     for keys, text in _texts(value, fields):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from planwave.errors import (
     GraphInvalid,
@@ -24,9 +24,6 @@ from planwave.service.live import Order
 from planwave.settings import Limits
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from planwave.storage.rows import encode_known
-
-if TYPE_CHECKING:
-    from planwave.executor.options import RunOptions
 
 BY_HAND: Final = "Plan made by hand"
 
@@ -233,18 +230,24 @@ def plan_of_flow(flow: Flow, limits: Limits | None = None) -> Plan:
 
 def birth_of(
     plan: Plan,
+    order: Order,
     execution_id: str,
     at: str,
-    options: RunOptions,
-    inputs: Mapping[str, Mapping[str, Json]],
-    trigger: Json = None,
-    parent: Json = None,
+    *,
+    queued: bool = False,
     flow: FlowChoice | None = None,
     document: Mapping[str, Json] | None = None,
 ) -> tuple[ExecutionRecord, Event]:
     """Give the row and the first event of a new execution of a plan, or of a flow's graph.
 
-    ``document`` is the plan's, where it is at hand: its nodes and edges become the event's.
+    Args:
+        plan: The plan; of a flow one without an id.
+        order: With what it is to be run.
+        execution_id: Its id.
+        at: When it is made, UTC.
+        queued: Its start is accepted with it.
+        flow: Which version of which flow it is.
+        document: The plan's, where it is at hand: its nodes and edges become the event's.
     """
     graph: Mapping[str, Json] = plan.graph.to_document() if document is None else document
     facts: dict[str, Any] = {
@@ -253,14 +256,14 @@ def birth_of(
         "plan_id": plan.plan_id or None,
         "plan_hash": plan.hash,
         "graph": {name: graph[name] for name in _GRAPH_FIELDS},
-        "options": options.as_json(),
+        "options": order.options.as_json(),
     }
-    if inputs:
-        facts["inputs"] = inputs
-    if trigger is not None:
-        facts["trigger"] = trigger
-    if parent is not None:
-        facts["parent"] = parent
+    if order.inputs:
+        facts["inputs"] = order.inputs
+    if order.trigger is not None:
+        facts["trigger"] = order.trigger
+    if order.parent is not None:
+        facts["parent"] = order.parent
     if flow is not None:
         facts |= {"flow_id": flow.flow_id, "flow_version": flow.version}
     record = ExecutionRecord(
@@ -271,6 +274,7 @@ def birth_of(
         "starting",
         at,
         last_seq=1,
+        queued=queued,
         flow_id=facts.get("flow_id"),
         flow_version=facts.get("flow_version"),
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from planwave.errors import Draining
@@ -77,18 +76,16 @@ class Making(Control):
         is_same = keeps is not None and keeps.graph is plan.graph
         record, created = birth_of(
             plan,
+            order,
             execution_id or new_id(),
             self._rooms.time(),
-            order.options,
-            order.inputs,
-            order.trigger,
-            order.parent,
-            flow,
-            kept.document if kept is not None and is_same else None,
+            queued=queued,
+            flow=flow,
+            document=kept.document if kept is not None and is_same else None,
         )
-        record = replace(record, queued=queued)
         await self._accept(record, created, kept)
-        return Made(record, created, replace(order, epoch=record.epoch, last_seq=created.seq))
+        order.epoch, order.last_seq = record.epoch, created.seq
+        return Made(record, created, order)
 
     async def _submit(self, made: Made) -> ExecutionRecord:
         try:

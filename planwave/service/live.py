@@ -125,8 +125,7 @@ class Live:
         polls: How many look at it now and then.
         order: What it needs to run, from when it is queued until it has come to rest.
         execution: Set while it runs.
-        finished: Set when it has come to rest and its document is written: it has ended, or it is
-            paused and nothing is at work.
+        finished: Set when it has come to rest: it has ended, or it is paused and nothing is at work.
         error: Why the run itself broke (store gone), or None.
         dismissal: Why watchers were sent away before its end, or None.
         observer: Counts what watchers are told.

@@ -64,6 +64,7 @@ _NAMED: Final[tuple[type, ...]] = (dict, _Repeated)
 _PLAIN_BOXES: Final[tuple[type, ...]] = (dict, list)
 _OBJECT: Final[type] = dict
 _HOLDERS: Final[frozenset[type]] = frozenset({dict, list, tuple})
+_LEAVES: Final[frozenset[type]] = frozenset({str, int, bool, type(None)})
 _BOXES: Final[tuple[type, ...]] = (dict, _Repeated, list)
 
 
@@ -189,7 +190,8 @@ def _read_plainly(raw: bytes, depth: int) -> Json:
     """
     if b"\\u" not in raw:
         value = orjson.loads(raw)
-        if orjson.dumps(value).count(b'"') == raw.count(b'"') and is_plain(value, depth):
+        # Depth first: orjson reads deeper than it writes.
+        if is_plain(value, depth) and orjson.dumps(value).count(b'"') == raw.count(b'"'):
             return value
     raise ValueError
 
@@ -199,7 +201,8 @@ def is_plain(value: object, depth: int = DEEPEST) -> bool:
 
     That is, all are finite, and of a size that is written without an exponent (Python's ``repr``
     has one below 1e-4 and from 1e16 on, where other writers differ); a reader that has no integers
-    over 64 bits makes such numbers of them.
+    over 64 bits makes such numbers of them. Values of other types are not plain: some writers make
+    JSON of them, others refuse.
     """
     item: Any
     level: list[Any] = [(value,)]
@@ -208,11 +211,12 @@ def is_plain(value: object, depth: int = DEEPEST) -> bool:
         for box in level:
             for item in box.values() if type(box) is _OBJECT else box:
                 kind = type(item)  # pyright: ignore[reportUnknownVariableType] - of whatever there is
-                if kind is float:
-                    if item and not 1e-4 <= abs(item) < 1e16:
-                        return False
-                elif kind in _HOLDERS:
+                if kind in _LEAVES:
+                    continue
+                if kind in _HOLDERS:
                     inside.append(item)
+                elif kind is not float or (item and not 1e-4 <= abs(item) < 1e16):
+                    return False
         if not inside:
             return True
         level = inside

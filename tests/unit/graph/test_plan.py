@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from datetime import date
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -38,6 +40,22 @@ def test_the_text_of_json_is_that_of_the_standard_library(value: Any) -> None:
 def test_a_number_that_is_none_has_no_text(number: float) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         canonical_json({"a": [None, (number,)]})
+
+
+class _Own(dict[str, Any]):
+    """An object of somebody's own."""
+
+
+@pytest.mark.parametrize("value", [UUID(int=1), date(2026, 1, 2)])
+def test_what_is_not_json_has_no_text(value: Any) -> None:
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        canonical_json({"a": [value]})
+
+
+def test_objects_of_other_types_are_looked_into() -> None:
+    assert canonical_json({"a": _Own(b=1)}) == '{"a":{"b":1}}'
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        canonical_json({"a": _Own(b=math.nan)})
 
 
 def test_moving_a_node_on_the_canvas_keeps_the_hash_and_changing_its_data_does_not() -> None:

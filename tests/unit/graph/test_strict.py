@@ -199,8 +199,11 @@ def test_a_caller_cannot_raise_the_nesting_limit() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["[" * 100_000, "[" * 100_000 + "]" * 100_000, '{"a":' * 100_000, "]" * 70 + "[" * 70],
-)
+    [
+        "[" * 100_000, "[" * 100_000 + "]" * 100_000, '{"a":' * 100_000, "]" * 70 + "[" * 70,
+        "[" * 300 + "]" * 300,
+    ],
+)  # fmt: skip
 def test_absurd_nesting_fails_fast_and_without_recursion(text: str) -> None:
     with cpu_within(2):
         assert faults_of(text)[0][0] in ("limit-exceeded", "invalid-json")

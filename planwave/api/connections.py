@@ -251,7 +251,7 @@ class Socket(WebSocketsSansIOProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self.close_timeout = CLOSING_S
         self.conn = _Handshake(max_size=config.ws_max_size, logger=self.conn.logger)
-        self._extensions: dict[str, Any] = {}
+        self._extensions: dict[str, Any] = {}  # of the scope, which we are part of: a cycle
         self._stuck = _Timer(patience_s, lambda: self.transport.abort())
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -208,7 +208,6 @@ async def _give_back(service: Service, name: str) -> None:
         _log.warning("an idempotency key was not given back: %s", error)
 
 
-# Dependencies of dependencies would cost each request more than what they find.
 async def makes(connection: HTTPConnection) -> None:
     """Have a route that makes something make nothing when draining.
 

@@ -302,8 +302,7 @@ def messages_of(frame: Frame, most: int) -> tuple[Message, ...]:
         batch.append(piece)
         size += len(piece) + 1
         last_seq = event.seq or last_seq
-    if batch:
-        pack(last_seq)
+    pack(last_seq)
     return tuple(messages)
 
 

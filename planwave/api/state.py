@@ -42,6 +42,8 @@ async def _service(connection: HTTPConnection) -> Service:
 
 ServiceDep = Annotated[Service, Depends(_service)]
 StateDep = Annotated[State, Depends(_state)]
+# Where every request counts, state_of() and admit() are called instead: each dependency of another
+# one costs a request more than what it finds.
 
 ADMITTED: Final = [Depends(admitted)]
 """For routers: ``APIRouter(dependencies=ADMITTED)`` puts the access check before every route."""

@@ -30,11 +30,11 @@ from planwave.expressions.references import (
 )
 from planwave.expressions.text import Json, copy_of, text_of
 
-_NUMBERS: Final = frozenset[type]({int, float, bool, type(None)})
-
 MAX_DEPTH = 128
 """Nesting of a node's data; the limits on graphs are far below."""
 DEFAULT_OUTPUT_BYTES = 1024 * 1024
+_TEXTLESS: Final = frozenset[type]({int, float, bool, type(None)})
+"""Types of values in which there is nothing to resolve."""
 
 Key = str | int
 
@@ -205,8 +205,8 @@ def compile_template(
     """
     if isinstance(value, dict):
         held = cast("dict[str, Json]", value).values()
-        if _NUMBERS.issuperset(map(type, held)):
-            return None  # as in many a node's data
+        if _TEXTLESS.issuperset(map(type, held)):
+            return None  # spares the walk, and what is set up for it
     found: list[_Field] = []
     references: dict[Reference, None] = {}
     for keys, text in _texts(value, fields):

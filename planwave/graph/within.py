@@ -19,7 +19,7 @@ class Placed(NamedTuple):
     node: Node
 
 
-def holds_graphs(catalogue: Catalogue, node_type: str) -> bool:
+def holds_graphs(node_type: str, catalogue: Catalogue) -> bool:
     """Say whether nodes of a type may have graphs in their data."""
     facts = catalogue.facts(node_type)
     return facts is not None and bool(facts.graph_fields)

@@ -81,7 +81,7 @@ def _calls(
     """Give the steps that ask a model, those inside others too, in one pass over the waves."""
     types = {node.type for node in graph.nodes}
     asking = {each for each in types if calls_model(catalogue, each)}
-    holding = {each for each in types if holds_graphs(catalogue, each)}
+    holding = {each for each in types if holds_graphs(each, catalogue)}
     if not asking and not holding:
         return []
     sources: dict[str, list[str]] = {}

@@ -181,6 +181,7 @@ class Carrier:
         if live.state.is_over:
             self.withdraw(live.execution_id)
             self._documents.keep(live.execution_id)
+            self._note_idle()
             live.finish()
             self._on_end(live)
         elif live.state.status == "paused":
@@ -260,6 +261,7 @@ class Carrier:
             live.error = error
         self._note_left(live)
         self._documents.keep(live.execution_id)
+        # All at once, before anybody can tell it to go on.
         del self._running[live.execution_id]
         if rests:
             live.rest()

@@ -244,26 +244,12 @@ def birth_of(
         plan: The plan; of a flow one without an id.
         order: With what it is to be run.
         execution_id: Its id.
-        at: When it is made, UTC.
+        at: When it is made, UTC, ISO 8601.
         queued: Its start is accepted with it.
         flow: Which version of which flow it is.
-        document: The plan's, where it is at hand: its nodes and edges become the event's.
+        document: ``{"nodes", "edges", …}``, the plan's where it is at hand: both become the event's.
     """
-    graph: Mapping[str, Json] = plan.graph.to_document() if document is None else document
-    facts: dict[str, Any] = {
-        "goal": plan.user_prompt,
-        "title": plan.title,
-        "plan_id": plan.plan_id or None,
-        "plan_hash": plan.hash,
-        "graph": {name: graph[name] for name in _GRAPH_FIELDS},
-        "options": order.options.as_json(),
-    }
-    if order.inputs:
-        facts["inputs"] = order.inputs
-    if order.trigger is not None:
-        facts["trigger"] = order.trigger
-    if order.parent is not None:
-        facts["parent"] = order.parent
+    facts = _facts_of(plan, order, plan.graph.to_document() if document is None else document)
     if flow is not None:
         facts |= {"flow_id": flow.flow_id, "flow_version": flow.version}
     record = ExecutionRecord(
@@ -279,6 +265,24 @@ def birth_of(
         flow_version=facts.get("flow_version"),
     )
     return record, Event(execution_id, 1, at, "execution.created", None, None, facts)
+
+
+def _facts_of(plan: Plan, order: Order, document: Mapping[str, Json]) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "goal": plan.user_prompt,
+        "title": plan.title,
+        "plan_id": plan.plan_id or None,
+        "plan_hash": plan.hash,
+        "graph": {name: document[name] for name in _GRAPH_FIELDS},
+        "options": order.options.as_json(),
+    }
+    if order.inputs:
+        facts["inputs"] = order.inputs
+    if order.trigger is not None:
+        facts["trigger"] = order.trigger
+    if order.parent is not None:
+        facts["parent"] = order.parent
+    return facts
 
 
 def order_of(created: Event, limits: Limits) -> Order:

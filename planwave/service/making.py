@@ -69,7 +69,10 @@ class Making(Control):
         flow: FlowChoice | None = None,
         keeps: Plan | None = None,
     ) -> Made:
-        """Keep a new execution, and in the same commit the plan ``keeps`` where that is new."""
+        """Keep a new execution, and in the same commit the plan ``keeps`` where that is new.
+
+        ``order`` becomes its own: what was kept is noted there.
+        """
         from planwave.storage.ids import new_id
 
         kept = None if keeps is None else record_of(keeps)

@@ -225,12 +225,16 @@ class Store(Protocol):
     ) -> dict[str, Projected]:
         """Give what ``project`` makes of each of these whose document is behind its events.
 
-        It is called in a thread, with one after the other, and reads the events itself.
+        It is called in a thread, with one after the other, and reads the events itself. A connection
+        for reading is held meanwhile.
+
+        Raises:
+            StoreError: ``store-unreadable``; and what ``project`` raises.
         """
         ...
 
     async def set_document_seqs(self, seqs: Mapping[str, int]) -> list[str]:
-        """Note in one commit up to which event documents on disk go; give ids of nobody."""
+        """Note in one commit up to which event documents on disk go; give the ids that are unknown."""
         ...
 
     async def lagging_documents(self) -> list[str]:

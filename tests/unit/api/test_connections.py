@@ -1,13 +1,11 @@
 import asyncio
-import gc
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
-from typing import Any
-from weakref import WeakSet
 
 import pytest
 
 from planwave.api.connections import Connection, Crowd, Socket
+from tests.fakes.leftovers import uncollected
 from tests.fakes.model_rig import until
 from tests.fakes.raw_http import A_MOMENT_S, UPGRADE, Raw, connected
 from tests.fakes.server import WIDE, Gate, RunningServer, serving
@@ -178,30 +176,13 @@ async def test_a_websocket_with_an_empty_body_is_one(server: RunningServer) -> N
 async def test_what_has_ended_is_let_go_of_without_anybody_looking_for_cycles(
     server: RunningServer,
 ) -> None:
-    made = WeakSet[object]()
-
-    def note(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
-        init = kind.__init__
-
-        def noted(self: object, *given: Any, **named: Any) -> None:
-            init(self, *given, **named)
-            made.add(self)
-
-        monkeypatch.setattr(kind, "__init__", noted)
-
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        note(Connection, monkeypatch)
-        note(Socket, monkeypatch)
-        gc.disable()
-        try:
-            async with connected(server) as raw, connected(server) as other:
-                await raw.send("GET", "/ws/x", *UPGRADE)
-                assert (await raw.answer()).status == 101
-                assert await healthy(other)
-                assert {type(each) for each in made} == {Connection, Socket}
-            await until(lambda: not made)
-        finally:
-            gc.enable()
+    with uncollected(Connection, Socket) as left:
+        async with connected(server) as raw, connected(server) as other:
+            await raw.send("GET", "/ws/x", *UPGRADE)
+            assert (await raw.answer()).status == 101
+            assert await healthy(other)
+            assert {type(each) for each in left} == {Connection, Socket}
+        await until(lambda: not left)
 
 
 async def test_too_many_idle_connections_push_out_the_oldest(

@@ -12,13 +12,16 @@ import pytest
 
 from planwave.errors import Conflict, Draining, QueueFull
 from planwave.events import TERMINAL, Event
+from planwave.executor.run import Execution
 from planwave.graph.capabilities import ExecutionResult
 from planwave.graph.model import Node
 from planwave.graph.values import DataValue
+from planwave.service.live import Live
 from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage.memory import MemoryStore
 from planwave.storage.records import ExecutionRecord, PlanRecord
+from tests.fakes.leftovers import uncollected
 from tests.fakes.model_rig import until
 from tests.fakes.planning import FakeProviders, library
 from tests.fakes.service import Held, graph_of, rooms, text_node
@@ -532,3 +535,16 @@ async def test_leaving_the_service_cancels_even_what_was_only_about_to_run() -> 
     kept = await store.execution(record.execution_id)
     assert kept is not None
     assert (kept.status, doors.came) == ("cancelled", [])
+
+
+async def test_an_execution_that_was_watched_to_its_end_is_let_go_of() -> None:
+    graph = graph_of(text_node("a"), text_node("b"), edges=[("a", "b")])
+    async with Service(rooms(graph)) as service:
+        plan = await service.create_plan("do it")
+        with uncollected(Execution, Live) as left:
+            execution_id = (await service.execute(plan.plan_id)).execution_id
+            assert {type(each) for each in left} == {Live}
+            async for _ in service.watch(execution_id):
+                pass
+            await service.wait(execution_id)
+            await until(lambda: not left)

@@ -337,8 +337,12 @@ async def test_a_glance_is_made_once_for_all_and_anew_when_something_happened() 
 @virtual_time
 async def test_a_glance_shows_the_last_ten_sentences() -> None:
     made = live()
-    made.tell([event(5 + n, "node.started", f"n{n}", wave=1) for n in range(20)])
-    assert json.loads(made.glance())["logs"] == [f"Starting node n{n}: n{n}" for n in range(10, 20)]
+    for n in range(600):  # more than are left unworded
+        made.tell([event(5 + n, "node.started", f"n{n}", wave=1), delta(0, "", f"n{n}")])
+    last = [f"Starting node n{n}: n{n}" for n in range(590, 600)]
+    assert json.loads(made.glance())["logs"] == last
+    made.tell([event(605, "node.log", "n1")])
+    assert json.loads(made.glance())["logs"] == last
 
 
 @virtual_time

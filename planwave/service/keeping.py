@@ -33,7 +33,8 @@ class _Shown(NamedTuple):
 class Documents:
     """Writes ``{execution_id}.json`` at every pause and end, from what is stored.
 
-    An async context manager; leaving it writes what is due.
+    An async context manager; leaving it writes what is due. With an exception that is left to the
+    next start, as is what is to be kept afterwards.
 
     Args:
         store: Where the events are.
@@ -47,7 +48,8 @@ class Documents:
         self._at_work: dict[str, asyncio.Future[None]] = {}
         self._missed: dict[str, None] = {}
         self._tasks = asyncio.TaskGroup()
-        self._is_writing = False
+        self._writer: asyncio.Task[None] | None = None
+        self._is_leaving = False
         self._hurried = asyncio.Event()
         self._apart_s = _APART_S
         self._next_at = 0.0
@@ -56,10 +58,16 @@ class Documents:
         await self._tasks.__aenter__()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        self._apart_s = 0.0
-        self.hurry()
-        await self._tasks.__aexit__(None, None, None)
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._is_leaving, self._apart_s = True, 0.0
+        if kind is None:
+            self.hurry()
+        elif self._writer is not None:
+            self._writer.cancel()
+        try:
+            await self._tasks.__aexit__(None, None, None)
+        finally:
+            self._let_go()  # also where the writer never came to begin
 
     async def catch_up(self) -> None:
         """Write what an earlier process did not get to."""
@@ -75,18 +83,18 @@ class Documents:
         It is in a second, or after :meth:`hurry`. What fails is repeated as soon as another one can
         be written, or by the next start.
         """
-        if self._directory is None:
+        if self._directory is None or (self._is_leaving and self._writer is None):
             return
+        loop = asyncio.get_running_loop()
         if execution_id not in self._due:
-            self._due[execution_id] = asyncio.get_running_loop().create_future()
-        if not self._is_writing:
-            self._is_writing = True
-            self._next_at = asyncio.get_running_loop().time() + self._apart_s
-            self._tasks.create_task(self._write_due(self._directory))
+            self._due[execution_id] = loop.create_future()
+        if self._writer is None:
+            self._next_at = loop.time() + self._apart_s
+            self._writer = self._tasks.create_task(self._write_all(self._directory))
 
     def hurry(self) -> None:
         """Have what is due written now."""
-        if self._is_writing:
+        if self._writer is not None:
             self._hurried.set()
 
     async def kept(self, execution_id: str) -> None:
@@ -96,11 +104,26 @@ class Documents:
             self.hurry()
             await asyncio.wait(under_way)
 
+    async def _write_all(self, directory: Path) -> None:
+        try:
+            await self._write_due(directory)
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Have nobody wait for what is not written any more."""
+        self._writer = None
+        for left in (*self._at_work.values(), *self._due.values()):
+            if not left.done():
+                left.set_result(None)
+        self._at_work, self._due = {}, {}
+
     async def _write_due(self, directory: Path) -> None:
         now = asyncio.get_running_loop().time
         while self._due:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._hurried.wait(), self._next_at - now())
+                async with asyncio.timeout_at(self._next_at):
+                    await self._hurried.wait()
             self._hurried.clear()
             self._at_work, self._due = self._due, {}
             ids, failed = iter(self._at_work), set[str]()
@@ -111,7 +134,6 @@ class Documents:
             self._note(self._at_work.keys() - failed, failed)
             self._at_work = {}
             self._next_at = now() + self._apart_s
-        self._is_writing = False
 
     def _note(self, written: Set[str], failed: Set[str]) -> None:
         """Take note of what failed; once anything could be written, all of that is due again."""

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -62,12 +62,11 @@ class Service(Making):
         return self._store.use
 
     async def __aenter__(self) -> Self:
-        await self._documents.__aenter__()
-        try:
+        async with AsyncExitStack() as opened:
+            opened.push_async_callback(self.close)
+            await opened.enter_async_context(self._documents)
             await self._documents.catch_up()
-        except BaseException:
-            await self.close()
-            raise
+            opened.pop_all()
         await self._tasks.__aenter__()
         await self._carrier.__aenter__()
         return self
@@ -78,14 +77,13 @@ class Service(Making):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        try:
+        async with AsyncExitStack() as opened:
+            opened.push_async_callback(self.close)
+            opened.push_async_exit(self._documents)  # behind all that may end executions
             self._leave_the_rest()
             await self._carrier.__aexit__(None, None, None)
-            await self._documents.__aexit__(None, None, None)
             self._lives.close()
             await self._tasks.__aexit__(None, None, None)
-        finally:
-            await self.close()
 
     async def close(self) -> None:
         """Close every room, the store last."""

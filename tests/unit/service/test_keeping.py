@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from planwave.service.service import Service
 from planwave.storage import document
 from planwave.storage.ids import new_id
 from planwave.storage.memory import MemoryStore
-from planwave.storage.records import ExecutionRecord
+from planwave.storage.records import ExecutionRecord, PlanRecord
 from tests.fakes.service import Held, graph_of, rooms, text_node
 from tests.fakes.wires import make_edge
 
@@ -123,16 +124,78 @@ async def test_what_is_due_is_written_when_the_service_ends(
     assert names_in(tmp_path) == sorted(ids)
 
 
-async def test_one_execution_that_cannot_be_shown_costs_the_others_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    store, project = MemoryStore(), document.project
-    ids = [new_id() for _ in range(20)]
+async def ended_in(store: MemoryStore, count: int) -> list[str]:
+    """Executions that ended in an earlier process, which wrote no documents."""
+    ids = [new_id() for _ in range(count)]
     for each in ids:
         at = "2026-01-01T00:00:00.000000Z"
         kinds = ("execution.created", "execution.started", "execution.completed")
         events = [Event(each, n, at, kind, None, None, {}) for n, kind in enumerate(kinds, 1)]
         await store.create_execution(ExecutionRecord(each, None, "T", "g", "starting", at), events)
+    return ids
+
+
+class _SlowToClaim(MemoryStore):
+    """Has a caller leave while it keeps an execution, and takes long to claim that."""
+
+    async def create_execution(
+        self, record: ExecutionRecord, events: Sequence[Event], plan: PlanRecord | None = None
+    ) -> None:
+        await super().create_execution(record, events, plan)
+        raise asyncio.CancelledError
+
+    async def claim(self, execution_id: str, *, queued: bool | None = None) -> int:
+        for _ in range(50):
+            await asyncio.sleep(0)
+        return await super().claim(execution_id, queued=queued)
+
+
+async def test_what_ends_while_the_service_ends_has_its_document(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = rooms(graph_of(text_node("a")), store=_SlowToClaim(), directory=tmp_path)
+    async with Service(made) as service:
+        plan = await service.read_plan(graph_of(text_node("a")).to_document())
+        with pytest.raises(asyncio.CancelledError):
+            await service.execute(plan)
+    (name,) = names_in(tmp_path)
+    text = await asyncio.to_thread((tmp_path / f"{name}.json").read_bytes)
+    assert json.loads(text)["status"] == "cancelled"
+    assert caplog.messages == []
+
+
+async def test_what_is_to_be_kept_afterwards_is_left_to_the_next_start(tmp_path: Path) -> None:
+    store = MemoryStore()
+    (execution_id,) = await ended_in(store, 1)
+    async with Documents(store, tmp_path) as documents:
+        pass
+    documents.keep(execution_id)
+    await documents.kept(execution_id)
+    assert await store.lagging_documents() == [execution_id]
+    async with Documents(store, tmp_path) as documents:
+        await documents.catch_up()
+    assert names_in(tmp_path) == [execution_id]
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+async def test_documents_left_with_an_error_hold_nobody_up(tmp_path: Path, has_begun: bool) -> None:
+    store = MemoryStore()
+    (execution_id,) = await ended_in(store, 1)
+    documents = await Documents(store, tmp_path).__aenter__()
+    documents.keep(execution_id)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(documents.kept(execution_id))
+        if has_begun:
+            await asyncio.sleep(0)
+        await documents.__aexit__(ValueError)
+    assert (names_in(tmp_path), await store.lagging_documents()) == ([], [execution_id])
+
+
+async def test_one_execution_that_cannot_be_shown_costs_the_others_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, project = MemoryStore(), document.project
+    ids = await ended_in(store, 20)
 
     def broken(events: list[Event], record: ExecutionRecord) -> dict[str, Any]:
         if record.execution_id == ids[3]:

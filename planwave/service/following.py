@@ -253,6 +253,7 @@ class Lives:
                         await asyncio.to_thread(live.tell, events)
                     else:
                         live.tell(events)
+                    live.word()  # what makes no sense is found here, not by who asks for sentences
                 if not events:
                     raise _gone(execution_id)
                 self._by_id[execution_id] = live

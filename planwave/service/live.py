@@ -168,15 +168,15 @@ class Live:
     @property
     def logs(self) -> Sequence[str]:
         """The last sentences of its log."""
-        self._word()
+        self.word()
         return self._logs
 
-    def _word(self) -> None:
+    def word(self) -> None:
         """Put events into sentences, which hardly anybody asks for."""
-        for event in self._unworded:
+        unworded, self._unworded = self._unworded, []
+        for event in unworded:
             if event.type not in TRANSIENT and (line := self._sentences.told(event)) is not None:
                 self._logs.append(line)
-        self._unworded.clear()
 
     @property
     def is_left(self) -> bool:
@@ -197,7 +197,7 @@ class Live:
             self.state.apply(event)
         self._unworded += events
         if len(self._unworded) > _MOST_UNWORDED:
-            self._word()
+            self.word()
         if self.state.is_over:
             self._no_more.set()
         if self._followers:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import NotFound
+from planwave.errors import Conflict, NotFound
 from planwave.events import Event
 from planwave.graph.model import Node
 from planwave.service import following
@@ -67,6 +67,28 @@ async def stored(store: MemoryStore, logs: int, *, is_over: bool = True) -> str:
     record = ExecutionRecord(execution_id, None, "t", "g", "starting", "t")
     await store.create_execution(record, events)
     return execution_id
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("node.completed", {"outputs": {}, "duration_s": "soon"}),
+        ("node.failed", {"error": "odd"}),
+        ("wave.started", {"wave": 1, "nodes": 3}),
+    ],
+)
+async def test_what_no_sentence_can_be_made_of_is_refused_when_it_is_looked_at(
+    kind: str, data: dict[str, Any]
+) -> None:
+    store = MemoryStore()
+    execution_id = await stored(store, 0, is_over=False)
+    path = None if kind == "wave.started" else "a"
+    odd = Event(execution_id, 4, "2026-01-01T00:00:00.000000Z", kind, path, 1, data)
+    await store.append(execution_id, await store.claim(execution_id), [odd])
+    with pytest.raises(Conflict, match="cannot be read") as refused:
+        async with Lives(store).hold(execution_id):
+            pass
+    assert refused.value.code == "unreadable"
 
 
 def seqs(frames: list[Frame]) -> list[int]:

@@ -186,6 +186,7 @@ class Carrier:
             self._on_end(live)
         elif live.state.status == "paused":
             self.withdraw(live.execution_id)
+            self._documents.keep(live.execution_id)
             live.rest()
             self._on_rest(live)
         elif queued is None:

@@ -65,6 +65,21 @@ async def test_the_document_is_written_at_every_pause_and_at_the_end(tmp_path: P
         assert ended["last_seq"] == len(events)
 
 
+async def test_an_answer_to_what_is_paused_is_in_the_document(tmp_path: Path) -> None:
+    graph = graph_of(ASK, text_node("t"), edges=[make_edge("ask", "t", source_handle="approve")])
+    async with Service(rooms(graph, directory=tmp_path)) as service:
+        plan = await service.create_plan("do it")
+        execution_id = (await service.execute(plan.plan_id)).execution_id
+        (request,) = (await written(service, execution_id, tmp_path))["requests"]
+        await service.pause(execution_id)
+        await service.answer(execution_id, request["request_id"], {"decision": "approve"})
+        shown = await written(service, execution_id, tmp_path)
+        assert (shown["status"], shown["reason"]) == ("paused", "paused by request")
+        assert (shown["requests"], shown["last_seq"]) == (
+            [], len(await service.events(execution_id))
+        )  # fmt: skip
+
+
 def names_in(directory: Path) -> list[str]:
     return sorted(path.stem for path in directory.glob("*.json"))
 

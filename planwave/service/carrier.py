@@ -178,17 +178,16 @@ class Carrier:
         done = ask(execution)
         execution.interrupt(at_once=True)
         await execution.run()
-        if live.state.is_over:
+        if live.state.is_over or live.state.status == "paused":
             self.withdraw(live.execution_id)
             self._documents.keep(live.execution_id)
             self._note_idle()
-            live.finish()
-            self._on_end(live)
-        elif live.state.status == "paused":
-            self.withdraw(live.execution_id)
-            self._documents.keep(live.execution_id)
-            live.rest()
-            self._on_rest(live)
+            if live.state.is_over:
+                live.finish()
+                self._on_end(live)
+            else:
+                live.rest()
+                self._on_rest(live)
         elif queued is None:
             self.take_up(live, Turn(epoch=order.epoch, is_recovery=was_left))
         if done is not None:

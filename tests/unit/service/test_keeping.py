@@ -72,6 +72,7 @@ async def test_an_answer_to_what_is_paused_is_in_the_document(tmp_path: Path) ->
         execution_id = (await service.execute(plan.plan_id)).execution_id
         (request,) = (await written(service, execution_id, tmp_path))["requests"]
         await service.pause(execution_id)
+        assert len((await written(service, execution_id, tmp_path))["requests"]) == 1
         await service.answer(execution_id, request["request_id"], {"decision": "approve"})
         shown = await written(service, execution_id, tmp_path)
         assert (shown["status"], shown["reason"]) == ("paused", "paused by request")

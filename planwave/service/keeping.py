@@ -80,8 +80,9 @@ class Documents:
     def keep(self, execution_id: str) -> None:
         """Have the document of an execution written that was paused or has ended.
 
-        It is in a second, or after :meth:`hurry`. What fails is repeated as soon as another one can
-        be written, or by the next start.
+        It is written within a second, or at once after :meth:`hurry`; not at all without a
+        directory. What fails is tried again as soon as another one could be written, or by the
+        next start.
         """
         if self._directory is None or (self._is_leaving and self._writer is None):
             return
@@ -89,6 +90,7 @@ class Documents:
         if execution_id not in self._due:
             self._due[execution_id] = loop.create_future()
         if self._writer is None:
+            self._hurried.clear()
             self._next_at = loop.time() + self._apart_s
             self._writer = self._tasks.create_task(self._write_all(self._directory))
 
@@ -147,7 +149,8 @@ class Documents:
 
     async def _write(self, directory: Path, execution_ids: Sequence[str]) -> set[str]:
         """Write some documents; give the ids of those that could not be."""
-        from planwave.storage.document import path_of, write_documents
+        from planwave.storage.document import write_documents
+        from planwave.storage.files import drop_document
 
         failed: dict[str, Exception]
         try:
@@ -157,7 +160,7 @@ class Documents:
             failed |= await write_documents(directory, {of: whole[of].text for of in whole})
             seqs = {of: whole[of].seq for of in whole if of not in failed}
             for deleted in await self._store.set_document_seqs(seqs):
-                path_of(directory, deleted).unlink(missing_ok=True)
+                drop_document(directory, deleted)
         except Exception as error:  # noqa: BLE001 - a task boundary: runs go on without documents
             failed = dict.fromkeys(execution_ids, error)
         for execution_id, error in failed.items():
@@ -166,10 +169,10 @@ class Documents:
 
 
 def _shown(record: ExecutionRecord, read: Callable[[], list[Event]]) -> _Shown:
-    from planwave.storage.document import project, text_of
+    from planwave.storage.document import document_text, project
 
     try:
         events = read()
-        return _Shown(text_of(project(events, record)), events[-1].seq)
+        return _Shown(document_text(project(events, record)), events[-1].seq)
     except Exception as error:  # noqa: BLE001 - of one execution; others have theirs written
         return _Shown(b"", 0, error)

@@ -85,15 +85,15 @@ async def write_documents(directory: Path, texts: Mapping[str, bytes]) -> dict[s
     Raises:
         OSError: What was written may not survive a power cut.
     """
-    return await aiofiles.os.wrap(_put_in_place)(directory, texts)
+    return await aiofiles.os.wrap(_write_each)(directory, texts)
 
 
-def _put_in_place(directory: Path, texts: Mapping[str, bytes]) -> dict[str, Exception]:
+def _write_each(directory: Path, texts: Mapping[str, bytes]) -> dict[str, Exception]:
     """Write documents in one go: each step by itself would cost a way to a thread and back."""
     failed: dict[str, Exception] = {}
     for execution_id, text in texts.items():
         try:
-            put_in_place(path_of(directory, execution_id), text)
+            put_in_place(_path_of(directory, execution_id), text)
         except (InputError, OSError) as error:
             failed[execution_id] = error
     if len(failed) < len(texts):
@@ -101,18 +101,13 @@ def _put_in_place(directory: Path, texts: Mapping[str, bytes]) -> dict[str, Exce
     return failed
 
 
-def path_of(directory: Path, execution_id: str) -> Path:
-    """Give where the document of an execution is.
-
-    Raises:
-        InputError: ``invalid-execution-id``.
-    """
+def _path_of(directory: Path, execution_id: str) -> Path:
     if not UUID_PATTERN.fullmatch(execution_id):
         raise InputError(f"{execution_id!r} is not an execution id", code="invalid-execution-id")
     return directory / f"{execution_id}.json"
 
 
-def text_of(document: Mapping[str, Any]) -> bytes:
+def document_text(document: Mapping[str, Any]) -> bytes:
     """Give readable JSON; a lone surrogate, which UTF-8 cannot hold, stays a JSON escape.
 
     The standard library indents in Python, slowly and with the interpreter to itself; only what

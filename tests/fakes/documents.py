@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from planwave.storage.document import path_of, text_of, write_documents
+from planwave.storage.document import document_text, write_documents
 
 
 async def write_document(directory: Path, name: str, document: Mapping[str, Any]) -> Path:
     """Write a document; give where it is, or raise why it is not there."""
-    for error in (await write_documents(directory, {name: text_of(document)})).values():
+    for error in (await write_documents(directory, {name: document_text(document)})).values():
         raise error
-    return path_of(directory, name)
+    return directory / f"{name}.json"

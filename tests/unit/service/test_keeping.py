@@ -17,6 +17,7 @@ from planwave.storage import document
 from planwave.storage.ids import new_id
 from planwave.storage.memory import MemoryStore
 from planwave.storage.records import ExecutionRecord, PlanRecord
+from tests.fakes.model_rig import until
 from tests.fakes.service import Held, graph_of, rooms, text_node
 from tests.fakes.wires import make_edge
 
@@ -119,25 +120,17 @@ async def test_while_others_run_documents_are_written_together(
         running = (await service.execute(slow_plan)).execution_id
         await held.started.wait()
         ids = [await ended(service, plan) for _ in range(4)]
+        await until(lambda: service.load.running == 1)
         assert groups == []
         await service.wait(ids[2])
         assert groups == [ids], "who waits for one has what is due written"
         ids += [await ended(service, plan) for _ in range(3)]
+        await until(lambda: service.load.running == 1)
         assert len(groups) == 1
         held.let_go.set()
         await service.wait(running)
         assert set(groups[-1]) == {*ids[4:], running}, "and so does the end of the last one"
     assert names_in(tmp_path) == sorted([*ids, running])
-
-
-async def test_what_is_due_is_written_when_the_service_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(keeping, "_APART_S", 1_000.0)
-    async with Service(rooms(graph_of(text_node("a")), directory=tmp_path)) as service:
-        plan = (await service.create_plan("do it")).plan_id
-        ids = [await ended(service, plan) for _ in range(3)]
-    assert names_in(tmp_path) == sorted(ids)
 
 
 async def ended_in(store: MemoryStore, count: int) -> list[str]:
@@ -149,6 +142,38 @@ async def ended_in(store: MemoryStore, count: int) -> list[str]:
         events = [Event(each, n, at, kind, None, None, {}) for n, kind in enumerate(kinds, 1)]
         await store.create_execution(ExecutionRecord(each, None, "T", "g", "starting", at), events)
     return ids
+
+
+async def test_what_is_due_is_written_by_who_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "_APART_S", 1_000.0)
+    store = MemoryStore()
+    ids = await ended_in(store, 3)
+    async with Documents(store, tmp_path) as documents:
+        for each in ids:
+            documents.keep(each)
+    assert names_in(tmp_path) == sorted(ids)
+
+
+async def test_who_hurried_the_last_documents_does_not_hurry_the_next(
+    tmp_path: Path, groups: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "_APART_S", 1_000.0)
+    store = MemoryStore()
+    ids = await ended_in(store, 3)
+    async with Documents(store, tmp_path) as documents:
+        documents.keep(ids[0])
+        documents.hurry()
+        await until(lambda: groups)
+        documents.hurry()  # too late for those, and there are no others
+        await documents.kept(ids[0])
+        await until(lambda: documents._writer is None)
+        documents.keep(ids[1])
+        for _ in range(20):
+            await asyncio.sleep(0)
+        documents.keep(ids[2])
+    assert groups == [ids[:1], ids[1:]]
 
 
 class _SlowToClaim(MemoryStore):

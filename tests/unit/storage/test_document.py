@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planwave.errors import InputError
 from planwave.events import Event
-from planwave.storage.document import project, text_of, write_documents
+from planwave.storage.document import document_text, project, write_documents
 from planwave.storage.ids import new_id
 from planwave.storage.records import ExecutionRecord
 from tests.fakes.documents import write_document
@@ -287,7 +287,7 @@ async def test_a_document_that_is_not_json_writes_nothing(tmp_path: Path) -> Non
 async def test_of_many_documents_each_is_written_that_can_be(tmp_path: Path) -> None:
     names = [new_id() for _ in range(20)]
     (tmp_path / f"{names[7]}.json").mkdir()
-    texts = {name: text_of({"id": name}) for name in [*names, "../etc"]}
+    texts = {name: document_text({"id": name}) for name in [*names, "../etc"]}
     failed = await write_documents(tmp_path, texts)
     assert [(name, type(error)) for name, error in failed.items()] == [
         (names[7], IsADirectoryError), ("../etc", InputError)

@@ -103,7 +103,7 @@ async def fill(directory: Path, number: int = STORED) -> None:
         await store.create_execution(record, events[:1])
         for first in range(1, len(events), 8):
             await store.append(name, 1, events[first : first + 8])
-        await store.set_document_seq(name, len(events))
+        await store.set_document_seqs({name: len(events)})
 
     for first in range(0, number, 500):
         async with asyncio.TaskGroup() as group:

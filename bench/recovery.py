@@ -92,7 +92,7 @@ async def fill(directory: Path, stored: int, open_: int) -> None:
         for batch in later:
             await store.append(name, 1, batch)
         if stands in ("ended", "waits"):
-            await store.set_document_seq(name, later[-1][-1].seq)
+            await store.set_document_seqs({name: later[-1][-1].seq})
 
     for begun in range(0, stored, AT_ONCE):
         async with asyncio.TaskGroup() as group:

@@ -10,7 +10,7 @@ ENDED_NODE: Final = frozenset(
     {"completed", "failed", "skipped", "blocked", "cancelled", "linked", "not_reached"}
 )
 """Node statuses that never change again within an execution."""
-STREAMED: Final = ("text", "reasoning")
+_STREAMED: Final = ("text", "reasoning")
 """Kinds of streamed text that are kept to be shown again."""
 
 
@@ -183,9 +183,9 @@ class NodeState:
 
     def stream(self, kind: str, offset: int, piece: str) -> None:
         """Put a piece of streamed text; only text and reasoning are kept to be shown again."""
-        if kind in STREAMED:
+        if kind in _STREAMED:
             if self._streamed is None:
-                self._streamed = {each: StreamedText() for each in STREAMED}
+                self._streamed = {each: StreamedText() for each in _STREAMED}
             self._streamed[kind].put(offset, piece)
 
     def as_json(self) -> dict[str, Any]:

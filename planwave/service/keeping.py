@@ -22,7 +22,7 @@ _AT_ONCE: Final = 16
 """Documents that are in memory at the same time."""
 
 
-class _Shown(NamedTuple):
+class _Text(NamedTuple):
     """A document as text, and the last event it shows; or why it cannot be made."""
 
     text: bytes
@@ -154,9 +154,9 @@ class Documents:
 
         failed: dict[str, Exception]
         try:
-            shown = await self._store.project_each(execution_ids, _shown)
-            whole = {of: each for of, each in shown.items() if each.error is None}
-            failed = {of: each.error for of, each in shown.items() if each.error is not None}
+            made = await self._store.project_each(execution_ids, _text_of)
+            whole = {of: each for of, each in made.items() if each.error is None}
+            failed = {of: each.error for of, each in made.items() if each.error is not None}
             failed |= await write_documents(directory, {of: whole[of].text for of in whole})
             seqs = {of: whole[of].seq for of in whole if of not in failed}
             for deleted in await self._store.set_document_seqs(seqs):
@@ -168,11 +168,11 @@ class Documents:
         return set(failed)
 
 
-def _shown(record: ExecutionRecord, read: Callable[[], list[Event]]) -> _Shown:
+def _text_of(record: ExecutionRecord, read: Callable[[], list[Event]]) -> _Text:
     from planwave.storage.document import document_text, project
 
     try:
         events = read()
-        return _Shown(document_text(project(events, record)), events[-1].seq)
+        return _Text(document_text(project(events, record)), events[-1].seq)
     except Exception as error:  # noqa: BLE001 - of one execution; others have theirs written
-        return _Shown(b"", 0, error)
+        return _Text(b"", 0, error)

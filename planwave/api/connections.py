@@ -3,36 +3,38 @@
 uvicorn waits for ever for a request's first byte, for the rest of its head, for the rest of a body
 nobody reads any more, and for a client to read what it was sent. Here each of these has a time, and
 connections that ask nothing are let go of, oldest first, before there are too many to take new ones.
+
+llhttp, which reads the requests, has no bound on a head, takes whatever offers another protocol to
+have gone over to it, and reads on while answers are still to come. Here heads have one, offers that
+are not of a WebSocket are not taken up, and what cannot be read is answered in its turn.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, Final, cast
 
-import h11
+from httptools import HttpParserError, HttpParserUpgrade
+from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 from uvicorn.server import ServerState
-from websockets.http11 import MAX_LINE_LENGTH, MAX_NUM_HEADERS, Request, Response
-from websockets.server import ServerProtocol
-from websockets.typing import StatusLike
+from websockets.http11 import MAX_LINE_LENGTH, MAX_NUM_HEADERS
 
 from planwave.api.problems import MEDIA_TYPE, Refused, problem_of
 from planwave.errors import PlanwaveError
 from planwave.storage.ids import new_id
 from planwave.storage.rows import encode
 
-PUSH: Final = "planwave.push"
-"""The extension by which an application finds :meth:`Socket.push`."""
-CLOSING_S: Final = 2.0
-"""How long a client may take to answer a WebSocket's close."""
-_REJECTIONS: Final = {405: "method-not-allowed", 426: "upgrade-required"}
 _BODY: Final = frozenset({b"content-length", b"transfer-encoding"})
 """Headers that announce a body."""
+_VERSIONS: Final = frozenset({"1.0", "1.1"})
 
 
 class Crowd:
@@ -56,7 +58,7 @@ class Crowd:
         self._idle.pop(connection, None)
 
 
-class _Timer:
+class Timer:
     """Calls something unless it is stopped in time."""
 
     def __init__(self, after_s: float, call: Callable[[], object]) -> None:
@@ -89,10 +91,20 @@ def _nothing() -> None:
     """Stands for a call that is not needed any more."""
 
 
-class Connection(H11Protocol):
+class _Reading(Enum):
+    """What of a request comes next."""
+
+    NOTHING = "nothing"
+    """None has begun, or it is there to its end."""
+    HEAD = "head"
+    BODY = "body"
+
+
+class Connection(HttpToolsProtocol):
     """One HTTP connection.
 
     Args:
+        head_bytes: Most bytes of a request's head that are waited with for the rest of it.
         patience_s: For a request's head, for what is left of a body nobody reads, and for a client
             to take what it is sent.
         crowd: The other connections.
@@ -105,13 +117,19 @@ class Connection(H11Protocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
+        head_bytes: int,
         patience_s: float,
         crowd: Crowd,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self._head_bytes = head_bytes
         self._crowd = crowd
-        self._waiting = _Timer(patience_s, self._give_up)
-        self._stuck = _Timer(patience_s, lambda: self.transport.abort())
+        self._waiting = Timer(patience_s, self._give_up)
+        self._stuck = Timer(patience_s, lambda: self.transport.abort())
+        self._reading = _Reading.NOTHING
+        self._unused = 0
+        self._running: RequestResponseCycle | None = None
+        self._last_word: PlanwaveError | None = None
 
     @property
     def is_working(self) -> bool:
@@ -121,8 +139,8 @@ class Connection(H11Protocol):
 
     @property
     def _at_work(self) -> RequestResponseCycle | None:
-        """The request that is not answered to the end yet."""
-        cycle = cast("RequestResponseCycle | None", self.cycle)
+        """The request that is not answered to the end yet, the first one if there are more."""
+        cycle = self._running
         return None if cycle is None or cycle.response_complete else cycle
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -133,14 +151,95 @@ class Connection(H11Protocol):
         self._waiting.end()
         self._stuck.end()
         self._crowd.leave(self)
+        if (cycle := self._at_work) is not None:  # not the last one that came, perhaps
+            _break_off(cycle)
+        self.pipeline.clear()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
+        if self._last_word is not None:
+            return
+        self._unset_keepalive_if_required()
+        self._unused += len(data)
+        try:
+            self._parse(data)
+            if self._unused > self._head_bytes:
+                raise Refused(431, "limit-exceeded", "the request's head is too large")
+        except HttpParserError as error:
+            self._refuse(_refusal_of(error))
+        except Refused as refusal:
+            self._refuse(refusal)
         self._look()
 
+    def _parse(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            try:
+                self.parser.feed_data(rest)
+                return
+            except HttpParserUpgrade as upgrade:
+                if self._should_upgrade():
+                    self.handle_websocket_upgrade()
+                    return
+                self.parser.feed_data(self._head_without_offer())
+                rest = rest[upgrade.args[0] :]
+
+    def _head_without_offer(self) -> bytes:
+        """Give the head that was just read, but not what it says of another protocol.
+
+        Java's own client offers HTTP/2 with every first request, also with one that has a body.
+        """
+        lines = [b"%s %s HTTP/1.1\r\n" % (self.parser.get_method(), self.url)]
+        lines += [b"%s: %s\r\n" % each for each in self.headers if each[0] != b"upgrade"]
+        return b"".join([*lines, b"\r\n"])
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._reading = _Reading.HEAD
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._reading is _Reading.HEAD:  # what follows a body is no header of the request
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._unused = 0
+        if self.parser.get_http_version() not in _VERSIONS:
+            raise _not_http()
+        if self.parser.should_upgrade():
+            self._check_offer()
+        else:
+            super().on_headers_complete()
+            self._reading = _Reading.BODY
+
+    def _check_offer(self) -> None:
+        """Take another protocol up if it is WebSocket; refuse what could not be answered later."""
+        if self.parser.get_method() == b"CONNECT":
+            raise Refused(400, "invalid-request", "this is no proxy to connect through")
+        if self._should_upgrade():
+            if self._at_work is not None:
+                raise Refused(400, "invalid-request", "a WebSocket's request waits for its turn")
+            _check_websocket(self.url, self.headers)
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._unused = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._reading = _Reading.NOTHING
+        self._unused = 0
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
     def on_response_complete(self) -> None:
+        self._running = None
         super().on_response_complete()
+        if self._last_word is not None and self._at_work is None:
+            self._say(self._last_word)
         self._look()
 
     def pause_writing(self) -> None:
@@ -151,28 +250,11 @@ class Connection(H11Protocol):
         super().resume_writing()
         self._stuck.stop()
 
-    def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        sent = {name: value for name, value in self.headers if name in _BODY}
-        longest = max((len(name) + len(value) for name, value in self.headers), default=0)
-        # What the WebSocket library would trip over, once it is too late for an answer.
-        if sent.keys() - {b"content-length"} or sent.get(b"content-length", b"0").strip(b"0"):
-            self._say(Refused(400, "invalid-request", "a WebSocket's request has no body"))
-        elif len(self.headers) > MAX_NUM_HEADERS or longest + 4 > MAX_LINE_LENGTH:
-            self._say(Refused(431, "headers-too-large", "a WebSocket's head is smaller than that"))
-        elif len(event.target) + 16 > MAX_LINE_LENGTH:
-            self._say(Refused(414, "uri-too-long", "a WebSocket's address is shorter than that"))
-        else:
-            super().handle_websocket_upgrade(event)
-            self._waiting.end()
-            self._stuck.end()
-
-    def send_400_response(self, msg: str) -> None:
-        status = getattr(sys.exception(), "error_status_hint", 400)
-        if status == 431:
-            refusal = Refused(431, "limit-exceeded", "the request's head is too large")
-        else:
-            refusal = Refused(400, "invalid-request", "this is not HTTP/1.1")
-        self._say(refusal)
+    def handle_websocket_upgrade(self) -> None:
+        super().handle_websocket_upgrade()
+        self._waiting.end()
+        self._stuck.end()
+        self.parser = cast("Any", None)  # which holds us
 
     def _look(self) -> None:
         """See whose turn it is: ours, the client's with time running, or nobody's."""
@@ -182,31 +264,80 @@ class Connection(H11Protocol):
             self._crowd.leave(self)
             return
         self._crowd.join(self)
-        if self.timeout_keep_alive_task is not None and self.conn.their_state is h11.IDLE:
+        if self.timeout_keep_alive_task is not None and self._reading is _Reading.NOTHING:
             self._waiting.stop()  # between two requests uvicorn's own timer runs
         else:
             self._waiting.start()
 
     def _give_up(self) -> None:
-        if self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:
+        if self._reading is _Reading.HEAD:
             self._say(Refused(408, "request-timeout", "the request's head did not arrive in time"))
         else:
             self.transport.close()
 
+    def _refuse(self, refusal: PlanwaveError) -> None:
+        """Answer what cannot be read on, behind what was asked before it."""
+        own = self.cycle if self._reading is _Reading.BODY else None
+        if self._at_work in (None, own):
+            self._say(refusal)
+            return
+        if self.pipeline and self.pipeline[0][0] is own:
+            self.pipeline.popleft()
+        self._last_word = refusal
+
     def _say(self, refusal: PlanwaveError) -> None:
         """Answer what never becomes a request, or no longer is one, and close."""
         if (cycle := self._at_work) is not None:
-            cycle.disconnected = True
-            cycle.message_event.set()
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            _break_off(cycle)
+        if cycle is None or not cycle.response_started:
             body = encode(problem_of(refusal)).encode()
-            answer = h11.Response(status_code=refusal.status_hint, headers=_refusing(body))
-            for event in (answer, h11.Data(data=body), h11.EndOfMessage()):
-                self.transport.write(self.conn.send(event) or b"")
+            fields = "".join(f"{name}: {value}\r\n" for name, value in head_of(body))
+            line = STATUS_LINE[refusal.status_hint]
+            self.transport.write(b"".join([line, fields.encode(), b"\r\n", body]))
         self.transport.close()
 
 
-def _refusing(body: bytes) -> list[tuple[str, str]]:
+def _break_off(cycle: RequestResponseCycle) -> None:
+    """Tell a request at work that its client is gone."""
+    cycle.disconnected = True
+    cycle.message_event.set()
+
+
+def _check_websocket(target: bytes, headers: list[tuple[bytes, bytes]]) -> None:
+    """Look for what the WebSocket library would trip over, once it is too late for an answer.
+
+    Raises:
+        Refused: There is some.
+    """
+    sent = {name: value for name, value in headers if name in _BODY}
+    longest = max((len(name) + len(value) for name, value in headers), default=0)
+    if sent.keys() - {b"content-length"} or sent.get(b"content-length", b"0").strip(b"0"):
+        raise Refused(400, "invalid-request", "a WebSocket's request has no body")
+    if len(headers) > MAX_NUM_HEADERS or longest + 4 > MAX_LINE_LENGTH:
+        raise Refused(431, "headers-too-large", "a WebSocket's head is smaller than that")
+    if len(target) + 16 > MAX_LINE_LENGTH:
+        raise Refused(414, "uri-too-long", "a WebSocket's address is shorter than that")
+
+
+def _refusal_of(error: HttpParserError) -> PlanwaveError:
+    """Give the answer to what the parser refuses, or what we did while it read.
+
+    Raises:
+        HttpParserError: Neither: it is our own mistake.
+    """
+    cause = error.__context__
+    if isinstance(cause, Refused):
+        return cause
+    if cause is None or isinstance(cause, HttpParserError):
+        return _not_http()
+    raise error
+
+
+def _not_http() -> Refused:
+    return Refused(400, "invalid-request", "this is not HTTP/1.1")
+
+
+def head_of(body: bytes) -> list[tuple[str, str]]:
     """Give the headers of a problem that is answered outside the application."""
     return [
         ("content-type", MEDIA_TYPE),
@@ -214,89 +345,3 @@ def _refusing(body: bytes) -> list[tuple[str, str]]:
         ("x-request-id", new_id()),
         ("connection", "close"),
     ]
-
-
-class _Handshake(ServerProtocol):
-    """The library's side of a WebSocket; what it refuses is answered with a problem too."""
-
-    def reject(self, status: StatusLike, text: str) -> Response:
-        """Give the answer to a request that does not become a WebSocket."""
-        response = super().reject(status, text)
-        why = text.partition("\n")[0].rstrip(".")
-        code = _REJECTIONS.get(response.status_code, "invalid-request")
-        refusal = Refused(response.status_code, code, why[:1].lower() + why[1:])
-        response.body = encode(problem_of(refusal)).encode()
-        for name, value in _refusing(response.body):
-            response.headers.pop(name, None)
-            response.headers[name] = value
-        return response
-
-
-class Socket(WebSocketsSansIOProtocol):
-    """One WebSocket.
-
-    A close goes out also to a client that has stopped reading: behind what is buffered for it, it
-    says where to go on. ``patience_s`` later the connection is cut.
-    """
-
-    def __init__(
-        self,
-        config: Config,
-        server_state: ServerState,
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
-        *,
-        patience_s: float,
-    ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
-        self.close_timeout = CLOSING_S
-        self.conn = _Handshake(max_size=config.ws_max_size, logger=self.conn.logger)
-        self._extensions: dict[str, Any] = {}  # of the scope, which we are part of: a cycle
-        self._stuck = _Timer(patience_s, lambda: self.transport.abort())
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stuck.end()
-        self._extensions.pop(PUSH, None)
-        super().connection_lost(exc)
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._stuck.start()
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self._stuck.stop()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if not self.handshake_initiated:  # a head the library gave up on: nothing ever follows
-            self.transport.abort()
-
-    def handle_parser_exception(self) -> None:
-        if self.conn.close_sent is None:  # it broke off within its handshake
-            self.transport.abort()
-        else:
-            super().handle_parser_exception()
-
-    def handle_connect(self, event: Request) -> None:
-        super().handle_connect(event)
-        if not self.close_sent:  # else it was refused
-            self._extensions = cast("Any", self.scope)["extensions"]
-            self._extensions[PUSH] = self.push
-
-    def push(self, frames: bytes) -> bool:
-        """Write whole WebSocket frames as they are, if that needs no waiting.
-
-        Sending one by one through the application costs three times as much as the writing itself:
-        what many clients are told is put into frames once.
-        """
-        is_open = self.handshake_complete and not (self.close_sent or self.transport.is_closing())
-        if is_open and self.writable.is_set():
-            self.transport.write(frames)
-            return True
-        return False
-
-    async def send(self, message: Any) -> None:
-        if message["type"] == "websocket.close":
-            self.writable.set()
-        await super().send(message)

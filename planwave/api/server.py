@@ -25,9 +25,10 @@ from uvicorn import Config
 from uvicorn import Server as Uvicorn
 
 from planwave.api.app import OpenService, create_app
-from planwave.api.connections import Connection, Crowd, Socket
+from planwave.api.connections import Connection, Crowd
 from planwave.api.logs import logging_to
 from planwave.api.state import State
+from planwave.api.websockets import Socket
 from planwave.errors import InputError
 from planwave.settings import Settings
 
@@ -101,7 +102,8 @@ class HttpServer:
         limits = settings.limits
         patience = {"patience_s": limits.body_read_s}
         most_idle = _most_idle()
-        http: Any = partial(Connection, **patience, crowd=Crowd(most_idle))
+        most = limits.header_bytes + _HEAD_ROOM
+        http: Any = partial(Connection, **patience, head_bytes=most, crowd=Crowd(most_idle))
         ws: Any = partial(Socket, **patience)
         self._uvicorn = Uvicorn(
             Config(
@@ -112,7 +114,6 @@ class HttpServer:
                 ws_ping_interval=limits.socket_ping_s,
                 ws_ping_timeout=limits.socket_ping_s,
                 ws_per_message_deflate=False,
-                h11_max_incomplete_event_size=limits.header_bytes + _HEAD_ROOM,
                 backlog=min(_BACKLOG, 1 + most_idle // 2),  # so many are taken on at a time
                 timeout_keep_alive=_KEEP_ALIVE_S,
                 lifespan="off",

@@ -25,10 +25,10 @@ from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from planwave.api.access import admit
-from planwave.api.connections import PUSH
 from planwave.api.paces import Pace
 from planwave.api.problems import InvalidRequest, Refused, problem_of, refuse
 from planwave.api.state import ADMITTED, state_of
+from planwave.api.websockets import PUSH
 from planwave.errors import Busy, Draining, InputError, NotFound, PlanwaveError, TooSlow
 from planwave.graph.strict import shown
 from planwave.service.following import Following

@@ -4,7 +4,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from planwave.api.connections import Connection, Crowd, Socket
+from planwave.api.connections import Connection, Crowd
+from planwave.api.websockets import Socket
 from tests.fakes.leftovers import uncollected
 from tests.fakes.model_rig import until
 from tests.fakes.raw_http import A_MOMENT_S, UPGRADE, Raw, connected
@@ -117,6 +118,120 @@ async def test_a_body_in_broken_chunks_ends_its_request(server: RunningServer) -
         await raw.write(b"zz\r\n")
         assert (await raw.answer()).status == 400
         assert await raw.is_closed()
+
+
+CHECK = b'{"graph": {"nodes": [], "edges": []}}'
+IN_CHUNKS = b"%x\r\n%s\r\n0\r\n" % (len(CHECK), CHECK)
+
+
+@pytest.mark.parametrize(
+    ("header", "body"),
+    [(f"Content-Length: {len(CHECK)}", CHECK), ("Transfer-Encoding: chunked", IN_CHUNKS + b"\r\n")],
+)
+async def test_an_offer_of_another_protocol_is_not_taken_up_and_costs_no_body(
+    server: RunningServer, header: str, body: bytes
+) -> None:
+    offer = ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQ"]
+    async with connected(server) as raw:
+        for _ in range(2):
+            await raw.send(
+                "POST", "/api/check", *offer, "Content-Type: application/json", header, body=body
+            )  # fmt: skip
+            answer = await raw.answer()
+            assert (answer.status, answer.json()["valid"]) == (200, False)  # it has no nodes
+        await raw.send("GET", "/healthz", *offer)
+        assert (await raw.answer()).status == 200
+        assert await healthy(raw)
+
+
+async def test_what_cannot_be_read_is_answered_behind_what_came_before(
+    server: RunningServer,
+) -> None:
+    gate = server.planner.gates["first"] = Gate()
+    async with connected(server) as raw:
+        body = b'{"prompt": "first"}'
+        await raw.send(
+            "POST", "/api/plan", "Content-Type: application/json",
+            f"Content-Length: {len(body)}", body=body,
+        )  # fmt: skip
+        await server.on_loop(gate.reached.wait())
+        await raw.write(f"GET /healthz HTTP/1.1\r\nHost: {raw.host}\r\n\r\n".encode())
+        await raw.write(b"\x16\x03\x01\r\n\r\n")
+        assert not await raw.is_closed(A_MOMENT_S)
+        server.loop.call_soon_threadsafe(gate.open.set)
+        assert [(await raw.answer()).status for _ in range(3)] == [201, 200, 400]
+        assert await raw.is_closed()
+
+
+async def test_a_broken_body_behind_a_request_at_work_is_answered_in_its_turn(
+    server: RunningServer,
+) -> None:
+    gate = server.planner.gates["one"] = Gate()
+    async with connected(server) as raw:
+        body = b'{"prompt": "one"}'
+        await raw.send(
+            "POST", "/api/plan", "Content-Type: application/json",
+            f"Content-Length: {len(body)}", body=body,
+        )  # fmt: skip
+        await server.on_loop(gate.reached.wait())
+        await raw.send(
+            "POST", "/api/check", "Content-Type: application/json", "Transfer-Encoding: chunked",
+            body=b"zz\r\n",
+        )  # fmt: skip
+        server.loop.call_soon_threadsafe(gate.open.set)
+        assert [(await raw.answer()).status for _ in range(2)] == [201, 400]
+        assert await raw.is_closed()
+
+
+async def test_a_websocket_is_not_asked_for_before_the_answer_to_the_last_request(
+    server: RunningServer,
+) -> None:
+    gate = server.planner.gates["before"] = Gate()
+    async with connected(server) as raw:
+        body = b'{"prompt": "before"}'
+        await raw.send(
+            "POST", "/api/plan", "Content-Type: application/json",
+            f"Content-Length: {len(body)}", body=body,
+        )  # fmt: skip
+        await server.on_loop(gate.reached.wait())
+        await raw.send("GET", "/ws/x", *UPGRADE)
+        server.loop.call_soon_threadsafe(gate.open.set)
+        assert (await raw.answer()).status == 201
+        answer = await raw.answer()
+        assert (answer.status, answer.json()["code"]) == (400, "invalid-request")
+        assert await raw.is_closed()
+
+
+async def test_nobody_connects_through(server: RunningServer) -> None:
+    async with connected(server) as raw:
+        await raw.send("CONNECT", "localhost:22")
+        assert (await raw.answer()).status == 400
+        assert await raw.is_closed()
+
+
+async def test_what_follows_a_body_is_no_header(server: RunningServer) -> None:
+    async with connected(server) as raw:
+        for trailer in (b"", b"Content-Type: text/plain\r\n"):
+            await raw.send(
+                "POST", "/api/check", "Content-Type: application/json",
+                "Transfer-Encoding: chunked", body=IN_CHUNKS + trailer + b"\r\n",
+            )  # fmt: skip
+            assert (await raw.answer()).status == 200
+
+
+@pytest.mark.parametrize("end", [b"0\r\nX-More: ", b"1;"])
+async def test_what_comes_with_a_body_and_is_not_of_it_has_a_bound(end: bytes) -> None:
+    with serving(limits=WIDE.model_copy(update={"header_bytes": 1_024})) as running:
+        async with connected(running) as raw, connected(running) as other:
+            await raw.send(
+                "POST", "/api/check", "Content-Type: application/json",
+                "Transfer-Encoding: chunked", body=b"1\r\n{\r\n",
+            )  # fmt: skip
+            assert await healthy(other)  # so that was read by itself
+            await raw.write(end + b"x" * 2_048)
+            answer = await raw.answer()
+            assert (answer.status, answer.json()["code"]) == (431, "limit-exceeded")
+            assert await raw.is_closed()
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
-from planwave.api.connections import Socket
 from planwave.api.examples import EXECUTION_ID
 from planwave.api.sockets import in_parts, messages_of, packed
+from planwave.api.websockets import Socket
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.service.frames import Frame

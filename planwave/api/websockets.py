@@ -1,0 +1,112 @@
+"""WebSockets: what is refused is answered with a problem, and nobody who stops reading holds one.
+
+A connection begins as one of HTTP (``connections.py``), which hands itself over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, cast
+
+from uvicorn.config import Config
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from uvicorn.server import ServerState
+from websockets.http11 import Request, Response
+from websockets.server import ServerProtocol
+from websockets.typing import StatusLike
+
+from planwave.api.connections import Timer, head_of
+from planwave.api.problems import Refused, problem_of
+from planwave.storage.rows import encode
+
+PUSH: Final = "planwave.push"
+"""The extension by which an application finds :meth:`Socket.push`."""
+CLOSING_S: Final = 2.0
+"""How long a client may take to answer a WebSocket's close."""
+_REJECTIONS: Final = {405: "method-not-allowed", 426: "upgrade-required"}
+
+
+class _Handshake(ServerProtocol):
+    """The library's side of a WebSocket; what it refuses is answered with a problem too."""
+
+    def reject(self, status: StatusLike, text: str) -> Response:
+        """Give the answer to a request that does not become a WebSocket."""
+        response = super().reject(status, text)
+        why = text.partition("\n")[0].rstrip(".")
+        code = _REJECTIONS.get(response.status_code, "invalid-request")
+        refusal = Refused(response.status_code, code, why[:1].lower() + why[1:])
+        response.body = encode(problem_of(refusal)).encode()
+        for name, value in head_of(response.body):
+            response.headers.pop(name, None)
+            response.headers[name] = value
+        return response
+
+
+class Socket(WebSocketsSansIOProtocol):
+    """One WebSocket.
+
+    A close goes out also to a client that has stopped reading: behind what is buffered for it, it
+    says where to go on. ``patience_s`` later the connection is cut.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        patience_s: float,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.close_timeout = CLOSING_S
+        self.conn = _Handshake(max_size=config.ws_max_size, logger=self.conn.logger)
+        self._extensions: dict[str, Any] = {}  # of the scope, which we are part of: a cycle
+        self._stuck = Timer(patience_s, lambda: self.transport.abort())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stuck.end()
+        self._extensions.pop(PUSH, None)
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stuck.start()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stuck.stop()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self.handshake_initiated:  # a head the library gave up on: nothing ever follows
+            self.transport.abort()
+
+    def handle_parser_exception(self) -> None:
+        if self.conn.close_sent is None:  # it broke off within its handshake
+            self.transport.abort()
+        else:
+            super().handle_parser_exception()
+
+    def handle_connect(self, event: Request) -> None:
+        super().handle_connect(event)
+        if not self.close_sent:  # else it was refused
+            self._extensions = cast("Any", self.scope)["extensions"]
+            self._extensions[PUSH] = self.push
+
+    def push(self, frames: bytes) -> bool:
+        """Write whole WebSocket frames as they are, if that needs no waiting.
+
+        Sending one by one through the application costs three times as much as the writing itself:
+        what many clients are told is put into frames once.
+        """
+        is_open = self.handshake_complete and not (self.close_sent or self.transport.is_closing())
+        if is_open and self.writable.is_set():
+            self.transport.write(frames)
+            return True
+        return False
+
+    async def send(self, message: Any) -> None:
+        if message["type"] == "websocket.close":
+            self.writable.set()
+        await super().send(message)

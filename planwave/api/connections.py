@@ -34,6 +34,9 @@ from planwave.storage.rows import encode
 
 _BODY: Final = frozenset({b"content-length", b"transfer-encoding"})
 """Headers that announce a body."""
+_NEVER: Final = float("inf")
+_EARLY_S: Final = 0.01
+"""An event loop rings by that much too early, at most: by what its clock does not tell apart."""
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
 
 
@@ -59,32 +62,48 @@ class Crowd:
 
 
 class Timer:
-    """Calls something unless it is stopped in time."""
+    """Calls something unless it is stopped in time.
 
-    def __init__(self, after_s: float, call: Callable[[], object]) -> None:
-        self._after_s = after_s
+    It is stopped and started with every request, so it leaves the event loop's own timer alone
+    where it can: one that rings early is set anew for what is left, or forgotten.
+    """
+
+    def __init__(self, call: Callable[[], object]) -> None:
         self._call = call
+        self._due = _NEVER
         self._handle: asyncio.TimerHandle | None = None
 
-    def start(self) -> None:
+    def start(self, after_s: float) -> None:
         """Begin to count, if it has not begun."""
-        if self._handle is None:
-            self._handle = asyncio.get_running_loop().call_later(self._after_s, self._ring)
+        if self._due == _NEVER:
+            loop = asyncio.get_running_loop()
+            self._due = loop.time() + after_s
+            if self._handle is not None and self._handle.when() > self._due:
+                self._handle.cancel()
+                self._handle = None
+            if self._handle is None:
+                self._handle = loop.call_at(self._due, self._ring)
 
     def stop(self) -> None:
         """Forget about it."""
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
+        self._due = _NEVER
 
     def end(self) -> None:
         """Stop for good, and let go of what would be called: it may hold this timer."""
-        self.stop()
+        self._due = _NEVER
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
         self._call = _nothing
 
     def _ring(self) -> None:
-        self._handle = None
-        self._call()
+        due, self._handle = self._due, None
+        loop = asyncio.get_running_loop()
+        if due <= loop.time() + _EARLY_S:
+            self._due = _NEVER
+            self._call()
+        elif due != _NEVER:
+            self._handle = loop.call_at(due, self._ring)
 
 
 def _nothing() -> None:
@@ -124,8 +143,10 @@ class Connection(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._head_bytes = head_bytes
         self._crowd = crowd
-        self._waiting = Timer(patience_s, self._give_up)
-        self._stuck = Timer(patience_s, lambda: self.transport.abort())
+        self._patience_s = patience_s
+        self._waiting = Timer(self._give_up)
+        self._idle = Timer(lambda: self.transport.close())
+        self._stuck = Timer(lambda: self.transport.abort())
         self._reading = _Reading.NOTHING
         self._unused = 0
         self._running: RequestResponseCycle | None = None
@@ -148,8 +169,7 @@ class Connection(HttpToolsProtocol):
         self._look()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._waiting.end()
-        self._stuck.end()
+        self._end_timers()
         self._crowd.leave(self)
         if (cycle := self._at_work) is not None:  # not the last one that came, perhaps
             _break_off(cycle)
@@ -159,7 +179,6 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._last_word is not None:
             return
-        self._unset_keepalive_if_required()
         self._unused += len(data)
         try:
             self._parse(data)
@@ -236,15 +255,18 @@ class Connection(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
-        self._running = None
-        super().on_response_complete()
-        if self._last_word is not None and self._at_work is None:
-            self._say(self._last_word)
+        self.server_state.total_requests += 1
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())
+            elif self._last_word is not None:
+                self._say(self._last_word)
         self._look()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._stuck.start()
+        self._stuck.start(self._patience_s)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -252,22 +274,28 @@ class Connection(HttpToolsProtocol):
 
     def handle_websocket_upgrade(self) -> None:
         super().handle_websocket_upgrade()
-        self._waiting.end()
-        self._stuck.end()
+        self._end_timers()
         self.parser = cast("Any", None)  # which holds us
+
+    def _end_timers(self) -> None:
+        for timer in (self._waiting, self._idle, self._stuck):
+            timer.end()
 
     def _look(self) -> None:
         """See whose turn it is: ours, the client's with time running, or nobody's."""
         is_gone = self.transport.is_closing() or self.transport.get_protocol() is not self
         if is_gone or self._at_work is not None:
             self._waiting.stop()
+            self._idle.stop()
             self._crowd.leave(self)
             return
         self._crowd.join(self)
-        if self.timeout_keep_alive_task is not None and self._reading is _Reading.NOTHING:
-            self._waiting.stop()  # between two requests uvicorn's own timer runs
-        else:
-            self._waiting.start()
+        if self._running is None or self._reading is not _Reading.NOTHING:
+            self._idle.stop()
+            self._waiting.start(self._patience_s)
+        else:  # between two requests
+            self._waiting.stop()
+            self._idle.start(self.timeout_keep_alive)
 
     def _give_up(self) -> None:
         if self._reading is _Reading.HEAD:

@@ -62,7 +62,8 @@ class Socket(WebSocketsSansIOProtocol):
         self.close_timeout = CLOSING_S
         self.conn = _Handshake(max_size=config.ws_max_size, logger=self.conn.logger)
         self._extensions: dict[str, Any] = {}  # of the scope, which we are part of: a cycle
-        self._stuck = Timer(patience_s, lambda: self.transport.abort())
+        self._patience_s = patience_s
+        self._stuck = Timer(lambda: self.transport.abort())
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stuck.end()
@@ -71,7 +72,7 @@ class Socket(WebSocketsSansIOProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._stuck.start()
+        self._stuck.start(self._patience_s)
 
     def resume_writing(self) -> None:
         super().resume_writing()

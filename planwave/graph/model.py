@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 Json = Any
@@ -118,8 +119,16 @@ class Graph:
         object.__setattr__(self, "derived", {})
         object.__setattr__(self, "by_id", {node.id: node for node in self.nodes})
 
+    @cached_property
+    def document(self) -> Mapping[str, Json]:
+        """What :meth:`to_document` gives, made once for all who keep, hash or write it.
+
+        They share it, so it is not to be changed.
+        """
+        return self.to_document()
+
     def to_document(self) -> dict[str, Json]:
-        """Give the wire form, ``{"nodes": [...], "edges": [...]}``."""
+        """Give the wire form, ``{"nodes": [...], "edges": [...]}``; it is the caller's own."""
         return {
             "nodes": [node_document(node) for node in self.nodes],
             "edges": [edge_document(edge) for edge in self.edges],

@@ -7,12 +7,15 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 from planwave.graph.model import Graph, Json
-from planwave.graph.strict import is_plain
+from planwave.graph.strict import DEEPEST, is_plain
+
+_ABOVE_PARTS: Final = 2
+"""Levels that a document has above the fields of a node, and a list of them has not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,15 @@ class Plan:
     attempts: Sequence[dict[str, Any]] = ()
     forecast: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
-    def as_json(self, status: str = "draft") -> dict[str, Json]:
-        """Give the plan as the API shows it; ``status`` is that of its newest execution."""
+    def as_json(
+        self, status: str = "draft", *, graph: Mapping[str, Json] | None = None
+    ) -> dict[str, Json]:
+        """Give the plan as the API shows it.
+
+        Args:
+            status: That of its newest execution.
+            graph: Its graph's document, where the one given may be shared; else it is the caller's.
+        """
         return {
             "plan_id": self.plan_id,
             "user_prompt": self.user_prompt,
@@ -60,7 +70,7 @@ class Plan:
             "created_at": self.created_at,
             "provider": self.provider,
             "model": self.model,
-            **self.graph.to_document(),
+            **(self.graph.to_document() if graph is None else graph),
             "diagnostics": list(self.diagnostics),
             "fixes": list(self.fixes),
             "attempts": list(self.attempts),
@@ -70,7 +80,38 @@ class Plan:
 
 def canonical_json(value: Json) -> str:
     """Give one text for equal JSON values: sorted keys, no spaces, UTF-8 kept."""
-    if is_plain(value):  # then orjson gives the same, fifteen times as fast
+    return _canonical(value, plain=is_plain(value))
+
+
+def content_of(graph: Graph) -> dict[str, Json]:
+    """Give a graph's document without ``ui``: all that it does, and nothing of how it is drawn.
+
+    It shares what it holds with :attr:`Graph.document`, so that is not to be changed.
+    """
+    nodes: list[dict[str, Json]] = graph.document["nodes"]
+    return {
+        "nodes": [_without_ui(node) if "ui" in node else node for node in nodes],
+        "edges": graph.document["edges"],
+    }
+
+
+def graph_hash(graph: Graph) -> str:
+    """Give the hash of a graph's content: sha256 over its canonical JSON."""
+    text = _canonical(content_of(graph), plain=has_plain_document(graph))
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def has_plain_document(graph: Graph) -> bool:
+    """Say whether a graph's document is plain JSON, see ``is_plain``; looked up once."""
+    found: bool | None = graph.derived.get(has_plain_document)
+    if found is None:
+        parts = _free_parts(graph.document)
+        found = graph.derived[has_plain_document] = is_plain(parts, DEEPEST - _ABOVE_PARTS)
+    return found
+
+
+def _canonical(value: Json, *, plain: bool) -> str:
+    if plain:  # then orjson gives the same, fifteen times as fast
         with suppress(orjson.JSONEncodeError):
             return orjson.dumps(value, None, orjson.OPT_SORT_KEYS).decode()
     return json.dumps(
@@ -78,15 +119,16 @@ def canonical_json(value: Json) -> str:
     )
 
 
-def content_of(graph: Graph) -> dict[str, Json]:
-    """Give a graph's document without ``ui``: all that it does, and nothing of how it is drawn."""
-    document = graph.to_document()
-    for node in document["nodes"]:
-        node.pop("ui", None)
-    return document
+def _without_ui(node: Mapping[str, Json]) -> dict[str, Json]:
+    return {name: value for name, value in node.items() if name != "ui"}
 
 
-def graph_hash(graph: Graph) -> str:
-    """Give the hash of a graph's content: sha256 over its canonical JSON."""
-    document = content_of(graph)
-    return hashlib.sha256(canonical_json(document).encode("utf-8")).hexdigest()
+def _free_parts(document: Mapping[str, Json]) -> list[Json]:
+    """Give what may hold anything; the rest of a graph is text, which is plain."""
+    nodes: list[dict[str, Json]] = document["nodes"]
+    marks = [edge["data"] for edge in document["edges"]]
+    return [
+        *(node["data"] for node in nodes),
+        *(node[field] for node in nodes for field in ("policy", "ui") if field in node),
+        *(held for held in marks if len(held) != 1 or "channel" not in held),
+    ]

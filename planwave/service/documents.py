@@ -17,8 +17,8 @@ from planwave.events import Event
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.model import Graph, Json
-from planwave.graph.plan import Plan, canonical_json, graph_hash
-from planwave.graph.strict import limit_exceeded
+from planwave.graph.plan import Plan, canonical_json, graph_hash, has_plain_document
+from planwave.graph.strict import is_plain, limit_exceeded
 from planwave.service.flow_history import Flow, FlowChoice
 from planwave.service.live import Order
 from planwave.settings import Limits
@@ -177,8 +177,16 @@ def plan_by_hand(
 
 def record_of(plan: Plan) -> PlanRecord:
     """Give the row a plan is stored as."""
+    document = plan.as_json(graph=plan.graph.document)
+    around = [value for name, value in document.items() if name not in _GRAPH_FIELDS]
     return PlanRecord(
-        plan.plan_id, plan.created_at, plan.user_prompt, plan.title, plan.hash, plan.as_json()
+        plan.plan_id,
+        plan.created_at,
+        plan.user_prompt,
+        plan.title,
+        plan.hash,
+        document,
+        plain=has_plain_document(plan.graph) and is_plain(around),
     )
 
 
@@ -236,7 +244,6 @@ def birth_of(
     *,
     queued: bool = False,
     flow: FlowChoice | None = None,
-    document: Mapping[str, Json] | None = None,
 ) -> tuple[ExecutionRecord, Event]:
     """Give the row and the first event of a new execution of a plan, or of a flow's graph.
 
@@ -247,9 +254,8 @@ def birth_of(
         at: When it is made, UTC, ISO 8601.
         queued: Its start is accepted with it.
         flow: Which version of which flow it is.
-        document: ``{"nodes", "edges", …}``, the plan's where it is at hand: both become the event's.
     """
-    facts = _facts_of(plan, order, plan.graph.to_document() if document is None else document)
+    facts = _facts_of(plan, order)
     if flow is not None:
         facts |= {"flow_id": flow.flow_id, "flow_version": flow.version}
     record = ExecutionRecord(
@@ -267,13 +273,13 @@ def birth_of(
     return record, Event(execution_id, 1, at, "execution.created", None, None, facts)
 
 
-def _facts_of(plan: Plan, order: Order, document: Mapping[str, Json]) -> dict[str, Any]:
+def _facts_of(plan: Plan, order: Order) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "goal": plan.user_prompt,
         "title": plan.title,
         "plan_id": plan.plan_id or None,
         "plan_hash": plan.hash,
-        "graph": {name: document[name] for name in _GRAPH_FIELDS},
+        "graph": plan.graph.document,
         "options": order.options.as_json(),
     }
     if order.inputs:

@@ -76,7 +76,6 @@ class Making(Control):
         from planwave.storage.ids import new_id
 
         kept = None if keeps is None else record_of(keeps)
-        is_same = keeps is not None and keeps.graph is plan.graph
         record, created = birth_of(
             plan,
             order,
@@ -84,7 +83,6 @@ class Making(Control):
             self._rooms.time(),
             queued=queued,
             flow=flow,
-            document=kept.document if kept is not None and is_same else None,
         )
         await self._accept(record, created, kept)
         order.epoch, order.last_seq = record.epoch, created.seq

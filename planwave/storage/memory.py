@@ -76,7 +76,7 @@ class MemoryStore:
 
     async def save_plan(self, plan: PlanRecord) -> None:
         self._check_open()
-        document = encode_json(plan.document, f"plan {plan.plan_id!r}")
+        document = encode_json(plan.document, f"plan {plan.plan_id!r}", plain=plan.plain)
         kept = replace(
             plan,
             title=storable(plan.title),

@@ -6,7 +6,7 @@ One contract suite (``tests/contract``) runs over all implementations.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from planwave.errors import StoreError
@@ -20,7 +20,10 @@ Projected = TypeVar("Projected")
 
 @dataclass(frozen=True, slots=True)
 class PlanRecord:
-    """A stored plan: columns to search by, and ``document``, the whole of ``Plan.as_json()``."""
+    """A stored plan: columns to search by, and ``document``, the whole of ``Plan.as_json()``.
+
+    ``plain``: :func:`planwave.graph.strict.is_plain` was found to hold of the document.
+    """
 
     plan_id: str
     created_at: str
@@ -28,6 +31,7 @@ class PlanRecord:
     title: str
     hash: str
     document: dict[str, Any]
+    plain: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

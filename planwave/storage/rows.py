@@ -20,12 +20,16 @@ _STRICT: Final = (
 )
 
 
-def encode(value: Any) -> str:
+def encode(value: Any, *, plain: bool = False) -> str:
     """Give compact JSON; whatever a text holds (NUL, lone surrogates), it comes back the same.
 
     orjson is twenty times as fast as the standard library, but knows no integers over 64 bits and
     no lone surrogates, and writes NaN as ``null``. What it refuses, and what holds a ``null`` and
     may hold a NaN, is left to the standard library.
+
+    Args:
+        value: JSON.
+        plain: :func:`is_plain` was found to hold of it, so that a ``null`` in it is one.
 
     Raises:
         TypeError, ValueError, RecursionError: It is not JSON.
@@ -34,7 +38,8 @@ def encode(value: Any) -> str:
         text = orjson.dumps(value, None, _STRICT)
     except orjson.JSONEncodeError:
         return _exact(value)
-    return _exact(value) if b"null" in text and not is_plain(value) else text.decode()
+    is_clear = plain or b"null" not in text or is_plain(value)
+    return text.decode() if is_clear else _exact(value)
 
 
 def encode_known(value: Any) -> bytes:
@@ -217,14 +222,14 @@ def closed() -> StoreError:
     return StoreError("the store was closed", code="store-closed")
 
 
-def encode_json(value: dict[str, Any], what: str) -> str:
-    """Give JSON text of a document.
+def encode_json(value: dict[str, Any], what: str, *, plain: bool = False) -> str:
+    """Give JSON text of a document; see :func:`encode`.
 
     Raises:
         StoreError: It is not JSON.
     """
     try:
-        return encode(value)
+        return encode(value, plain=plain)
     except (TypeError, ValueError, RecursionError) as error:
         raise StoreError(f"{what} is not JSON: {error}", code="not-json") from error
 

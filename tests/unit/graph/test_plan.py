@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from datetime import date
@@ -12,8 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planwave.graph.model import Graph, Node
-from planwave.graph.plan import Plan, canonical_json, graph_hash
+from planwave.graph.model import FLOW, Edge, Graph, Node
+from planwave.graph.plan import (
+    Plan,
+    canonical_json,
+    content_of,
+    graph_hash,
+    has_plain_document,
+)
+from planwave.graph.strict import DEEPEST, is_plain
 from tests.fakes.catalogue import graph_of
 
 
@@ -23,13 +31,17 @@ def test_equal_json_has_one_text() -> None:
     )
 
 
-@given(st.recursive(
+json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text()
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.sampled_from([1e-4, 9.99e-5, 1e15, 9999999999999998.0, 1e16, 2**63, 2**64, "\ud800", "\x7f"]),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner),
     max_leaves=12,
-))  # fmt: skip
+)  # fmt: skip
+objects = st.dictionaries(st.text(max_size=3), json_values, max_size=2)
+
+
+@given(json_values)
 def test_the_text_of_json_is_that_of_the_standard_library(value: Any) -> None:
     assert canonical_json(value) == json.dumps(
         value, sort_keys=True, ensure_ascii=False, separators=(",", ":")
@@ -65,6 +77,56 @@ def test_moving_a_node_on_the_canvas_keeps_the_hash_and_changing_its_data_does_n
     hashes = [graph_hash(Graph((node,), ())) for node in (plain, placed, changed)]
     assert hashes[0] == hashes[1] != hashes[2]
     assert len(hashes[0]) == 64
+
+
+@given(objects, objects, objects, st.none() | objects)
+def test_the_hash_of_a_graph_is_that_of_all_it_does(
+    data: Any, policy: Any, mark: Any, ui: Any
+) -> None:
+    node = Node("a", "step", "ä", "does it", data, ui=ui, policy_document=policy or None)
+    edges = (
+        Edge("e1", "a", "out", "b", "in", FLOW, mark),
+        Edge("e2", "a", "out", "b", "in", FLOW, {"channel": FLOW, **mark}, "curve"),
+    )
+    graph = Graph((node, Node("b", "step", "b")), edges)
+    content = graph.to_document()
+    content["nodes"][0].pop("ui", None)
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    try:
+        expected = hashlib.sha256(text.encode()).hexdigest()
+    except UnicodeEncodeError:
+        with pytest.raises(UnicodeEncodeError):
+            graph_hash(graph)
+    else:
+        assert graph_hash(graph) == expected
+    assert content_of(graph) == content
+    assert has_plain_document(graph) == is_plain(graph.to_document())
+
+
+@pytest.mark.parametrize("depth", [DEEPEST - 4, DEEPEST - 3])
+def test_a_document_is_as_deep_as_it_is(depth: int) -> None:
+    data: Any = 1
+    for _ in range(depth):
+        data = [data]
+    for node in (
+        Node("a", "step", "a", data={"x": data}),
+        Node("a", "step", "a", ui={"x": data}),
+        Node("a", "step", "a", policy_document={"default": data}),
+    ):
+        graph = Graph((node,), ())
+        assert has_plain_document(graph) == is_plain(graph.to_document())
+        assert has_plain_document(graph) == (depth == DEEPEST - 4)
+
+
+def test_a_document_is_made_once_and_who_wants_to_change_one_has_their_own() -> None:
+    graph = graph_of("a b", "a>b")
+    plan = Plan("p1", "", "Doing", graph, graph_hash(graph), "2026-01-01T00:00:00Z")
+    assert graph.document is graph.document
+    for own in (graph.to_document(), plan.as_json()):
+        own["nodes"][0]["data"]["x"] = own["edges"][0]["data"]["x"] = 1
+        own["nodes"].clear()
+    assert graph.document == graph.to_document()
+    assert plan.as_json(graph=graph.document) == plan.as_json()
 
 
 def test_a_plan_shows_its_graph_and_its_status() -> None:

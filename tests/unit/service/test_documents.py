@@ -1,10 +1,13 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from planwave.errors import GraphInvalid, UnavailableProvider, UnknownModel, UnknownProvider
 from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.read import read_graph
+from planwave.graph.strict import is_plain
 from planwave.service.documents import (
     check_source,
     plan_by_hand,
@@ -56,6 +59,23 @@ def test_limits_hold_for_the_graph_inside_a_plan_too() -> None:
 def test_a_plan_comes_back_from_its_row_as_it_was() -> None:
     plan = plan_with(GRAPH)
     assert plan_of(record_of(plan)).as_json() == plan.as_json()
+
+
+@pytest.mark.parametrize("odd", [1, 1e-7, 1e20])
+@pytest.mark.parametrize("where", ["nowhere", "data", "ui", "edge", "forecast", "attempts"])
+def test_a_row_knows_whether_it_is_plain(where: str, odd: float) -> None:
+    document = GRAPH.to_document()
+    node, edge = document["nodes"][0], document["edges"][0]
+    places = {"data": node["data"], "ui": node.setdefault("ui", {}), "edge": edge["data"]}
+    if where in places:
+        places[where]["x"] = odd
+    plan = replace(
+        plan_with(read_graph(document)[0]),
+        forecast={"x": odd if where == "forecast" else 1},
+        attempts=[{"x": [odd if where == "attempts" else 1]}],
+    )
+    assert record_of(plan).plain == is_plain(record_of(plan).document)
+    assert record_of(plan).plain == (where == "nowhere" or odd == 1)
 
 
 def test_a_plan_by_hand_has_a_title_even_without_one() -> None:

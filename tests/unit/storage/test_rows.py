@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from planwave.errors import StoreError
 from planwave.events import Event
+from planwave.graph.strict import is_plain
 from planwave.storage.rows import batch_of, encode, encode_known
 
 TEXT = st.text(st.characters())  # lone surrogates and NUL too
@@ -27,6 +28,11 @@ def test_any_json_value_comes_back_from_its_text(value: Any) -> None:
     assert json.dumps(json.loads(text)) == json.dumps(value)  # 1 is not 1.0, nor True
     text.encode()  # a database takes it
     assert json.dumps(json.loads(encode_known(value))) == json.dumps(value)
+
+
+@given(VALUES.filter(is_plain))
+def test_what_is_known_to_be_plain_has_the_same_text(value: Any) -> None:
+    assert encode([None, value], plain=True) == encode([None, value])
 
 
 def circle() -> list[Any]:

@@ -52,8 +52,8 @@ from planwave.errors import NotFound, PlanwaveError
 from planwave.events import Event, execution_logs, fold
 from planwave.events.entries import entries
 from planwave.executor.options import RunOptions
-from planwave.graph.plan import Plan
 from planwave.service.flow_history import FlowChoice
+from planwave.service.making import Executable
 from planwave.service.service import Service
 from planwave.storage.records import ExecutionRecord
 
@@ -297,7 +297,7 @@ def _entries_of(events: Sequence[Event], after: int) -> dict[str, Any]:
     }
 
 
-async def _chosen_in(body: ExecuteBody, service: Service) -> str | Plan | FlowChoice:
+async def _chosen_in(body: ExecuteBody, service: Service) -> Executable:
     """Give the plan's id, the flow, or what the graph says; the body has one of them.
 
     Raises:
@@ -305,7 +305,7 @@ async def _chosen_in(body: ExecuteBody, service: Service) -> str | Plan | FlowCh
         GraphInvalid: The graph cannot be read.
     """
     if body.graph is not None:
-        return await service.read_plan(body.graph)
+        return await service.read_checked(body.graph)
     if body.flow_id is not None:
         return FlowChoice(known_id(body.flow_id, "flow"), body.version)
     return known_id(body.plan_id or "", "plan")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from planwave.errors import (
     GraphInvalid,
@@ -61,6 +61,20 @@ class CheckReport:
     def can_run(self) -> bool:
         """Whether nothing found stops it from running here."""
         return self.graph is not None and not errors_in(self.diagnostics)
+
+
+class CheckedPlan(NamedTuple):
+    """A plan that was read and checked just now; executed at once, it is not checked again.
+
+    Attributes:
+        plan: The plan.
+        report: What was found, of ``report.graph``; another graph is checked in any case.
+        checked_by: The service whose node types, limits and providers it was held against.
+    """
+
+    plan: Plan
+    report: CheckReport
+    checked_by: object
 
 
 def check_source(

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from planwave.errors import Draining
 from planwave.events import Event
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.model import Graph
 from planwave.graph.plan import Plan
 from planwave.service.control import Control
-from planwave.service.documents import birth_of, plan_of, plan_of_flow, record_of
+from planwave.service.documents import (
+    CheckedPlan,
+    CheckReport,
+    birth_of,
+    plan_of,
+    plan_of_flow,
+    record_of,
+)
 from planwave.service.flow_history import FlowChoice
 from planwave.service.live import Order
 from planwave.storage.records import ExecutionRecord, PlanRecord
@@ -19,6 +29,8 @@ if TYPE_CHECKING:
     from planwave.executor.options import RunOptions
 
 _log = logging.getLogger(__name__)
+Executable: TypeAlias = str | Plan | CheckedPlan | FlowChoice
+"""The id of a stored plan, one that was read, or a flow."""
 _Amount = TypeVar("_Amount", int, float)
 
 
@@ -28,6 +40,22 @@ class Made(NamedTuple):
     record: ExecutionRecord
     created: Event
     order: Order
+
+
+class Chosen(NamedTuple):
+    """What is to be executed.
+
+    Attributes:
+        plan: Its graph and what is said of it.
+        keeps: The plan, where it is to be stored with the execution.
+        flow: Which version of which flow it is.
+        report: What this service has found of ``plan.graph`` just now.
+    """
+
+    plan: Plan
+    keeps: Plan | None = None
+    flow: FlowChoice | None = None
+    report: CheckReport | None = None
 
 
 class Making(Control):
@@ -48,16 +76,25 @@ class Making(Control):
             max_depth=_lower(asked.max_depth, limits.nested_depth),
         )
 
-    async def _chosen(self, what: str | Plan | FlowChoice) -> tuple[Plan, FlowChoice | None]:
-        """Give what is to be executed, and which version of which flow that is."""
+    async def _chosen(self, what: Executable) -> Chosen:
+        """Give what is to be executed; a plan that was only read is to be stored with it."""
         match what:
             case FlowChoice():
                 flow = await self.flow(*what)
-                return plan_of_flow(flow, self.limits), FlowChoice(flow.flow_id, flow.version)
+                version = FlowChoice(flow.flow_id, flow.version)
+                return Chosen(plan_of_flow(flow, self.limits), flow=version)
+            case CheckedPlan(plan, report, checked_by):
+                return Chosen(plan, keeps=plan, report=report if checked_by is self else None)
             case Plan():
-                return what, None
+                return Chosen(what, keeps=what)
             case _:
-                return plan_of(await self.plan(what), self.limits), None
+                return Chosen(plan_of(await self.plan(what), self.limits))
+
+    def _faults_of(self, graph: Graph, report: CheckReport | None) -> Sequence[Diagnostic]:
+        """Find what stops a graph from running; a report of this very graph says so already."""
+        if report is not None and report.graph is graph:
+            return report.diagnostics
+        return self._check(graph)
 
     async def _born(
         self,

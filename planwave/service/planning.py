@@ -12,7 +12,14 @@ from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan, canonical_json
 from planwave.providers.api import Providers
-from planwave.service.documents import CheckReport, check_source, plan_by_hand, plan_of, record_of
+from planwave.service.documents import (
+    CheckedPlan,
+    CheckReport,
+    check_source,
+    plan_by_hand,
+    plan_of,
+    record_of,
+)
 from planwave.service.history import History
 from planwave.service.rooms import Rooms
 from planwave.settings import Limits
@@ -91,6 +98,10 @@ class Planning(History):
         Raises:
             GraphInvalid: It has errors; all diagnostics are attached.
         """
+        return (await self.read_checked(source)).plan
+
+    async def read_checked(self, source: str | bytes | Mapping[str, Json]) -> CheckedPlan:
+        """Make a plan as :meth:`read_plan` does, to be executed at once."""
         from planwave.storage.ids import new_id
 
         report = self.check_document(source)
@@ -102,7 +113,9 @@ class Planning(History):
         )
         named = report.envelope.get("plan_id")
         stored = await self._store.plan(named) if isinstance(named, str) else None
-        return plan if stored is None or stored.hash != plan.hash else plan_of(stored)
+        if stored is not None and stored.hash == plan.hash:
+            plan = plan_of(stored)
+        return CheckedPlan(plan, report, self)
 
     async def validate(self, plan_id: str) -> CheckReport:
         """Check a stored plan against the node types, providers and limits there are now.

@@ -23,7 +23,7 @@ from planwave.graph.plan import Plan, graph_hash
 from planwave.service.carrier import Order, refuse_started
 from planwave.service.documents import order_of, raise_for_run
 from planwave.service.flow_history import FlowChoice
-from planwave.service.making import Made, Making
+from planwave.service.making import Executable, Made, Making
 from planwave.service.policies import Policies, with_policies
 from planwave.service.rooms import Observer
 from planwave.storage.records import ExecutionRecord, StoreUse
@@ -129,7 +129,7 @@ class Service(Making):
 
     async def create_execution(
         self,
-        plan: str | Plan | FlowChoice,
+        plan: Executable,
         *,
         inputs: Mapping[str, Any] | None = None,
         options: RunOptions | None = None,
@@ -140,8 +140,8 @@ class Service(Making):
         """Make an execution of a plan; it is durable when this returns, and not yet queued.
 
         Args:
-            plan: The id of a stored plan, or one that :meth:`read_plan` gave; that is stored too.
-                Or a flow, or one of its versions.
+            plan: The id of a stored plan, or one that :meth:`read_plan` or :meth:`read_checked`
+                gave; that is stored too. Or a flow, or one of its versions.
             inputs: ``{node_id: {handle: value}}``, or ``{handle: value}`` where there is one entry
                 node; these nodes are settled with these values.
             options: How to run; the limits of the service apply in any case.
@@ -185,7 +185,7 @@ class Service(Making):
 
     async def execute(
         self,
-        plan: str | Plan | FlowChoice,
+        plan: Executable,
         *,
         inputs: Mapping[str, Any] | None = None,
         options: RunOptions | None = None,
@@ -318,7 +318,7 @@ class Service(Making):
 
     async def _make(
         self,
-        plan: str | Plan | FlowChoice,
+        plan: Executable,
         inputs: Mapping[str, Any] | None,
         options: RunOptions | None,
         policies: Policies | None,
@@ -330,26 +330,26 @@ class Service(Making):
         from planwave.executor.entry import entry_of, own_inputs
         from planwave.executor.program import Program
 
-        made, flow = await self._chosen(plan)
-        graph = with_policies(made.graph, policies, self.limits)
-        raise_for_run(self._check(graph))
+        made = await self._chosen(plan)
+        graph = with_policies(made.plan.graph, policies, self.limits)
+        raise_for_run(self._faults_of(graph, made.report))
         chosen = self._within_limits(options)
         program = Program(graph, self.catalogue)
         given = own_inputs(program, inputs)
         entry_of(program, given, chosen)
         order = Order(
             graph=graph,
-            goal=made.user_prompt,
+            goal=made.plan.user_prompt,
             inputs=given,
             options=chosen,
             trigger=trigger,
             program=program,
         )
         return await self._born(
-            replace(made, graph=graph),
+            replace(made.plan, graph=graph),
             order,
             execution_id,
             queued=queued,
-            flow=flow,
-            keeps=plan if isinstance(plan, Plan) else None,
+            flow=made.flow,
+            keeps=made.keeps,
         )

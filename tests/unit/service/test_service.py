@@ -116,6 +116,69 @@ async def test_nothing_is_created_for_inputs_no_node_can_be_given(
         assert await service.executions() == []
 
 
+class Looking:
+    """Counts how often nodes of it are checked."""
+
+    node_type = "looking"
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def find_faults(self, data: Any, wiring: Any) -> list[Any]:
+        self.looks += 1
+        return []
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> Any: ...
+
+
+LOOKING = {"nodes": [{"id": "a", "type": "looking"}], "edges": []}
+
+
+async def test_what_was_checked_just_now_is_not_checked_again() -> None:
+    type_ = Looking()
+    async with Service(rooms(types=[type_])) as service:
+        checked = await service.read_checked(LOOKING)
+        assert type_.looks == 1
+        record = await service.create_execution(checked)
+        assert type_.looks == 1
+        assert (
+            record.plan_id == checked.plan.plan_id == (await service.plan(record.plan_id)).plan_id
+        )
+        await service.create_execution(checked.plan)
+        assert type_.looks == 2
+
+
+async def test_what_was_checked_otherwise_is_checked_before_it_runs() -> None:
+    type_ = Looking()
+    async with Service(rooms(types=[type_])) as other, Service(rooms(types=[type_])) as service:
+        theirs, checked = await other.read_checked(LOOKING), await service.read_checked(LOOKING)
+        type_.looks = 0
+        await service.create_execution(theirs)  # against limits and providers of their own
+        assert type_.looks == 1
+        await service.create_execution(checked, policies={"a": {"timeoutS": 9}})
+        assert type_.looks == 2
+        with pytest.raises(GraphInvalid, match="timeoutS"):
+            await service.create_execution(checked, policies={"a": {"timeoutS": 1e9}})
+        changed = replace(checked.plan, graph=graph_of(text_node("a"), edges=[("a", "lost")]))
+        with pytest.raises(GraphInvalid, match="lost"):
+            await service.create_execution(checked._replace(plan=changed))
+        await service.create_execution(checked)
+        stored = await service.read_checked({"plan_id": checked.plan.plan_id, **LOOKING})
+        assert stored.plan.plan_id == checked.plan.plan_id
+        type_.looks = 0
+        await service.create_execution(stored)  # of the graph as it is stored
+        assert type_.looks == 1
+
+
+async def test_what_was_found_of_a_provider_stops_an_execution_without_a_second_look() -> None:
+    graph = graph_of(Node("a", "agent", "a", data={"provider": "off", "userPrompt": "x"}))
+    async with Service(rooms()) as service:
+        checked = await service.read_checked(graph.to_document())
+        with pytest.raises(UnavailableProvider):
+            await service.create_execution(checked)
+        assert await service.executions() == []
+
+
 @pytest.mark.parametrize(
     ("provider", "error"), [("off", UnavailableProvider), ("nobody", UnknownProvider)]
 )

@@ -1,29 +1,23 @@
-"""The statements of the SQLite store, apart from the one hot path in ``writer.py``."""
+"""The statements of the SQLite store, apart from the hot path in ``places.py``."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
-from sqlalchemy import Connection, Row, Select, Update, bindparam, func, insert, select, update
-from sqlalchemy import Insert as StandardInsert
-from sqlalchemy.dialects.sqlite import Insert, dialect
+from sqlalchemy import Connection, Row, Select, Update, bindparam, func, select, update
+from sqlalchemy.dialects.sqlite import Insert
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from planwave.providers.api import CallKey
+from planwave.storage.bulk import Bulk
 from planwave.storage.lists import LAST_SEQ
-from planwave.storage.records import ExecutionRecord, PlanRecord
+from planwave.storage.records import PlanRecord
 from planwave.storage.rows import SETTLED, encode_json, search_key, storable
-from planwave.storage.schema import batches, calls, execution_texts, executions, plans
+from planwave.storage.schema import batches, calls, executions, plans
 
 Rows: TypeAlias = Select[*tuple[Any, ...]]
-
-
-def _text_of(statement: StandardInsert, columns: str) -> str:
-    """Give an insert of these columns as SQL, so that running it costs no compiling."""
-    return str(statement.compile(dialect=dialect(), column_keys=columns.split()))
 
 
 _NEW_PLAN: Final = upsert(plans)
@@ -32,10 +26,6 @@ KEEP_PLAN: Final = _NEW_PLAN.on_conflict_do_update(
     set_={column.name: column for column in _NEW_PLAN.excluded if not column.primary_key},
 )
 """Inserts a :func:`row_of_plan`, or replaces the one of the same id."""
-_ADD_PLAN: Final = _text_of(
-    _NEW_PLAN.on_conflict_do_nothing(),
-    "plan_id created_at title user_prompt hash search document",
-)
 
 
 def row_of_plan(plan: PlanRecord) -> dict[str, str]:
@@ -53,11 +43,6 @@ def row_of_plan(plan: PlanRecord) -> dict[str, str]:
         "search": search_key(plan.title, plan.user_prompt),
         "document": encode_json(plan.document, f"plan {plan.plan_id!r}"),
     }
-
-
-def insert_plan(raw: sqlite3.Connection, row: Mapping[str, str]) -> None:
-    """Insert a :func:`row_of_plan`; where there is one of that id, it stays."""
-    raw.execute(_ADD_PLAN, tuple(row.values()))
 
 
 def newest_of(plan_ids: Sequence[str]) -> Rows:
@@ -116,23 +101,23 @@ def claiming(execution_id: str, queued: bool | None) -> Update:
     )
 
 
-_NOTE_DOCUMENT: Final = str(
-    update(executions)
-    .where(executions.c.execution_id == bindparam("of"))
-    .values(document_seq=func.max(executions.c.document_seq, bindparam("shown")))
-    .compile(dialect=dialect())
+_NOTE_DOCUMENTS: Final = Bulk(
+    2,
+    "UPDATE executions SET document_seq = max(document_seq, ?) WHERE execution_id = ?",
+    "UPDATE executions SET document_seq = max(document_seq, column1) FROM (VALUES {}) "
+    "WHERE execution_id = column2",
 )
-"""As text, so that running it for each of many costs no compiling; takes the seq, then the id."""
 
 
 def note_documents(connection: Connection, seqs: Mapping[str, int]) -> list[str]:
     """Note up to which events documents on disk go; give ids of which there is no execution."""
-    unknown: list[str] = []
-    for execution_id, seq in seqs.items():
-        noted = connection.exec_driver_sql(_NOTE_DOCUMENT, (seq, execution_id))
-        if noted.rowcount == 0:
-            unknown.append(execution_id)
-    return unknown
+    raw: Any = connection.connection.driver_connection
+    rows = [value for execution_id, seq in seqs.items() for value in (seq, execution_id)]
+    if _NOTE_DOCUMENTS.run(raw, rows) == len(seqs):
+        return []
+    own = executions.c.execution_id
+    known = set(connection.execute(select(own).where(own.in_(seqs))).scalars())
+    return [execution_id for execution_id in seqs if execution_id not in known]
 
 
 def behind_their_events() -> Rows:
@@ -154,46 +139,3 @@ def keeping_call(key: CallKey, reply: dict[str, Any]) -> Insert:
     """Insert a reply; the first one of a key stays."""
     row = {**key._asdict(), "reply": encode_json(reply, "a recorded reply")}
     return upsert(calls).values(row).on_conflict_do_nothing()
-
-
-_ADD_EXECUTION: Final = _text_of(
-    insert(executions),
-    "execution_id plan_id status created_at started_at completed_at document_seq epoch queued "
-    "flow_id flow_version",
-)
-_ADD_TEXTS: Final = _text_of(insert(execution_texts), "execution title user_prompt search")
-
-
-def insert_execution(raw: sqlite3.Connection, record: ExecutionRecord) -> int:
-    """Insert an execution that has no events yet, and give the key of its row.
-
-    Raises:
-        sqlite3.Error: There is one of that id.
-    """
-    added = raw.execute(
-        _ADD_EXECUTION,
-        (
-            record.execution_id,
-            record.plan_id,
-            record.status,
-            record.created_at,
-            record.started_at,
-            record.completed_at,
-            record.document_seq,
-            record.epoch,
-            int(record.queued),
-            record.flow_id,
-            record.flow_version,
-        ),
-    )
-    key = cast("int", added.lastrowid)
-    raw.execute(
-        _ADD_TEXTS,
-        (
-            key,
-            storable(record.title),
-            storable(record.user_prompt),
-            search_key(record.title, record.user_prompt),
-        ),
-    )
-    return key

@@ -7,10 +7,6 @@ Cancelling an awaiter touches its future only, never the job.
 
 A batch is one transaction. If a job in it is at fault, the batch is rolled back and done again job
 by job under savepoints, so that the faulty one fails alone.
-
-The thread remembers where each running execution stands (owner's epoch, last ``seq``). It may: the
-directory lock makes it the only writer, all changes pass through it in order, and it forgets what
-it knows whenever a transaction is undone. So an append is one insert and touches no other row.
 """
 
 from __future__ import annotations
@@ -43,61 +39,23 @@ from planwave.storage.files import (
     write_artifact,
 )
 from planwave.storage.jobs import Job, Step, wake
-from planwave.storage.queries import insert_execution, insert_plan
+from planwave.storage.places import Places
 from planwave.storage.records import DISK_FULL, StoreUse
-from planwave.storage.rows import (
-    UNCHANGED,
-    closed,
-    late_writer,
-    unknown_execution,
-    wrong_seq,
-)
+from planwave.storage.rows import closed
 from planwave.storage.schema import DATABASE_NAME, SCHEMA_VERSION
 
-_ROWS_A_STATEMENT: Final = 64
-_COLUMNS: Final = 4
 _SIZES: Final = 13
-_PLACES: Final = "(" + ",".join("?" * _COLUMNS) + ")"
-_INSERT: Final = tuple(
-    "INSERT INTO batches (execution, first, last, events) VALUES "  # noqa: S608 - constants
-    + ",".join([_PLACES] * count)
-    for count in range(_ROWS_A_STATEMENT + 1)
-)
-"""One statement for many rows: the driver gives up the interpreter lock once a statement, and with
-``executemany`` a busy event loop would take it between any two rows."""
-
-_SET_STATUS: Final = (
-    "UPDATE executions SET status = coalesce(?, status), started_at = coalesce(started_at, ?), "
-    "completed_at = coalesce(?, completed_at) WHERE key = ?"
-)
 _IS_USED: Final = "SELECT 1 FROM artifact_uses WHERE digest = ? LIMIT 1"
 _USE: Final = (
     "INSERT OR IGNORE INTO artifact_uses (digest, execution) "
     "SELECT ?, key FROM executions WHERE execution_id = ?"
 )
-_LOOK_UP: Final = (
-    "SELECT key, epoch, "
-    "(SELECT last FROM batches WHERE execution = key ORDER BY first DESC LIMIT 1) "
-    "FROM executions WHERE execution_id = ?"
-)
-
 _LOOK_AGAIN_S: Final = 1.0
 """How often it is tried whether writes are possible again, where nobody writes who would find out."""
 _LEAST_ROOM: Final = 1024 * 1024
 """Bytes that have to be free before a full disk is taken for one with room again."""
 _TRIAL: Final = f"PRAGMA user_version = {SCHEMA_VERSION}"
 """Writes one page, and changes nothing."""
-
-
-class _Place:
-    """Where an execution stands: its row's key, its owner's epoch, its last event."""
-
-    __slots__ = ("epoch", "key", "last")
-
-    def __init__(self, key: int, epoch: int, last: int) -> None:
-        self.key = key
-        self.epoch = epoch
-        self.last = last
 
 
 class GroupCommit:
@@ -119,7 +77,7 @@ class GroupCommit:
         self._directory = directory
         self._gathered: list[Job] = []
         self._queue: SimpleQueue[list[Job] | None] = SimpleQueue()
-        self._places: dict[str, _Place] = {}
+        self._places = Places(raw)
         self._gone: set[str] = set()
         self._let_go: set[str] = set()
         path = directory / DATABASE_NAME
@@ -303,45 +261,12 @@ class GroupCommit:
                 steps.append(change)
                 uses += [(digest, change.execution_id) for digest, _ in job.artifacts]
                 continue
-            self._append(steps)
+            self._places.append(steps)
             steps = []
             job.result = change(self._connection)
-        self._append(steps)
+        self._places.append(steps)
         if uses:
             self._raw.executemany(_USE, uses)
-
-    def _append(self, steps: Sequence[Step]) -> None:
-        """Insert events within the transaction that is open.
-
-        Raises:
-            StoreError, LateWriter: A step does not fit its execution.
-        """
-        values: list[Any] = []
-        for execution_id, epoch, batch, record, plan in steps:
-            if plan is not None:
-                insert_plan(self._raw, plan)
-            if record is None:
-                place = self._places.get(execution_id) or self._look_up(execution_id)
-            else:
-                key = insert_execution(self._raw, record)
-                place = self._places[execution_id] = _Place(key, epoch, 0)
-            if batch is None:
-                continue
-            first, last, text, progress = batch
-            if epoch < place.epoch:
-                raise late_writer(execution_id, epoch, place.epoch)
-            if first != place.last + 1:
-                raise wrong_seq(execution_id, first, place.last)
-            place.last = last
-            values += (place.key, first, last, text)
-            if progress is not UNCHANGED:
-                self._raw.execute(_SET_STATUS, (*progress, place.key))
-                if progress.completed_at is not None:
-                    del self._places[execution_id]
-        size = _COLUMNS * _ROWS_A_STATEMENT
-        for start in range(0, len(values), size):
-            chunk = values[start : start + size]
-            self._raw.execute(_INSERT[len(chunk) // _COLUMNS], chunk)
 
     def bury(self, execution_ids: Iterable[str]) -> None:
         """Forget deleted executions and, once that is committed, remove their documents.
@@ -358,12 +283,4 @@ class GroupCommit:
 
     def forget(self, execution_id: str) -> None:
         """Look an execution's row up again before its next append; only a job may call this."""
-        self._places.pop(execution_id, None)
-
-    def _look_up(self, execution_id: str) -> _Place:
-        row = self._raw.execute(_LOOK_UP, (execution_id,)).fetchone()
-        if row is None:
-            raise unknown_execution(execution_id)
-        key, epoch, last = row
-        place = self._places[execution_id] = _Place(key, epoch, last or 0)
-        return place
+        self._places.forget(execution_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -377,6 +377,40 @@ async def test_one_bad_append_fails_alone(store: Store) -> None:
     assert results == {"x2:7": "seq-gap", "x3:2": "late-writer"}
     assert [e.seq for e in await store.events("x1")] == [1, 2, 3]
     assert [e.seq for e in await store.events("x2")] == [1, 2]
+
+
+async def test_writes_at_once_are_done_in_their_order(store: Store) -> None:
+    async def told(write: Coroutine[Any, Any, object]) -> object:
+        try:
+            return await write
+        except StoreError as error:
+            return error.code
+
+    def made(name: str, of: PlanRecord) -> Coroutine[Any, Any, object]:
+        first = event(1, "execution.created", of=name)
+        return store.create_execution(execution(name, plan_id=of.plan_id), [first], of)
+
+    writes = (
+        store.append("x1", 1, [event(1)]),
+        made("x1", plan("p1", title="First")),
+        made("x1", plan("p2")),
+        made("x2", plan("p1", title="Second")),
+        store.append("x2", 1, [event(2, "execution.started", of="x2")]),
+        store.claim("x2"),
+        store.append("x2", 1, [event(3, of="x2")]),
+        store.append("x2", 2, [event(3, of="x2")]),
+    )
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(told(write)) for write in writes]
+    assert [task.result() for task in tasks] == [
+        "unknown-execution", None, "duplicate-execution", None, None, 2, "late-writer", None,
+    ]  # fmt: skip
+    assert [(each.plan_id, each.title) for each in await store.plans()] == [("p1", "First")]
+    x1, x2 = [await store.execution(name) for name in ("x1", "x2")]
+    assert x1 == execution("x1", plan_id="p1", last_seq=1)
+    assert x2 == execution(
+        "x2", plan_id="p1", status="executing", started_at=at(2), last_seq=3, epoch=2
+    )
 
 
 async def test_a_cancelled_append_is_kept_all_the_same(store: Store) -> None:

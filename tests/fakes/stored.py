@@ -9,8 +9,9 @@ from typing import Any
 
 from planwave.events import Event
 from planwave.storage.ids import new_id
+from planwave.storage.jobs import Step
 from planwave.storage.opening import part_with, present_schema
-from planwave.storage.queries import insert_execution
+from planwave.storage.places import Places
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.rows import batch_of
 from planwave.storage.schema import DATABASE_NAME
@@ -26,16 +27,17 @@ def fill(directory: Path, stored: int, open_: int) -> None:
     """Keep so many executions of ten steps, of which some are open, spread over all."""
     directory.mkdir(parents=True, exist_ok=True)
     raw, connection = present_schema(directory / DATABASE_NAME)
+    places = Places(raw)
     every = stored // open_
     raw.execute("BEGIN")
     for number in range(stored):
         stands = "ended" if number % every else OPEN[number // every % len(OPEN)]
-        _keep(raw, f"{_BEGAN + timedelta(seconds=number):%FT%T}.000000+00:00", stands)
+        _keep(places, f"{_BEGAN + timedelta(seconds=number):%FT%T}.000000+00:00", stands)
     raw.execute("COMMIT")
     part_with(connection)
 
 
-def _keep(raw: Any, at: str, stands: str) -> None:
+def _keep(places: Places, at: str, stands: str) -> None:
     own = new_id()
     events = [
         Event(own, seq, at, kind, path, 1 if path else None, data)
@@ -49,9 +51,7 @@ def _keep(raw: Any, at: str, stands: str) -> None:
         progress.started_at, progress.completed_at,
         document_seq=batch.last if stands in ("ended", "waits") else 0, queued=True,
     )  # fmt: skip
-    key = insert_execution(raw, record)
-    row = (key, batch.first, batch.last, batch.text)
-    raw.execute("INSERT INTO batches (execution, first, last, events) VALUES (?, ?, ?, ?)", row)
+    places.append([Step(own, record.epoch, batch, record)])
 
 
 def _events(stands: str) -> Iterator[tuple[str, str | None, dict[str, Any]]]:

@@ -305,7 +305,7 @@ async def _chosen_in(body: ExecuteBody, service: Service) -> Executable:
         GraphInvalid: The graph cannot be read.
     """
     if body.graph is not None:
-        return await service.read_checked(body.graph)
+        return await service.read_checked(body.graph, is_own=True)
     if body.flow_id is not None:
         return FlowChoice(known_id(body.flow_id, "flow"), body.version)
     return known_id(body.plan_id or "", "plan")

@@ -151,7 +151,7 @@ async def check_graph(
 
     Pointers are into the graph.
     """
-    return rendered(_checked(service.check_document(body.graph)))
+    return rendered(_checked(service.check_document(body.graph, is_own=True)))
 
 
 def _checked(report: CheckReport) -> dict[str, Any]:

@@ -43,6 +43,8 @@ def read_and_check(
     source: str | bytes | Mapping[str, Json] | Graph,
     catalogue: Catalogue,
     limits: Limits | None = None,
+    *,
+    is_own: bool = False,
 ) -> tuple[Graph | None, list[Diagnostic]]:
     """Find every fault of a graph document: of its JSON, its fields, and the graph it describes.
 
@@ -53,6 +55,7 @@ def read_and_check(
         source: The document, as ``read_partly`` takes it; or a graph made in code.
         catalogue: See :func:`check`.
         limits: What may not be passed, or None.
+        is_own: See ``read_partly``.
 
     Returns:
         The graph, or None where not all of it could be read; and every finding, by its place in the
@@ -61,7 +64,7 @@ def read_and_check(
     if isinstance(source, Graph):
         return source, check(source, catalogue, limits)
     try:
-        graph, findings, gaps, places = read_partly(source, limits=limits)
+        graph, findings, gaps, places = read_partly(source, limits=limits, is_own=is_own)
     except GraphInvalid as error:
         return None, list(error.diagnostics)
     findings += _findings(graph, catalogue, limits, gaps, places)

@@ -11,7 +11,8 @@ findings together with those made here.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -58,6 +59,8 @@ _is_id = re.compile(ID_PATTERN).fullmatch
 _make: Callable[[type, tuple[Any, ...]], Any] = vars(tuple)["__new__"]
 """Makes a named tuple without the cost of its own constructor."""
 _Get = Callable[[str], Any]
+_LEAST: Final = 3
+"""Fields of an edge that may not be left out: its ends and its data."""
 _OBJECT: Final[type] = dict
 _LIST: Final[type] = list
 _NO_DATA: Final[dict[str, Any]] = {}
@@ -101,7 +104,10 @@ def read_graph(
 
 
 def read_partly(
-    source: str | bytes | Mapping[str, Json], *, limits: Limits | None = None
+    source: str | bytes | Mapping[str, Json],
+    *,
+    limits: Limits | None = None,
+    is_own: bool = False,
 ) -> Reading:
     """Read what can be read of a graph document.
 
@@ -111,6 +117,9 @@ def read_partly(
             "targetHandle"?, "type"?, "data": {"channel"}}]}``. Null is the same as missing. The
             values of a mapping are copied; ``REPORTED`` may stand for some of them.
         limits: What may not be passed; None means only the fixed nesting of 64.
+        is_own: A mapping is what :func:`strict_json` has just made of text, no deeper and with no
+            longer strings than the limits allow, and nobody else's: its values become the graph's
+            as they are, unsearched.
 
     Raises:
         GraphInvalid: It is not strict JSON, no object, or has too many nodes or edges.
@@ -121,12 +130,12 @@ def read_partly(
     if isinstance(source, (str, bytes)):
         most = None if limits is None else limits.plan_bytes
         document: Json = strict_json(source, max_bytes=most, max_depth=room.depth)
-        owned = len(source) * 4 <= room.string_bytes
+        is_own = len(source) * 4 <= room.string_bytes
     else:
-        document, owned = source, False
+        document = source
     fields = FieldReader(room)
     raw_nodes, raw_edges = _lists_of(document, limits, fields)
-    inside = None if owned else room
+    inside = None if is_own else room
     nodes = _read_nodes(raw_nodes, inside, fields)
     edges, places = _read_edges(raw_edges, {node.id for node in nodes}, inside, fields)
     is_whole = not fields.met_reported and not errors_in(fields.findings)
@@ -218,15 +227,15 @@ def _read_edges(
 ) -> tuple[list[Edge], list[int] | None]:
     """Give the edges, and their places where some were left out."""
     edges: list[Edge] = []
-    fresh = _FreshIds(raw_edges)
+    given = [raw["id"] for raw in raw_edges if type(raw) is _OBJECT and "id" in raw]
+    taken = {edge_id for edge_id in given if type(edge_id) is str}
+    fresh = _fresh_ids(taken)
     seen: dict[str, int] = {}
     handles: set[str] = {DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE}
     for number, raw in enumerate(raw_edges):
-        edge = None
-        if type(raw) is _OBJECT and raw.keys() <= _EDGE:
-            edge = _plain_edge(raw.get, ids, handles, fresh, room)
+        edge = _plain_edge(raw, ids, handles, fresh, room) if type(raw) is _OBJECT else None
         if edge is None:
-            edge = fields.edge(raw, number, fresh.next)
+            edge = fields.edge(raw, number, fresh.__next__)
             if edge is None:
                 continue
             handles.update((edge.source_handle, edge.target_handle))
@@ -236,7 +245,7 @@ def _read_edges(
         else:
             seen[ends] = number
             edges.append(edge)
-    if fresh.given and (fields.gaps.edges or len({edge.id for edge in edges}) != len(edges)):
+    if taken and (fields.gaps.edges or len({edge.id for edge in edges}) != len(edges)):
         unread = [(number, edge) for number, edge in fields.gaps.edges if edge is not UNREAD_EDGE]
         placed = sorted([*zip(seen.values(), edges, strict=True), *unread], key=itemgetter(0))
         names, numbers = [edge.id for _, edge in placed], [number for number, _ in placed]
@@ -244,45 +253,42 @@ def _read_edges(
     return edges, None if len(edges) == len(raw_edges) else list(seen.values())
 
 
-class _FreshIds:
-    """Makes ``e1``, ``e2``, … for edges without an id, past those that are taken."""
-
-    def __init__(self, raw_edges: Sequence[Any]) -> None:
-        given = [raw["id"] for raw in raw_edges if type(raw) is _OBJECT and "id" in raw]
-        self.given = {edge_id for edge_id in given if type(edge_id) is str}
-        self._count = 0
-
-    def next(self) -> str:
-        self._count += 1
-        while (edge_id := f"e{self._count}") in self.given:
-            self._count += 1
-        return edge_id
+def _fresh_ids(taken: set[str]) -> Iterator[str]:
+    """Give ``e1``, ``e2``, … for edges without an id, but those that are taken."""
+    for number in count(1):
+        if (edge_id := f"e{number}") not in taken:
+            yield edge_id
 
 
 def _plain_edge(
-    get: _Get, ids: set[str], handles: set[str], fresh: _FreshIds, room: Room | None
+    raw: dict[str, Any], ids: set[str], handles: set[str], fresh: Iterator[str], room: Room | None
 ) -> Edge | None:
     """Read an edge between known nodes, or give None where it needs a closer look."""
+    get = cast("_Get", raw.get)
     source, target, data = get("source"), get("target"), get("data")
     if type(source) is not str or type(target) is not str or type(data) is not _OBJECT:
         return None
-    source_handle, target_handle = get("sourceHandle"), get("targetHandle")
-    source_handle = DEFAULT_SOURCE_HANDLE if source_handle is None else source_handle
-    target_handle = DEFAULT_TARGET_HANDLE if target_handle is None else target_handle
-    if type(source_handle) is not str or type(target_handle) is not str:
+    channel = data.get("channel")
+    if source not in ids or target not in ids or (channel != FLOW and channel != LINK):
         return None
-    channel, edge_id, edge_type = data.get("channel"), get("id"), get("type")
-    known = source in ids and target in ids
-    known = known and source_handle in handles and target_handle in handles
-    if not known or edge_type is not None or (channel != FLOW and channel != LINK):
-        return None
-    if edge_id is not None and (type(edge_id) is not str or not _is_id(edge_id)):
-        return None
+    edge_id, source_handle, target_handle = None, DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE
+    if len(raw) > _LEAST:
+        if not raw.keys() <= _EDGE or get("type") is not None:
+            return None
+        edge_id, out, into = get("id"), get("sourceHandle"), get("targetHandle")
+        if edge_id is not None and (type(edge_id) is not str or not _is_id(edge_id)):
+            return None
+        source_handle = source_handle if out is None else out
+        target_handle = target_handle if into is None else into
+        if type(source_handle) is not str or type(target_handle) is not str:
+            return None
+        if source_handle not in handles or target_handle not in handles:
+            return None
     channel = FLOW if channel == FLOW else LINK
     if len(data) == 1:
         data = {"channel": channel}
     elif room is not None and (data := copied(data, room)) is None:
         return None
-    edge_id = fresh.next() if edge_id is None else edge_id
+    edge_id = edge_id or next(fresh)
     values = (edge_id, source, source_handle, target, target_handle, channel, data, None)
     return _make(Edge, values)

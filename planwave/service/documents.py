@@ -78,7 +78,11 @@ class CheckedPlan(NamedTuple):
 
 
 def check_source(
-    source: str | bytes | Mapping[str, Json], catalogue: Catalogue, limits: Limits
+    source: str | bytes | Mapping[str, Json],
+    catalogue: Catalogue,
+    limits: Limits,
+    *,
+    is_own: bool = False,
 ) -> CheckReport:
     """Read and check a graph document, or a plan as ``planwave plan --json`` prints it.
 
@@ -86,18 +90,21 @@ def check_source(
         source: JSON text, or what :func:`planwave.graph.strict.strict_json` made of some.
         catalogue: The node types.
         limits: What may not be passed.
+        is_own: Such JSON was made just now, no deeper than the limits allow, and is nobody else's,
+            so that it is neither searched again nor copied.
     """
     from planwave.graph.check import read_and_check
 
     try:
-        graph_source, envelope = (
-            _graph_in_text(source, limits)
-            if isinstance(source, str | bytes)
-            else _parted(source, limits)
-        )
+        if isinstance(source, str | bytes):
+            graph_source, envelope = _graph_in_text(source, limits)
+        else:
+            graph_source, envelope = _without_envelope(source)
+            longest = _size_of(graph_source, limits)  # no string in it has more bytes
+            is_own = is_own and longest <= limits.string_bytes
     except GraphInvalid as error:
         return CheckReport(None, error.diagnostics)
-    graph, findings = read_and_check(graph_source, catalogue, limits)
+    graph, findings = read_and_check(graph_source, catalogue, limits, is_own=is_own)
     return CheckReport(graph, tuple(findings), envelope)
 
 
@@ -112,19 +119,16 @@ def _graph_in_text(source: str | bytes, limits: Limits) -> tuple[str | bytes, Ma
     return (canonical_json(rest) if envelope else source), envelope
 
 
-def _parted(
-    document: Mapping[str, Json], limits: Limits
-) -> tuple[Mapping[str, Json], Mapping[str, Json]]:
-    """Give the graph, and what stands around it in a plan.
+def _size_of(graph: Mapping[str, Json], limits: Limits) -> int:
+    """Give the bytes that a graph has as text.
 
     Raises:
-        GraphInvalid: As text it would be too long, as it would be where it comes as text.
+        GraphInvalid: They are too many, as they would be where it comes as text.
     """
-    rest, envelope = _without_envelope(document)
-    size = len(encode_known(rest))
+    size = len(encode_known(graph))
     if size > limits.plan_bytes:
         raise GraphInvalid([limit_exceeded("plan_bytes", limits.plan_bytes, size, "the document")])
-    return rest, envelope
+    return size
 
 
 def _without_envelope(document: Mapping[str, Json]) -> tuple[dict[str, Json], dict[str, Json]]:

@@ -86,9 +86,16 @@ class Planning(History):
         await self._store.save_plan(record_of(plan))
         return plan
 
-    def check_document(self, source: str | bytes | Mapping[str, Json]) -> CheckReport:
-        """Find every fault of a graph or plan, JSON text or read strictly; nothing is stored."""
-        return check_source(source, self._rooms.catalogue, self.limits)
+    def check_document(
+        self, source: str | bytes | Mapping[str, Json], *, is_own: bool = False
+    ) -> CheckReport:
+        """Find every fault of a graph or plan; nothing is stored.
+
+        Args:
+            source: JSON text, or such as was read strictly.
+            is_own: See :func:`planwave.service.documents.check_source`.
+        """
+        return check_source(source, self._rooms.catalogue, self.limits, is_own=is_own)
 
     async def read_plan(self, source: str | bytes | Mapping[str, Json]) -> Plan:
         """Make a plan of a graph or a plan written by hand; nothing is stored.
@@ -100,11 +107,16 @@ class Planning(History):
         """
         return (await self.read_checked(source)).plan
 
-    async def read_checked(self, source: str | bytes | Mapping[str, Json]) -> CheckedPlan:
-        """Make a plan as :meth:`read_plan` does, to be executed at once."""
+    async def read_checked(
+        self, source: str | bytes | Mapping[str, Json], *, is_own: bool = False
+    ) -> CheckedPlan:
+        """Make a plan as :meth:`read_plan` does, to be executed at once.
+
+        Arguments and errors are those of :meth:`check_document` and :meth:`read_plan`.
+        """
         from planwave.storage.ids import new_id
 
-        report = self.check_document(source)
+        report = self.check_document(source, is_own=is_own)
         plan = plan_by_hand(
             report,
             plan_id=new_id(),

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planwave.errors import GraphInvalid
+from planwave.graph import read
 from planwave.graph.gaps import REPORTED, UNREAD, UNREAD_EDGE, Gaps
 from planwave.graph.model import DEFAULT_POLICY, Graph, Join, Policy, Retry
 from planwave.graph.read import read_graph, read_partly
@@ -345,6 +346,45 @@ def test_a_graph_survives_being_written_and_read_again(document: dict[str, Any])
     assert graph_in(written) == graph
     assert graph_in(json.dumps(written)) == graph
     assert graph_in(json.dumps(written, ensure_ascii=False)) == graph
+
+
+odd_values = st.sampled_from([None, "", 5, [], ["flow"], {}, {"channel": "flow"}, "a", "x" * 300])
+odd_fields = st.sampled_from(
+    ["id", "type", "name", "data", "source", "target", "sourceHandle", "targetHandle", "colour"]
+)
+
+
+@st.composite
+def spoilt_documents(draw: st.DrawFn) -> dict[str, Any]:
+    """Give documents in which some fields are odd, and some edges are there twice."""
+    document = draw(documents())
+    entries = [*document["nodes"], *document["edges"]]
+    for _ in range(draw(st.integers(0, 4))):
+        draw(st.sampled_from(entries))[draw(odd_fields)] = draw(odd_values)
+    for each in document["edges"]:
+        if draw(st.booleans()):
+            each["id"] = draw(ids | st.sampled_from(["e1", "e2"]))
+    document["edges"] += document["edges"][: draw(st.integers(0, 2))]
+    return document
+
+
+@given(spoilt_documents())
+def test_the_short_path_reads_what_the_careful_one_reads(document: dict[str, Any]) -> None:
+    own = json.loads(json.dumps(document))  # strict JSON, and nobody else's
+    short = read_partly(document, limits=Limits()), read_partly(own, is_own=True)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        for name in ("_plain_node", "_plain_edge"):
+            monkeypatch.setattr(read, name, lambda *_: None)
+        careful = read_partly(document, limits=Limits())
+    assert short == (careful, careful)
+
+
+def test_only_what_is_its_own_is_not_copied() -> None:
+    document = doc([node(data={"x": [1]})], [edge(target="a", data={"channel": "flow", "n": [1]})])
+    for is_own in (False, True):
+        graph = read_partly(document, is_own=is_own).graph
+        assert (graph.nodes[0].data["x"] is document["nodes"][0]["data"]["x"]) == is_own
+        assert (graph.edges[0].data["n"] is document["edges"][0]["data"]["n"]) == is_own
 
 
 loose = st.recursive(

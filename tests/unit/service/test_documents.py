@@ -7,7 +7,7 @@ import pytest
 from planwave.errors import GraphInvalid, UnavailableProvider, UnknownModel, UnknownProvider
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.read import read_graph
-from planwave.graph.strict import is_plain
+from planwave.graph.strict import is_plain, strict_json
 from planwave.service.documents import (
     check_source,
     plan_by_hand,
@@ -54,6 +54,22 @@ def test_a_field_no_plan_has_is_refused_in_graphs_and_plans() -> None:
 def test_limits_hold_for_the_graph_inside_a_plan_too() -> None:
     report = checked(plan_with(GRAPH).as_json(), Limits(nodes=1))
     assert "limit-exceeded" in {found.code for found in report.diagnostics}
+
+
+@pytest.mark.parametrize("around", [{}, {"title": "A title"}])
+@pytest.mark.parametrize("most", [9, 10, 10_000])
+def test_what_was_just_read_is_held_to_the_same_limits(around: Any, most: int) -> None:
+    document = graph_of(text_node("a", "x" * 10)).to_document() | around
+    limits = Limits(string_bytes=most, plan_bytes=10_000)
+    own, other = (
+        check_source(strict_json(json.dumps(document)), library(), limits, is_own=is_own)
+        for is_own in (True, False)
+    )
+    assert own == other
+    assert own.can_run == (most > 9)
+    too_long = Limits(plan_bytes=20)
+    report = check_source(strict_json(json.dumps(document)), library(), too_long, is_own=True)
+    assert [found.code for found in report.diagnostics] == ["limit-exceeded"]
 
 
 def test_a_plan_comes_back_from_its_row_as_it_was() -> None:

@@ -185,11 +185,11 @@ def _node_event(state: ExecutionState, event: Event) -> None:
 def _usage(state: ExecutionState, event: Event) -> None:
     is_paid = state.charges.is_paid(event)
     if is_paid:
-        state.usage.add(event.data)
+        state.usage = state.usage.plus(event.data)
     if event.path is not None:
         node = state.node(event.path)
         if is_paid:
-            node.usage.add(event.data)
+            node.usage = node.usage.plus(event.data)
         node.provider = event.data.get("provider") or node.provider
         node.model = event.data.get("model") or node.model
 

@@ -40,7 +40,7 @@ from planwave.events.charging import Charges
 from planwave.events.floor import Floor, Piece
 from planwave.events.graphs import Graphs, GraphsInside
 from planwave.events.messages import MESSAGE, message_of
-from planwave.events.node_state import UsageTotal
+from planwave.events.node_state import NOTHING_USED
 from planwave.events.showing import Showing
 from planwave.events.vocabulary import RUN_GRAPH, TERMINAL, Event
 from planwave.graph.model import Graph
@@ -171,7 +171,7 @@ class _Telling:
         self._called: set[str] = set()
         self._turn: str | None = None
         self._length = 0
-        self._usage = UsageTotal()
+        self._usage = NOTHING_USED
         self._charges = Charges()
         self._about: dict[str, tuple[dict[str, Any], bool]] = {}
         """Nodes that are not over: looking one up for each of its tokens would cost more than these."""
@@ -198,7 +198,7 @@ class _Telling:
             yield self._chunk({"content": ""}, {"execution": _execution(event)})
         elif event.type == "usage":
             if self._charges.is_paid(event):
-                self._usage.add(event.data)
+                self._usage = self._usage.plus(event.data)
         elif event.path is not None:
             yield from self._of_node(event, event.path)
 

@@ -47,7 +47,7 @@ def _amount(value: Any) -> Any:
     return value if type(value) in (int, float) and value >= 0 else None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class UsageTotal:
     """A sum of ``usage`` events. ``cost_usd`` is the known part, None where no price was known."""
 
@@ -57,17 +57,19 @@ class UsageTotal:
     cost_usd: float | None = None
     estimated: bool = False
 
-    def add(self, data: Mapping[str, Any]) -> None:
-        """Add one ``usage`` event's data; what is no amount there adds nothing.
+    def plus(self, data: Mapping[str, Any]) -> UsageTotal:
+        """Give the sum with one ``usage`` event's data; what is no amount there adds nothing.
 
         Any node may say what it used: a made-up value must not make a stored run unreadable.
         """
-        self.calls += 1
-        self.input_tokens += _amount(data.get("input_tokens")) or 0
-        self.output_tokens += _amount(data.get("output_tokens")) or 0
-        if (cost := _amount(data.get("cost_usd"))) is not None:
-            self.cost_usd = (self.cost_usd or 0.0) + cost
-        self.estimated = self.estimated or bool(data.get("estimated"))
+        cost = _amount(data.get("cost_usd"))
+        return UsageTotal(
+            self.calls + 1,
+            self.input_tokens + (_amount(data.get("input_tokens")) or 0),
+            self.output_tokens + (_amount(data.get("output_tokens")) or 0),
+            self.cost_usd if cost is None else (self.cost_usd or 0.0) + cost,
+            self.estimated or bool(data.get("estimated")),
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Give the sum as JSON."""
@@ -78,6 +80,9 @@ class UsageTotal:
             "cost_usd": self.cost_usd,
             "estimated": self.estimated,
         }
+
+
+NOTHING_USED: Final = UsageTotal()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +154,7 @@ class NodeState:
     prompt: Any = None
     provider: str | None = None
     model: str | None = None
-    usage: UsageTotal = field(default_factory=UsageTotal)
+    usage: UsageTotal = NOTHING_USED
     _streamed: dict[str, StreamedText] | None = field(default=None, repr=False, compare=False)
     """By kind; None until there is any: most nodes never stream."""
 

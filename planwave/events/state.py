@@ -15,7 +15,7 @@ from planwave.events.changes import CHANGES
 from planwave.events.charging import Charges
 from planwave.events.course import is_timer
 from planwave.events.graphs import GraphsInside
-from planwave.events.node_state import NodeState, OpenRequest, UsageTotal
+from planwave.events.node_state import NOTHING_USED, NodeState, OpenRequest, UsageTotal
 from planwave.events.vocabulary import TRANSIENT, Event
 
 ENDED_STATUS: Final = frozenset({"completed", "failed", "cancelled"})
@@ -56,7 +56,7 @@ class ExecutionState:
     nodes: dict[str, NodeState] = field(default_factory=dict[str, NodeState])
     requests: dict[str, OpenRequest] = field(default_factory=dict[str, OpenRequest])
     closed_requests: dict[str, str] = field(default_factory=dict[str, str])
-    usage: UsageTotal = field(default_factory=UsageTotal)
+    usage: UsageTotal = NOTHING_USED
     graphs_inside: GraphsInside = field(default_factory=GraphsInside)
     charges: Charges = field(default_factory=Charges, repr=False, compare=False)
     _waves_begun: set[int] = field(default_factory=set[int], repr=False)

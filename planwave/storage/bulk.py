@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 _DOUBLINGS: Final = 8
-_MOST: Final = 1 << _DOUBLINGS
-"""Rows a statement."""
+"""Of one row, to the 256 that a statement takes at most."""
 
 
 class Bulk:
@@ -32,6 +31,7 @@ class Bulk:
     def __init__(self, columns: int, one: str, many: str) -> None:
         row = _row_of(columns)
         self._columns = columns
+        self._most = columns << _DOUBLINGS
         self._texts = [one, *(many.format(",".join([row] * (2 << n))) for n in range(_DOUBLINGS))]
 
     @classmethod
@@ -48,11 +48,12 @@ class Bulk:
     def run(self, raw: sqlite3.Connection, values: Sequence[Any]) -> int:
         """Run it for rows, given as the values of one after the other; give how many it changed."""
         changed = 0
-        for start in range(0, len(values), _MOST * self._columns):
-            chunk = list(values[start : start + _MOST * self._columns])
+        for start in range(0, len(values), self._most):
+            chunk = values[start : start + self._most]
             doublings = (len(chunk) // self._columns - 1).bit_length()
-            chunk += [None] * ((self._columns << doublings) - len(chunk))
-            changed += raw.execute(self._texts[doublings], chunk).rowcount
+            missing = (self._columns << doublings) - len(chunk)
+            filled = [*chunk, *[None] * missing] if missing else chunk
+            changed += raw.execute(self._texts[doublings], filled).rowcount
         return changed
 
 

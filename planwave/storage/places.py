@@ -97,9 +97,9 @@ class Places:
             if progress.completed_at is not None:
                 self.forget(execution_id)
         _ADD_BATCHES.run(self._raw, rows)
-        _SET_STATUS.run(
-            self._raw, [value for key, change in changes.items() for value in (*change, key)]
-        )
+        if changes:
+            values = [value for key, change in changes.items() for value in (*change, key)]
+            _SET_STATUS.run(self._raw, values)
 
     def forget(self, execution_id: str) -> None:
         """Look an execution's row up again before its next append."""
@@ -117,19 +117,19 @@ class Places:
         executions: list[Any] = []
         texts: list[Any] = []
         for execution_id, epoch, batch, record, plan in steps:
+            if record is None:
+                places.append(self._places.get(execution_id) or self._look_up(execution_id))
+                continue
+            place = self._places[execution_id] = _Place(self._new_key(), epoch, 0)
+            places.append(place)
             if plan is not None:
                 plans += plan.values()
-            if record is None:
-                place = self._places.get(execution_id) or self._look_up(execution_id)
-            else:
-                place = self._places[execution_id] = _Place(self._new_key(), epoch, 0)
-                progress = UNCHANGED if batch is None else batch.progress
-                executions += _row_of(place.key, record, progress)
-                texts += _texts_of(place.key, record)
-            places.append(place)
-        _ADD_PLANS.run(self._raw, plans)
-        _ADD_EXECUTIONS.run(self._raw, executions)
-        _ADD_TEXTS.run(self._raw, texts)
+            executions += _row_of(place.key, record, UNCHANGED if batch is None else batch.progress)
+            texts += _texts_of(place.key, record)
+        if executions:
+            _ADD_PLANS.run(self._raw, plans)
+            _ADD_EXECUTIONS.run(self._raw, executions)
+            _ADD_TEXTS.run(self._raw, texts)
         return places
 
     def _new_key(self) -> int:

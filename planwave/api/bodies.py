@@ -63,7 +63,7 @@ def json_body(model: type[_Model], *, may_be_empty: bool = False) -> Any:
         if not raw and may_be_empty:
             return model()
         _check_type(request)
-        return _validated(model, read_json(raw, state_of(request).settings.limits.json_depth))
+        return _validated(model, read_json(raw, graph_depth(request)))
 
     setattr(read, MODEL, (model, may_be_empty))
     return Depends(read)
@@ -72,6 +72,11 @@ def json_body(model: type[_Model], *, may_be_empty: bool = False) -> Any:
 def body_of(call: Callable[..., Any] | None) -> tuple[type[BaseModel], bool] | None:
     """Give the model a dependency reads a body as, and whether the body may be empty."""
     return getattr(call, MODEL, None)
+
+
+def graph_depth(request: Request) -> int:
+    """Give how deep a graph may nest in a body; what is deeper was refused with it."""
+    return state_of(request).settings.limits.json_depth
 
 
 def read_json(raw: bytes, json_depth: int) -> Any:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Path, Query
+from starlette.requests import Request
 from starlette.responses import Response
 
 from planwave.api.answers import (
@@ -19,7 +20,7 @@ from planwave.api.answers import (
     ExplainAnswer,
     ResultAnswer,
 )
-from planwave.api.bodies import json_body
+from planwave.api.bodies import graph_depth, json_body
 from planwave.api.examples import (
     DOCUMENT,
     EXECUTION,
@@ -75,6 +76,7 @@ _QUEUED = answered("It is queued, or runs already.", QUEUED, 202)
     dependencies=[MAKES_EXECUTION],
 )
 async def create_execution(
+    request: Request,
     service: ServiceDep,
     subject: SubjectDep,
     body: Annotated[ExecuteBody, json_body(ExecuteBody)],
@@ -86,7 +88,7 @@ async def create_execution(
     """
     make = service.execute if body.start else service.create_execution
     with places_in_body("" if body.graph is None else GRAPH):
-        chosen = await _chosen_in(body, service)
+        chosen = await _chosen_in(body, service, graph_depth(request))
         record = await make(chosen, **_how(body.inputs, body.options), execution_id=subject)
     return made(service, record, 202 if body.start else 201)
 
@@ -297,7 +299,7 @@ def _entries_of(events: Sequence[Event], after: int) -> dict[str, Any]:
     }
 
 
-async def _chosen_in(body: ExecuteBody, service: Service) -> Executable:
+async def _chosen_in(body: ExecuteBody, service: Service, depth: int) -> Executable:
     """Give the plan's id, the flow, or what the graph says; the body has one of them.
 
     Raises:
@@ -305,7 +307,7 @@ async def _chosen_in(body: ExecuteBody, service: Service) -> Executable:
         GraphInvalid: The graph cannot be read.
     """
     if body.graph is not None:
-        return await service.read_checked(body.graph, is_own=True)
+        return await service.read_checked(body.graph, own_depth=depth)
     if body.flow_id is not None:
         return FlowChoice(known_id(body.flow_id, "flow"), body.version)
     return known_id(body.plan_id or "", "plan")

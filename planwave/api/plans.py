@@ -6,10 +6,11 @@ from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from starlette.requests import Request
 from starlette.responses import Response
 
 from planwave.api.answers import CheckAnswer, ForecastAnswer, PlanAnswer, PlansAnswer
-from planwave.api.bodies import json_body
+from planwave.api.bodies import graph_depth, json_body
 from planwave.api.examples import CHECK, FORECAST, PLAN, PLANS, answered
 from planwave.api.idempotency import MAKES, SubjectDep
 from planwave.api.models import CheckBody, GoalBody
@@ -145,13 +146,14 @@ async def forecast_plan(service: ServiceDep, plan_id: PlanId) -> Response:
     responses=answered("What was found.", CHECK),
 )
 async def check_graph(
-    service: ServiceDep, body: Annotated[CheckBody, json_body(CheckBody)]
+    request: Request, service: ServiceDep, body: Annotated[CheckBody, json_body(CheckBody)]
 ) -> Response:
     """Find everything that is wrong with a graph, all at once; nothing is kept.
 
     Pointers are into the graph.
     """
-    return rendered(_checked(service.check_document(body.graph, is_own=True)))
+    report = service.check_document(body.graph, own_depth=graph_depth(request))
+    return rendered(_checked(report))
 
 
 def _checked(report: CheckReport) -> dict[str, Any]:

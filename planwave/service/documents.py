@@ -82,7 +82,7 @@ def check_source(
     catalogue: Catalogue,
     limits: Limits,
     *,
-    is_own: bool = False,
+    own_depth: int | None = None,
 ) -> CheckReport:
     """Read and check a graph document, or a plan as ``planwave plan --json`` prints it.
 
@@ -90,18 +90,19 @@ def check_source(
         source: JSON text, or what :func:`planwave.graph.strict.strict_json` made of some.
         catalogue: The node types.
         limits: What may not be passed.
-        is_own: Such JSON was made just now, no deeper than the limits allow, and is nobody else's,
-            so that it is neither searched again nor copied.
+        own_depth: How deep such JSON was allowed to nest, where it was made just now and is nobody
+            else's: within the limits it is neither searched again nor copied.
     """
     from planwave.graph.check import read_and_check
 
+    is_own = own_depth is not None and own_depth <= limits.json_depth
     try:
         if isinstance(source, str | bytes):
             graph_source, envelope = _graph_in_text(source, limits)
         else:
             graph_source, envelope = _without_envelope(source)
-            longest = _size_of(graph_source, limits)  # no string in it has more bytes
-            is_own = is_own and longest <= limits.string_bytes
+            size = _size_of(graph_source, limits)
+            is_own = is_own and size <= limits.string_bytes  # so is every string in it
     except GraphInvalid as error:
         return CheckReport(None, error.diagnostics)
     graph, findings = read_and_check(graph_source, catalogue, limits, is_own=is_own)

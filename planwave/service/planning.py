@@ -87,15 +87,15 @@ class Planning(History):
         return plan
 
     def check_document(
-        self, source: str | bytes | Mapping[str, Json], *, is_own: bool = False
+        self, source: str | bytes | Mapping[str, Json], *, own_depth: int | None = None
     ) -> CheckReport:
         """Find every fault of a graph or plan; nothing is stored.
 
         Args:
             source: JSON text, or such as was read strictly.
-            is_own: See :func:`planwave.service.documents.check_source`.
+            own_depth: See :func:`planwave.service.documents.check_source`.
         """
-        return check_source(source, self._rooms.catalogue, self.limits, is_own=is_own)
+        return check_source(source, self._rooms.catalogue, self.limits, own_depth=own_depth)
 
     async def read_plan(self, source: str | bytes | Mapping[str, Json]) -> Plan:
         """Make a plan of a graph or a plan written by hand; nothing is stored.
@@ -108,7 +108,7 @@ class Planning(History):
         return (await self.read_checked(source)).plan
 
     async def read_checked(
-        self, source: str | bytes | Mapping[str, Json], *, is_own: bool = False
+        self, source: str | bytes | Mapping[str, Json], *, own_depth: int | None = None
     ) -> CheckedPlan:
         """Make a plan as :meth:`read_plan` does, to be executed at once.
 
@@ -116,7 +116,7 @@ class Planning(History):
         """
         from planwave.storage.ids import new_id
 
-        report = self.check_document(source, is_own=is_own)
+        report = self.check_document(source, own_depth=own_depth)
         plan = plan_by_hand(
             report,
             plan_id=new_id(),

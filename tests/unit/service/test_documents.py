@@ -62,14 +62,22 @@ def test_what_was_just_read_is_held_to_the_same_limits(around: Any, most: int) -
     document = graph_of(text_node("a", "x" * 10)).to_document() | around
     limits = Limits(string_bytes=most, plan_bytes=10_000)
     own, other = (
-        check_source(strict_json(json.dumps(document)), library(), limits, is_own=is_own)
-        for is_own in (True, False)
+        check_source(strict_json(json.dumps(document)), library(), limits, own_depth=depth)
+        for depth in (limits.json_depth, None)
     )
     assert own == other
     assert own.can_run == (most > 9)
     too_long = Limits(plan_bytes=20)
-    report = check_source(strict_json(json.dumps(document)), library(), too_long, is_own=True)
+    report = check_source(strict_json(json.dumps(document)), library(), too_long, own_depth=9)
     assert [found.code for found in report.diagnostics] == ["limit-exceeded"]
+
+
+def test_what_was_held_to_another_depth_is_searched() -> None:
+    document = graph_of(text_node("a")).to_document()
+    document["nodes"][0]["data"]["text"] = [[[1]]]  # the document has 7 levels
+    for allowed, codes in ((7, ["invalid-data"]), (6, ["limit-exceeded"])):
+        report = check_source(document, library(), Limits(json_depth=allowed), own_depth=7)
+        assert [found.code for found in report.diagnostics] == codes
 
 
 def test_a_plan_comes_back_from_its_row_as_it_was() -> None:

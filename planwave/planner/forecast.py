@@ -23,6 +23,8 @@ _FRAME_TOKENS: Final = 80
 _TERSE: Final = 60
 _TALKATIVE: Final = 1_200
 """Tokens of an answer; the upper end is lowered by ``maxTokens`` and by the model's profile."""
+_WRITING: Final = ("write", "once")
+"""Effects that the world can tell."""
 
 
 class _Range(NamedTuple):
@@ -65,13 +67,14 @@ def forecast(
             "high": sum(call.read.high + call.told.high for call in calls),
         },
         "cost_usd": _cost(calls, providers),
-        "effects": [effect for node in graph.nodes for effect in _effects(node, node, catalogue)],
+        "effects": _all_effects(graph, catalogue),
     }
 
 
 def _shape(graph: Graph, catalogue: Catalogue) -> Shape:
-    facts = {node.id: catalogue.facts(node.type) for node in graph.nodes}
-    linked = {name for name, found in facts.items() if found is not None and not found.executes}
+    facts = {each: catalogue.facts(each) for each in {node.type for node in graph.nodes}}
+    lazy = {each for each, found in facts.items() if found is not None and not found.executes}
+    linked = {node.id for node in graph.nodes if node.type in lazy} if lazy else ()
     return shape(graph, linked=linked)
 
 
@@ -153,12 +156,28 @@ def _cost(calls: Iterable[_Call], providers: Providers) -> dict[str, Json] | Non
     return {"low": round(low, 6), "high": round(high, 6)}
 
 
+def _all_effects(graph: Graph, catalogue: Catalogue) -> list[Json]:
+    """Give what a graph writes to the world, node by node; most types of nodes cannot."""
+    harmless = {
+        each
+        for each in {node.type for node in graph.nodes}
+        if (facts := catalogue.facts(each)) is None
+        or (facts.effect not in _WRITING and not facts.graph_fields)
+    }
+    return [
+        effect
+        for node in graph.nodes
+        if node.type not in harmless or node.policy.effect is not None
+        for effect in _effects(node, node, catalogue)
+    ]
+
+
 def _effects(node: Node, holder: Node, catalogue: Catalogue) -> list[Json]:
     """Give what a step writes to the world; reading and computing are not side effects."""
     facts = catalogue.facts(node.type)
     effect = node.policy.effect or (facts.effect if facts else "none")
     effects: list[Json] = []
-    if effect in ("write", "once"):
+    if effect in _WRITING:
         effects.append({"node": holder.id, "type": node.type, "effect": effect})
     for inner in graphs_in(node, catalogue):
         effects += [told for each in inner.nodes for told in _effects(each, holder, catalogue)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from planwave.graph.model import Graph
+from planwave.graph.model import Graph, Node, Policy
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.planner.document import Defaults
@@ -88,6 +88,20 @@ def test_side_effects_name_the_steps_that_have_them() -> None:
     assert forecast(graph, registry, FakeProviders())["effects"] == [
         {"node": "m", "type": "mail", "effect": "once"}
     ]
+
+
+def test_a_policy_says_otherwise_than_the_type_whether_a_step_writes() -> None:
+    registry = Registry([*LIBRARY, Mail])
+    nodes = [
+        Node(f"{kind}-{effect}", kind, "n", policy=Policy(effect=effect))
+        for kind in ("text", "mail", "unknown")
+        for effect in (None, "none", "read", "write")
+    ]
+    told = forecast(Graph(tuple(nodes), ()), registry, FakeProviders())["effects"]
+    assert [(each["node"], each["effect"]) for each in told] == [
+        ("text-write", "write"), ("mail-None", "once"), ("mail-write", "write"),
+        ("unknown-write", "write"),
+    ]  # fmt: skip
 
 
 def test_a_plan_made_by_hand_is_priced_at_the_default_model_or_not_at_all() -> None:

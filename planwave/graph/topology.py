@@ -24,8 +24,9 @@ def linked_ids(graph: Graph, only_materialize: Container[str] = ()) -> set[str]:
     Returns:
         Ids of nodes with an outgoing link edge and no outgoing flow edge, and of those given.
     """
-    flow_sources = {edge.source for edge in graph.edges if edge.channel == FLOW}
-    found = {edge.source for edge in graph.edges if edge.channel == LINK} - flow_sources
+    found = {edge.source for edge in graph.edges if edge.channel == LINK}
+    if found:
+        found -= {edge.source for edge in graph.edges if edge.channel == FLOW}
     if only_materialize:
         found.update(node.id for node in graph.nodes if node.id in only_materialize)
     return found & graph.by_id.keys()

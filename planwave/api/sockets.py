@@ -189,8 +189,9 @@ class _Connection:
                 following.on_drop(lambda: patience.reschedule(0))
                 if self._push is not None:
                     following.sink(self._take)
-                if following.snapshot is not None:
-                    await self._send(self._cut(following.snapshot))
+                snapshot, following.snapshot = following.snapshot, None  # it is large
+                if snapshot is not None and not self._pushed(snapshot):
+                    await self._send(self._cut(snapshot))
                 async for frame in following:
                     for text, last_seq in frame.rendered(self._render):
                         await self._websocket.send({"type": "websocket.send", "text": text})
@@ -204,6 +205,11 @@ class _Connection:
             return False
         self._sent_seq = frame.last_seq
         return True
+
+    def _pushed(self, message: bytes) -> bool:
+        """Write a message at once, unless it is long or that would need waiting."""
+        is_short = len(message) <= self._limits.socket_frame_bytes
+        return is_short and self._push is not None and self._push(packed(message))
 
     async def _send(self, messages: Sequence[str]) -> None:
         for message in messages:
@@ -263,22 +269,21 @@ def _renderers(
 
     def pack(frame: Frame) -> bytes | None:
         messages = frame.rendered(render)
-        return packed(messages[0].text) if len(messages) == 1 else None
+        return packed(messages[0].text.encode()) if len(messages) == 1 else None
 
     return render, pack
 
 
-def packed(text: str) -> bytes:
-    """Give a message as a server sends it (RFC 6455 §5.2): one frame, not masked."""
-    payload = text.encode()
-    size = len(payload)
+def packed(message: bytes) -> bytes:
+    """Give a text, as UTF-8, as a server sends it (RFC 6455 §5.2): one frame, not masked."""
+    size = len(message)
     if size < 126:
         head = struct.pack("!BB", _TEXT_FRAME, size)
     elif size < 65_536:
         head = struct.pack("!BBH", _TEXT_FRAME, 126, size)
     else:
         head = struct.pack("!BBQ", _TEXT_FRAME, 127, size)
-    return head + payload
+    return head + message
 
 
 def messages_of(frame: Frame, most: int) -> tuple[Message, ...]:

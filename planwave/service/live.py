@@ -157,7 +157,7 @@ class Live:
         self._told_seq = 0
         self._told = 0
         self._glance: tuple[int, bytes] | None = None
-        self._snapshot: tuple[int, bytes] | None = None
+        self._snapshot: bytes | None = None
         self._texts: tuple[int, Frame | None] | None = None
 
     @property
@@ -193,6 +193,7 @@ class Live:
     def tell(self, events: Sequence[Event]) -> None:
         """Take in published events, and have every follower told of them soon."""
         self._told += len(events)
+        self._snapshot = None
         for event in events:
             self.state.apply(event)
         self._unworded += events
@@ -275,10 +276,10 @@ class Live:
 
     def snapshot(self) -> bytes:
         """Give the whole state as JSON, with the text streamed so far and the last sentences."""
-        if self._snapshot is None or self._snapshot[0] != self._told:
+        if self._snapshot is None:
             shown = {"type": "snapshot", **self.state.as_json(), "logs": list(self.logs)}
-            self._snapshot = (self._told, encode_known(shown))
-        return self._snapshot[1]
+            self._snapshot = encode_known(shown)
+        return self._snapshot
 
     def _admit(self, bounds: Bounds, with_snapshot: bool) -> tuple[Follower, Moment]:
         follower = Follower(self._told_seq, bounds)

@@ -227,7 +227,7 @@ def test_a_frame_is_written_as_a_server_writes_it(size: int) -> None:
     protocol = ServerProtocol()
     protocol.state = State.OPEN
     protocol.send_text(b"x" * size)
-    assert b"".join(protocol.data_to_send()) == packed("x" * size)
+    assert b"".join(protocol.data_to_send()) == packed(b"x" * size)
 
 
 async def test_frames_written_at_once_and_those_that_are_queued_come_in_order(

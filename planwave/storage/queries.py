@@ -41,7 +41,7 @@ def row_of_plan(plan: PlanRecord) -> dict[str, str]:
         "user_prompt": storable(plan.user_prompt),
         "hash": plan.hash,
         "search": search_key(plan.title, plan.user_prompt),
-        "document": encode_json(plan.document, f"plan {plan.plan_id!r}"),
+        "document": encode_json(plan.document, f"plan {plan.plan_id!r}", plain=plan.plain),
     }
 
 

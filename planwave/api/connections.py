@@ -6,7 +6,8 @@ connections that ask nothing are let go of, oldest first, before there are too m
 
 llhttp, which reads the requests, has no bound on a head, takes whatever offers another protocol to
 have gone over to it, and reads on while answers are still to come. Here heads have one, offers that
-are not of a WebSocket are not taken up, and what cannot be read is answered in its turn.
+are not of a WebSocket are not taken up, what cannot be read is answered in its turn, and little is
+read before that of it.
 """
 
 from __future__ import annotations
@@ -16,28 +17,27 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final, cast
 
-from httptools import HttpParserError, HttpParserUpgrade
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
     HttpToolsProtocol,
     RequestResponseCycle,
 )
 from uvicorn.server import ServerState
-from websockets.http11 import MAX_LINE_LENGTH, MAX_NUM_HEADERS
 
-from planwave.api.problems import MEDIA_TYPE, Refused, problem_of
+from planwave.api.framing import check_head, check_websocket, head_of, refusal_of, target_of
+from planwave.api.problems import Refused, problem_of
 from planwave.errors import PlanwaveError
-from planwave.storage.ids import new_id
 from planwave.storage.rows import encode
 
-_BODY: Final = frozenset({b"content-length", b"transfer-encoding"})
-"""Headers that announce a body."""
 _NEVER: Final = float("inf")
 _EARLY_S: Final = 0.01
 """An event loop rings by that much too early, at most: by what its clock does not tell apart."""
-_VERSIONS: Final = frozenset({"1.0", "1.1"})
+_BITE: Final = 4_096
+"""Bytes that are read at a time: a request is a thousand times as large as what asks for it."""
 
 
 class Crowd:
@@ -110,6 +110,26 @@ def _nothing() -> None:
     """Stands for a call that is not needed any more."""
 
 
+class _Flow(FlowControl):
+    """Lets nobody read on while enough waits to be read."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        super().__init__(transport)
+        self._is_held = False
+
+    def hold(self, is_held: bool) -> None:
+        """Stop reading, or go on with it."""
+        self._is_held = is_held
+        if is_held:
+            self.pause_reading()
+        else:
+            self.resume_reading()
+
+    def resume_reading(self) -> None:
+        if not self._is_held:
+            super().resume_reading()
+
+
 class _Reading(Enum):
     """What of a request comes next."""
 
@@ -141,6 +161,7 @@ class Connection(HttpToolsProtocol):
         crowd: Crowd,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        _make_lenient(self.parser)
         self._head_bytes = head_bytes
         self._crowd = crowd
         self._patience_s = patience_s
@@ -149,6 +170,7 @@ class Connection(HttpToolsProtocol):
         self._stuck = Timer(lambda: self.transport.abort())
         self._reading = _Reading.NOTHING
         self._unused = 0
+        self._unread = b""
         self._running: RequestResponseCycle | None = None
         self._last_word: PlanwaveError | None = None
 
@@ -164,8 +186,14 @@ class Connection(HttpToolsProtocol):
         cycle = self._running
         return None if cycle is None or cycle.response_complete else cycle
 
+    @property
+    def _is_ours(self) -> bool:
+        """Whether there is anybody to read from, and nobody else does."""
+        return not self.transport.is_closing() and self.transport.get_protocol() is self
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
+        self.flow = self._flow = _Flow(transport)
         self._look()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -174,41 +202,52 @@ class Connection(HttpToolsProtocol):
         if (cycle := self._at_work) is not None:  # not the last one that came, perhaps
             _break_off(cycle)
         self.pipeline.clear()
+        self._unread = b""
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self._last_word is not None:
             return
-        self._unused += len(data)
+        rest = memoryview(self._unread + data if self._unread else data)
+        self._unread = b""
         try:
-            self._parse(data)
-            if self._unused > self._head_bytes:
-                raise Refused(431, "limit-exceeded", "the request's head is too large")
+            while rest and not self.pipeline and self._is_ours:
+                self._parse(rest[:_BITE])
+                rest = rest[_BITE:]
+            self._unread = bytes(rest)
         except HttpParserError as error:
-            self._refuse(_refusal_of(error))
+            self._refuse(refusal_of(error))
         except Refused as refusal:
             self._refuse(refusal)
+        if self.pipeline:
+            self._flow.hold(len(self._unread) > HIGH_WATER_LIMIT)
         self._look()
 
-    def _parse(self, data: bytes) -> None:
-        rest = memoryview(data)
+    def _parse(self, rest: memoryview) -> None:
+        self._unused += len(rest)
         while rest:
             try:
                 self.parser.feed_data(rest)
-                return
+                break
             except HttpParserUpgrade as upgrade:
                 if self._should_upgrade():
                     self.handle_websocket_upgrade()
                     return
-                self.parser.feed_data(self._head_without_offer())
+                head = self._head_without_offer()
+                self.parser = HttpRequestParser(self)  # the other one may read no more
+                _make_lenient(self.parser)
+                self.parser.feed_data(head)
                 rest = rest[upgrade.args[0] :]
+        if self._unused > self._head_bytes:
+            raise Refused(431, "limit-exceeded", "the request's head is too large")
 
     def _head_without_offer(self) -> bytes:
         """Give the head that was just read, but not what it says of another protocol.
 
         Java's own client offers HTTP/2 with every first request, also with one that has a body.
         """
-        lines = [b"%s %s HTTP/1.1\r\n" % (self.parser.get_method(), self.url)]
+        version = self.parser.get_http_version().encode()
+        lines = [b"%s %s HTTP/%s\r\n" % (self.parser.get_method(), self.url, version)]
         lines += [b"%s: %s\r\n" % each for each in self.headers if each[0] != b"upgrade"]
         return b"".join([*lines, b"\r\n"])
 
@@ -218,12 +257,14 @@ class Connection(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._reading is _Reading.HEAD:  # what follows a body is no header of the request
-            super().on_header(name, value)
+            super().on_header(name, value.rstrip(b" \t"))
 
     def on_headers_complete(self) -> None:
         self._unused = 0
-        if self.parser.get_http_version() not in _VERSIONS:
-            raise _not_http()
+        version = self.parser.get_http_version()
+        check_head(version, self.headers)
+        self.url = target_of(self.url)
+        self.expect_100_continue = self.expect_100_continue and version != "1.0"
         if self.parser.should_upgrade():
             self._check_offer()
         else:
@@ -237,7 +278,7 @@ class Connection(HttpToolsProtocol):
         if self._should_upgrade():
             if self._at_work is not None:
                 raise Refused(400, "invalid-request", "a WebSocket's request waits for its turn")
-            _check_websocket(self.url, self.headers)
+            check_websocket(self.url, self.headers)
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -249,6 +290,10 @@ class Connection(HttpToolsProtocol):
         self._unused = 0
         if not self.parser.should_upgrade():
             super().on_message_complete()
+            if not self.parser.should_keep_alive():  # which what follows a body says too
+                self.cycle.keep_alive = False
+                if self.cycle.response_complete:
+                    self.transport.close()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle
@@ -257,11 +302,14 @@ class Connection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         self.server_state.total_requests += 1
         if not self.transport.is_closing():
-            self.flow.resume_reading()
             if self.pipeline:
                 self._start_asgi_task(*self.pipeline.pop())
             elif self._last_word is not None:
                 self._say(self._last_word)
+            if not self.pipeline:
+                self._flow.hold(False)
+                if self._unread:
+                    self.data_received(b"")
         self._look()
 
     def pause_writing(self) -> None:
@@ -283,8 +331,7 @@ class Connection(HttpToolsProtocol):
 
     def _look(self) -> None:
         """See whose turn it is: ours, the client's with time running, or nobody's."""
-        is_gone = self.transport.is_closing() or self.transport.get_protocol() is not self
-        if is_gone or self._at_work is not None:
+        if not self._is_ours or self._at_work is not None:
             self._waiting.stop()
             self._idle.stop()
             self._crowd.leave(self)
@@ -306,6 +353,9 @@ class Connection(HttpToolsProtocol):
     def _refuse(self, refusal: PlanwaveError) -> None:
         """Answer what cannot be read on, behind what was asked before it."""
         own = self.cycle if self._reading is _Reading.BODY else None
+        if own is not None and own.response_complete:  # with the rest of its body still to come
+            self.transport.close()
+            return
         if self._at_work in (None, own):
             self._say(refusal)
             return
@@ -331,45 +381,8 @@ def _break_off(cycle: RequestResponseCycle) -> None:
     cycle.message_event.set()
 
 
-def _check_websocket(target: bytes, headers: list[tuple[bytes, bytes]]) -> None:
-    """Look for what the WebSocket library would trip over, once it is too late for an answer.
-
-    Raises:
-        Refused: There is some.
-    """
-    sent = {name: value for name, value in headers if name in _BODY}
-    longest = max((len(name) + len(value) for name, value in headers), default=0)
-    if sent.keys() - {b"content-length"} or sent.get(b"content-length", b"0").strip(b"0"):
-        raise Refused(400, "invalid-request", "a WebSocket's request has no body")
-    if len(headers) > MAX_NUM_HEADERS or longest + 4 > MAX_LINE_LENGTH:
-        raise Refused(431, "headers-too-large", "a WebSocket's head is smaller than that")
-    if len(target) + 16 > MAX_LINE_LENGTH:
-        raise Refused(414, "uri-too-long", "a WebSocket's address is shorter than that")
-
-
-def _refusal_of(error: HttpParserError) -> PlanwaveError:
-    """Give the answer to what the parser refuses, or what we did while it read.
-
-    Raises:
-        HttpParserError: Neither: it is our own mistake.
-    """
-    cause = error.__context__
-    if isinstance(cause, Refused):
-        return cause
-    if cause is None or isinstance(cause, HttpParserError):
-        return _not_http()
-    raise error
-
-
-def _not_http() -> Refused:
-    return Refused(400, "invalid-request", "this is not HTTP/1.1")
-
-
-def head_of(body: bytes) -> list[tuple[str, str]]:
-    """Give the headers of a problem that is answered outside the application."""
-    return [
-        ("content-type", MEDIA_TYPE),
-        ("content-length", str(len(body))),
-        ("x-request-id", new_id()),
-        ("connection", "close"),
-    ]
+def _make_lenient(parser: HttpRequestParser) -> None:
+    """Take what is clear enough: some pad the sizes of chunks, or go on after a last request."""
+    parser.set_dangerous_leniencies(
+        lenient_data_after_close=True, lenient_spaces_after_chunk_size=True
+    )

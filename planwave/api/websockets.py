@@ -15,7 +15,8 @@ from websockets.http11 import Request, Response
 from websockets.server import ServerProtocol
 from websockets.typing import StatusLike
 
-from planwave.api.connections import Timer, head_of
+from planwave.api.connections import Timer
+from planwave.api.framing import head_of
 from planwave.api.problems import Refused, problem_of
 from planwave.storage.rows import encode
 

@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 
 import pytest
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from planwave.api.connections import Connection, Crowd
 from planwave.api.websockets import Socket
@@ -217,6 +218,131 @@ async def test_what_follows_a_body_is_no_header(server: RunningServer) -> None:
                 "Transfer-Encoding: chunked", body=IN_CHUNKS + trailer + b"\r\n",
             )  # fmt: skip
             assert (await raw.answer()).status == 200
+
+
+async def test_who_ends_a_body_with_a_word_of_closing_is_closed(server: RunningServer) -> None:
+    async with connected(server) as raw:
+        await raw.send(
+            "POST", "/api/check", "Content-Type: application/json", "Transfer-Encoding: chunked",
+            body=IN_CHUNKS + b"Connection: close\r\n\r\n",
+        )  # fmt: skip
+        answer = await raw.answer()
+        assert (answer.status, answer.headers["connection"]) == (200, "close")
+        assert await raw.is_closed()
+
+
+async def test_sizes_of_chunks_may_be_padded(server: RunningServer) -> None:
+    async with connected(server) as raw:
+        await raw.send(
+            "POST", "/api/check", "Content-Type: application/json", "Transfer-Encoding: chunked",
+            body=b"%x  \r\n%s\r\n0\r\n\r\n" % (len(CHECK), CHECK),
+        )  # fmt: skip
+        assert (await raw.answer()).status == 200
+
+
+@pytest.mark.parametrize("target", ["http://{}", "http://{}?x=1"])
+async def test_a_whole_address_without_a_path_is_that_of_the_root(
+    server: RunningServer, target: str
+) -> None:
+    async with connected(server) as raw:
+        await raw.send("GET", target.format(raw.host))
+        answer = await raw.answer()
+        assert (answer.status, answer.json()["detail"]) == (404, "there is nothing at '/'")
+        assert await healthy(raw)
+
+
+@pytest.mark.parametrize("space", [" ", "\t", " \t "])
+async def test_spaces_behind_a_header_are_not_of_it(server: RunningServer, space: str) -> None:
+    async with connected(server) as raw:
+        await raw.send(
+            "POST", "/api/check", "Content-Type: application/json" + space,
+            f"Content-Length: {len(CHECK)}{space}", "Expect: 100-continue" + space,
+            f"Host: {raw.host}{space}",
+        )  # fmt: skip
+        assert (await asyncio.wait_for(raw.answer(), 45)).status == 100
+        await raw.write(CHECK)
+        assert (await raw.answer()).status == 200
+        await raw.send("GET", "/ws/x", *(each + space for each in UPGRADE))
+        assert (await raw.answer()).status == 101
+
+
+@pytest.mark.parametrize("hosts", [b"", b"Host: x\r\nHost: y\r\n"])
+async def test_a_request_names_its_host_once(server: RunningServer, hosts: bytes) -> None:
+    async with connected(server) as raw:
+        await raw.write(b"GET /healthz HTTP/1.1\r\n" + hosts + b"\r\n")
+        answer = await raw.answer()
+        assert (answer.status, answer.json()["code"]) == (400, "invalid-request")
+        assert await raw.is_closed()
+    async with connected(server) as raw:
+        await raw.write(b"GET /healthz HTTP/1.0\r\n\r\n")
+        assert (await raw.answer()).status == 200
+
+
+async def test_a_body_is_not_taken_for_what_it_is_packed_in(server: RunningServer) -> None:
+    async with connected(server) as raw:
+        await raw.send(
+            "POST", "/api/check", "Content-Type: application/json",
+            "Transfer-Encoding: gzip, chunked", body=IN_CHUNKS + b"\r\n",
+        )  # fmt: skip
+        assert (await raw.answer()).status == 400
+        assert await raw.is_closed()
+
+
+@pytest.mark.parametrize(("version", "more"), [(b"1.0", b""), (b"1.1", b", close")])
+async def test_an_offer_of_who_stays_for_one_answer_gets_that(
+    server: RunningServer, version: bytes, more: bytes
+) -> None:
+    async with connected(server) as raw:
+        await raw.write(
+            b"GET /healthz HTTP/%s\r\nHost: %s\r\nConnection: Upgrade%s\r\nUpgrade: h2c\r\n\r\n"
+            % (version, raw.host.encode(), more)
+        )
+        answer = await asyncio.wait_for(raw.answer(), 45)
+        assert (answer.status, answer.headers["connection"]) == (200, "close")
+        assert await raw.is_closed()
+
+
+async def test_an_old_client_is_not_told_to_go_on(server: RunningServer) -> None:
+    async with connected(server) as raw:
+        await raw.write(
+            b"POST /api/check HTTP/1.0\r\nHost: %s\r\nContent-Type: application/json\r\n"
+            b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n%s"
+            % (raw.host.encode(), len(CHECK), CHECK)
+        )
+        assert (await raw.answer()).status == 200
+
+
+async def test_what_is_answered_already_is_not_answered_again(server: RunningServer) -> None:
+    async with connected(server) as raw:
+        await raw.send("POST", "/nowhere", "Transfer-Encoding: chunked")
+        assert (await raw.answer()).status == 404
+        await raw.write(b"zz\r\n")
+        assert await raw.is_closed()
+
+
+async def test_many_requests_in_one_go_are_begun_a_few_at_a_time(server: RunningServer) -> None:
+    gate = server.planner.gates["ahead"] = Gate()
+    async with connected(server) as raw:
+        with uncollected(RequestResponseCycle) as left:
+            body = b'{"prompt": "ahead"}'
+            await raw.send(
+                "POST", "/api/plan", "Content-Type: application/json",
+                f"Content-Length: {len(body)}", body=body,
+            )  # fmt: skip
+            await server.on_loop(gate.reached.wait())
+            request = f"GET /healthz HTTP/1.1\r\nHost: {raw.host}\r\n\r\n".encode()
+            await raw.write(request * 2_000)
+            await until(lambda: len(left) > 10)
+            async with connected(server) as other:
+                assert await healthy(other)
+            server.loop.call_soon_threadsafe(gate.open.set)
+            assert (await raw.answer()).status == 201
+            most = len(left)
+            for _ in range(2_000):
+                assert (await raw.answer()).status == 200
+                most = max(most, len(left))
+        assert most < 200
+        assert await healthy(raw)
 
 
 @pytest.mark.parametrize("end", [b"0\r\nX-More: ", b"1;"])

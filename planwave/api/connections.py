@@ -201,6 +201,8 @@ class Connection(HttpToolsProtocol):
         self._crowd.leave(self)
         if (cycle := self._at_work) is not None:  # not the last one that came, perhaps
             _break_off(cycle)
+        if self.cycle and self.cycle is not self._running:
+            self.cycle.on_response = _nothing  # which holds us, and only running forgets it
         self.pipeline.clear()
         self._unread = b""
         super().connection_lost(exc)

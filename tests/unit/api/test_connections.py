@@ -426,6 +426,24 @@ async def test_what_has_ended_is_let_go_of_without_anybody_looking_for_cycles(
         await until(lambda: not left)
 
 
+@pytest.mark.parametrize("behind", [0, 1, 200, 1_500])
+async def test_who_asks_on_behind_a_stream_and_goes_is_let_go_of_too(
+    server: RunningServer, behind: int
+) -> None:
+    execution_id = await server.execute("held")
+    with uncollected(Connection) as left:
+        async with connected(server) as raw:
+            await raw.send("GET", f"/api/executions/{execution_id}/events")
+            await raw.reader.readuntil(b"\r\n\r\n")
+            request = f"GET /healthz HTTP/1.1\r\nHost: {raw.host}\r\n\r\n".encode()
+            await raw.write(request * behind)
+            assert await raw.reader.read(1)  # of the stream
+        if behind > 1_000:  # so much is left unread, and with it that the client is gone
+            server.let_go(execution_id)
+        await until(lambda: not left)
+    server.let_go(execution_id)
+
+
 async def test_too_many_idle_connections_push_out_the_oldest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

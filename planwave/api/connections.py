@@ -216,6 +216,8 @@ class Connection(HttpToolsProtocol):
             while rest and not self.pipeline and self._is_ours:
                 self._parse(rest[:_BITE])
                 rest = rest[_BITE:]
+            if self._unused > self._head_bytes:  # a head that is whole is for the application
+                raise Refused(431, "limit-exceeded", "the request's head is too large")
             self._unread = bytes(rest)
         except HttpParserError as error:
             self._refuse(refusal_of(error))
@@ -240,8 +242,6 @@ class Connection(HttpToolsProtocol):
                 _make_lenient(self.parser)
                 self.parser.feed_data(head)
                 rest = rest[upgrade.args[0] :]
-        if self._unused > self._head_bytes:
-            raise Refused(431, "limit-exceeded", "the request's head is too large")
 
     def _head_without_offer(self) -> bytes:
         """Give the head that was just read, but not what it says of another protocol.

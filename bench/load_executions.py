@@ -11,6 +11,9 @@ over as many connections as there are executions, all at once as in cell W3, or 
 shapes: the plan of 6 levels of W3 (ideal 0.3 s) and a chain (ideal 1.5 s). What is timed is all of
 it, from the first request to the last watcher's last message. Between two rounds the documents of
 the first one are written; with ``--pause 0`` that falls into the second.
+
+Before and after each round a turn of a bare loop is timed: where others share the machine, that says
+how fast it was meanwhile.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import time
 from load_client import Http, cpu_s, graph_of, rss_mb, server, watch
 from workloads import chain, w3
 
+TURNS = 1_000_000
 SHAPES = {"plan of 6 levels": (w3(), 0.3), "chain": (chain(30), 1.5)}
 
 
@@ -49,6 +53,14 @@ async def once(url, http, process, dag, executions, connections):
     return wall, cpu_s(process) - before, max(accepted)
 
 
+def turn_ns():
+    """Give how long a turn of a bare loop takes just now."""
+    began = time.perf_counter()
+    for _ in range(TURNS):
+        pass
+    return (time.perf_counter() - began) / TURNS * 1e9
+
+
 async def measure(url, process, given):
     http = Http(url)
     for name, (dag, ideal) in SHAPES.items():
@@ -57,11 +69,13 @@ async def measure(url, process, given):
         walls = []
         for _ in range(given.rounds):
             await asyncio.sleep(given.pause)
+            before = turn_ns()
             wall, cpu, accepted = await once(url, http, process, dag, given.executions, connections)
+            machine = max(before, turn_ns())
             walls.append(wall)
             print(
                 f"{name}: {wall:.2f} s ({wall / ideal:.2f} x ideal), all accepted after "
-                f"{accepted:.2f} s; {cpu:.2f} CPU s, {rss_mb(process):.0f} MB"
+                f"{accepted:.2f} s; {cpu:.2f} CPU s, {rss_mb(process):.0f} MB, {machine:.0f} ns a turn"
             )
         print(f"{name}: {statistics.median(walls) / ideal:.2f} x ideal (median of {given.rounds})")
     await http.close()

@@ -1,4 +1,5 @@
 import asyncio
+import json
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 
@@ -25,6 +26,18 @@ def hasty() -> Iterator[RunningServer]:
 async def healthy(raw: Raw) -> bool:
     await raw.send("GET", "/healthz")
     return (await raw.answer()).status == 200
+
+
+async def plan_under_way(running: RunningServer, raw: Raw, goal: str) -> Gate:
+    """Ask for a plan, and give the gate its planner stands at."""
+    gate = running.planner.gates[goal] = Gate()
+    body = json.dumps({"prompt": goal}).encode()
+    await raw.send(
+        "POST", "/api/plan", "Content-Type: application/json",
+        f"Content-Length: {len(body)}", body=body,
+    )  # fmt: skip
+    await running.on_loop(gate.reached.wait())
+    return gate
 
 
 async def ask_without_end(raw: Raw, requests: bytes) -> None:
@@ -75,14 +88,8 @@ async def test_a_body_nobody_reads_has_its_time(hasty: RunningServer) -> None:
 
 
 async def test_a_request_at_work_is_left_alone(hasty: RunningServer) -> None:
-    gate = hasty.planner.gates["slow"] = Gate()
     async with connected(hasty) as raw:
-        body = b'{"prompt": "slow"}'
-        await raw.send(
-            "POST", "/api/plan", "Content-Type: application/json",
-            f"Content-Length: {len(body)}", body=body,
-        )  # fmt: skip
-        await hasty.on_loop(gate.reached.wait())
+        gate = await plan_under_way(hasty, raw, "slow")
         await hasty.leap(3 * PATIENCE_S)
         assert not await raw.is_closed(A_MOMENT_S)
         hasty.loop.call_soon_threadsafe(gate.open.set)
@@ -148,14 +155,8 @@ async def test_an_offer_of_another_protocol_is_not_taken_up_and_costs_no_body(
 async def test_what_cannot_be_read_is_answered_behind_what_came_before(
     server: RunningServer,
 ) -> None:
-    gate = server.planner.gates["first"] = Gate()
     async with connected(server) as raw:
-        body = b'{"prompt": "first"}'
-        await raw.send(
-            "POST", "/api/plan", "Content-Type: application/json",
-            f"Content-Length: {len(body)}", body=body,
-        )  # fmt: skip
-        await server.on_loop(gate.reached.wait())
+        gate = await plan_under_way(server, raw, "first")
         await raw.write(f"GET /healthz HTTP/1.1\r\nHost: {raw.host}\r\n\r\n".encode())
         await raw.write(b"\x16\x03\x01\r\n\r\n")
         assert not await raw.is_closed(A_MOMENT_S)
@@ -167,14 +168,8 @@ async def test_what_cannot_be_read_is_answered_behind_what_came_before(
 async def test_a_broken_body_behind_a_request_at_work_is_answered_in_its_turn(
     server: RunningServer,
 ) -> None:
-    gate = server.planner.gates["one"] = Gate()
     async with connected(server) as raw:
-        body = b'{"prompt": "one"}'
-        await raw.send(
-            "POST", "/api/plan", "Content-Type: application/json",
-            f"Content-Length: {len(body)}", body=body,
-        )  # fmt: skip
-        await server.on_loop(gate.reached.wait())
+        gate = await plan_under_way(server, raw, "one")
         await raw.send(
             "POST", "/api/check", "Content-Type: application/json", "Transfer-Encoding: chunked",
             body=b"zz\r\n",
@@ -187,14 +182,8 @@ async def test_a_broken_body_behind_a_request_at_work_is_answered_in_its_turn(
 async def test_a_websocket_is_not_asked_for_before_the_answer_to_the_last_request(
     server: RunningServer,
 ) -> None:
-    gate = server.planner.gates["before"] = Gate()
     async with connected(server) as raw:
-        body = b'{"prompt": "before"}'
-        await raw.send(
-            "POST", "/api/plan", "Content-Type: application/json",
-            f"Content-Length: {len(body)}", body=body,
-        )  # fmt: skip
-        await server.on_loop(gate.reached.wait())
+        gate = await plan_under_way(server, raw, "before")
         await raw.send("GET", "/ws/x", *UPGRADE)
         server.loop.call_soon_threadsafe(gate.open.set)
         assert (await raw.answer()).status == 201

@@ -310,15 +310,9 @@ async def test_what_is_answered_already_is_not_answered_again(server: RunningSer
 
 
 async def test_many_requests_in_one_go_are_begun_a_few_at_a_time(server: RunningServer) -> None:
-    gate = server.planner.gates["ahead"] = Gate()
     async with connected(server) as raw:
         with uncollected(RequestResponseCycle) as left:
-            body = b'{"prompt": "ahead"}'
-            await raw.send(
-                "POST", "/api/plan", "Content-Type: application/json",
-                f"Content-Length: {len(body)}", body=body,
-            )  # fmt: skip
-            await server.on_loop(gate.reached.wait())
+            gate = await plan_under_way(server, raw, "ahead")
             request = f"GET /healthz HTTP/1.1\r\nHost: {raw.host}\r\n\r\n".encode()
             await raw.write(request * 2_000)
             await until(lambda: len(left) > 10)

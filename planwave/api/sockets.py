@@ -189,15 +189,19 @@ class _Connection:
                 following.on_drop(lambda: patience.reschedule(0))
                 if self._push is not None:
                     following.sink(self._take)
-                snapshot, following.snapshot = following.snapshot, None  # it is large
-                if snapshot is not None and not self._pushed(snapshot):
-                    await self._send(self._cut(snapshot))
+                await self._begin(following)
                 async for frame in following:
                     for text, last_seq in frame.rendered(self._render):
                         await self._websocket.send({"type": "websocket.send", "text": text})
                         self._sent_seq = last_seq
         except (TimeoutError, TooSlow):
             raise TooSlow(self._sent_seq) from None
+
+    async def _begin(self, following: Following) -> None:
+        """Send the snapshot; nobody keeps it for longer, as it is large."""
+        snapshot, following.snapshot = following.snapshot, None
+        if snapshot is not None and not self._pushed(snapshot):
+            await self._send(self._cut(snapshot))
 
     def _take(self, frame: Frame) -> bool:
         packed = frame.rendered(self._pack)

@@ -178,6 +178,11 @@ class NodeState:
         """Whether the newest attempt may have streamed text or reasoning; cheap to ask."""
         return self._streamed is not None
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing is known of it but that it is there: what every such node shows."""
+        return self.status == "pending" and self == NodeState(self.path) and not self.has_streamed
+
     def _said(self, kind: str) -> str:
         return "" if self._streamed is None else str(self._streamed[kind])
 

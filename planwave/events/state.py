@@ -179,9 +179,9 @@ class ExecutionState:
         """Note that all of a wave is settled."""
         self._waves_done.add(wave)
 
-    def as_json(self) -> dict[str, Any]:
-        """Give the whole state as JSON: the snapshot a subscriber starts from."""
-        return {
+    def as_json(self, *, nodes: bool = True) -> dict[str, Any]:
+        """Give the whole state as JSON, or with ``nodes=False`` all but what is told of nodes."""
+        told: dict[str, Any] = {
             "execution_id": self.execution_id,
             "status": self.status,
             "goal": self.goal,
@@ -208,8 +208,10 @@ class ExecutionState:
             "waitingForInput": self.waiting_for_input,
             "currentNodeId": self.current_node_id,
             "requests": [request.as_json() for request in self.requests.values()],
-            "nodes": [node.as_json() for node in self.nodes.values()],
         }
+        if nodes:
+            told["nodes"] = [node.as_json() for node in self.nodes.values()]
+        return told
 
 
 def fold(events: Iterable[Event]) -> ExecutionState:

@@ -207,8 +207,10 @@ class Lives:
             pages = self._pages.get(execution_id)
             if pages is None:
                 pages = self._pages[execution_id] = Pages(self._store, live)
+            following = Following(live, pages, follower, moment, after)
+            del moment  # its snapshot is large
             try:
-                yield Following(live, pages, follower, moment, after)
+                yield following
             finally:
                 live.leave(follower)
 

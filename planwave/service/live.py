@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planwave.errors import Draining
 from planwave.events import ENDED_NODE, TRANSIENT, Event, ExecutionState, NodeState, SentenceLog
 from planwave.graph.model import Graph, Json
 from planwave.service.frames import Bounds, Follower, Frame, joined
+from planwave.service.snapshots import glance_of, snapshot_of
 from planwave.storage.rows import encode_known
 
 if TYPE_CHECKING:
@@ -277,8 +278,7 @@ class Live:
     def snapshot(self) -> bytes:
         """Give the whole state as JSON, with the text streamed so far and the last sentences."""
         if self._snapshot is None:
-            shown = {"type": "snapshot", **self.state.as_json(), "logs": list(self.logs)}
-            self._snapshot = encode_known(shown)
+            self._snapshot = snapshot_of(self.state, self.logs)
         return self._snapshot
 
     def _admit(self, bounds: Bounds, with_snapshot: bool) -> tuple[Follower, Moment]:
@@ -384,13 +384,3 @@ def text_so_far(state: ExecutionState, node: NodeState) -> list[Event]:
         for kind, text in (("reasoning", node.reasoning), ("text", node.text))
         if text
     ]  # fmt: skip
-
-
-def glance_of(state: ExecutionState, logs: Iterable[str]) -> dict[str, Any]:
-    """Give what a poll shows of an execution."""
-    return {
-        "status": state.status,
-        "node_states": {path: node.status for path, node in state.nodes.items()},
-        "logs": list(logs),
-        "wave": state.waves,
-    }

@@ -1,0 +1,47 @@
+"""How an execution stands, as JSON for those who watch it: a glance, or the whole of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import orjson
+
+from planwave.events import ExecutionState, NodeState
+from planwave.storage.rows import encode_known
+
+
+def glance_of(state: ExecutionState, logs: Iterable[str]) -> dict[str, Any]:
+    """Give what a poll shows of an execution."""
+    return {
+        "status": state.status,
+        "node_states": {path: node.status for path, node in state.nodes.items()},
+        "logs": list(logs),
+        "wave": state.waves,
+    }
+
+
+def snapshot_of(state: ExecutionState, logs: Iterable[str]) -> bytes:
+    """Give the whole state as JSON, with the text streamed so far and the last sentences.
+
+    Who watches from the start is shown a graph of which nearly nothing has run. What is told of
+    those nodes differs by their path alone, so it is not put together anew for each.
+    """
+    around = {"type": "snapshot", **state.as_json(nodes=False), "logs": list(logs)}
+    try:
+        return orjson.dumps({**around, "nodes": [_shown(node) for node in state.nodes.values()]})
+    except orjson.JSONEncodeError:  # encode_known() knows how to write what orjson does not
+        return encode_known({**around, "nodes": [node.as_json() for node in state.nodes.values()]})
+
+
+def _shown(node: NodeState) -> Any:
+    if node.is_untouched and node.path.isascii():
+        return orjson.Fragment(_BEFORE_PATH + orjson.dumps(node.path) + _AFTER_PATH)
+    return node.as_json()
+
+
+_MARK: Final = "/"
+"""No node's path, so it stands in the text once."""
+_BEFORE_PATH, _, _AFTER_PATH = orjson.dumps(NodeState(_MARK).as_json()).partition(
+    orjson.dumps(_MARK)
+)

@@ -163,7 +163,7 @@ class _Telling:
         self._inside = GraphsInside()
         self._showing: Showing | None = None
         if graph is not None:
-            self._look_at(graph.to_document() if isinstance(graph, Graph) else graph)
+            self._look_at(graph.document if isinstance(graph, Graph) else graph)
         self._head: dict[str, Any] = {}
         self._floor = Floor()
         self._spoken: dict[str, _Spoken] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 Json = Any
 """Anything JSON can hold; the one place where ``Any`` enters the graph."""
@@ -121,46 +121,57 @@ class Graph:
 
     @cached_property
     def document(self) -> Mapping[str, Json]:
-        """What :meth:`to_document` gives, made once for all who keep, hash or write it.
+        """The wire form, ``{"nodes": [...], "edges": [...]}``, made once for all who want it.
 
-        They share it, so it is not to be changed.
+        They share it, and it shares what the graph holds, so it is not to be changed.
         """
-        return self.to_document()
-
-    def to_document(self) -> dict[str, Json]:
-        """Give the wire form, ``{"nodes": [...], "edges": [...]}``; it is the caller's own."""
         return {
-            "nodes": [node_document(node) for node in self.nodes],
-            "edges": [edge_document(edge) for edge in self.edges],
+            "nodes": [_node_document(node) for node in self.nodes],
+            "edges": [_edge_document(edge) for edge in self.edges],
         }
 
+    def to_document(self) -> dict[str, Json]:
+        """Give the wire form; nodes, edges and what they hold by name are the caller's own."""
+        return {kind: [_own(each) for each in listed] for kind, listed in self.document.items()}
 
-def node_document(node: Node) -> dict[str, Json]:
-    """Give one node in wire form."""
-    document: dict[str, Json] = {"id": node.id, "type": node.type, "name": node.name}
-    if node.description:
-        document["description"] = node.description
-    document["data"] = dict(node.data)
-    if node.policy_document is not None:
-        document["policy"] = dict(node.policy_document)
-    if node.ui is not None:
-        document["ui"] = dict(node.ui)
+
+def _node_document(node: Node) -> dict[str, Json]:
+    node_id, node_type, name, description, data, _, ui, policy = node
+    document: dict[str, Json] = {"id": node_id, "type": node_type, "name": name}
+    if description:
+        document["description"] = description
+    document["data"] = _as_dict(data)
+    if policy is not None:
+        document["policy"] = _as_dict(policy)
+    if ui is not None:
+        document["ui"] = _as_dict(ui)
     return document
 
 
-def edge_document(edge: Edge) -> dict[str, Json]:
-    """Give one edge in wire form."""
+def _edge_document(edge: Edge) -> dict[str, Json]:
+    edge_id, source, source_handle, target, target_handle, _, data, edge_type = edge
     document: dict[str, Json] = {
-        "id": edge.id,
-        "source": edge.source,
-        "sourceHandle": edge.source_handle,
-        "target": edge.target,
-        "targetHandle": edge.target_handle,
+        "id": edge_id,
+        "source": source,
+        "sourceHandle": source_handle,
+        "target": target,
+        "targetHandle": target_handle,
+        "data": _as_dict(data),
     }
-    if edge.type is not None:
-        document["type"] = edge.type
-    document["data"] = dict(edge.data)
+    if edge_type is not None:
+        document["type"] = edge_type
     return document
+
+
+def _as_dict(held: Mapping[str, Json]) -> dict[str, Json]:
+    return cast("dict[str, Json]", held) if type(held) is dict else dict(held)
+
+
+def _own(document: Mapping[str, Json]) -> dict[str, Json]:
+    return {
+        name: dict(cast("dict[str, Json]", held)) if type(held) is dict else held
+        for name, held in document.items()
+    }
 
 
 def handles_of(ports: Iterable[Port]) -> tuple[str, ...]:

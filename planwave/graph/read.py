@@ -27,6 +27,7 @@ from planwave.graph.model import (
     FLOW,
     ID_PATTERN,
     LINK,
+    Channel,
     Edge,
     Graph,
     Json,
@@ -64,6 +65,10 @@ _LEAST: Final = 3
 _OBJECT: Final[type] = dict
 _LIST: Final[type] = list
 _NO_DATA: Final[dict[str, Any]] = {}
+_ONLY_CHANNEL: Final[dict[Channel, dict[str, Any]]] = {
+    channel: {"channel": channel} for channel in (FLOW, LINK)
+}
+"""What most edges hold; they share it."""
 
 
 class Reading(NamedTuple):
@@ -286,7 +291,7 @@ def _plain_edge(
             return None
     channel = FLOW if channel == FLOW else LINK
     if len(data) == 1:
-        data = {"channel": channel}
+        data = _ONLY_CHANNEL[channel]
     elif room is not None and (data := copied(data, room)) is None:
         return None
     edge_id = edge_id or next(fresh)

@@ -262,6 +262,6 @@ class _Birth:
 
     def _create(self, at: str) -> tuple[ExecutionRecord, Event]:
         graph, goal = self._graph, self._facts["goal"]
-        data = {**self._facts, "graph": graph.to_document()}
+        data = {**self._facts, "graph": graph.document}
         record = ExecutionRecord(self._execution_id, None, goal, goal, "starting", at)
         return record, Event(self._execution_id, 1, at, "execution.created", None, None, data)

@@ -32,7 +32,7 @@ from planwave.api.bounds import Bounds
 from planwave.api.gate import Gate
 from planwave.api.heads import Heads
 from planwave.api.idempotency import Idempotency
-from planwave.api.metrics import CountRequests, Metrics
+from planwave.api.metrics import Metrics
 from planwave.api.openapi import document
 from planwave.api.requests import Requests
 from planwave.api.state import State
@@ -86,8 +86,7 @@ def create_app(settings: Settings, open_service: OpenService) -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,
         middleware=[
-            Middleware(CountRequests, metrics),
-            Middleware(Requests),
+            Middleware(Requests, metrics),
             Middleware(Gate, settings),
             Middleware(Bounds, settings.limits),
             Middleware(Idempotency),

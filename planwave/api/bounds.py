@@ -8,6 +8,7 @@ any other. Either way the connection ends with the answer.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any, Final
 
 from starlette.requests import HTTPConnection, Request
@@ -33,20 +34,17 @@ class Bounds:
         self._app = app
         self._limits = limits
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
-            return
+            return self._app(scope, receive, send)
         try:
             self._check_head(scope)
         except PlanwaveError as error:
-            await self._refuse(scope, receive, send, error)
-            return
-        if scope["type"] == "http":
-            body = _Body(self._limits, scope, receive, send)
-            await self._app(scope, body.receive, body.send)
-        else:
-            await self._app(scope, receive, send)
+            return self._refuse(scope, receive, send, error)
+        if scope["type"] == "websocket":
+            return self._app(scope, receive, send)
+        body = _Body(self._limits, scope, receive, send)
+        return self._app(scope, body.receive, body.send)
 
     def _check_head(self, scope: Scope) -> None:
         limits = self._limits

@@ -31,7 +31,7 @@ from planwave.api.examples import (
     RESULT,
     answered,
 )
-from planwave.api.idempotency import MAKES_EXECUTION, SubjectDep
+from planwave.api.idempotency import ExecutionSubjectDep
 from planwave.api.models import ExecuteBody, ExecutionStatus, Options, RunBody, RunningOptions
 from planwave.api.parameters import (
     Cursor,
@@ -48,7 +48,7 @@ from planwave.api.parameters import (
 from planwave.api.places import GRAPH, places_in_body
 from planwave.api.problems import problems
 from planwave.api.rendering import rendered, rendered_aside
-from planwave.api.state import ADMITTED, ServiceDep
+from planwave.api.state import ADMITTED, ServiceDep, state_of
 from planwave.errors import NotFound, PlanwaveError
 from planwave.events import Event, execution_logs, fold
 from planwave.events.entries import entries
@@ -73,12 +73,10 @@ _QUEUED = answered("It is queued, or runs already.", QUEUED, 202)
     status_code=201,
     response_model=ExecutionMade,
     responses={**answered("It is made.", MADE, 201), **AND_STARTED, **problems(404, 409)},
-    dependencies=[MAKES_EXECUTION],
 )
 async def create_execution(
     request: Request,
-    service: ServiceDep,
-    subject: SubjectDep,
+    subject: ExecutionSubjectDep,
     body: Annotated[ExecuteBody, json_body(ExecuteBody)],
 ) -> Response:
     """Make an execution of a stored plan, of a flow, or of a graph, which becomes a plan by it.
@@ -86,6 +84,7 @@ async def create_execution(
     It is checked whether it can run here; otherwise nothing is made. Its watchers may come before
     its start: `POST /api/execute/{execution_id}/start`, or `start: true` to have it at once.
     """
+    service = state_of(request).service
     make = service.execute if body.start else service.create_execution
     with places_in_body("" if body.graph is None else GRAPH):
         chosen = await _chosen_in(body, service, graph_depth(request))
@@ -113,10 +112,9 @@ async def start_execution(service: ServiceDep, execution_id: ExecutionId) -> Res
     status_code=202,
     response_model=ExecutionMade,
     responses={**_QUEUED, **problems(409, 502)},
-    dependencies=[MAKES_EXECUTION],
 )
 async def run(
-    service: ServiceDep, subject: SubjectDep, body: Annotated[RunBody, json_body(RunBody)]
+    service: ServiceDep, subject: ExecutionSubjectDep, body: Annotated[RunBody, json_body(RunBody)]
 ) -> Response:
     """Have a model write a plan for a goal, keep it, and run it, in one step."""
     plan_id = await _planned_before(service, subject)

@@ -18,7 +18,7 @@ from planwave.api.flow_answers import (
     FlowsAnswer,
     FlowVersionsAnswer,
 )
-from planwave.api.idempotency import MAKES, SubjectDep
+from planwave.api.idempotency import SubjectDep
 from planwave.api.models import FlowBody, FlowChangesBody
 from planwave.api.parameters import (
     Cursor,
@@ -65,7 +65,6 @@ IfMatch = Annotated[
     status_code=201,
     response_model=FlowAnswer,
     responses={**answered("The flow.", FLOW, 201), **problems(404, 409)},
-    dependencies=[MAKES],
 )
 async def create_flow(
     service: ServiceDep, subject: SubjectDep, body: Annotated[FlowBody, json_body(FlowBody)]

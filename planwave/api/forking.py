@@ -16,7 +16,7 @@ from planwave.api.answers import ExecutionMade
 from planwave.api.bodies import json_body
 from planwave.api.examples import MADE, answered
 from planwave.api.executions import AND_STARTED, made, run_options
-from planwave.api.idempotency import MAKES_EXECUTION, SubjectDep
+from planwave.api.idempotency import ExecutionSubjectDep
 from planwave.api.models import Body, RunningOptions
 from planwave.api.parameters import ExecutionId
 from planwave.api.problems import problems
@@ -67,11 +67,10 @@ class ForkBody(Body):
     status_code=201,
     response_model=ExecutionMade,
     responses={**answered("It is made.", MADE, 201), **AND_STARTED, **problems(404, 409)},
-    dependencies=[MAKES_EXECUTION],
 )
 async def retry_execution(
     service: ServiceDep,
-    subject: SubjectDep,
+    subject: ExecutionSubjectDep,
     execution_id: ExecutionId,
     body: Annotated[RetryBody, json_body(RetryBody, may_be_empty=True)],
 ) -> Response:
@@ -90,11 +89,10 @@ async def retry_execution(
     status_code=201,
     response_model=ExecutionMade,
     responses={**answered("It is made.", MADE, 201), **AND_STARTED, **problems(404, 409)},
-    dependencies=[MAKES_EXECUTION],
 )
 async def fork_execution(
     service: ServiceDep,
-    subject: SubjectDep,
+    subject: ExecutionSubjectDep,
     execution_id: ExecutionId,
     body: Annotated[ForkBody, json_body(ForkBody, may_be_empty=True)],
 ) -> Response:

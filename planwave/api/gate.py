@@ -8,6 +8,7 @@ looks at the request. There is no CORS: no answer ever invites another origin.
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable
 from typing import Final
 
 from starlette.requests import HTTPConnection, Request
@@ -37,14 +38,13 @@ class Gate:
         self._hosts = {host.lower() for host in settings.allowed_hosts}
         self._origins = {origin.lower() for origin in settings.allowed_origins}
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] in ("http", "websocket"):
             try:
                 self._check(HTTPConnection(scope))
             except Forbidden as error:
-                await _turn_away(scope, receive, send, error)
-                return
-        await self._app(scope, receive, send)
+                return _turn_away(scope, receive, send, error)
+        return self._app(scope, receive, send)
 
     def _check(self, connection: HTTPConnection) -> None:
         host = ",".join(connection.headers.getlist("host")).lower()

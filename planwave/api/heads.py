@@ -6,6 +6,8 @@ stream itself is left at once.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
@@ -15,10 +17,9 @@ class Heads:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] != "http" or scope["method"] != "HEAD":
-            await self._app(scope, receive, send)
-            return
+            return self._app(scope, receive, send)
         asked: Scope = {**scope, "method": "GET"}
         is_told = False
 
@@ -35,4 +36,4 @@ class Heads:
             await send(message)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-        await self._app(asked, told, head)
+        return self._app(asked, told, head)

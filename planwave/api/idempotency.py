@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from hashlib import sha256
 from typing import Annotated, Any, Final, NamedTuple
@@ -90,10 +90,12 @@ class Idempotency:
         self._app = app
         self._claims: dict[str, _Claim] = {}
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] != "http" or not (keys := _keys(scope)):
-            await self._app(scope, receive, send)
-            return
+            return self._app(scope, receive, send)
+        return self._heed(keys, scope, receive, send)
+
+    async def _heed(self, keys: Sequence[str], scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         try:
             name = f"{admit(request)} {scope['path']} {_checked(request, keys)}"
@@ -208,17 +210,22 @@ async def _give_back(service: Service, name: str) -> None:
         _log.warning("an idempotency key was not given back: %s", error)
 
 
-async def makes(connection: HTTPConnection) -> None:
+async def makes(connection: HTTPConnection) -> str | None:
     """Have a route that makes something make nothing when draining.
+
+    Returns:
+        The id chosen with the request's key for what it makes; None without a key. Done again after
+        a crash, the request is given the same id.
 
     Raises:
         Draining: The service is going down.
     """
     if state_of(connection).service.is_draining:
         raise Draining
+    return connection.scope.get(_SUBJECT)
 
 
-async def makes_execution(connection: HTTPConnection) -> None:
+async def makes_execution(connection: HTTPConnection) -> str | None:
     """Do as :func:`makes`, and count an execution.
 
     Raises:
@@ -226,23 +233,15 @@ async def makes_execution(connection: HTTPConnection) -> None:
         Busy: This principal made too many within a minute.
     """
     principal = admit(connection)
-    await makes(connection)
+    subject = await makes(connection)
     state_of(connection).access.count_execution(principal)
+    return subject
 
 
-async def subject_of(connection: HTTPConnection) -> str | None:
-    """Give the id chosen with the request's key for what it makes; None without a key.
-
-    Done again after a crash, the request is given the same id.
-    """
-    return connection.scope.get(_SUBJECT)
-
-
-MAKES: Final = Depends(makes)
-"""For routes that make something: ``dependencies=[MAKES]``."""
-MAKES_EXECUTION: Final = Depends(makes_execution)
+SubjectDep = Annotated[str | None, Depends(makes)]
+"""For routes that make something."""
+ExecutionSubjectDep = Annotated[str | None, Depends(makes_execution)]
 """For routes that make an execution."""
-SubjectDep = Annotated[str | None, Depends(subject_of)]
 
 
 def takes_key(method: str, path: str) -> bool:

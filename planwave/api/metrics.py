@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 
 from planwave.api.measures import Measures
 from planwave.api.tallies import OTHER, Counts, Names, Spreads, buckets_of, gauge
@@ -214,47 +214,3 @@ class _Taken(NamedTuple):
 
     def collect(self) -> Iterable[Metric]:
         return self.families
-
-
-class CountRequests:
-    """ASGI middleware that counts requests and WebSockets.
-
-    Args:
-        app: What answers.
-        metrics: Where they are counted.
-    """
-
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app = app
-        self._metrics = metrics
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
-            return
-        began, status = perf_counter(), 0
-
-        async def sent(message: Message) -> None:
-            nonlocal status
-            if not status and (status := _status_of(message)):
-                self._metrics.answered(scope, status, perf_counter() - began)
-            await send(message)
-
-        try:
-            await self._app(scope, receive, sent)
-        finally:
-            if not status:  # it broke before it could answer; what is outside answers with 500
-                self._metrics.answered(scope, 500, perf_counter() - began)
-
-
-def _status_of(message: Message) -> int:
-    """Give the status a message begins an answer with, 0 for any other message."""
-    match message["type"]:
-        case "http.response.start" | "websocket.http.response.start":
-            return message["status"]
-        case "websocket.accept":
-            return 101
-        case "websocket.close":
-            return 403
-        case _:
-            return 0

@@ -174,7 +174,7 @@ class ExecuteBody(Body):
         None, description="A graph, or a plan as `POST /api/plan` gave it."
     )
     inputs: dict[str, Any] | None = _INPUTS
-    options: Options = Options()
+    options: Options = Field(default_factory=Options)
     start: bool = Field(
         False, description="Start it at once; else `POST /api/execute/{execution_id}/start` does."
     )
@@ -194,7 +194,7 @@ class RunBody(_Goal):
     model_config = ConfigDict(json_schema_extra={"examples": [{"prompt": GOAL}]})
 
     inputs: dict[str, Any] | None = _INPUTS
-    options: Options = Options()
+    options: Options = Field(default_factory=Options)
 
 
 # -- flows ----------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from planwave.api.answers import CheckAnswer, ForecastAnswer, PlanAnswer, PlansAnswer
 from planwave.api.bodies import graph_depth, json_body
 from planwave.api.examples import CHECK, FORECAST, PLAN, PLANS, answered
-from planwave.api.idempotency import MAKES, SubjectDep
+from planwave.api.idempotency import SubjectDep
 from planwave.api.models import CheckBody, GoalBody
 from planwave.api.parameters import (
     Cursor,
@@ -45,7 +45,6 @@ Stream = Annotated[
     status_code=201,
     response_model=PlanAnswer,
     responses={**answered("The plan.", PLAN, 201), **EVENT_STREAM, **problems(409, 502)},
-    dependencies=[MAKES],
 )
 async def create_plan(
     service: ServiceDep,

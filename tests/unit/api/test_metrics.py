@@ -10,7 +10,8 @@ from prometheus_client.openmetrics import parser as openmetrics
 from starlette.types import Message, Receive, Scope, Send
 
 from planwave.api.app import create_app
-from planwave.api.metrics import CountRequests, Metrics
+from planwave.api.metrics import Metrics
+from planwave.api.requests import Requests
 from planwave.errors import NodeError
 from planwave.events import Event
 from planwave.graph.capabilities import ExecutionResult, FlowContext
@@ -223,7 +224,7 @@ async def test_websockets_are_counted_when_they_are_let_in_or_turned_away() -> N
     sent: list[Message] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": scope["first"]})
+        await send({"type": scope["first"], "headers": []})
         await send({"type": "websocket.close"})
 
     async def receive() -> Message:
@@ -233,9 +234,10 @@ async def test_websockets_are_counted_when_they_are_let_in_or_turned_away() -> N
         sent.append(message)
 
     metrics = Metrics()
-    counted = CountRequests(app, metrics)
+    counted = Requests(app, metrics)
     for first in ("websocket.accept", "websocket.close"):
-        await counted({"type": "websocket", "first": first}, receive, send)
+        scope = {"type": "websocket", "headers": [], "first": first}
+        await counted(scope, receive, send)
     found = told(metrics)
     for status in ("101", "403"):
         labels = {"route": "other", "method": "WEBSOCKET", "status": status}

@@ -9,7 +9,7 @@ from pydantic.json_schema import models_json_schema
 from planwave.api.access import admitted
 from planwave.api.app import create_app
 from planwave.api.bodies import json_body
-from planwave.api.idempotency import MAKES
+from planwave.api.idempotency import SubjectDep
 from planwave.api.openapi import dependencies_of, document, http_routes
 from planwave.api.problems import MEDIA_TYPE, Problem
 from planwave.service.service import Service
@@ -118,9 +118,11 @@ def test_a_route_of_any_kind_is_completed() -> None:
     class Body(BaseModel):
         parts: list[Part]
 
-    @app.post("/api/made", dependencies=[Depends(admitted), MAKES])
+    @app.post("/api/made", dependencies=[Depends(admitted)])
     async def make(
-        body: Annotated[Body, json_body(Body, may_be_empty=True)], limit: int = 1
+        subject: SubjectDep,
+        body: Annotated[Body, json_body(Body, may_be_empty=True)],
+        limit: int = 1,
     ) -> int:
         return 1
 

@@ -13,6 +13,7 @@ from starlette.responses import StreamingResponse
 from websockets.asyncio.client import connect
 
 from planwave.api.logs import FIELDS, request_id
+from planwave.api.metrics import Metrics
 from planwave.api.problems import Problem, install
 from planwave.api.requests import Requests
 from tests.fakes.model_rig import until
@@ -25,7 +26,7 @@ _log = logging.getLogger("planwave.test")
 def broken_app() -> FastAPI:
     app = FastAPI()
     install(app)
-    app.add_middleware(Requests)
+    app.add_middleware(Requests, Metrics())
 
     @app.get("/id")
     async def give_id() -> str | None:

@@ -35,6 +35,7 @@ from planwave.api.idempotency import Idempotency
 from planwave.api.metrics import Metrics
 from planwave.api.openapi import document
 from planwave.api.requests import Requests
+from planwave.api.shortcuts import shorten
 from planwave.api.state import State
 from planwave.service.service import Service
 from planwave.service.watchdog import Watchdog
@@ -96,6 +97,8 @@ def create_app(settings: Settings, open_service: OpenService) -> FastAPI:
     problems.install(app)
     for routes in [*_ROOMS, reference] if settings.api_docs else _ROOMS:
         # Not include_router(): its routers within routers cost more than many an answer.
-        app.router.routes.extend(routes.router.routes)
+        for route in routes.router.routes:
+            shorten(route)
+            app.router.routes.append(route)
     app.openapi = cache(partial(document, app, app.openapi))
     return app

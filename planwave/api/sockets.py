@@ -80,8 +80,9 @@ class Wanted(NamedTuple):
 
 
 @router.websocket("/ws/{execution_id:path}")
-async def watch(websocket: WebSocket, execution_id: str) -> None:
+async def watch(websocket: WebSocket) -> None:
     """Watch an execution until it is over."""
+    execution_id = websocket.path_params["execution_id"]
     state, principal = state_of(websocket), admit(websocket)
     wanted = wanted_by(websocket)
     if UUID_PATTERN.fullmatch(execution_id) is None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import Any, Final
 
 ENDED_NODE: Final = frozenset(
@@ -181,7 +182,7 @@ class NodeState:
     @property
     def is_untouched(self) -> bool:
         """Whether nothing is known of it but that it is there: what every such node shows."""
-        return self.status == "pending" and self == NodeState(self.path) and not self.has_streamed
+        return _told_of(self) == _NOTHING_TOLD
 
     def _said(self, kind: str) -> str:
         return "" if self._streamed is None else str(self._streamed[kind])
@@ -224,3 +225,7 @@ class NodeState:
             "text": self.text,
             "reasoning": self.reasoning,
         }
+
+
+_told_of: Final = attrgetter(*(each.name for each in fields(NodeState) if each.name != "path"))
+_NOTHING_TOLD: Final = _told_of(NodeState(""))

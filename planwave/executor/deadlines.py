@@ -29,7 +29,10 @@ class Deadlines(Generic[T]):
 
     def after(self, delay_s: float, what: T) -> None:
         """Tell ``what`` when ``delay_s`` seconds have passed."""
-        when = self._loop.time() + delay_s
+        self.at(self._loop.time() + delay_s, what)
+
+    def at(self, when: float, what: T) -> None:
+        """Tell ``what`` when that time has come."""
         heapq.heappush(self._heap, (when, next(self._order), what))
         if self._timer is None or when < self._timer.when():
             self._arm()

@@ -308,20 +308,24 @@ class Execution(Commanded):
                 self._launching.append(flight)
 
     def watch_time(self, flight: Flight) -> None:
-        """Set the deadline of an attempt's own time, where it has one."""
-        policy = flight.scope.program.steps[flight.node].node.policy
-        limit = self.options.node_timeout_s if policy.timeout_s is None else policy.timeout_s
-        if limit is not None:
-            flight.limit_s = limit
-            left = limit - flight.own_time(self.time())
-            self.deadlines.after(max(left, 0), (self._outcomes.overdue, flight, limit))
+        """Set the deadline of a launched attempt's own time anew, where it has one."""
+        if flight.limit_s is not None:
+            left = flight.limit_s - flight.own_time(self.time())
+            due = (self._outcomes.overdue, flight, flight.limit_s)
+            self.deadlines.after(max(left, 0), due)
+
+    def _limit_s(self, flight: Flight) -> float | None:
+        program = flight.scope.program
+        own = program.steps[flight.node].node.policy.timeout_s if program.timed else None
+        return self.options.node_timeout_s if own is None else own
 
     def _launch(self, flight: Flight, now: float) -> None:
         if flight.phase is OVER:
             return
         flight.started = now
-        if self.options.node_timeout_s is not None or flight.scope.program.timed:
-            self.watch_time(flight)
+        flight.limit_s = limit = self._limit_s(flight)
+        if limit is not None:
+            self.deadlines.at(now + limit, (self._outcomes.overdue, flight, limit))
         # Not a TaskGroup: an attempt that ignores cancellation must not hold up the end of the run,
         # and one failing node must not cancel the others. ``_land`` waits for every task here.
         # What was answered goes on with that, whatever the execution before came to meanwhile.

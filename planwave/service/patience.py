@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from planwave.errors import StoreError
@@ -49,11 +50,17 @@ class Patience:
             StoreError: It cannot be written at all, or not now and :meth:`give_up` was called.
         """
         try:
-            return await attempt()
+            await attempt()
         except StoreError as error:
-            if not self._is_worth_waiting(error):
-                raise
-            self._begin(error)
+            await self.write_again(attempt, error)
+
+    async def write_again(
+        self, attempt: Callable[[], Awaitable[None]], refused: StoreError
+    ) -> None:
+        """Write what was refused just now; see :meth:`write`."""
+        if not self._is_worth_waiting(refused):
+            raise refused
+        self._begin(refused)
         try:
             await self._insist(attempt)
             if self._is_told:
@@ -100,7 +107,11 @@ class PatientJournal:
 
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
         """Keep a batch; see ``Journal``."""
-        await self._patience.write(lambda: self._journal.append(execution_id, epoch, events))
+        try:  # every batch comes through here: what mostly goes well at once goes the short way
+            await self._journal.append(execution_id, epoch, events)
+        except StoreError as error:
+            again = partial(self._journal.append, execution_id, epoch, events)
+            await self._patience.write_again(again, error)
 
 
 class PatientRecorder:

@@ -22,13 +22,13 @@ from typing import Any, Final, Literal, NamedTuple
 import orjson
 from fastapi import APIRouter
 from starlette.responses import Response
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from planwave.api.access import admit
 from planwave.api.paces import Pace
 from planwave.api.problems import InvalidRequest, Refused, problem_of, refuse
 from planwave.api.state import ADMITTED, state_of
-from planwave.api.websockets import PUSH
+from planwave.api.websockets import JOINED, PUSH
 from planwave.errors import Busy, Draining, InputError, NotFound, PlanwaveError, TooSlow
 from planwave.graph.strict import shown
 from planwave.service.following import Following
@@ -98,7 +98,8 @@ async def watch(websocket: WebSocket) -> None:
             async with state.service.follow(
                 execution_id, wanted.after, connection.bounds, with_snapshot=True
             ) as following:
-                await connection.run(partial(connection.follow, following))
+                opening = partial(connection.opening, following)
+                await connection.run(partial(connection.follow, following), opening)
 
 
 @router.get("/ws/{execution_id:path}", include_in_schema=False)
@@ -143,17 +144,31 @@ class _Connection:
 
     def __init__(self, websocket: WebSocket, limits: Limits) -> None:
         self._websocket = websocket
-        self._limits = limits
+        self._limits, self._most = limits, limits.socket_frame_bytes
         self.bounds = Bounds(limits.watcher_events, limits.watcher_bytes)
-        self._cut = partial(in_parts, most=limits.socket_frame_bytes)
-        self._render, self._pack = _renderers(limits.socket_frame_bytes)
+        self._cut = partial(in_parts, most=self._most)
+        self._render, self._pack = _renderers(self._most)
         self._push: Callable[[bytes], bool] | None = websocket.scope["extensions"].get(PUSH)
         self._sent_seq = 0
 
-    async def run(self, tell: Callable[[], Awaitable[None]]) -> None:
-        """Tell and listen until one of the two has an end."""
+    async def run(
+        self, tell: Callable[[], Awaitable[None]], opening: Callable[[], bytes] = bytes
+    ) -> None:
+        """Tell and listen until one of the two has an end.
+
+        Args:
+            tell: Tells everything.
+            opening: Gives frames that go out with what accepts.
+        """
         try:
-            await self._websocket.accept()
+            await self._websocket.receive()  # it connects
+            accepting: dict[str, Any] = {
+                "type": "websocket.accept",
+                "headers": [],
+                JOINED: opening(),
+            }
+            await self._websocket.send(accepting)
+            del accepting
         except OSError:
             return  # the client left before it was answered
         async with asyncio.TaskGroup() as tasks:
@@ -167,7 +182,7 @@ class _Connection:
                 case Close(code, reason, last_words):
                     if last_words is not None:
                         await self._say(last_words)
-                    await self._websocket.close(code, reason)
+                    await self._close(code, reason)
                 case PlanwaveError() as error:
                     await refuse(self._websocket, error)
                 case _:
@@ -190,19 +205,40 @@ class _Connection:
                 following.on_drop(lambda: patience.reschedule(0))
                 if self._push is not None:
                     following.sink(self._take)
-                await self._begin(following)
+                if (snapshot := following.snapshot) is not None:
+                    following.snapshot = None
+                    await self._send(self._cut(snapshot))
+                    del snapshot
                 async for frame in following:
+                    if frame.is_last and await self._closed_with(frame):
+                        return
                     for text, last_seq in frame.rendered(self._render):
                         await self._websocket.send({"type": "websocket.send", "text": text})
                         self._sent_seq = last_seq
         except (TimeoutError, TooSlow):
             raise TooSlow(self._sent_seq) from None
 
-    async def _begin(self, following: Following) -> None:
-        """Send the snapshot; nobody keeps it for longer, as it is large."""
-        snapshot, following.snapshot = following.snapshot, None
-        if snapshot is not None and not self._pushed(snapshot):
-            await self._send(self._cut(snapshot))
+    def opening(self, following: Following) -> bytes:
+        """Give the snapshot, unless there is none or it is too long to be sent whole."""
+        snapshot = following.snapshot
+        if snapshot is None or self._push is None or len(snapshot) > self._most:
+            return b""
+        following.snapshot = None
+        return packed(snapshot)
+
+    async def _closed_with(self, last: Frame) -> bool:
+        """Close with the last frame, if that needs no waiting; else False."""
+        frames = last.rendered(self._pack)
+        if frames is None or self._push is None or not self._push(b""):
+            return False
+        await self._close(OVER, joined=frames)
+        return True
+
+    async def _close(self, code: int, reason: str = "", joined: bytes = b"") -> None:
+        if self._websocket.application_state is not WebSocketState.DISCONNECTED:
+            await self._websocket.send(
+                {"type": "websocket.close", "code": code, "reason": reason, JOINED: joined}
+            )
 
     def _take(self, frame: Frame) -> bool:
         packed = frame.rendered(self._pack)
@@ -210,11 +246,6 @@ class _Connection:
             return False
         self._sent_seq = frame.last_seq
         return True
-
-    def _pushed(self, message: bytes) -> bool:
-        """Write a message at once, unless it is long or that would need waiting."""
-        is_short = len(message) <= self._limits.socket_frame_bytes
-        return is_short and self._push is not None and self._push(packed(message))
 
     async def _send(self, messages: Sequence[str]) -> None:
         for message in messages:

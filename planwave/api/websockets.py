@@ -22,13 +22,28 @@ from planwave.storage.rows import encode
 
 PUSH: Final = "planwave.push"
 """The extension by which an application finds :meth:`Socket.push`."""
+JOINED: Final = "planwave.joined"
+"""Whole frames in a ``websocket.accept`` or ``websocket.close``, where there is that extension.
+
+They are written with what accepts, behind it, or with what closes, before it: each write by itself
+costs as much as all else that there is to sending a frame.
+"""
 CLOSING_S: Final = 2.0
 """How long a client may take to answer a WebSocket's close."""
 _REJECTIONS: Final = {405: "method-not-allowed", 426: "upgrade-required"}
 
 
 class _Handshake(ServerProtocol):
-    """The library's side of a WebSocket; what it refuses is answered with a problem too."""
+    """The library's side of a WebSocket; what it refuses is answered with a problem too.
+
+    Attributes:
+        before, after: What goes out around what it has to send next.
+    """
+
+    before = after = b""
+
+    def data_to_send(self) -> list[bytes]:
+        return [self.before, *super().data_to_send(), self.after]
 
     def reject(self, status: StatusLike, text: str) -> Response:
         """Give the answer to a request that does not become a WebSocket."""
@@ -61,7 +76,8 @@ class Socket(WebSocketsSansIOProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.close_timeout = CLOSING_S
-        self.conn = _Handshake(max_size=config.ws_max_size, logger=self.conn.logger)
+        self._handshake = _Handshake(max_size=config.ws_max_size, logger=self.conn.logger)
+        self.conn = self._handshake
         self._extensions: dict[str, Any] = {}  # of the scope, which we are part of: a cycle
         self._patience_s = patience_s
         self._stuck = Timer(lambda: self.transport.abort())
@@ -100,7 +116,7 @@ class Socket(WebSocketsSansIOProtocol):
         """Write whole WebSocket frames as they are, if that needs no waiting.
 
         Sending one by one through the application costs three times as much as the writing itself:
-        what many clients are told is put into frames once.
+        what many clients are told is put into frames once. With none it only says whether it would.
         """
         is_open = self.handshake_complete and not (self.close_sent or self.transport.is_closing())
         if is_open and self.writable.is_set():
@@ -109,6 +125,13 @@ class Socket(WebSocketsSansIOProtocol):
         return False
 
     async def send(self, message: Any) -> None:
+        joined: bytes = message.get(JOINED, b"")
         if message["type"] == "websocket.close":
             self.writable.set()
-        await super().send(message)
+            self._handshake.before = joined
+        else:
+            self._handshake.after = joined
+        try:
+            await super().send(message)
+        finally:
+            self._handshake.before = self._handshake.after = b""

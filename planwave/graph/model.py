@@ -164,12 +164,12 @@ def _edge_document(edge: Edge) -> dict[str, Json]:
 
 
 def _as_dict(held: Mapping[str, Json]) -> dict[str, Json]:
-    return cast("dict[str, Json]", held) if type(held) is dict else dict(held)
+    return held if isinstance(held, dict) else dict(held)
 
 
 def _own(document: Mapping[str, Json]) -> dict[str, Json]:
     return {
-        name: dict(cast("dict[str, Json]", held)) if type(held) is dict else held
+        name: dict(cast("dict[str, Json]", held)) if isinstance(held, dict) else held
         for name, held in document.items()
     }
 

@@ -238,7 +238,9 @@ def _read_edges(
     seen: dict[str, int] = {}
     handles: set[str] = {DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE}
     for number, raw in enumerate(raw_edges):
-        edge = _plain_edge(raw, ids, handles, fresh, room) if type(raw) is _OBJECT else None
+        edge = None
+        if type(raw) is _OBJECT:
+            edge = _plain_edge(raw, raw.get, ids, handles, fresh, room)
         if edge is None:
             edge = fields.edge(raw, number, fresh.__next__)
             if edge is None:
@@ -266,10 +268,14 @@ def _fresh_ids(taken: set[str]) -> Iterator[str]:
 
 
 def _plain_edge(
-    raw: dict[str, Any], ids: set[str], handles: set[str], fresh: Iterator[str], room: Room | None
+    raw: dict[str, Any],
+    get: _Get,
+    ids: set[str],
+    handles: set[str],
+    fresh: Iterator[str],
+    room: Room | None,
 ) -> Edge | None:
     """Read an edge between known nodes, or give None where it needs a closer look."""
-    get = cast("_Get", raw.get)
     source, target, data = get("source"), get("target"), get("data")
     if type(source) is not str or type(target) is not str or type(data) is not _OBJECT:
         return None

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 from planwave.errors import TooSlow
 from planwave.events import TERMINAL, TRANSIENT, Event
@@ -52,7 +52,8 @@ class Frame:
         """Give what ``render`` makes of the frame; called once for all who send that."""
         if render not in self._rendered:
             self._rendered[render] = render(self)
-        return cast("_T", self._rendered[render])
+        made: _T = self._rendered[render]
+        return made
 
 
 def joined(events: Iterable[Event]) -> list[Event]:

@@ -14,7 +14,8 @@ from planwave.events.reading import reading
 from planwave.graph.capabilities import Catalogue
 from planwave.service.documents import raise_for_run
 from planwave.service.keeping import Documents
-from planwave.service.live import Live, Order, Turn
+from planwave.service.live import Live
+from planwave.service.orders import Order, Turn
 from planwave.service.patience import Patience, PatientJournal
 from planwave.service.reusing import reuse_of
 from planwave.service.rooms import Observer, Rooms
@@ -178,11 +179,11 @@ class Carrier:
         done = ask(execution)
         execution.interrupt(at_once=True)
         await execution.run()
-        if live.state.is_over or live.state.status == "paused":
+        if live.is_over or live.state.status == "paused":
             self.withdraw(live.execution_id)
             self._documents.keep(live.execution_id)
             self._note_idle()
-            if live.state.is_over:
+            if live.is_over:
                 live.finish()
                 self._on_end(live)
             else:
@@ -259,7 +260,8 @@ class Carrier:
         except Exception as error:  # noqa: BLE001 - a task boundary: one broken run must not stop the others
             _log.warning("execution %s broke: %s", live.execution_id, error)
             live.error = error
-        self._note_left(live)
+        if self.observer is not None:
+            self.observer.left(live.execution_id)
         self._documents.keep(live.execution_id)
         # All at once, before anybody can tell it to go on.
         del self._running[live.execution_id]
@@ -274,10 +276,6 @@ class Carrier:
             self._fill()
         self._note_idle()
 
-    def _note_left(self, live: Live) -> None:
-        if self.observer is not None:
-            self.observer.left(live.execution_id)
-
     def _note_links(self, execution: Execution) -> None:
         if self.observer is not None:
             self.observer.linked(execution.links.hits, execution.links.misses)
@@ -286,7 +284,7 @@ class Carrier:
         """Run an execution; say whether it rests, so that a command can make it go on."""
         async with live.commands:
             self._about_to_run.pop(live.execution_id, None)
-            if live.order is None or live.state.is_over:
+            if live.order is None or live.is_over:
                 return live.state.status == "paused"  # it was told something first
             if self._is_draining and live.order.cancelled is None:
                 return False
@@ -320,7 +318,7 @@ class Carrier:
                 reuse = await reuse_of(self._rooms, live.execution_id, order)
                 made = self._made(live, order, self._journal, reuse)
         except PlanwaveError as error:
-            if not live.state.is_over:
+            if not live.is_over:
                 await self._refuse(live, order or turn, error)
             return None
         if self.observer is not None:
@@ -333,7 +331,7 @@ class Carrier:
 
         Nothing of it has run by that; what was done before stays, and can be gone on with.
         """
-        store, seq, at = self._rooms.store, live.state.last_seq + 1, self._rooms.time()
+        store, seq, at = self._rooms.store, live.last_seq + 1, self._rooms.time()
         if live.state.started_at is None:
             data: dict[str, Any] = {"error": error.as_json(), "failures": []}
             kind = "execution.failed"

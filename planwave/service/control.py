@@ -14,7 +14,8 @@ from planwave.graph.model import Json
 from planwave.service.carrier import Ask, Carrier
 from planwave.service.expiry import Expiry, end_of
 from planwave.service.keeping import Documents
-from planwave.service.live import Live, Turn
+from planwave.service.live import Live
+from planwave.service.orders import Turn
 from planwave.service.recovery import Recovery
 from planwave.service.rooms import Rooms
 from planwave.service.watching import Watching
@@ -86,7 +87,7 @@ class Control(Watching):
     async def _take_up(self, execution_id: str) -> bool:
         """Queue an execution that was left, or watch its requests; say whether it is queued."""
         async with self._lives.hold(execution_id) as live, live.commands:
-            if live.order is not None or live.state.is_over:
+            if live.order is not None or live.is_over:
                 return False
             if live.state.status == "paused" and not _has_to_run(live.state):
                 self._expiry.watch(live.state)

@@ -20,7 +20,7 @@ from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan, canonical_json, graph_hash, has_plain_document
 from planwave.graph.strict import is_plain, limit_exceeded
 from planwave.service.flow_history import Flow, FlowChoice
-from planwave.service.live import Order
+from planwave.service.orders import Order
 from planwave.settings import Limits
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from planwave.storage.rows import encode_known

@@ -18,8 +18,9 @@ from planwave.errors import NotFound
 from planwave.events import ENDED_NODE, Event, ExecutionState
 from planwave.events.reading import reading
 from planwave.service.frames import Bounds, Follower, Frame
-from planwave.service.live import Live, Moment, text_so_far
+from planwave.service.live import Live, Moment
 from planwave.service.rooms import Observer
+from planwave.service.snapshots import text_so_far
 from planwave.storage.records import Store
 from planwave.storage.rows import encode_known
 
@@ -219,8 +220,7 @@ class Lives:
 
         They may ask for its text, or why it broke; all else is stored.
         """
-        nodes = live.state.nodes.values()
-        if live.error is not None or any(node.has_streamed for node in nodes):
+        if live.error is not None or live.has_streamed:
             weight = len(encode_known(live.state.as_json()))
             while self._lingering and weight > LINGER_BYTES - self._lingering_bytes():
                 self._leave(next(iter(self._lingering)))
@@ -252,10 +252,9 @@ class Lives:
                 with reading(execution_id):
                     events = await self._store.events(execution_id)
                     if len(events) > _AT_ONCE:
-                        await asyncio.to_thread(live.tell, events)
+                        await asyncio.to_thread(live.take_in, events)
                     else:
-                        live.tell(events)
-                    live.word()  # what makes no sense is found here, not by who asks for sentences
+                        live.take_in(events)
                 if not events:
                     raise _gone(execution_id)
                 self._by_id[execution_id] = live

@@ -1,34 +1,37 @@
 """What watchers of an execution see: one projection of it, and frames that all of them share.
 
 A :class:`Live` is told every published event once. It folds them into the execution's state (with
-the text streamed so far) and gathers them into frames: what happened within some 50 ms, streamed
-text joined. Every follower gets the same frames, so a thousand watchers cost a thousand queue
-entries, not a thousand projections. One that cannot keep up is dropped, with the cursor to go on
-from; the execution never waits for anybody.
+the text streamed so far), when somebody wants to see that, and gathers them into frames: what
+happened within some 50 ms, streamed text joined. Every follower gets the same frames, so a thousand
+watchers cost a thousand queue entries, not a thousand projections. One that cannot keep up is
+dropped, with the cursor to go on from; the execution never waits for anybody.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planwave.errors import Draining
-from planwave.events import ENDED_NODE, TRANSIENT, Event, ExecutionState, NodeState, SentenceLog
-from planwave.graph.model import Graph, Json
+from planwave.events import (
+    ENDED_NODE,
+    TERMINAL,
+    TRANSIENT,
+    Event,
+    ExecutionState,
+    SentenceLog,
+)
 from planwave.service.frames import Bounds, Follower, Frame, joined
-from planwave.service.snapshots import glance_of, snapshot_of
+from planwave.service.snapshots import glance_of, snapshot_of, text_so_far
 from planwave.storage.rows import encode_known
 
 if TYPE_CHECKING:
-    from planwave.executor.options import RunOptions
-    from planwave.executor.past import Past
-    from planwave.executor.program import Program
     from planwave.executor.run import Execution
+    from planwave.service.orders import Turn
     from planwave.service.rooms import Observer
 
 FRAME_S: Final = 0.05
@@ -38,51 +41,10 @@ Where there are so many watchers that handing out a frame takes longer than half
 as much rarer as it takes for the event loop to be free half of the time.
 """
 LAST_LOGS: Final = 10
-_MOST_UNWORDED: Final = 256
-"""Events that are put into sentences later, when somebody asks."""
+_MOST_BEHIND: Final = 256
+"""Events that are folded, and put into sentences, later: when somebody asks."""
 _SLICE: Final = 16
 """Followers told at a time; between two slices the event loop turns to what nodes have to say."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Turn:
-    """An execution's place in the queue; what it needs to run is read from what is stored.
-
-    Attributes:
-        epoch: Its owner's; None where it has yet to be claimed.
-        is_recovery: It runs, by what is stored, in a process that has ended.
-        accepted_at: When it was queued, event loop time.
-        cancelled: Why it is to be cancelled as soon as it runs, or None.
-    """
-
-    epoch: int | None = None
-    is_recovery: bool = False
-    accepted_at: float = 0.0
-    cancelled: str | None = None
-
-
-@dataclass(slots=True, kw_only=True)
-class Order(Turn):
-    """What an execution needs to run.
-
-    Attributes:
-        last_seq: The last event that is stored.
-        past: All that is stored, where it was started before.
-        parent: What it has to do with the execution it is a fork of; see ``service/reusing.py``.
-        program: The graph made ready to run, where it was just now.
-        is_checked: The graph was checked against the providers there are just now.
-    """
-
-    graph: Graph
-    goal: str
-    inputs: Mapping[str, Mapping[str, Json]]
-    options: RunOptions
-    trigger: Json = None
-    last_seq: int = 1
-    past: Past | None = None
-    parent: Json = None
-    program: Program | None = None
-    is_checked: bool = True
 
 
 class Moment(NamedTuple):
@@ -120,7 +82,9 @@ class Live:
     """One execution as this process sees it, whether it runs already or is only being watched.
 
     Attributes:
-        state: The fold of all published events, streamed text included.
+        last_seq: The last stored event it was told.
+        is_over: The execution has ended for good.
+        has_streamed: There was streamed text.
         commands: Held while it is told to do something, or made ready to run: one at a time.
         holders: How many have an eye on it, watchers and commands; see :meth:`Lives.hold`.
         polls: How many look at it now and then.
@@ -135,7 +99,8 @@ class Live:
     def __init__(self, execution_id: str, observer: Observer | None = None) -> None:
         self.execution_id = execution_id
         self.observer = observer
-        self.state = ExecutionState(execution_id)
+        self.last_seq = 0
+        self.is_over = self.has_streamed = False
         self.commands = asyncio.Lock()
         self.holders = self.polls = 0
         self.order: Turn | None = None
@@ -146,6 +111,8 @@ class Live:
         self._no_more = asyncio.Event()
         self._sentences = SentenceLog()
         self._logs: deque[str] = deque(maxlen=LAST_LOGS)
+        self._state = ExecutionState(execution_id)
+        self._unfolded: list[Event] = []
         self._unworded: list[Event] = []
         self._followers: set[Follower] = set()
         self._joining: list[_Joining] = []
@@ -165,6 +132,18 @@ class Live:
     def watchers(self) -> int:
         """How many watch it."""
         return len(self._followers) + self.polls
+
+    @property
+    def state(self) -> ExecutionState:
+        """The fold of all published events, streamed text included.
+
+        Of most executions hardly anybody looks at it while they run.
+        """
+        if self._unfolded:
+            events, self._unfolded = self._unfolded, []
+            for event in events:
+                self._state.apply(event)
+        return self._state
 
     @property
     def logs(self) -> Sequence[str]:
@@ -195,12 +174,19 @@ class Live:
         """Take in published events, and have every follower told of them soon."""
         self._told += len(events)
         self._snapshot = None
-        for event in events:
-            self.state.apply(event)
+        self._unfolded += events
         self._unworded += events
-        if len(self._unworded) > _MOST_UNWORDED:
+        for event in events:
+            if event.seq:
+                self.last_seq = event.seq
+            else:
+                self.has_streamed = True
+        if len(self._unfolded) > _MOST_BEHIND:
+            _ = self.state
+        if len(self._unworded) > _MOST_BEHIND:
             self.word()
-        if self.state.is_over:
+        if events and events[-1].type in TERMINAL:
+            self.is_over = True
             self._no_more.set()
         if self._followers:
             if not self._pending:
@@ -208,7 +194,13 @@ class Live:
             self._pending += events
             self._flush_soon()
         elif not self._pending:
-            self._told_seq = self.state.last_seq
+            self._told_seq = self.last_seq
+
+    def take_in(self, events: Sequence[Event]) -> None:
+        """Take in a history; what makes no sense in it is found here, not by who looks at it."""
+        self.tell(events)
+        _ = self.state
+        self.word()
 
     def dismiss(self, error: Exception) -> None:
         """Send every watcher away with ``error``, once it has read what there is."""
@@ -236,7 +228,7 @@ class Live:
         """Say that this process does nothing more about it."""
         self.execution = None
         self.finished.set()
-        if not self.state.is_over:
+        if not self.is_over:
             self.dismiss(self.error or Draining())
 
     # -- who watches -------------------------------------------------------------------------------
@@ -270,9 +262,8 @@ class Live:
 
     def glance(self) -> bytes:
         """Give ``{status, node_states, logs, wave}`` as JSON: made once for all who ask."""
-        state = self.state
-        if self._glance is None or self._glance[0] != state.last_seq:
-            self._glance = (state.last_seq, encode_known(glance_of(state, self.logs)))
+        if self._glance is None or self._glance[0] != self.last_seq:
+            self._glance = (self.last_seq, encode_known(glance_of(self.state, self.logs)))
         return self._glance[1]
 
     def snapshot(self) -> bytes:
@@ -288,10 +279,12 @@ class Live:
         else:
             follower.end(self.dismissal)
         snapshot = self.snapshot() if with_snapshot else None
-        moment = Moment(self._told_seq, self.state.is_over, self._open_texts(), snapshot)
+        moment = Moment(self._told_seq, self.is_over, self._open_texts(), snapshot)
         return follower, moment
 
     def _open_texts(self) -> Frame | None:
+        if not self.has_streamed:
+            return None
         if self._texts is None or self._texts[0] != self._told:
             nodes = self.state.nodes.values()
             texts = [
@@ -309,11 +302,11 @@ class Live:
         if self._handing is not None:
             return  # it comes when everybody has the last one
         if self._flush is not None:
-            if not self.state.is_over:
+            if not self.is_over:
                 return
             self._flush.cancel()
         loop = asyncio.get_running_loop()
-        if self._due <= loop.time() or self.state.is_over:
+        if self._due <= loop.time() or self.is_over:
             self._flush = loop.call_soon(self._tell_followers)
         else:
             self._flush = loop.call_at(self._due, self._tell_followers)
@@ -327,7 +320,7 @@ class Live:
         if not self._pending:
             return
         events, self._pending = joined(self._pending), []
-        self._told_seq = self.state.last_seq
+        self._told_seq = self.last_seq
         now, since = asyncio.get_running_loop().time(), self._pending_since
         frame = Frame(events, self._told_seq)
         self._handing = _HandingOut(frame, deque(self._followers), now, since)
@@ -371,16 +364,3 @@ class Live:
     def _note_told(self, since: float) -> None:
         if self.observer is not None:
             self.observer.told(asyncio.get_running_loop().time() - since)
-
-
-def text_so_far(state: ExecutionState, node: NodeState) -> list[Event]:
-    """Give what a node's newest attempt has streamed, as deltas from offset 0."""
-    at = node.started_at or ""
-    return [
-        Event(
-            state.execution_id, 0, at, "node.delta", node.path, node.attempt,
-            {"kind": kind, "text": text, "offset": 0},
-        )
-        for kind, text in (("reasoning", node.reasoning), ("text", node.text))
-        if text
-    ]  # fmt: skip

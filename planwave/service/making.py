@@ -22,7 +22,7 @@ from planwave.service.documents import (
     record_of,
 )
 from planwave.service.flow_history import FlowChoice
-from planwave.service.live import Order
+from planwave.service.orders import Order
 from planwave.storage.records import ExecutionRecord, PlanRecord
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from planwave.events import Event
 from planwave.events.reading import reading
 from planwave.graph.model import Json
 from planwave.service.documents import order_of
-from planwave.service.live import Order
+from planwave.service.orders import Order
 from planwave.service.rooms import Rooms
 
 if TYPE_CHECKING:

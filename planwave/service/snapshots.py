@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import orjson
 
-from planwave.events import ExecutionState, NodeState
+from planwave.events import Event, ExecutionState, NodeState
 from planwave.storage.rows import encode_known
 
 
@@ -32,6 +32,19 @@ def snapshot_of(state: ExecutionState, logs: Iterable[str]) -> bytes:
         return orjson.dumps({**around, "nodes": [_shown(node) for node in state.nodes.values()]})
     except orjson.JSONEncodeError:  # encode_known() knows how to write what orjson does not
         return encode_known({**around, "nodes": [node.as_json() for node in state.nodes.values()]})
+
+
+def text_so_far(state: ExecutionState, node: NodeState) -> list[Event]:
+    """Give what a node's newest attempt has streamed, as deltas from offset 0."""
+    at = node.started_at or ""
+    return [
+        Event(
+            state.execution_id, 0, at, "node.delta", node.path, node.attempt,
+            {"kind": kind, "text": text, "offset": 0},
+        )
+        for kind, text in (("reasoning", node.reasoning), ("text", node.text))
+        if text
+    ]  # fmt: skip
 
 
 def _shown(node: NodeState) -> Any:

@@ -14,7 +14,7 @@ from planwave.settings import Limits
 from planwave.storage.records import Store
 
 if TYPE_CHECKING:
-    from planwave.service.live import Order, Turn
+    from planwave.service.orders import Order, Turn
 
 PROGRESS: Final = frozenset(
     {

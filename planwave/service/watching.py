@@ -76,12 +76,12 @@ class Watching(Upkeep):
             live.polls += 1
             try:
                 while True:
-                    is_over = live.state.is_over
+                    is_over = live.is_over
                     yield live.glance()
                     if is_over:
                         return
                     await live.pause(interval_s)
-                    if live.dismissal is not None and not live.state.is_over:
+                    if live.dismissal is not None and not live.is_over:
                         raise live.dismissal.with_traceback(None)
             finally:
                 live.polls -= 1

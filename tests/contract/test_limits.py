@@ -43,7 +43,7 @@ from planwave.nodes.registry import Registry
 from planwave.nodes.services import NodeServices
 from planwave.planner.planner import Planner
 from planwave.service.frames import Bounds, Follower, Frame
-from planwave.service.live import Turn
+from planwave.service.orders import Turn
 from planwave.service.service import Service
 from planwave.service.stored import order_from
 from planwave.settings import Limits, Settings, load_settings

@@ -262,7 +262,7 @@ class Carrier:
             live.error = error
         if self.observer is not None:
             self.observer.left(live.execution_id)
-        self._documents.keep(live.execution_id)
+        self._documents.keep(live.execution_id, remains=live)
         # All at once, before anybody can tell it to go on.
         del self._running[live.execution_id]
         if rests:

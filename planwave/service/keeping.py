@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from itertools import islice
@@ -20,6 +21,8 @@ _APART_S: Final = 1.0
 interpreter from executions, and what is done for many at once costs each of them less."""
 _AT_ONCE: Final = 16
 """Documents that are in memory at the same time."""
+_MOST_REMAINS: Final = 256
+"""What is left of so many executions may wait to be let go of; then the oldest goes."""
 
 
 class _Text(NamedTuple):
@@ -47,6 +50,7 @@ class Documents:
         self._due: dict[str, asyncio.Future[None]] = {}
         self._at_work: dict[str, asyncio.Future[None]] = {}
         self._missed: dict[str, None] = {}
+        self._remains: deque[object] = deque(maxlen=_MOST_REMAINS)
         self._tasks = asyncio.TaskGroup()
         self._writer: asyncio.Task[None] | None = None
         self._is_leaving = False
@@ -77,15 +81,22 @@ class Documents:
         if self._due:
             await asyncio.wait(list(self._due.values()))
 
-    def keep(self, execution_id: str) -> None:
+    def keep(self, execution_id: str, remains: object = None) -> None:
         """Have the document of an execution written that was paused or has ended.
 
         It is written within a second, or at once after :meth:`hurry`; not at all without a
         directory. What fails is tried again as soon as another one could be written, or by the
         next start.
+
+        Args:
+            execution_id: Which.
+            remains: What nobody needs any more, to be let go of with that: taking thousands of
+                objects apart is work that others need not wait for either.
         """
         if self._directory is None or (self._is_leaving and self._writer is None):
             return
+        if remains is not None:
+            self._remains.append(remains)
         loop = asyncio.get_running_loop()
         if execution_id not in self._due:
             self._due[execution_id] = loop.create_future()
@@ -115,6 +126,7 @@ class Documents:
     def _let_go(self) -> None:
         """Have nobody wait for what is not written any more."""
         self._writer = None
+        self._remains.clear()
         for left in (*self._at_work.values(), *self._due.values()):
             if not left.done():
                 left.set_result(None)
@@ -133,6 +145,9 @@ class Documents:
                 failed |= await self._write(directory, some)
                 for each in some:
                     self._at_work[each].set_result(None)
+                    if self._remains:
+                        self._remains.popleft()
+            self._remains.clear()
             self._note(self._at_work.keys() - failed, failed)
             self._at_work = {}
             self._next_at = now() + self._apart_s

@@ -69,8 +69,8 @@ def size_of(value: Json) -> int:
 
     Nothing is written for it: a text costs no more than a look, however long it is.
     """
-    if type(value) is str:  # most results are texts
-        return 2 + _utf8(value)
+    if not isinstance(value, (dict, list, tuple)):  # most results are texts
+        return 2 + _utf8(value) if isinstance(value, str) else len(str(value))
     size = 0
     stack: list[Any] = [value]
     while stack:

@@ -153,12 +153,10 @@ class Runtime:
             given = outputs[source]
             if given is None:
                 continue
-            edge = edges[number]
-            handle = edge.source_handle
+            edge_id, source_id, handle, _, target_handle, _, _, _ = edges[number]
             value = given.get(handle)
             if value is not None:
-                name = nodes[source].name
-                fields = edge.id, edge.source, name, handle, edge.target_handle, value
+                fields = edge_id, source_id, nodes[source].name, handle, target_handle, value
                 found.append(_arrival(Arrival, fields))
         return tuple(found)
 

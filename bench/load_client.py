@@ -51,12 +51,14 @@ class Http:
         self._free = []
 
     async def ask(self, method, path, body=None):
-        """Give the JSON of an answer."""
+        """Give the JSON of an answer to a request; its body is JSON, or the text of some."""
         if self._free:
             reader, writer = self._free.pop()
         else:
             reader, writer = await asyncio.open_connection(self._host, self._port, limit=1 << 24)
-        content = b"" if body is None else json.dumps(body).encode()
+        content = b"" if body is None else body
+        if not isinstance(content, bytes):
+            content = json.dumps(content).encode()
         writer.write(
             f"{method} {path} HTTP/1.1\r\nHost: {self._host}:{self._port}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n".encode()

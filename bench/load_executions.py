@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import statistics
 import time
 
@@ -31,10 +32,8 @@ SHAPES = {"plan of 6 levels": (w3(), 0.3), "chain": (chain(30), 1.5)}
 
 
 async def once(url, http, process, dag, executions, connections):
-    body = {
-        "graph": graph_of(dag, lambda _: {"type": "nap", "data": {"s": 0.05}}),
-        "start": True,
-    }
+    graph = graph_of(dag, lambda _: {"type": "nap", "data": {"s": 0.05}})
+    body = json.dumps({"graph": graph, "start": True}).encode()
     turn = asyncio.Semaphore(connections)
     accepted = []
 

@@ -27,6 +27,7 @@ from tests.fakes.server import WIDE, RunningServer, serving
 from tests.fakes.service import graph_of
 from tests.fakes.streaming import Chatty, Witness, tells, text_of
 
+CLOSE_FRAME = b"\x88"
 PING = '{"op":"ping"}'
 
 
@@ -253,6 +254,48 @@ async def test_frames_written_at_once_and_those_that_are_queued_come_in_order(
     assert {True, False} <= set(pushed)
     assert witness.is_done
     assert witness.texts == {"t": text_of("t", 60), "u": text_of("u", 60)}
+
+
+async def test_the_snapshot_comes_with_the_welcome_and_the_last_frame_with_the_close(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[bytes] = []
+    prepared = ServerProtocol.data_to_send
+
+    def data_to_send(protocol: ServerProtocol) -> list[bytes]:
+        sent = prepared(protocol)
+        if sent and sent[0].startswith(b"HTTP/1.1 101"):
+            assert not getattr(protocol, "before", b"")
+            written.append(getattr(protocol, "after", b""))
+        elif sent and sent[0][:1] == CLOSE_FRAME:
+            written.append(getattr(protocol, "before", b""))
+        return sent
+
+    monkeypatch.setattr(ServerProtocol, "data_to_send", data_to_send)
+    execution_id = await server.execute("held")
+    await until_held(server, execution_id)
+    async with watching(server, execution_id, "mode=events") as socket:
+        snapshot = await socket.recv(decode=False)
+        server.let_go(execution_id)
+        told = await all_told(socket)
+        assert socket.close_code == 1000
+    assert written[0] == packed(snapshot)
+    assert json.loads(written[1].partition(b"[")[2].join((b"[", b""))) == told[-1]
+    assert told[-1][-1]["type"] == "execution.completed"
+
+
+async def test_a_snapshot_in_parts_and_a_last_frame_in_parts_come_by_themselves() -> None:
+    with serving(limits=limits(socket_frame_bytes=1024)) as server:
+        execution_id = await server.execute("held")
+        await until_held(server, execution_id)
+        async with watching(server, execution_id, "mode=events") as socket:
+            server.let_go(execution_id)
+            told = await all_told(socket)
+            assert socket.close_code == 1000
+    texts = [message["text"] for message in told if isinstance(message, dict)]
+    count = told[0]["of"]
+    assert json.loads("".join(texts[:count]))["type"] == "snapshot"
+    assert "execution.completed" in json.dumps(told[-1])
 
 
 # -- who may watch what

@@ -5,6 +5,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -154,6 +155,43 @@ async def test_what_is_due_is_written_by_who_leaves(
         for each in ids:
             documents.keep(each)
     assert names_in(tmp_path) == sorted(ids)
+
+
+class _Remains:
+    pass
+
+
+async def test_what_is_left_of_an_execution_is_let_go_of_with_its_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "_APART_S", 1_000.0)
+    monkeypatch.setattr(keeping, "_MOST_REMAINS", 3)
+    store = MemoryStore()
+    ids = await ended_in(store, 5)
+    left: list[ref[_Remains]] = []
+    async with Documents(store, tmp_path) as documents:
+        for each in ids:
+            remains = _Remains()
+            left.append(ref(remains))
+            documents.keep(each, remains=remains)
+        del remains
+        assert [each() is not None for each in left] == [False, False, True, True, True]
+        await documents.kept(ids[0])
+        await until(lambda: not any(each() for each in left))
+        documents.keep(ids[0], remains=(last := _Remains()))
+        left = [ref(last)]
+        del last
+        assert left[0]() is not None
+    assert left[0]() is None
+
+
+async def test_nothing_is_held_where_no_documents_are_written() -> None:
+    async with Documents(MemoryStore(), None) as documents:
+        remains = _Remains()
+        left = ref(remains)
+        documents.keep(new_id(), remains=remains)
+        del remains
+        assert left() is None
 
 
 async def test_who_hurried_the_last_documents_does_not_hurry_the_next(

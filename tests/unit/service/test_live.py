@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from planwave.errors import Draining, StoreError, TooSlow
-from planwave.events import Event
+from planwave.events import Event, ExecutionState
 from planwave.service.frames import Bounds, Follower, Frame
 from planwave.service.live import FRAME_S, Live
 from tests.fakes.virtual_loop import VirtualLoop, virtual_time
@@ -44,6 +44,34 @@ def live() -> Live:
     made = Live("x")
     made.tell(BEGUN)
     return made
+
+
+def test_events_are_folded_when_the_state_is_looked_at_or_there_are_many() -> None:
+    folded: list[int] = []
+
+    class Watched(ExecutionState):
+        __slots__ = ()
+
+        def apply(self, event: Event) -> None:
+            folded.append(event.seq)
+            ExecutionState.apply(self, event)
+
+    made = Live("x")
+    made._state = Watched("x")
+    made.tell(BEGUN)
+    assert (made.last_seq, made.is_over, made.has_streamed, folded) == (4, False, False, [])
+    made.tell([delta(0, "said")])
+    assert (made.last_seq, made.has_streamed, folded) == (4, True, [])
+    assert (made.state.nodes["a"].text, folded) == ("said", [1, 2, 3, 4, 0])
+    made.tell([event(seq, "node.log", "a", message="") for seq in range(5, 300)])
+    assert (made.last_seq, folded[-1]) == (299, 299)
+    made.tell([event(300, "node.completed", "a", outputs={}), event(301, "execution.completed")])
+    assert (made.is_over, folded[-1], made.state.status, folded[-1]) == (
+        True,
+        299,
+        "completed",
+        301,
+    )
 
 
 async def read(follower: Follower, frames: int) -> list[Frame]:

@@ -148,6 +148,12 @@ _INPUTS: Final[Any] = Field(
 )
 
 
+_OPTIONS: Final[Any] = Field(
+    default_factory=Options,  # pydantic would copy a default deeply for each request
+    json_schema_extra={"default": Options().model_dump(mode="json")},
+)
+
+
 class ExecuteBody(Body):
     """What to execute: a stored plan, a flow, or a graph, which becomes a plan."""
 
@@ -174,7 +180,7 @@ class ExecuteBody(Body):
         None, description="A graph, or a plan as `POST /api/plan` gave it."
     )
     inputs: dict[str, Any] | None = _INPUTS
-    options: Options = Field(default_factory=Options)
+    options: Options = _OPTIONS
     start: bool = Field(
         False, description="Start it at once; else `POST /api/execute/{execution_id}/start` does."
     )
@@ -194,7 +200,7 @@ class RunBody(_Goal):
     model_config = ConfigDict(json_schema_extra={"examples": [{"prompt": GOAL}]})
 
     inputs: dict[str, Any] | None = _INPUTS
-    options: Options = Field(default_factory=Options)
+    options: Options = _OPTIONS
 
 
 # -- flows ----------------------------------------------------------------------------------------

@@ -29,7 +29,10 @@ class _Step(NamedTuple):
 
 
 def shorten(route: BaseRoute) -> None:
-    """Have a route answer without FastAPI, if that would do nothing else with a request."""
+    """Have a route answer without FastAPI, if that would do nothing else with a request.
+
+    Of ``dependency_overrides`` such a route knows nothing.
+    """
     if isinstance(route, APIRoute):
         handle = _straight(route.dependant) if _gives_response(route.endpoint) else None
         if handle is not None:
@@ -43,7 +46,7 @@ def shorten(route: BaseRoute) -> None:
 def _straight(dependant: Dependant) -> _Handle | None:
     """Give what calls a route's dependencies, in order, and then the route; None if that is not all."""
     endpoint, steps = dependant.call, _steps(dependant.dependencies)
-    if endpoint is None or steps is None or _takes_parameters(dependant):
+    if not inspect.iscoroutinefunction(endpoint) or steps is None or _takes_parameters(dependant):
         return None
     own = _connection_of(dependant)
 

@@ -150,6 +150,7 @@ class _Connection:
         self._render, self._pack = _renderers(self._most)
         self._push: Callable[[bytes], bool] | None = websocket.scope["extensions"].get(PUSH)
         self._sent_seq = 0
+        self._listening: asyncio.Task[Close | None] | None = None
 
     async def run(
         self, tell: Callable[[], Awaitable[None]], opening: Callable[[], bytes] = bytes
@@ -158,7 +159,7 @@ class _Connection:
 
         Args:
             tell: Tells everything.
-            opening: Gives frames that go out with what accepts.
+            opening: Gives frames that go out with what accepts; by default none.
         """
         try:
             await self._websocket.receive()  # it connects
@@ -172,10 +173,12 @@ class _Connection:
         except OSError:
             return  # the client left before it was answered
         async with asyncio.TaskGroup() as tasks:
-            talks = [tasks.create_task(self._listen()), tasks.create_task(_end_of(tell))]
+            self._listening = tasks.create_task(self._listen())
+            talks = [self._listening, tasks.create_task(_end_of(tell))]
             await asyncio.wait(talks, return_when=asyncio.FIRST_COMPLETED)
             for talk in talks:
                 talk.cancel()
+        self._listening = None  # which holds us
         ends = [talk.result() for talk in talks if not talk.cancelled()]
         with suppress(WebSocketDisconnect):
             match next((end for end in ends if end is not None), None):
@@ -197,7 +200,7 @@ class _Connection:
             await self._send(self._cut(glance))
 
     async def follow(self, following: Following) -> None:
-        """Send the snapshot and what follows."""
+        """Send what follows, after the snapshot where that did not go out with what accepted."""
         self._sent_seq = following.cursor
         try:
             async with asyncio.timeout(None) as patience:
@@ -231,6 +234,8 @@ class _Connection:
         frames = last.rendered(self._pack)
         if frames is None or self._push is None or not self._push(b""):
             return False
+        if self._listening is not None:
+            self._listening.cancel()  # it must not answer once there was a close
         await self._close(OVER, joined=frames)
         return True
 

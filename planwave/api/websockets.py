@@ -23,7 +23,7 @@ from planwave.storage.rows import encode
 PUSH: Final = "planwave.push"
 """The extension by which an application finds :meth:`Socket.push`."""
 JOINED: Final = "planwave.joined"
-"""Whole frames in a ``websocket.accept`` or ``websocket.close``, where there is that extension.
+"""Whole frames in a ``websocket.accept`` or ``websocket.close``; heeded where there is that extension.
 
 They are written with what accepts, behind it, or with what closes, before it: each write by itself
 costs as much as all else that there is to sending a frame.

@@ -15,20 +15,24 @@ _STATE = "run_state_bytes"
 
 
 class Bounds:
-    """Holds an execution to what its options bound; nothing is counted that is not bounded."""
+    """Holds an execution to what its options bound; nothing is counted that is not bounded.
 
-    __slots__ = ("_events", "_held", "_made", "_result", "_state", "_steps")
+    Attributes:
+        held: The bytes of all results.
+    """
+
+    __slots__ = ("_events", "_made", "_result", "_state", "_steps", "held")
 
     def __init__(self, options: RunOptions) -> None:
         self._events = options.max_events
         self._result = options.max_result_bytes
         self._state = options.max_state_bytes
         self._steps = options.max_steps
-        self._held = self._made = 0
+        self.held = self._made = 0
 
     def hold(self, size: int, steps: int) -> None:
         """Count results and starts that were stored before."""
-        self._held += size
+        self.held += size
         self._made += steps
 
     def step(self) -> LimitExceeded | None:
@@ -52,15 +56,15 @@ class Bounds:
                 code=LimitExceeded.code,
                 hint="give less, or where it lies in place of the whole",
             )
-        self._held += size
+        self.held += size
         return None
 
     def passed(self, events: int) -> LimitExceeded | None:
         """Give the bound that the whole execution has passed, if any."""
         if self._events is not None and events > self._events:
             return LimitExceeded("events", self._events, events)
-        if self._state is not None and self._held > self._state:
-            return LimitExceeded(_STATE, self._state, self._held, what="all results of a run")
+        if self._state is not None and self.held > self._state:
+            return LimitExceeded(_STATE, self._state, self.held, what="all results of a run")
         return None
 
 

@@ -35,7 +35,7 @@ from planwave.executor.ports import Journal
 from planwave.executor.program import Program
 from planwave.executor.publisher import Publisher
 from planwave.executor.reuse import Reuse
-from planwave.executor.runtime import LinkUse, Outputs
+from planwave.executor.runtime import Outputs
 from planwave.executor.scope import open_scope
 from planwave.executor.slots import Slots
 from planwave.graph.capabilities import FlowContext, NodeEvent, unlimited
@@ -131,9 +131,9 @@ class Execution(Commanded):
         self.host.services = services
 
     @property
-    def links(self) -> LinkUse:
-        """How often links were served from what was made before."""
-        return self.host.links
+    def held_bytes(self) -> int:
+        """The size of all results so far, 0 where nothing bounds that."""
+        return 0 if self._outcomes.bounds is None else self._outcomes.bounds.held
 
     @property
     def outputs(self) -> dict[str, Outputs]:

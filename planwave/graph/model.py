@@ -156,10 +156,10 @@ def _edge_document(edge: Edge) -> dict[str, Json]:
         "sourceHandle": source_handle,
         "target": target,
         "targetHandle": target_handle,
-        "data": _as_dict(data),
     }
     if edge_type is not None:
         document["type"] = edge_type
+    document["data"] = _as_dict(data)
     return document
 
 

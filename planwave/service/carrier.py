@@ -32,6 +32,8 @@ Ask = Callable[["Execution"], "asyncio.Future[None] | None"]
 _log = logging.getLogger(__name__)
 _RETRY_AFTER_S: Final = 5.0
 """What a caller is told to wait when the queue is full; nobody knows how long executions take."""
+_LIGHT_BYTES: Final = 65_536
+"""What is left of an execution waits to be let go of where its results are no larger than that."""
 
 
 class Carrier:
@@ -257,12 +259,15 @@ class Carrier:
         rests = False
         try:
             rests = await self._run(live)
+            if rests or live.has_streamed:
+                _ = live.state  # it is looked at below: what makes no sense breaks this run alone
         except Exception as error:  # noqa: BLE001 - a task boundary: one broken run must not stop the others
             _log.warning("execution %s broke: %s", live.execution_id, error)
             live.error = error
         if self.observer is not None:
             self.observer.left(live.execution_id)
-        self._documents.keep(live.execution_id, remains=live)
+        is_light = live.held_bytes <= _LIGHT_BYTES and not (rests or live.has_streamed)
+        self._documents.keep(live.execution_id, remains=live if is_light else None)
         # All at once, before anybody can tell it to go on.
         del self._running[live.execution_id]
         if rests:
@@ -276,9 +281,10 @@ class Carrier:
             self._fill()
         self._note_idle()
 
-    def _note_links(self, execution: Execution) -> None:
+    def _note_use(self, live: Live, execution: Execution) -> None:
+        live.held_bytes = execution.held_bytes
         if self.observer is not None:
-            self.observer.linked(execution.links.hits, execution.links.misses)
+            self.observer.linked(execution.host.links.hits, execution.host.links.misses)
 
     async def _run(self, live: Live) -> bool:
         """Run an execution; say whether it rests, so that a command can make it go on."""
@@ -300,7 +306,7 @@ class Carrier:
             await self._refuse(live, live.order, error)
             return live.state.status == "paused"
         finally:
-            self._note_links(execution)
+            self._note_use(live, execution)
             live.execution = None
 
     async def _made_ready(self, live: Live, turn: Turn) -> Execution | None:
@@ -381,18 +387,3 @@ class Carrier:
             self.observer.published(events)
         if any(event.type == "execution.paused" for event in events):
             self._documents.keep(live.execution_id)
-
-
-def refuse_started(live: Live) -> None:
-    """Refuse to start what was started already.
-
-    Raises:
-        Conflict: It is queued, runs, or has ended.
-    """
-    status = live.state.status
-    if status != "starting" or live.order is not None:
-        raise Conflict(
-            f"execution {live.execution_id} was started already; it is {status}",
-            code="already-started",
-            hint="an execution is started once; execute the plan again for another one",
-        )

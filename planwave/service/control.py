@@ -278,16 +278,15 @@ class Control(Watching):
         """Have the nodes go on whose time for an answer was to be over by then."""
         try:
             async with self._lives.hold(execution_id) as live:
-                state = live.state
 
                 def ask(execution: Execution) -> None:
-                    for request in list(state.requests.values()):
+                    for request in list(live.state.requests.values()):
                         end = end_of(request)
                         if end is not None and end <= until:
                             execution.expire(request.request_id)
 
                 async def tell() -> None:
-                    if not state.is_over:
+                    if not live.is_over:
                         await self._tell(execution_id, ask)
 
                 await self._carrier.patience.write(tell)

@@ -218,7 +218,7 @@ class Lives:
     def linger(self, live: Live) -> None:
         """Keep the projection of an execution that was left, for those who come back.
 
-        They may ask for its text, or why it broke; all else is stored.
+        They may ask for its text, where any was streamed, or why it broke; all else is stored.
         """
         if live.error is not None or live.has_streamed:
             weight = len(encode_known(live.state.as_json()))

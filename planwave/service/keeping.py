@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from itertools import islice
@@ -22,7 +21,7 @@ interpreter from executions, and what is done for many at once costs each of the
 _AT_ONCE: Final = 16
 """Documents that are in memory at the same time."""
 _MOST_REMAINS: Final = 256
-"""What is left of so many executions may wait to be let go of; then the oldest goes."""
+"""What is left of so many executions may wait to be let go of; that of others does not."""
 
 
 class _Text(NamedTuple):
@@ -50,7 +49,7 @@ class Documents:
         self._due: dict[str, asyncio.Future[None]] = {}
         self._at_work: dict[str, asyncio.Future[None]] = {}
         self._missed: dict[str, None] = {}
-        self._remains: deque[object] = deque(maxlen=_MOST_REMAINS)
+        self._remains: dict[str, object] = {}
         self._tasks = asyncio.TaskGroup()
         self._writer: asyncio.Task[None] | None = None
         self._is_leaving = False
@@ -90,13 +89,13 @@ class Documents:
 
         Args:
             execution_id: Which.
-            remains: What nobody needs any more, to be let go of with that: taking thousands of
-                objects apart is work that others need not wait for either.
+            remains: What is left of it in memory and is to be let go of then: taking thousands of
+                objects apart is work that others need not wait for either. It should not be large.
         """
         if self._directory is None or (self._is_leaving and self._writer is None):
             return
-        if remains is not None:
-            self._remains.append(remains)
+        if remains is not None and len(self._remains) < _MOST_REMAINS:
+            self._remains[execution_id] = remains
         loop = asyncio.get_running_loop()
         if execution_id not in self._due:
             self._due[execution_id] = loop.create_future()
@@ -145,9 +144,7 @@ class Documents:
                 failed |= await self._write(directory, some)
                 for each in some:
                     self._at_work[each].set_result(None)
-                    if self._remains:
-                        self._remains.popleft()
-            self._remains.clear()
+                    self._remains.pop(each, None)
             self._note(self._at_work.keys() - failed, failed)
             self._at_work = {}
             self._next_at = now() + self._apart_s

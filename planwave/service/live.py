@@ -16,7 +16,7 @@ from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from planwave.errors import Draining
+from planwave.errors import Conflict, Draining
 from planwave.events import (
     ENDED_NODE,
     TERMINAL,
@@ -85,6 +85,7 @@ class Live:
         last_seq: The last stored event it was told.
         is_over: The execution has ended for good.
         has_streamed: There was streamed text.
+        held_bytes: The size of its results when this process had run it, as far as that is bounded.
         commands: Held while it is told to do something, or made ready to run: one at a time.
         holders: How many have an eye on it, watchers and commands; see :meth:`Lives.hold`.
         polls: How many look at it now and then.
@@ -101,6 +102,7 @@ class Live:
         self.observer = observer
         self.last_seq = 0
         self.is_over = self.has_streamed = False
+        self.held_bytes = 0
         self.commands = asyncio.Lock()
         self.holders = self.polls = 0
         self.order: Turn | None = None
@@ -137,12 +139,16 @@ class Live:
     def state(self) -> ExecutionState:
         """The fold of all published events, streamed text included.
 
-        Of most executions hardly anybody looks at it while they run.
+        Of most executions hardly anybody looks at it while they run. It stands for the moment it is
+        asked for; whoever waits in between asks again.
         """
         if self._unfolded:
-            events, self._unfolded = self._unfolded, []
-            for event in events:
-                self._state.apply(event)
+            events, self._unfolded = iter(self._unfolded), []
+            try:
+                for event in events:
+                    self._state.apply(event)
+            finally:  # one that makes no sense is told of once, and loses none of the others
+                self._unfolded = [*events, *self._unfolded]
         return self._state
 
     @property
@@ -364,3 +370,18 @@ class Live:
     def _note_told(self, since: float) -> None:
         if self.observer is not None:
             self.observer.told(asyncio.get_running_loop().time() - since)
+
+
+def refuse_started(live: Live) -> None:
+    """Refuse to start what was started already.
+
+    Raises:
+        Conflict: It is queued, runs, or has ended.
+    """
+    status = live.state.status
+    if status != "starting" or live.order is not None:
+        raise Conflict(
+            f"execution {live.execution_id} was started already; it is {status}",
+            code="already-started",
+            hint="an execution is started once; execute the plan again for another one",
+        )

@@ -50,9 +50,10 @@ class Patience:
             StoreError: It cannot be written at all, or not now and :meth:`give_up` was called.
         """
         try:
-            await attempt()
+            return await attempt()
         except StoreError as error:
-            await self.write_again(attempt, error)
+            refused = error
+        await self.write_again(attempt, refused)
 
     async def write_again(
         self, attempt: Callable[[], Awaitable[None]], refused: StoreError
@@ -108,10 +109,11 @@ class PatientJournal:
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
         """Keep a batch; see ``Journal``."""
         try:  # every batch comes through here: what mostly goes well at once goes the short way
-            await self._journal.append(execution_id, epoch, events)
+            return await self._journal.append(execution_id, epoch, events)
         except StoreError as error:
-            again = partial(self._journal.append, execution_id, epoch, events)
-            await self._patience.write_again(again, error)
+            refused = error
+        again = partial(self._journal.append, execution_id, epoch, events)
+        await self._patience.write_again(again, refused)
 
 
 class PatientRecorder:

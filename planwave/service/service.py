@@ -20,9 +20,9 @@ from planwave.errors import Conflict
 from planwave.events.reading import reading
 from planwave.graph.model import Json
 from planwave.graph.plan import Plan, graph_hash
-from planwave.service.carrier import refuse_started
 from planwave.service.documents import order_of, raise_for_run
 from planwave.service.flow_history import FlowChoice
+from planwave.service.live import refuse_started
 from planwave.service.making import Executable, Made, Making
 from planwave.service.orders import Order
 from planwave.service.policies import Policies, with_policies

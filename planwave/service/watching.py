@@ -91,7 +91,7 @@ class Watching(Upkeep):
         self._lives.forget(execution_id)
 
     async def state(self, execution_id: str) -> ExecutionState:
-        """Give the state of an execution, with the text streamed so far where it runs here.
+        """Give the state of an execution by now, with the text streamed so far where it runs here.
 
         Raises:
             NotFound: There is none of that id.

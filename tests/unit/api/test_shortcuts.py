@@ -72,6 +72,10 @@ async def with_response(response: Response, a: First) -> Response:
     return response
 
 
+def in_thread(a: First) -> Response:
+    return PlainTextResponse(a)
+
+
 async def gives_json(a: First) -> dict[str, str]:
     return {"a": a}
 
@@ -122,6 +126,7 @@ def test_what_depends_on_nothing_is_called_alone() -> None:
         (with_thread, "/", "/", "thread"),
         (twice, "/", "/", "oneone"),
         (gives_json, "/", "/", '{"a":"one"}'),
+        (in_thread, "/", "/", "one"),
     ],
 )
 def test_what_needs_more_is_left_to_fastapi(

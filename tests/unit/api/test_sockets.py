@@ -4,20 +4,24 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
+from starlette.websockets import WebSocket
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
 from planwave.api.examples import EXECUTION_ID
+from planwave.api.sockets import _Connection as Connection
 from planwave.api.sockets import in_parts, messages_of, packed
-from planwave.api.websockets import Socket
+from planwave.api.websockets import JOINED, PUSH, Socket
 from planwave.errors import StoreError
 from planwave.events import Event
+from planwave.service.following import Lives
 from planwave.service.frames import Frame
 from planwave.settings import Limits
 from planwave.storage.memory import MemoryStore
@@ -282,6 +286,29 @@ async def test_the_snapshot_comes_with_the_welcome_and_the_last_frame_with_the_c
     assert written[0] == packed(snapshot)
     assert json.loads(written[1].partition(b"[")[2].join((b"[", b""))) == told[-1]
     assert told[-1][-1]["type"] == "execution.completed"
+
+
+async def test_a_message_that_comes_with_the_end_is_not_answered_behind_the_close() -> None:
+    come: asyncio.Queue[Any] = asyncio.Queue()
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+        if message["type"] == "websocket.close":
+            come.put_nowait({"type": "websocket.receive", "text": PING})
+
+    come.put_nowait({"type": "websocket.connect"})
+    scope: Any = {"type": "websocket", "extensions": {PUSH: lambda frames: True}}
+    connection = Connection(WebSocket(scope, come.get, send), limits())
+    lives = Lives(MemoryStore())
+    live = lives.begin(Event("x", 1, "t", "execution.created", None, None, {}))
+    async with lives.follow("x", None, connection.bounds, with_snapshot=True) as following:
+        live.tell([Event("x", 2, "t", "execution.completed", None, None, {})])
+        telling = partial(connection.follow, following)
+        await connection.run(telling, partial(connection.opening, following))
+    assert [message["type"] for message in sent] == ["websocket.accept", "websocket.close"]
+    assert b"snapshot" in sent[0][JOINED]
+    assert b"execution.completed" in sent[1][JOINED]
 
 
 async def test_a_snapshot_in_parts_and_a_last_frame_in_parts_come_by_themselves() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import Draining, StoreError, TooSlow
+from planwave.errors import Draining, KernelMisuse, StoreError, TooSlow
 from planwave.events import Event, ExecutionState
 from planwave.service.frames import Bounds, Follower, Frame
 from planwave.service.live import FRAME_S, Live
@@ -72,6 +72,15 @@ def test_events_are_folded_when_the_state_is_looked_at_or_there_are_many() -> No
         "completed",
         301,
     )
+
+
+def test_an_event_that_makes_no_sense_is_told_of_once_and_costs_no_other() -> None:
+    made = Live("x")
+    made.tell([*BEGUN, event(5, "node.completed", None, outputs={}), event(6, "node.log", "a")])
+    with pytest.raises(KernelMisuse, match="no path"):
+        _ = made.state
+    made.tell([event(7, "execution.completed")])
+    assert (made.state.status, made.state.last_seq) == ("completed", 7)
 
 
 async def read(follower: Follower, frames: int) -> list[Frame]:

@@ -19,10 +19,12 @@ from planwave.executor.options import RunOptions
 from planwave.graph.capabilities import ExecutionResult
 from planwave.graph.model import Graph, Node
 from planwave.graph.values import DataValue
+from planwave.service.patience import FIRST_WAIT_S
 from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage.records import DISK_FULL
-from tests.fakes.service import graph_of, text_node
+from tests.fakes.model_rig import until
+from tests.fakes.service import graph_of, rooms, text_node
 from tests.unit.service.test_control import (
     QUESTION,
     WORK,
@@ -306,3 +308,27 @@ async def test_of_a_parent_that_makes_no_sense_nothing_is_taken_over(tmp_path: P
         await service.start(fork)
         assert await ended(service, fork) == "execution.completed"
         assert counts.runs == {"a": 2}
+
+
+async def test_a_request_whose_execution_ended_while_the_disk_was_full_runs_out_no_more(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asks = Asks(timeout_s=0.05)
+    told: list[str] = []
+    async with Service(rooms(graph_of(Node("q", asks.node_type, "Q")), types=[asks])) as service:
+        tell = service._tell
+
+        async def refused_once(execution_id: str, ask: Any) -> Any:
+            told.append(execution_id)
+            if len(told) == 1:
+                raise StoreError("busy", code="store-busy")
+            return await tell(execution_id, ask)
+
+        monkeypatch.setattr(service, "_tell", refused_once)
+        plan = await service.create_plan("x")
+        execution_id = (await service.execute(plan.plan_id)).execution_id
+        await until(lambda: told == [execution_id])
+        await service.cancel(execution_id)
+        await asyncio.sleep(2 * FIRST_WAIT_S)
+    assert told == [execution_id], "it is over: there is nothing to run out"
+    assert "cannot run out" not in caplog.text

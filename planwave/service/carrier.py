@@ -260,7 +260,7 @@ class Carrier:
         try:
             rests = await self._run(live)
             if rests or live.has_streamed:
-                _ = live.state  # it is looked at below: what makes no sense breaks this run alone
+                live.fold()  # it is looked at below: what makes no sense breaks this run alone
         except Exception as error:  # noqa: BLE001 - a task boundary: one broken run must not stop the others
             _log.warning("execution %s broke: %s", live.execution_id, error)
             live.error = error

@@ -143,13 +143,21 @@ class Live:
         asked for; whoever waits in between asks again.
         """
         if self._unfolded:
-            events, self._unfolded = iter(self._unfolded), []
-            try:
-                for event in events:
-                    self._state.apply(event)
-            finally:  # one that makes no sense is told of once, and loses none of the others
-                self._unfolded = [*events, *self._unfolded]
+            self.fold()
         return self._state
+
+    def fold(self) -> None:
+        """Bring the state up to date.
+
+        Raises:
+            Exception: An event makes no sense; that is told once, and costs none of the others.
+        """
+        events, self._unfolded = iter(self._unfolded), []
+        try:
+            for event in events:
+                self._state.apply(event)
+        finally:
+            self._unfolded = [*events, *self._unfolded]
 
     @property
     def logs(self) -> Sequence[str]:
@@ -188,7 +196,7 @@ class Live:
             else:
                 self.has_streamed = True
         if len(self._unfolded) > _MOST_BEHIND:
-            _ = self.state
+            self.fold()
         if len(self._unworded) > _MOST_BEHIND:
             self.word()
         if events and events[-1].type in TERMINAL:
@@ -205,7 +213,7 @@ class Live:
     def take_in(self, events: Sequence[Event]) -> None:
         """Take in a history; what makes no sense in it is found here, not by who looks at it."""
         self.tell(events)
-        _ = self.state
+        self.fold()
         self.word()
 
     def dismiss(self, error: Exception) -> None:

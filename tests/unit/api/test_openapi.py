@@ -10,6 +10,7 @@ from planwave.api.access import admitted
 from planwave.api.app import create_app
 from planwave.api.bodies import json_body
 from planwave.api.idempotency import SubjectDep
+from planwave.api.models import Options
 from planwave.api.openapi import dependencies_of, document, http_routes
 from planwave.api.problems import MEDIA_TYPE, Problem
 from planwave.service.service import Service
@@ -102,6 +103,12 @@ def test_nothing_points_to_what_is_not_there(whole: dict[str, Any]) -> None:
 
     assert refs(whole) <= known
     assert not known & {"HTTPValidationError", "ValidationError"}
+
+
+def test_options_that_may_be_left_out_say_what_they_are_then(whole: dict[str, Any]) -> None:
+    for body in ("ExecuteBody", "RunBody"):
+        options = whole["components"]["schemas"][body]["properties"]["options"]
+        assert options["default"] == Options().model_dump(mode="json")
 
 
 def test_operations_have_names_of_their_own(whole: dict[str, Any]) -> None:

@@ -435,3 +435,23 @@ def test_no_value_raises_anything_but_graph_invalid(source: Any) -> None:
     else:
         assert isinstance(source, Mapping)
         assert graph_in(graph.to_document()) == graph
+
+
+def test_a_document_has_its_fields_in_one_order_and_its_own_copy_is_nobody_elses() -> None:
+    source = {
+        "nodes": [{"id": "a", "type": "t", "data": {"x": [1]}, "ui": {"at": 1}}],
+        "edges": [{"source": "a", "target": "a", "type": "step", "data": {"channel": "flow"}}],
+    }
+    graph, _ = read_graph(source)
+    shared = graph.document
+    assert list(shared["nodes"][0]) == ["id", "type", "name", "data", "ui"]
+    fields = ["id", "source", "sourceHandle", "target", "targetHandle", "type", "data"]
+    assert list(shared["edges"][0]) == fields
+    own = graph.to_document()
+    assert own == shared
+    own["nodes"][0]["data"]["x"] = own["edges"][0]["data"]["channel"] = "changed"
+    own["nodes"][0]["ui"].clear()
+    assert (graph.document, graph.nodes[0].data, graph.edges[0].data) == (
+        shared, {"x": [1]}, {"channel": "flow"},
+    )  # fmt: skip
+    assert shared["nodes"][0]["ui"] == {"at": 1}

@@ -186,6 +186,27 @@ async def test_what_is_left_of_an_execution_is_let_go_of_with_its_document(
     assert left[0]() is None
 
 
+@pytest.mark.parametrize(("size", "waits"), [(1_000, True), (40_000, False)])
+async def test_only_what_is_light_waits_to_be_let_go_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, waits: bool
+) -> None:
+    told: list[object] = []
+    keep = Documents.keep
+
+    def kept(documents: Documents, execution_id: str, remains: object = None) -> None:
+        told.append(remains)
+        keep(documents, execution_id, remains)
+
+    monkeypatch.setattr(Documents, "keep", kept)
+    data = {"text": "x" * size}
+    graph = graph_of(Node("a", "text", "A", data=data), Node("b", "text", "B", data=data))
+    async with Service(rooms(graph, directory=tmp_path)) as service:
+        plan = await service.create_plan("do it")
+        execution_id = (await service.execute(plan.plan_id)).execution_id
+        assert await written(service, execution_id, tmp_path)
+    assert [remains is not None for remains in told] == [waits]
+
+
 async def test_nothing_is_held_where_no_documents_are_written() -> None:
     async with Documents(MemoryStore(), None) as documents:
         remains = _Remains()

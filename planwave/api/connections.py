@@ -193,6 +193,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
+        transport.set_write_buffer_limits(0)  # whatever is not taken has its time, be it little
         self.flow = self._flow = _Flow(transport)
         self._look()
 
@@ -323,6 +324,7 @@ class Connection(HttpToolsProtocol):
         self._stuck.stop()
 
     def handle_websocket_upgrade(self) -> None:
+        self.transport.set_write_buffer_limits()  # it closes in a way of its own
         super().handle_websocket_upgrade()
         self._end_timers()
         self.parser = cast("Any", None)  # which holds us

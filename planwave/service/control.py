@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from planwave.errors import Conflict, Draining, Gone, NotFound
 from planwave.events import ENDED_NODE, ENDED_STATUS, Event, ExecutionState, OpenRequest
+from planwave.events.reading import UNREADABLE
 from planwave.executor.past import WAITING
 from planwave.graph.model import Json
 from planwave.service.carrier import Ask, Carrier
@@ -118,8 +119,13 @@ class Control(Watching):
         self._refuse_trouble()
         if node is not None:
             return await self._cancel_node(execution_id, node, cause)
-        async with self._lives.hold(execution_id) as live:
-            record = await self._cancel(live, cause)
+        try:
+            async with self._lives.hold(execution_id) as live:
+                record = await self._cancel(live, cause)
+        except Conflict as error:
+            if error.code != UNREADABLE:
+                raise
+            record = await self._give_up(execution_id, cause)
         if record.status not in ENDED_STATUS:
             raise Draining
         if record.status != "cancelled":
@@ -134,6 +140,16 @@ class Control(Watching):
             record = await self.wait(live.execution_id)
             if record.status in ENDED_STATUS or self._carrier.is_draining:
                 return record
+
+    async def _give_up(self, execution_id: str, cause: str) -> ExecutionRecord:
+        """Cancel an execution that cannot be read, so that it is over, and can be deleted."""
+        epoch = await self._store.claim(execution_id)
+        left = await self.execution(execution_id)
+        refuse_ended(left)
+        seq, at = left.last_seq + 1, self._rooms.time()
+        last = Event(execution_id, seq, at, "execution.cancelled", None, None, {"cause": cause})
+        await self._store.append(execution_id, epoch, [last])
+        return await self.execution(execution_id)
 
     async def _cancel_node(self, execution_id: str, path: str, cause: str) -> ExecutionRecord:
         state = await self.state(execution_id)

@@ -2,6 +2,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
+from functools import partial
 
 import pytest
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
@@ -103,6 +104,32 @@ async def test_who_does_not_read_an_answer_is_cut_off() -> None:
             request = f"GET /openapi.json HTTP/1.1\r\nHost: {raw.host}\r\n\r\n".encode()
             with pytest.raises(ConnectionError):
                 await ask_without_end(raw, request * 20)
+
+
+async def test_who_does_not_read_a_last_answer_is_cut_off_however_little_of_it_is_left(
+    hasty: RunningServer,
+) -> None:
+    with uncollected(Connection) as left:
+        async with connected(hasty) as raw:
+            raw.writer.transport.pause_reading()  # type: ignore[attr-defined]
+
+            await until(lambda: left)
+            (connection,) = left
+            state = connection.server_state
+
+            async def unsent() -> int:
+                return connection.transport.get_write_buffer_size()
+
+            def has_answered(requests: int) -> bool:
+                return state.total_requests == requests
+
+            while not (size := await hasty.on_loop(unsent())):
+                asked = state.total_requests + 1
+                await raw.send("GET", "/metrics")
+                await until(partial(has_answered, asked))
+            assert size < 65_536  # so much alone holds up who writes
+            await raw.send("GET", "/metrics", "Connection: close")
+            await hasty.in_time(until(lambda: connection not in state.connections))
 
 
 @pytest.mark.parametrize(

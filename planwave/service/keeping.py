@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
+from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.storage.records import ExecutionRecord, Store
 
@@ -84,8 +85,8 @@ class Documents:
         """Have the document of an execution written that was paused or has ended.
 
         It is written within a second, or at once after :meth:`hurry`; not at all without a
-        directory. What fails is tried again as soon as another one could be written, or by the
-        next start.
+        directory. What the disk or the store refuses is tried again as soon as another one could
+        be written, all that fails by the next start.
 
         Args:
             execution_id: Which.
@@ -139,28 +140,35 @@ class Documents:
                     await self._hurried.wait()
             self._hurried.clear()
             self._at_work, self._due = self._due, {}
-            ids, failed = iter(self._at_work), set[str]()
+            ids, failed = iter(self._at_work), dict[str, Exception]()
             while some := list(islice(ids, _AT_ONCE)):
                 failed |= await self._write(directory, some)
                 for each in some:
                     self._at_work[each].set_result(None)
                     self._remains.pop(each, None)
-            self._note(self._at_work.keys() - failed, failed)
+            self._note(self._at_work.keys() - failed.keys(), failed)
             self._at_work = {}
             self._next_at = now() + self._apart_s
 
-    def _note(self, written: Set[str], failed: Set[str]) -> None:
-        """Take note of what failed; once anything could be written, all of that is due again."""
+    def _note(self, written: Set[str], failed: Mapping[str, Exception]) -> None:
+        """Take note of what failed; once anything could be written, all of that is due again.
+
+        But for what cannot be shown: that is no different the next time.
+        """
         for each in written:
             self._missed.pop(each, None)
         again = [each for each in self._missed if written and each not in failed]
-        self._missed = {each: None for each in (*self._missed, *failed) if each not in again}
+        passing = [each for each, error in failed.items() if _may_pass(error)]
+        missed = (each for each in self._missed if each not in failed and each not in again)
+        self._missed = dict.fromkeys((*missed, *passing))
         for each in again:
             self.keep(each)
             self.hurry()
 
-    async def _write(self, directory: Path, execution_ids: Sequence[str]) -> set[str]:
-        """Write some documents; give the ids of those that could not be."""
+    async def _write(
+        self, directory: Path, execution_ids: Sequence[str]
+    ) -> Mapping[str, Exception]:
+        """Write some documents; give those that could not be, with the reason."""
         from planwave.storage.document import write_documents
         from planwave.storage.files import drop_document
 
@@ -177,7 +185,14 @@ class Documents:
             failed = dict.fromkeys(execution_ids, error)
         for execution_id, error in failed.items():
             _log.warning("document of %s not written: %s", execution_id, error)
-        return set(failed)
+        return failed
+
+
+def _may_pass(error: Exception) -> bool:
+    """Say whether a document may come to be written yet: it was the store or the disk that failed."""
+    from planwave.storage.faults import blames_store
+
+    return isinstance(error, StoreError) or blames_store(error)
 
 
 def _text_of(record: ExecutionRecord, read: Callable[[], list[Event]]) -> _Text:

@@ -326,6 +326,8 @@ class Connection(HttpToolsProtocol):
     def handle_websocket_upgrade(self) -> None:
         self.transport.set_write_buffer_limits()  # it closes in a way of its own
         super().handle_websocket_upgrade()
+        if self.flow.write_paused:
+            cast("asyncio.Protocol", self.transport.get_protocol()).pause_writing()
         self._end_timers()
         self.parser = cast("Any", None)  # which holds us
 

@@ -52,6 +52,7 @@ from planwave.api.state import ADMITTED, ServiceDep, state_of
 from planwave.errors import NotFound, PlanwaveError
 from planwave.events import Event, execution_logs, fold
 from planwave.events.entries import entries
+from planwave.events.reading import reading
 from planwave.executor.options import RunOptions
 from planwave.service.flow_history import FlowChoice
 from planwave.service.making import Executable
@@ -179,12 +180,13 @@ async def list_executions(
     operation_id="getExecution",
     summary="Look at an execution",
     response_model=ExecutionAnswer,
-    responses={**answered("Its state.", EXECUTION), **problems(404)},
+    responses={**answered("Its state.", EXECUTION), **problems(404, 409)},
 )
 async def get_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Give its status, that of each node, and its log so far."""
     events = await service.events(execution_id)
-    shown = await asyncio.to_thread(shown_state, events)
+    with reading(execution_id):
+        shown = await asyncio.to_thread(shown_state, events)
     return rendered({**shown, "queue_position": service.position(execution_id)})
 
 
@@ -193,7 +195,7 @@ async def get_execution(service: ServiceDep, execution_id: ExecutionId) -> Respo
     operation_id="getResult",
     summary="What an execution gave",
     response_model=ResultAnswer,
-    responses={**answered("Its results.", RESULT), **problems(404)},
+    responses={**answered("Its results.", RESULT), **problems(404, 409)},
 )
 async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Give the results of its nodes as text, and its log; before its end, what there is."""
@@ -206,7 +208,7 @@ async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response
     operation_id="getDocument",
     summary="The whole execution as one document",
     response_model=DocumentAnswer,
-    responses={**answered("The document.", DOCUMENT), **problems(404)},
+    responses={**answered("The document.", DOCUMENT), **problems(404, 409)},
 )
 async def get_document(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Give everything: graph, inputs, prompts, results, times and usage of every node, the log."""
@@ -218,7 +220,7 @@ async def get_document(service: ServiceDep, execution_id: ExecutionId) -> Respon
     operation_id="explainNode",
     summary="Why a node ran, did not run, or waits",
     response_model=ExplainAnswer,
-    responses={**answered("Why.", EXPLAINED), **problems(404)},
+    responses={**answered("Why.", EXPLAINED), **problems(404, 409)},
 )
 async def explain_node(
     service: ServiceDep,
@@ -250,7 +252,8 @@ async def log_entries(service: Service, execution_id: str, after: int = 0) -> Re
         NotFound: There is no execution of that id.
     """
     events = await service.events(execution_id)
-    shown = await asyncio.to_thread(_entries_of, events, after)
+    with reading(execution_id):
+        shown = await asyncio.to_thread(_entries_of, events, after)
     return await rendered_aside({"execution_id": execution_id, **shown})
 
 

@@ -16,6 +16,7 @@ from planwave.api.parameters import ExecutionId
 from planwave.api.problems import problems
 from planwave.api.rendering import rendered, rendered_aside
 from planwave.api.state import ADMITTED, ServiceDep
+from planwave.events.reading import reading
 
 router = APIRouter(tags=["first service"], dependencies=ADMITTED)
 
@@ -59,12 +60,13 @@ class FirstResult(Answer):
     operation_id="getFirstStatus",
     summary="The state of an execution, in the first service's shape",
     response_model=FirstStatus,
-    responses={**answered("Its state.", FIRST_STATUS), **problems(404)},
+    responses={**answered("Its state.", FIRST_STATUS), **problems(404, 409)},
 )
 async def get_status(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Give its status, that of each node, and its log so far."""
     events = await service.events(execution_id)
-    shown = await asyncio.to_thread(shown_state, events)
+    with reading(execution_id):
+        shown = await asyncio.to_thread(shown_state, events)
     return rendered({name: shown[name] for name in FirstStatus.model_fields})
 
 
@@ -73,7 +75,7 @@ async def get_status(service: ServiceDep, execution_id: ExecutionId) -> Response
     operation_id="getFirstResult",
     summary="What an execution gave, in the first service's shape",
     response_model=FirstResult,
-    responses={**answered("Its results.", FIRST_RESULT), **problems(404)},
+    responses={**answered("Its results.", FIRST_RESULT), **problems(404, 409)},
 )
 async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Give what became of each node as a list, and the log."""
@@ -88,7 +90,7 @@ async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response
     operation_id="loadExecution",
     summary="The whole execution as one document",
     response_model=DocumentAnswer,
-    responses={**answered("The document.", DOCUMENT), **problems(404)},
+    responses={**answered("The document.", DOCUMENT), **problems(404, 409)},
 )
 async def load(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Give the same as `GET /api/executions/{execution_id}/document`."""

@@ -54,7 +54,7 @@ _ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
     operation_id="streamEvents",
     summary="The events of an execution, as they happen",
     response_class=Response,
-    responses={**_ANSWERS, **problems(404, 422)},
+    responses={**_ANSWERS, **problems(404, 409, 422)},
 )
 async def stream_events(
     state: StateDep,

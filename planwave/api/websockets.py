@@ -135,3 +135,5 @@ class Socket(WebSocketsSansIOProtocol):
             await super().send(message)
         finally:
             self._handshake.before = self._handshake.after = b""
+        if message["type"] == "websocket.close":
+            self.transport.set_write_buffer_limits(0)  # what is not taken now has its time

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import AsyncExitStack
 from itertools import count
 from typing import TYPE_CHECKING
 
-from planwave.errors import Conflict, Draining, Gone, NotFound
+from planwave.errors import Conflict, Draining, Gone, NotFound, PlanwaveError
 from planwave.events import ENDED_NODE, ENDED_STATUS, Event, ExecutionState, OpenRequest
-from planwave.events.reading import UNREADABLE
 from planwave.executor.past import WAITING
 from planwave.graph.model import Json
 from planwave.service.carrier import Ask, Carrier
@@ -37,6 +37,7 @@ class Control(Watching):
         super().__init__(rooms)
         self._documents = Documents(rooms.store, rooms.directory)
         self._tasks = asyncio.TaskGroup()
+        self._giving_up = asyncio.Lock()
         self._recovery: asyncio.Task[None] | None = None
         self._expiry = Expiry(rooms.now, self._wake)
         self._carrier = Carrier(rooms, self._documents, self._lives.linger, self._watch_expiry)
@@ -119,13 +120,13 @@ class Control(Watching):
         self._refuse_trouble()
         if node is not None:
             return await self._cancel_node(execution_id, node, cause)
-        try:
-            async with self._lives.hold(execution_id) as live:
+        async with AsyncExitStack() as held:
+            try:
+                live = await held.enter_async_context(self._lives.hold(execution_id))
+            except PlanwaveError:  # it cannot be read; what else there may be, that finds out too
+                record = await self._give_up(execution_id, cause)
+            else:
                 record = await self._cancel(live, cause)
-        except Conflict as error:
-            if error.code != UNREADABLE:
-                raise
-            record = await self._give_up(execution_id, cause)
         if record.status not in ENDED_STATUS:
             raise Draining
         if record.status != "cancelled":
@@ -143,13 +144,14 @@ class Control(Watching):
 
     async def _give_up(self, execution_id: str, cause: str) -> ExecutionRecord:
         """Cancel an execution that cannot be read, so that it is over, and can be deleted."""
-        epoch = await self._store.claim(execution_id)
-        left = await self.execution(execution_id)
-        refuse_ended(left)
-        seq, at = left.last_seq + 1, self._rooms.time()
-        last = Event(execution_id, seq, at, "execution.cancelled", None, None, {"cause": cause})
-        await self._store.append(execution_id, epoch, [last])
-        return await self.execution(execution_id)
+        async with self._giving_up:  # one at a time: a second one finds that it is over
+            refuse_ended(await self.execution(execution_id))
+            epoch = await self._store.claim(execution_id)
+            left = await self.execution(execution_id)
+            seq, at = left.last_seq + 1, self._rooms.time()
+            last = Event(execution_id, seq, at, "execution.cancelled", None, None, {"cause": cause})
+            await self._store.append(execution_id, epoch, [last])
+            return await self.execution(execution_id)
 
     async def _cancel_node(self, execution_id: str, path: str, cause: str) -> ExecutionRecord:
         state = await self.state(execution_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -85,8 +85,8 @@ class Documents:
         """Have the document of an execution written that was paused or has ended.
 
         It is written within a second, or at once after :meth:`hurry`; not at all without a
-        directory. What the disk or the store refuses is tried again as soon as another one could
-        be written, all that fails by the next start.
+        directory. What fails is tried again as soon as another one could be written, or by the
+        next start; what cannot be shown, by the next start only.
 
         Args:
             execution_id: Which.
@@ -140,43 +140,41 @@ class Documents:
                     await self._hurried.wait()
             self._hurried.clear()
             self._at_work, self._due = self._due, {}
-            ids, failed = iter(self._at_work), dict[str, Exception]()
+            ids, failed, odd = iter(self._at_work), set[str](), set[str]()
             while some := list(islice(ids, _AT_ONCE)):
-                failed |= await self._write(directory, some)
+                missed, unshown = await self._write(directory, some)
+                failed, odd = failed | missed, odd | unshown
                 for each in some:
                     self._at_work[each].set_result(None)
                     self._remains.pop(each, None)
-            self._note(self._at_work.keys() - failed.keys(), failed)
+            self._note(self._at_work.keys() - failed - odd, failed)
             self._at_work = {}
             self._next_at = now() + self._apart_s
 
-    def _note(self, written: Set[str], failed: Mapping[str, Exception]) -> None:
-        """Take note of what failed; once anything could be written, all of that is due again.
-
-        But for what cannot be shown: that is no different the next time.
-        """
+    def _note(self, written: Set[str], failed: Set[str]) -> None:
+        """Take note of what failed; once anything could be written, all of that is due again."""
         for each in written:
             self._missed.pop(each, None)
         again = [each for each in self._missed if written and each not in failed]
-        passing = [each for each, error in failed.items() if _may_pass(error)]
-        missed = (each for each in self._missed if each not in failed and each not in again)
-        self._missed = dict.fromkeys((*missed, *passing))
+        self._missed = {each: None for each in (*self._missed, *failed) if each not in again}
         for each in again:
             self.keep(each)
             self.hurry()
 
     async def _write(
         self, directory: Path, execution_ids: Sequence[str]
-    ) -> Mapping[str, Exception]:
-        """Write some documents; give those that could not be, with the reason."""
+    ) -> tuple[set[str], set[str]]:
+        """Write some documents; give those that could not be, and those that can never be."""
         from planwave.storage.document import write_documents
         from planwave.storage.files import drop_document
 
         failed: dict[str, Exception]
+        odd = set[str]()
         try:
             made = await self._store.project_each(execution_ids, _text_of)
             whole = {of: each for of, each in made.items() if each.error is None}
             failed = {of: each.error for of, each in made.items() if each.error is not None}
+            odd = {of for of, error in failed.items() if not _may_pass(error)}
             failed |= await write_documents(directory, {of: whole[of].text for of in whole})
             seqs = {of: whole[of].seq for of in whole if of not in failed}
             for deleted in await self._store.set_document_seqs(seqs):
@@ -185,11 +183,11 @@ class Documents:
             failed = dict.fromkeys(execution_ids, error)
         for execution_id, error in failed.items():
             _log.warning("document of %s not written: %s", execution_id, error)
-        return failed
+        return failed.keys() - odd, odd
 
 
 def _may_pass(error: Exception) -> bool:
-    """Say whether a document may come to be written yet: it was the store or the disk that failed."""
+    """Say whether an execution may be shown yet: it was the store or the disk that failed."""
     from planwave.storage.faults import blames_store
 
     return isinstance(error, StoreError) or blames_store(error)

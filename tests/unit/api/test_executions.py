@@ -18,6 +18,7 @@ from planwave.api.answers import (
     ResultAnswer,
 )
 from planwave.api.executions import log_entries
+from planwave.events import Event
 from planwave.graph.capabilities import FlowContext, Suspension
 from planwave.graph.model import Node
 from planwave.graph.values import Inputs
@@ -417,3 +418,20 @@ async def test_a_request_sent_again_under_its_key_makes_one_execution() -> None:
         assert answers[0]["execution_id"] == answers[1]["execution_id"]
         assert planner.goals == ["x"]
         assert len((await calls.got("/api/executions"))["executions"]) == 1
+
+
+async def test_what_makes_no_sense_is_said_to_be_unreadable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with calling(rooms(CHAIN)) as calls:
+        execution_id = await ended(calls, {"plan_id": await planned(calls)})
+        _, *rest = await calls.service.events(execution_id)
+
+        async def without_the_first(_: str) -> list[Event]:
+            return rest
+
+        monkeypatch.setattr(calls.service, "events", without_the_first)
+        where = f"/api/executions/{execution_id}"
+        for path in (where, f"/api/execution/{execution_id}/status", f"{where}/events?format=log"):
+            answer = await calls.get(path)
+            assert (answer.status_code, answer.json()["code"]) == (409, "unreadable"), path

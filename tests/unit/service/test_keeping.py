@@ -315,3 +315,25 @@ async def test_one_execution_that_cannot_be_shown_costs_the_others_nothing(
         monkeypatch.undo()
         await documents.catch_up()
         assert await store.lagging_documents() == []
+
+
+async def test_what_stops_a_whole_group_from_being_read_may_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = MemoryStore()
+    *ids, last = await ended_in(store, 4)
+
+    async def broken(*_: object) -> Any:
+        raise RuntimeError("can't start new thread")
+
+    async with Documents(store, tmp_path) as documents:
+        with monkeypatch.context() as meanwhile:
+            meanwhile.setattr(store, "project_each", broken)
+            for each in ids:
+                documents.keep(each)
+            await documents.kept(ids[0])
+        documents.keep(last)
+        await documents.kept(last)
+        for each in ids:
+            await documents.kept(each)
+        assert await store.lagging_documents() == []

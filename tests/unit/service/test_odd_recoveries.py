@@ -297,6 +297,31 @@ async def test_what_makes_no_sense_is_set_aside_or_refused_and_all_else_goes_on(
         assert odd not in {each.execution_id for each in await service.executions()}
 
 
+async def test_what_has_lost_its_events_is_cancelled_once_and_can_be_deleted(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, QUESTION, Asks()) as service:
+        odd = await executed(service)
+        await waiting(service, odd)
+    with closing(sqlite3.connect(tmp_path / "planwave.db")) as database:
+        database.execute("DELETE FROM batches")
+        database.commit()
+    async with opened(tmp_path, QUESTION, Asks()) as service:
+        await service.recover()
+
+        async def cancel() -> str:
+            try:
+                return (await service.cancel(odd)).status
+            except Conflict:
+                return "refused"
+
+        async with asyncio.TaskGroup() as tasks:
+            asked = [tasks.create_task(cancel()) for _ in range(4)]
+        assert sorted(each.result() for each in asked) == ["cancelled", *["refused"] * 3]
+        await service.delete_execution(odd)
+        assert await service.executions() == []
+
+
 async def test_of_a_parent_that_makes_no_sense_nothing_is_taken_over(tmp_path: Path) -> None:
     graph = graph_of(Node("a", "counts", "A"), text_node("t", "{{ input }}"), edges=[("a", "t")])
     counts = Counts()

@@ -27,5 +27,6 @@ def reading(execution_id: str) -> Generator[None]:
             f"what is stored of execution {execution_id} cannot be read: "
             f"{type(error).__name__}: {error}",
             code=UNREADABLE,
-            hint="it was changed from outside: restore it from a backup, or cancel it",
+            hint="it was changed from outside: restore it from a backup, or delete it; one that has "
+            "not ended is cancelled first",
         ) from error

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from itertools import count
 from typing import TYPE_CHECKING
 
-from planwave.errors import Conflict, Draining, Gone, NotFound, PlanwaveError
+from planwave.errors import Conflict, Draining, Gone, NotFound
 from planwave.events import ENDED_NODE, ENDED_STATUS, Event, ExecutionState, OpenRequest
 from planwave.executor.past import WAITING
 from planwave.graph.model import Json
@@ -123,7 +123,7 @@ class Control(Watching):
         async with AsyncExitStack() as held:
             try:
                 live = await held.enter_async_context(self._lives.hold(execution_id))
-            except PlanwaveError:  # it cannot be read; what else there may be, that finds out too
+            except (Conflict, NotFound):  # what is stored makes no sense, or its events are lost
                 record = await self._give_up(execution_id, cause)
             else:
                 record = await self._cancel(live, cause)

@@ -184,9 +184,7 @@ async def list_executions(
 )
 async def get_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Give its status, that of each node, and its log so far."""
-    events = await service.events(execution_id)
-    with reading(execution_id):
-        shown = await asyncio.to_thread(shown_state, events)
+    shown = await shown_state(service, execution_id)
     return rendered({**shown, "queue_position": service.position(execution_id)})
 
 
@@ -257,8 +255,19 @@ async def log_entries(service: Service, execution_id: str, after: int = 0) -> Re
     return await rendered_aside({"execution_id": execution_id, **shown})
 
 
-def shown_state(events: Sequence[Event]) -> dict[str, Any]:
-    """Give what an execution looks like after all its events; see ``ExecutionAnswer``."""
+async def shown_state(service: Service, execution_id: str) -> dict[str, Any]:
+    """Give what an execution looks like by now; see ``ExecutionAnswer``.
+
+    Raises:
+        NotFound: There is no execution of that id.
+        Conflict: ``unreadable``.
+    """
+    events = await service.events(execution_id)
+    with reading(execution_id):
+        return await asyncio.to_thread(_state_of, events)
+
+
+def _state_of(events: Sequence[Event]) -> dict[str, Any]:
     state = fold(events)
     return {
         "execution_id": state.execution_id,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from fastapi import APIRouter
@@ -16,7 +15,6 @@ from planwave.api.parameters import ExecutionId
 from planwave.api.problems import problems
 from planwave.api.rendering import rendered, rendered_aside
 from planwave.api.state import ADMITTED, ServiceDep
-from planwave.events.reading import reading
 
 router = APIRouter(tags=["first service"], dependencies=ADMITTED)
 
@@ -64,9 +62,7 @@ class FirstResult(Answer):
 )
 async def get_status(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Give its status, that of each node, and its log so far."""
-    events = await service.events(execution_id)
-    with reading(execution_id):
-        shown = await asyncio.to_thread(shown_state, events)
+    shown = await shown_state(service, execution_id)
     return rendered({name: shown[name] for name in FirstStatus.model_fields})
 
 

@@ -13,7 +13,6 @@ read before that of it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final, cast
 
@@ -30,12 +29,10 @@ from uvicorn.server import ServerState
 
 from planwave.api.framing import check_head, check_websocket, head_of, refusal_of, target_of
 from planwave.api.problems import Refused, problem_of
+from planwave.api.timers import Timer, Untaken, nothing
 from planwave.errors import PlanwaveError
 from planwave.storage.rows import encode
 
-_NEVER: Final = float("inf")
-_EARLY_S: Final = 0.01
-"""An event loop rings by that much too early, at most: by what its clock does not tell apart."""
 _BITE: Final = 4_096
 """Bytes that are read at a time: a request is a thousand times as large as what asks for it."""
 
@@ -59,55 +56,6 @@ class Crowd:
     def leave(self, connection: Connection) -> None:
         """Count a connection out."""
         self._idle.pop(connection, None)
-
-
-class Timer:
-    """Calls something unless it is stopped in time.
-
-    It is stopped and started with every request, so it leaves the event loop's own timer alone
-    where it can: one that rings early is set anew for what is left, or forgotten.
-    """
-
-    def __init__(self, call: Callable[[], object]) -> None:
-        self._call = call
-        self._due = _NEVER
-        self._handle: asyncio.TimerHandle | None = None
-
-    def start(self, after_s: float) -> None:
-        """Begin to count, if it has not begun."""
-        if self._due == _NEVER:
-            loop = asyncio.get_running_loop()
-            self._due = loop.time() + after_s
-            if self._handle is not None and self._handle.when() > self._due:
-                self._handle.cancel()
-                self._handle = None
-            if self._handle is None:
-                self._handle = loop.call_at(self._due, self._ring)
-
-    def stop(self) -> None:
-        """Forget about it."""
-        self._due = _NEVER
-
-    def end(self) -> None:
-        """Stop for good, and let go of what would be called: it may hold this timer."""
-        self._due = _NEVER
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
-        self._call = _nothing
-
-    def _ring(self) -> None:
-        due, self._handle = self._due, None
-        loop = asyncio.get_running_loop()
-        if due <= loop.time() + _EARLY_S:
-            self._due = _NEVER
-            self._call()
-        elif due != _NEVER:
-            self._handle = loop.call_at(due, self._ring)
-
-
-def _nothing() -> None:
-    """Stands for a call that is not needed any more."""
 
 
 class _Flow(FlowControl):
@@ -144,8 +92,8 @@ class Connection(HttpToolsProtocol):
 
     Args:
         head_bytes: Most bytes of a request's head that are waited with for the rest of it.
-        patience_s: For a request's head, for what is left of a body nobody reads, and for a client
-            to take what it is sent.
+        patience_s: For a request's head, for what is left of a body nobody reads, and the longest
+            that a client may take nothing of what it is sent.
         crowd: The other connections.
     """
 
@@ -167,7 +115,7 @@ class Connection(HttpToolsProtocol):
         self._patience_s = patience_s
         self._waiting = Timer(self._give_up)
         self._idle = Timer(lambda: self.transport.close())
-        self._stuck = Timer(lambda: self.transport.abort())
+        self._untaken = Untaken(patience_s)
         self._reading = _Reading.NOTHING
         self._unused = 0
         self._unread = b""
@@ -203,7 +151,7 @@ class Connection(HttpToolsProtocol):
         if (cycle := self._at_work) is not None:  # not the last one that came, perhaps
             _break_off(cycle)
         if self.cycle and self.cycle is not self._running:
-            self.cycle.on_response = _nothing  # which holds us, and only running forgets it
+            self.cycle.on_response = nothing  # which holds us, and only running forgets it
         self.pipeline.clear()
         self._unread = b""
         super().connection_lost(exc)
@@ -317,11 +265,11 @@ class Connection(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._stuck.start(self._patience_s)
+        self._untaken.start(self.transport)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._stuck.stop()
+        self._untaken.stop()
 
     def handle_websocket_upgrade(self) -> None:
         self.transport.set_write_buffer_limits()  # it closes in a way of its own
@@ -332,8 +280,9 @@ class Connection(HttpToolsProtocol):
         self.parser = cast("Any", None)  # which holds us
 
     def _end_timers(self) -> None:
-        for timer in (self._waiting, self._idle, self._stuck):
-            timer.end()
+        self._waiting.end()
+        self._idle.end()
+        self._untaken.stop()
 
     def _look(self) -> None:
         """See whose turn it is: ours, the client's with time running, or nobody's."""

@@ -15,9 +15,9 @@ from websockets.http11 import Request, Response
 from websockets.server import ServerProtocol
 from websockets.typing import StatusLike
 
-from planwave.api.connections import Timer
 from planwave.api.framing import head_of
 from planwave.api.problems import Refused, problem_of
+from planwave.api.timers import Untaken
 from planwave.storage.rows import encode
 
 PUSH: Final = "planwave.push"
@@ -62,7 +62,7 @@ class Socket(WebSocketsSansIOProtocol):
     """One WebSocket.
 
     A close goes out also to a client that has stopped reading: behind what is buffered for it, it
-    says where to go on. ``patience_s`` later the connection is cut.
+    says where to go on. A connection is cut of which nothing is taken for ``patience_s``.
     """
 
     def __init__(
@@ -79,21 +79,20 @@ class Socket(WebSocketsSansIOProtocol):
         self._handshake = _Handshake(max_size=config.ws_max_size, logger=self.conn.logger)
         self.conn = self._handshake
         self._extensions: dict[str, Any] = {}  # of the scope, which we are part of: a cycle
-        self._patience_s = patience_s
-        self._stuck = Timer(lambda: self.transport.abort())
+        self._untaken = Untaken(patience_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stuck.end()
+        self._untaken.stop()
         self._extensions.pop(PUSH, None)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._stuck.start(self._patience_s)
+        self._untaken.start(self.transport)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._stuck.stop()
+        self._untaken.stop()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -136,4 +135,6 @@ class Socket(WebSocketsSansIOProtocol):
         finally:
             self._handshake.before = self._handshake.after = b""
         if message["type"] == "websocket.close":
-            self.transport.set_write_buffer_limits(0)  # what is not taken now has its time
+            self.transport.set_write_buffer_limits(0)
+            if self.transport.get_write_buffer_size():  # what is not taken now has its time
+                self._untaken.start(self.transport)

@@ -1,5 +1,7 @@
 import asyncio
 import json
+import re
+import socket
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from functools import partial
@@ -12,10 +14,15 @@ from planwave.api.websockets import Socket
 from tests.fakes.leftovers import uncollected
 from tests.fakes.model_rig import until
 from tests.fakes.raw_http import A_MOMENT_S, UPGRADE, Raw, connected
+from tests.fakes.raw_socket import raw_socket
 from tests.fakes.server import WIDE, Gate, RunningServer, serving
 
 PATIENCE_S = 15.0
 """Of the server, whose time leaps; less than uvicorn keeps a connection between two requests."""
+
+
+ONE_START = '{"nodes": [{"id": "s", "type": "start"}], "edges": []}'
+LONG, SHORT = "x" * 1_000_000, "x" * 50_000
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +46,32 @@ async def plan_under_way(running: RunningServer, raw: Raw, goal: str) -> Gate:
     )  # fmt: skip
     await running.on_loop(gate.reached.wait())
     return gate
+
+
+async def narrow(running: RunningServer, held: Connection | Socket) -> None:
+    """Have the system hold next to nothing of what is sent to a client."""
+
+    async def narrowed() -> None:
+        own = held.transport.get_extra_info("socket")
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+
+    await running.on_loop(narrowed())
+
+
+async def unsent(running: RunningServer, held: Connection | Socket) -> int:
+    """Give how many bytes wait for a client to take what comes before them."""
+
+    async def counted() -> int:
+        return held.transport.get_write_buffer_size()
+
+    return await running.on_loop(counted())
+
+
+async def started_with(running: RunningServer, text: str) -> str:
+    """Make an execution of one node that is settled with a text; give its id."""
+    plan = await running.on_loop(running.service.read_plan(ONE_START))
+    made = running.service.create_execution(plan, inputs={"s": {"output": text}})
+    return (await running.on_loop(made)).execution_id
 
 
 async def ask_without_end(raw: Raw, requests: bytes) -> None:
@@ -112,24 +145,58 @@ async def test_who_does_not_read_a_last_answer_is_cut_off_however_little_of_it_i
     with uncollected(Connection) as left:
         async with connected(hasty) as raw:
             raw.writer.transport.pause_reading()  # type: ignore[attr-defined]
-
             await until(lambda: left)
             (connection,) = left
             state = connection.server_state
 
-            async def unsent() -> int:
-                return connection.transport.get_write_buffer_size()
-
             def has_answered(requests: int) -> bool:
                 return state.total_requests == requests
 
-            while not (size := await hasty.on_loop(unsent())):
+            while not (size := await unsent(hasty, connection)):
                 asked = state.total_requests + 1
                 await raw.send("GET", "/metrics")
                 await until(partial(has_answered, asked))
             assert size < 65_536  # so much alone holds up who writes
             await raw.send("GET", "/metrics", "Connection: close")
             await hasty.in_time(until(lambda: connection not in state.connections))
+
+
+async def test_who_reads_an_answer_slowly_gets_it_whole(hasty: RunningServer) -> None:
+    execution_id = await started_with(hasty, LONG)
+    with uncollected(Connection) as left:
+        async with connected(hasty) as raw:
+            await until(lambda: left)
+            (connection,) = left
+            await narrow(hasty, connection)
+            own = raw.writer.get_extra_info("socket")
+            own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
+            await raw.send("GET", f"/api/executions/{execution_id}/document")
+            head = await raw.reader.readuntil(b"\r\n\r\n")
+            whole, taken = int(re.findall(rb"content-length: (\d+)", head)[0]), b""
+            for _ in range(4):  # nearly four times as long as who takes nothing
+                await hasty.leap(PATIENCE_S - 1)
+                size = await unsent(hasty, connection)
+                while await unsent(hasty, connection) >= size:
+                    taken += await raw.reader.readexactly(4_096)
+            assert await unsent(hasty, connection)
+            taken += await raw.reader.readexactly(whole - len(taken))
+            assert LONG in taken.decode()
+
+
+async def test_a_watcher_that_does_not_read_the_end_is_cut_off_behind_it(
+    hasty: RunningServer,
+) -> None:
+    execution_id = await started_with(hasty, SHORT)
+    with uncollected(Socket) as left:
+        async with raw_socket(f"{hasty.ws_url}/ws/{execution_id}?mode=events") as watcher:
+            assert (await watcher.read()).json["type"] == "snapshot"
+            (held,) = left
+            await narrow(hasty, held)
+            await hasty.on_loop(hasty.service.start(execution_id))
+            await hasty.on_loop(hasty.service.wait(execution_id))
+            await until(lambda: held.close_sent)
+            assert 0 < await unsent(hasty, held) < 65_536
+            await hasty.in_time(until(lambda: held not in held.connections))
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def cancel(
         if node is None:
             await place.cancel(execution_id)
             done = f"Cancelled {execution_id}; what was done is kept"
-            return Told("cancelled", done, see, goes_on=False)
+            return Told("cancelled", done, see, goes_on=False, status="cancelled")
         await place.cancel(execution_id, node=node)
         return Told("cancelled", f"Cancelled step {one_line(node)} of {execution_id}", see)
 
@@ -107,6 +107,7 @@ class Told(NamedTuple):
         next: What to do next.
         goes_on: Whether the execution may go on by it; if it is run here, it is attended to.
         facts: Told with ``--json``, beside id and status.
+        status: What it has by then; None where its document tells.
     """
 
     look: str
@@ -114,6 +115,7 @@ class Told(NamedTuple):
     next: str
     goes_on: bool = True
     facts: Mapping[str, Any] = {}
+    status: str | None = None
 
 
 Tell = Callable[["Workplace", str, Interrupt], Awaitable[Told | None]]
@@ -142,15 +144,16 @@ async def _tell(asked: Invocation, name: str, tell: Tell) -> int:
     screen, settings = asked.screen(), asked.settings()
     async with asked.history(settings) as history:
         execution_id = await find_execution(history, name)
-        before = (await history.execution(execution_id)).last_seq
     with Interrupt(screen) as interrupt:
         async with asked.workplace(settings) as place:
+            # A server's own record needs its events, and what has lost them can be cancelled yet.
+            before = (await place.keeper.execution(execution_id)).last_seq if place.runs_here else 0
             told = await tell(place, execution_id, interrupt)
             if told is None:
                 return ExitCode.OK
             if told.goes_on and place.runs_here:
                 return await attend(asked, place, interrupt, execution_id, after=before)
-            status = str((await place.document(execution_id))["status"])
+            status = told.status or str((await place.document(execution_id))["status"])
     if screen.json:
         screen.result({"execution_id": execution_id, "status": status, **told.facts})
         return ExitCode.OK

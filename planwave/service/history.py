@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
-from planwave.errors import InputError, NotFound
+from planwave.errors import Conflict, InputError, NotFound
 from planwave.events import Event, ExecutionState, fold
 from planwave.events.reading import reading
 from planwave.service.flow_history import FlowHistory
@@ -219,7 +219,11 @@ class History(FlowHistory):
             if not newest:
                 raise NotFound("nothing has run here yet", hint='start with: planwave run "GOAL"')
             return Found("execution", newest[0].execution_id)
-        if await self._store.execution(name) is not None:
+        try:
+            is_execution = await self._store.execution(name) is not None
+        except Conflict:  # a service has it, and can make no sense of it
+            is_execution = True
+        if is_execution:
             return Found("execution", name)
         if await self._store.plan(name) is not None:
             return Found("plan", name)

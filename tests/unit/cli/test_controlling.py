@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import pytest
 
+from planwave.storage.sqlite import SqliteStore
 from tests.fakes.asking import asking, executed, planwave, told, two_questions
 from tests.fakes.command_line import place
+from tests.fakes.server import serving
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +54,37 @@ def test_what_is_over_takes_no_commands() -> None:
     for command in ("cancel", "pause", "resume"):
         done = planwave(command, "last")
         assert (done.exit_code, "already cancelled" in done.stderr) == (2, True)
+
+
+@contextmanager
+def nobody_serves() -> Generator[None]:
+    """Leave the storage directory to the command line."""
+    yield
+
+
+@contextmanager
+def somebody_serves() -> Generator[None]:
+    """Hold the storage directory as a service does."""
+    storage = Path("storage")
+    with serving(directory=storage, store=SqliteStore.open(storage)) as running:
+        running.service.announce(running.base_url, None)
+        yield
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+@pytest.mark.parametrize("holder", [nobody_serves, somebody_serves])
+def test_what_cannot_be_read_can_be_cancelled(
+    holder: Callable[[], AbstractContextManager[None]], by_id: bool
+) -> None:
+    execution_id = executed(asking())["execution_id"]
+    with closing(sqlite3.connect("storage/planwave.db")) as database:
+        database.execute("UPDATE batches SET events = replace(events, 'request_id', 'x')")
+        database.commit()
+    name = execution_id if by_id else "last"
+    with holder():
+        assert "is cancelled first" in planwave("show", name).stderr
+        assert told("cancel", name) == {"execution_id": execution_id, "status": "cancelled"}
+        assert [each["status"] for each in told("ls")["executions"]] == ["cancelled"]
 
 
 def test_a_plan_takes_none_either() -> None:

@@ -23,10 +23,17 @@ def reading(execution_id: str) -> Generator[None]:
     except Exception as error:
         if isinstance(error, PlanwaveError) and not isinstance(error, KernelMisuse):
             raise
-        raise Conflict(
+        raise unreadable(
             f"what is stored of execution {execution_id} cannot be read: "
-            f"{type(error).__name__}: {error}",
-            code=UNREADABLE,
-            hint="it was changed from outside: restore it from a backup, or delete it; one that has "
-            "not ended is cancelled first",
+            f"{type(error).__name__}: {error}"
         ) from error
+
+
+def unreadable(message: str) -> Conflict:
+    """Give the error for what somebody has changed or removed, and its way out."""
+    return Conflict(
+        message,
+        code=UNREADABLE,
+        hint="it was changed from outside: restore it from a backup, or delete it; one that has "
+        "not ended is cancelled first",
+    )

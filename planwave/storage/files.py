@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from planwave.errors import StoreError
 from planwave.events import Event
+from planwave.events.reading import unreadable
 from planwave.storage.ids import UUID_PATTERN
 from planwave.storage.rows import encode
 
@@ -173,7 +174,8 @@ def bring_back(event: Event, directory: Path) -> Event:
     """Put large values back into an event that was stored with their hashes.
 
     Raises:
-        StoreError: A value is gone or is not what was stored.
+        Conflict: ``unreadable``: a value is gone or is not what was stored.
+        StoreError: ``store-unreadable``.
     """
     outputs: Any = event.data.get("outputs")
     if not isinstance(outputs, dict):
@@ -205,14 +207,16 @@ def _is_aside(output: Any) -> bool:
 
 def _read_artifact(directory: Path, digest: Any) -> Any:
     if not isinstance(digest, str) or not _HASH.fullmatch(digest):
-        raise StoreError("a stored result names no valid artifact", code="artifact-invalid")
+        raise unreadable("a stored result names no file that could hold it")
     path = directory / ARTIFACT_DIR / f"{digest}.json"
     try:
         content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise unreadable(f"the large result {digest} is gone") from error
     except OSError as error:
         raise StoreError(
-            f"the large result {digest} cannot be read: {error}", code="artifact-missing"
+            f"the large result {digest} cannot be read: {error}", code="store-unreadable"
         ) from error
     if hashlib.sha256(content).hexdigest() != digest:
-        raise StoreError(f"the large result {digest} was changed on disk", code="artifact-invalid")
+        raise unreadable(f"the large result {digest} was changed on disk")
     return json.loads(content)

@@ -297,16 +297,31 @@ async def test_what_makes_no_sense_is_set_aside_or_refused_and_all_else_goes_on(
         assert odd not in {each.execution_id for each in await service.executions()}
 
 
-async def test_what_has_lost_its_events_is_cancelled_once_and_can_be_deleted(
-    tmp_path: Path,
-) -> None:
-    async with opened(tmp_path, QUESTION, Asks()) as service:
-        odd = await executed(service)
-        await waiting(service, odd)
-    with closing(sqlite3.connect(tmp_path / "planwave.db")) as database:
+def without_events(directory: Path) -> None:
+    """Lose all events."""
+    with closing(sqlite3.connect(directory / "planwave.db")) as database:
         database.execute("DELETE FROM batches")
         database.commit()
-    async with opened(tmp_path, QUESTION, Asks()) as service:
+
+
+def without_large_results(directory: Path) -> None:
+    """Lose what is kept in files of its own."""
+    (large,) = (directory / "artifacts").iterdir()
+    large.unlink()
+
+
+@pytest.mark.parametrize("lose", [without_events, without_large_results])
+async def test_what_has_lost_something_is_cancelled_once_and_can_be_deleted(
+    tmp_path: Path, lose: Callable[[Path], None]
+) -> None:
+    graph = graph_of(Node("s", "start", "S"), Node("q", "asks", "Q"), edges=[("s", "q")])
+    async with opened(tmp_path, graph, Asks()) as service:
+        plan = await service.create_plan("do it")
+        large = {"s": {"output": "x" * 1_100_000}}
+        odd = (await service.execute(plan.plan_id, inputs=large)).execution_id
+        await waiting(service, odd)
+    lose(tmp_path)
+    async with opened(tmp_path, graph, Asks()) as service:
         await service.recover()
 
         async def cancel() -> str:

@@ -7,13 +7,13 @@ import os
 import sqlite3
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from planwave.errors import SchemaTooNew, StoreError
+from planwave.errors import Conflict, PlanwaveError, SchemaTooNew, StoreError
 from planwave.events import Event
 from planwave.storage import schema
 from planwave.storage.lock import DirectoryLock, holder_of
@@ -427,18 +427,24 @@ async def test_large_results_live_in_files_and_come_back(
 
 
 @pytest.mark.parametrize(
-    ("damage", "code"), [("gone", "artifact-missing"), ("other", "artifact-invalid")]
+    ("damage", "kind", "code"),
+    [
+        (lambda kept: kept.unlink(), Conflict, "unreadable"),
+        (lambda kept: kept.write_text('"forged"'), Conflict, "unreadable"),
+        (lambda kept: (kept.unlink(), kept.mkdir()), StoreError, "store-unreadable"),
+    ],
 )
 async def test_a_damaged_large_result_is_noticed(
-    store: SqliteStore, tmp_path: Path, damage: str, code: str
+    store: SqliteStore,
+    tmp_path: Path,
+    damage: Callable[[Path], Any],
+    kind: type[PlanwaveError],
+    code: str,
 ) -> None:
     await store.create_execution(record(), [result(1, "x" * 2_000)])
     (kept,) = (tmp_path / "artifacts").iterdir()
-    if damage == "gone":
-        kept.unlink()
-    else:
-        kept.write_text('"forged"')
-    with pytest.raises(StoreError) as refused:
+    damage(kept)
+    with pytest.raises(kind) as refused:
         await store.events("x1")
     assert refused.value.code == code
 

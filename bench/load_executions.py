@@ -10,10 +10,11 @@ that sleep 50 ms; a watcher (``mode=events``) is opened as soon as its id is kno
 over as many connections as there are executions, all at once as in cell W3, or over fewer. Two
 shapes: the plan of 6 levels of W3 (ideal 0.3 s) and a chain (ideal 1.5 s). What is timed is all of
 it, from the first request to the last watcher's last message. Between two rounds the documents of
-the first one are written; with ``--pause 0`` that falls into the second.
+the first one are written; with ``--pause 0`` that falls into the next.
 
-Before and after each round a turn of a bare loop is timed: where others share the machine, that says
-how fast it was meanwhile.
+The floor (``load_floor.py``), the same stack without planwave, has its rounds in turn: where others
+share the machine, the ratio of the two holds better than either. Before and after each round a turn
+of a bare loop is timed too, which says how fast the machine was meanwhile.
 """
 
 from __future__ import annotations
@@ -60,24 +61,45 @@ def turn_ns():
     return (time.perf_counter() - began) / TURNS * 1e9
 
 
-async def measure(url, process, given):
-    http = Http(url)
-    for name, (dag, ideal) in SHAPES.items():
+class Side:
+    """One of the two servers, and how long its rounds of a shape took."""
+
+    def __init__(self, name, process, url):
+        self.name, self.process, self.url = name, process, url
+        self.http = Http(url)
+        self.walls = []
+
+    async def round(self, shape, given):
+        dag, ideal = SHAPES[shape]
         connections = given.connections or given.executions
-        await once(url, http, process, dag, 20, 20)
-        walls = []
+        before = turn_ns()
+        wall, cpu, accepted = await once(
+            self.url, self.http, self.process, dag, given.executions, connections
+        )
+        machine = max(before, turn_ns())
+        self.walls.append(wall)
+        print(
+            f"{shape}, {self.name}: {wall:.2f} s ({wall / ideal:.2f} x ideal), all accepted after "
+            f"{accepted:.2f} s; {cpu:.2f} CPU s, {rss_mb(self.process):.0f} MB, {machine:.0f} ns a turn"
+        )
+
+
+async def measure(sides, given):
+    for shape, (dag, ideal) in SHAPES.items():
+        for side in sides:
+            side.walls.clear()
+            await once(side.url, side.http, side.process, dag, 20, 20)
         for _ in range(given.rounds):
-            await asyncio.sleep(given.pause)
-            before = turn_ns()
-            wall, cpu, accepted = await once(url, http, process, dag, given.executions, connections)
-            machine = max(before, turn_ns())
-            walls.append(wall)
-            print(
-                f"{name}: {wall:.2f} s ({wall / ideal:.2f} x ideal), all accepted after "
-                f"{accepted:.2f} s; {cpu:.2f} CPU s, {rss_mb(process):.0f} MB, {machine:.0f} ns a turn"
-            )
-        print(f"{name}: {statistics.median(walls) / ideal:.2f} x ideal (median of {given.rounds})")
-    await http.close()
+            for side in sides:
+                await asyncio.sleep(given.pause)
+                await side.round(shape, given)
+        own, floor = (statistics.median(side.walls) for side in sides)
+        print(
+            f"{shape}: {own / ideal:.2f} x ideal, {own / floor:.2f} x the floor, which took "
+            f"{floor / ideal:.2f} x ideal (medians of {given.rounds})"
+        )
+    for side in sides:
+        await side.http.close()
 
 
 def main():
@@ -86,10 +108,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--connections", type=int, help="for the requests; one each by default")
     parser.add_argument("--pause", type=float, default=2.0, help="seconds between two rounds")
-    parser.add_argument("--floor", action="store_true", help="the stack alone, without planwave")
     given = parser.parse_args()
-    with server("load_floor.py" if given.floor else "load_server.py") as (process, url):
-        asyncio.run(measure(url, process, given))
+    with server("load_server.py") as own, server("load_floor.py") as floor:
+        asyncio.run(measure([Side("planwave", *own), Side("the floor", *floor)], given))
 
 
 if __name__ == "__main__":

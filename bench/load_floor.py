@@ -1,9 +1,5 @@
 """The floor of ``load_executions.py``: the same requests and watchers, nothing of planwave.
 
-::
-
-    python bench/load_executions.py --floor
-
 A bare Starlette application on uvicorn: a POST reads its JSON, starts raw asyncio tasks that sleep
 as the graph says and commits one row to SQLite; a WebSocket tells each end of a node. No check, no
 store of results, no documents. What it takes is what any service on this stack has to take.
@@ -95,7 +91,7 @@ def main():
     ]
     listener = socket.create_server(("127.0.0.1", 0))
     print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
-    config = uvicorn.Config(Starlette(routes=routes), log_level="warning")
+    config = uvicorn.Config(Starlette(routes=routes), log_level="warning", timeout_keep_alive=60)
     uvicorn.Server(config).run(sockets=[listener])
 
 

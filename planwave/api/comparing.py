@@ -67,7 +67,7 @@ class DifferenceAnswer(Answer):
     operation_id="diffExecutions",
     summary="What differs between two executions",
     response_model=DifferenceAnswer,
-    responses={**answered("What differs.", DIFFERENCE), **problems(404)},
+    responses={**answered("What differs.", DIFFERENCE), **problems(404, 409)},
 )
 async def diff_executions(
     service: ServiceDep, execution_id: ExecutionId, other_id: ExecutionId

@@ -132,7 +132,7 @@ async def resume_execution(service: ServiceDep, execution_id: ExecutionId) -> Re
     operation_id="listRequests",
     summary="What an execution waits to be answered",
     response_model=RequestsAnswer,
-    responses={**answered("Its open requests.", REQUESTS), **problems(404)},
+    responses={**answered("Its open requests.", REQUESTS), **problems(404, 409)},
 )
 async def list_requests(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Give the open requests of an execution, oldest first."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
+from fcntl import ioctl
+from termios import TIOCOUTQ
 from typing import Final
 
 _NEVER: Final = float("inf")
@@ -61,7 +64,10 @@ class Timer:
 
 
 class Untaken:
-    """Cuts off a client that takes nothing of what it was sent for so long; a slow one is left."""
+    """Cuts off a client that takes nothing of what it was sent for so long; a slow one is left.
+
+    What the system has passed on to the other one's counts as taken, so it may take as long again.
+    """
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
@@ -70,8 +76,8 @@ class Untaken:
     def start(self, transport: asyncio.WriteTransport) -> None:
         """Begin to count, for what waits to be taken now."""
         self.stop()
-        left = transport.get_write_buffer_size()
         loop = asyncio.get_running_loop()
+        left = _left_of(transport)
         self._handle = loop.call_later(self._patience_s, self._look, transport, left)
 
     def stop(self) -> None:
@@ -82,7 +88,19 @@ class Untaken:
 
     def _look(self, transport: asyncio.WriteTransport, left: int) -> None:
         self._handle = None
-        if transport.get_write_buffer_size() < left:
+        if _left_of(transport) < left:
             self.start(transport)
         else:
             transport.abort()
+
+
+def _left_of(transport: asyncio.WriteTransport) -> int:
+    """Give how many bytes have yet to reach a client: ours, and those that the system holds.
+
+    It takes more of ours only once a good part of its own is gone, which can be a megabyte.
+    """
+    try:
+        held = ioctl(transport.get_extra_info("socket").fileno(), TIOCOUTQ, bytes(4))
+    except OSError:  # not every system tells
+        held = b""
+    return transport.get_write_buffer_size() + int.from_bytes(held, sys.byteorder)

@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 from uvicorn.config import Config
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
+from websockets.frames import Frame
 from websockets.http11 import Request, Response
 from websockets.server import ServerProtocol
 from websockets.typing import StatusLike
@@ -104,6 +105,15 @@ class Socket(WebSocketsSansIOProtocol):
             self.transport.abort()
         else:
             super().handle_parser_exception()
+            self._time_the_rest()
+
+    def handle_close(self, event: Frame) -> None:
+        super().handle_close(event)
+        self._time_the_rest()
+
+    def keepalive_timeout(self) -> None:
+        super().keepalive_timeout()
+        self._time_the_rest()
 
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
@@ -135,6 +145,10 @@ class Socket(WebSocketsSansIOProtocol):
         finally:
             self._handshake.before = self._handshake.after = b""
         if message["type"] == "websocket.close":
-            self.transport.set_write_buffer_limits(0)
-            if self.transport.get_write_buffer_size():  # what is not taken now has its time
-                self._untaken.start(self.transport)
+            self._time_the_rest()
+
+    def _time_the_rest(self) -> None:
+        """Have an eye on what is not taken of all that there will ever be, be it little."""
+        self.transport.set_write_buffer_limits(0)
+        if self.transport.get_write_buffer_size():
+            self._untaken.start(self.transport)

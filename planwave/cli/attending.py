@@ -14,6 +14,7 @@ from planwave.cli.terminal import Person, person_at
 from planwave.cli.waiting_view import show_waiting
 from planwave.errors import Conflict, Gone, InputError
 from planwave.events import TERMINAL, Event, OpenRequest
+from planwave.events.reading import UNREADABLE
 
 if TYPE_CHECKING:
     from planwave.cli.asking import Given
@@ -152,6 +153,8 @@ class _Attendance:
         try:
             await self._place.answer(self._execution_id, request.request_id, given.answer)
         except (Conflict, Gone) as error:  # somebody was faster, or time was
+            if error.code == UNREADABLE:
+                raise
             self._screen.note(error.message)
         except InputError as error:
             self._screen.note(error.message)

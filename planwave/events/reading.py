@@ -23,17 +23,14 @@ def reading(execution_id: str) -> Generator[None]:
     except Exception as error:
         if isinstance(error, PlanwaveError) and not isinstance(error, KernelMisuse):
             raise
-        raise unreadable(
-            f"what is stored of execution {execution_id} cannot be read: "
-            f"{type(error).__name__}: {error}"
-        ) from error
+        raise unreadable(execution_id, f"{type(error).__name__}: {error}") from error
 
 
-def unreadable(message: str) -> Conflict:
+def unreadable(execution_id: str, why: str) -> Conflict:
     """Give the error for what somebody has changed or removed, and its way out."""
     return Conflict(
-        message,
+        f"what is stored of execution {execution_id} cannot be read: {why}",
         code=UNREADABLE,
-        hint="it was changed from outside: restore it from a backup, or delete it; one that has "
-        "not ended is cancelled first",
+        hint="it was changed from outside: restore it from a backup, or delete it (DELETE "
+        "/api/executions/ID, or `planwave prune` in time); one that has not ended is cancelled first",
     )

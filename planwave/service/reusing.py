@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from planwave.errors import PlanwaveError
+from planwave.errors import PlanwaveError, StoreError
 from planwave.events import Event
 from planwave.events.reading import reading
 from planwave.graph.model import Json
@@ -46,6 +45,9 @@ async def reuse_of(rooms: Rooms, execution_id: str, order: Order) -> Reuse | Non
 
     An execution that is gone, or that cannot be read any more, leaves nothing to be taken over:
     all of the fork runs.
+
+    Raises:
+        StoreError: It cannot be read just now; what it has paid for is not to be paid again for that.
     """
     from planwave.executor.reuse import Reuse
 
@@ -67,12 +69,16 @@ async def _generations(rooms: Rooms, parent: Mapping[str, Any]) -> AsyncGenerato
     for _ in range(_GENERATIONS):
         if facts is None:
             return
-        before = None
-        with suppress(PlanwaveError), reading(facts[_ID]):
-            events = await rooms.store.events(facts[_ID])
-            before = _before(rooms, events, passed_over) if events else None
-            facts = order_of(events[0], rooms.limits).parent if events else None
-        if before is None:
+        try:
+            with reading(facts[_ID]):
+                events = await rooms.store.events(facts[_ID])
+                if not events:
+                    return
+                before = _before(rooms, events, passed_over)
+                facts = order_of(events[0], rooms.limits).parent
+        except StoreError:
+            raise
+        except PlanwaveError:
             return
         yield before
         if facts is not None:

@@ -183,7 +183,7 @@ def bring_back(event: Event, directory: Path) -> Event:
     whole: dict[str, Any] = {}
     for handle, output in outputs.items():  # pyright: ignore[reportUnknownVariableType]
         if _is_aside(output):
-            value = _read_artifact(directory, output["artifact"])  # pyright: ignore[reportUnknownArgumentType]
+            value = _read_artifact(directory, event.execution_id, output["artifact"])  # pyright: ignore[reportUnknownArgumentType]
             whole[handle] = {"type": output["type"], "value": value}
         else:
             whole[handle] = output
@@ -205,18 +205,20 @@ def _is_aside(output: Any) -> bool:
     return isinstance(output, dict) and "artifact" in output and "value" not in output
 
 
-def _read_artifact(directory: Path, digest: Any) -> Any:
+def _read_artifact(directory: Path, execution_id: str, digest: Any) -> Any:
     if not isinstance(digest, str) or not _HASH.fullmatch(digest):
-        raise unreadable("a stored result names no file that could hold it")
+        raise unreadable(execution_id, "a large result of it has no name that a file could have")
     path = directory / ARTIFACT_DIR / f"{digest}.json"
     try:
         content = path.read_bytes()
     except FileNotFoundError as error:
-        raise unreadable(f"the large result {digest} is gone") from error
+        raise unreadable(execution_id, f"its large result {digest} is gone") from error
     except OSError as error:
         raise StoreError(
-            f"the large result {digest} cannot be read: {error}", code="store-unreadable"
+            f"the large result {digest} cannot be read: {error.strerror}",
+            code="store-unreadable",
+            hint="look at the disk, and at who owns the storage directory, then try again",
         ) from error
     if hashlib.sha256(content).hexdigest() != digest:
-        raise unreadable(f"the large result {digest} was changed on disk")
+        raise unreadable(execution_id, f"its large result {digest} was changed")
     return json.loads(content)

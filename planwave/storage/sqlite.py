@@ -14,7 +14,7 @@ from typing import Any, Final, Self, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from planwave.errors import StoreError
+from planwave.errors import Conflict, StoreError
 from planwave.events import Event
 from planwave.providers.api import CallKey
 from planwave.storage import answers, deleting, queries, schema
@@ -184,7 +184,12 @@ class SqliteStore:
     async def events(
         self, execution_id: str, *, after: int = 0, limit: int | None = None
     ) -> list[Event]:
-        return await self._read(lambda c: self._events_in(c, execution_id, after, limit))
+        try:
+            return await self._read(lambda c: self._events_in(c, execution_id, after, limit))
+        except Conflict:
+            if await self.execution(execution_id) is not None:
+                raise
+            return []  # it was deleted meanwhile, and its large results with it
 
     def _events_in(
         self, connection: Connection, execution_id: str, after: int = 0, limit: int | None = None

@@ -2,9 +2,12 @@ import asyncio
 import json
 import re
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
+from fcntl import ioctl
 from functools import partial
+from termios import TIOCOUTQ
 
 import pytest
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
@@ -22,7 +25,7 @@ PATIENCE_S = 15.0
 
 
 ONE_START = '{"nodes": [{"id": "s", "type": "start"}], "edges": []}'
-LONG, SHORT = "x" * 1_000_000, "x" * 50_000
+LONG, SHORT = "x" * 2_000_000, "x" * 50_000
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +51,12 @@ async def plan_under_way(running: RunningServer, raw: Raw, goal: str) -> Gate:
     return gate
 
 
-async def narrow(running: RunningServer, held: Connection | Socket) -> None:
-    """Have the system hold next to nothing of what is sent to a client."""
+async def narrow(running: RunningServer, held: Connection | Socket, size: int = 1) -> None:
+    """Have the system hold little of what is sent to a client; next to nothing by default."""
 
     async def narrowed() -> None:
         own = held.transport.get_extra_info("socket")
-        own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
 
     await running.on_loop(narrowed())
 
@@ -65,6 +68,12 @@ async def unsent(running: RunningServer, held: Connection | Socket) -> int:
         return held.transport.get_write_buffer_size()
 
     return await running.on_loop(counted())
+
+
+def held_by_system(held: Connection | Socket) -> int:
+    """Give how many bytes the system has taken for a client and not passed on to its own."""
+    own = held.transport.get_extra_info("socket")
+    return int.from_bytes(ioctl(own.fileno(), TIOCOUTQ, bytes(4)), sys.byteorder)
 
 
 async def started_with(running: RunningServer, text: str) -> str:
@@ -167,7 +176,7 @@ async def test_who_reads_an_answer_slowly_gets_it_whole(hasty: RunningServer) ->
         async with connected(hasty) as raw:
             await until(lambda: left)
             (connection,) = left
-            await narrow(hasty, connection)
+            await narrow(hasty, connection, 500_000)  # it takes more once a third of that is gone
             own = raw.writer.get_extra_info("socket")
             own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
             await raw.send("GET", f"/api/executions/{execution_id}/document")
@@ -175,8 +184,8 @@ async def test_who_reads_an_answer_slowly_gets_it_whole(hasty: RunningServer) ->
             whole, taken = int(re.findall(rb"content-length: (\d+)", head)[0]), b""
             for _ in range(4):  # nearly four times as long as who takes nothing
                 await hasty.leap(PATIENCE_S - 1)
-                size = await unsent(hasty, connection)
-                while await unsent(hasty, connection) >= size:
+                size = await unsent(hasty, connection) + held_by_system(connection)
+                while await unsent(hasty, connection) + held_by_system(connection) >= size:
                     taken += await raw.reader.readexactly(4_096)
             assert await unsent(hasty, connection)
             taken += await raw.reader.readexactly(whole - len(taken))
@@ -195,6 +204,25 @@ async def test_a_watcher_that_does_not_read_the_end_is_cut_off_behind_it(
             await hasty.on_loop(hasty.service.start(execution_id))
             await hasty.on_loop(hasty.service.wait(execution_id))
             await until(lambda: held.close_sent)
+            assert 0 < await unsent(hasty, held) < 65_536
+            await hasty.in_time(until(lambda: held not in held.connections))
+
+
+async def test_a_watcher_that_answers_no_ping_and_does_not_read_is_cut_off(
+    hasty: RunningServer,
+) -> None:
+    execution_id = await started_with(hasty, "")
+    with uncollected(Socket) as left:
+        async with raw_socket(f"{hasty.ws_url}/ws/{execution_id}?mode=events") as watcher:
+            assert (await watcher.read()).json["type"] == "snapshot"
+            (held,) = left
+            await narrow(hasty, held)
+            size = len(SHORT).to_bytes(2, "big")
+
+            async def told() -> bool:
+                return held.push(b"\x81\x7e" + size + SHORT.encode())
+
+            assert await hasty.on_loop(told())
             assert 0 < await unsent(hasty, held) < 65_536
             await hasty.in_time(until(lambda: held not in held.connections))
 

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from planwave.cli import attending
+from planwave.events.reading import unreadable
+from planwave.service.service import Service
 from tests.fakes.asking import asking, executed, planwave, told, two_questions
 from tests.fakes.command_line import place
 from tests.fakes.person import Scripted
@@ -84,6 +86,16 @@ def test_a_question_whose_time_is_over_is_taken_back(monkeypatch: pytest.MonkeyP
     assert "the question was closed meanwhile" in done.output
     document = told("show", "last")
     assert (document["status"], document["node_results"]["dropped"]) == ("completed", "dropped")
+
+
+def test_an_answer_to_what_cannot_be_read_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused(_: Service, execution_id: str, *__: Any) -> None:
+        raise unreadable(execution_id, "its large result is gone")
+
+    monkeypatch.setattr(Service, "answer", refused)
+    typing(monkeypatch, ["approve", ""])
+    done = run(asking())
+    assert (done.exit_code, "its large result is gone" in done.stderr) == (2, True)
 
 
 def test_where_nobody_can_be_asked_the_run_rests_and_says_how_it_goes_on() -> None:

@@ -16,6 +16,7 @@ import pytest
 from planwave.errors import Conflict, PlanwaveError, SchemaTooNew, StoreError
 from planwave.events import Event
 from planwave.storage import schema
+from planwave.storage.files import bring_back
 from planwave.storage.lock import DirectoryLock, holder_of
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.schema import SCHEMA_VERSION
@@ -447,6 +448,21 @@ async def test_a_damaged_large_result_is_noticed(
     with pytest.raises(kind) as refused:
         await store.events("x1")
     assert refused.value.code == code
+
+
+async def test_what_is_deleted_while_it_is_read_was_not_changed(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = ExecutionRecord("x1", None, "t", "g", "completed", AT)
+    await store.create_execution(ended, [result(1, "x" * 2_000)])
+    loop = asyncio.get_running_loop()
+
+    def deleted_before(event: Event, directory: Path) -> Event:
+        asyncio.run_coroutine_threadsafe(store.delete_execution("x1"), loop).result()
+        return bring_back(event, directory)
+
+    monkeypatch.setattr("planwave.storage.sqlite.bring_back", deleted_before)
+    assert await store.events("x1") == []
 
 
 async def test_a_result_that_looks_like_an_artifact_stays_what_it_is(store: SqliteStore) -> None:

@@ -432,6 +432,12 @@ async def test_what_makes_no_sense_is_said_to_be_unreadable(
 
         monkeypatch.setattr(calls.service, "events", without_the_first)
         where = f"/api/executions/{execution_id}"
-        for path in (where, f"/api/execution/{execution_id}/status", f"{where}/events?format=log"):
+        for path in (
+            where,
+            f"/api/execution/{execution_id}/status",
+            f"{where}/events?format=log",
+            f"{where}/requests",
+            f"{where}/diff/{execution_id}",
+        ):
             answer = await calls.get(path)
             assert (answer.status_code, answer.json()["code"]) == (409, "unreadable"), path

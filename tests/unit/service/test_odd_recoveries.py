@@ -350,6 +350,32 @@ async def test_of_a_parent_that_makes_no_sense_nothing_is_taken_over(tmp_path: P
         assert counts.runs == {"a": 2}
 
 
+async def test_of_a_parent_that_cannot_be_read_just_now_nothing_is_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = Counts()
+    async with opened(tmp_path, WORK, counts) as service:
+        counts.held.set()
+        first = await executed(service)
+        await service.wait(first)
+        done = dict(counts.runs)
+        fork = (await service.fork(first, start=False)).execution_id
+        read = service._store.events
+
+        async def refused(execution_id: str, **more: Any) -> Any:
+            if execution_id == first:
+                raise StoreError("it cannot be read", code="store-unreadable")
+            return await read(execution_id, **more)
+
+        with monkeypatch.context() as broken:
+            broken.setattr(service._store, "events", refused)
+            await service.start(fork)
+            assert await ended(service, fork) == "execution.failed"
+        again = (await service.retry(fork)).execution_id
+        assert await ended(service, again) == "execution.completed"
+        assert counts.runs == done
+
+
 async def test_a_request_whose_execution_ended_while_the_disk_was_full_runs_out_no_more(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

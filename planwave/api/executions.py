@@ -248,6 +248,7 @@ async def log_entries(service: Service, execution_id: str, after: int = 0) -> Re
 
     Raises:
         NotFound: There is no execution of that id.
+        Conflict: ``unreadable``.
     """
     events = await service.events(execution_id)
     with reading(execution_id):

@@ -66,7 +66,8 @@ class Timer:
 class Untaken:
     """Cuts off a client that takes nothing of what it was sent for so long; a slow one is left.
 
-    What the system has passed on to the other one's counts as taken, so it may take as long again.
+    What has gone over to the client's system counts as taken, so one that takes nothing itself may be
+    seen to only a second such time later.
     """
 
     def __init__(self, patience_s: float) -> None:

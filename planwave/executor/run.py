@@ -263,32 +263,10 @@ class Execution(Commanded):
             for answer in answers:
                 answer()
 
-    def _report(self, take: Callable[[Any, Any], None], flight: Flight, what: Any) -> None:
-        """Post an outcome; take the turn at once where nothing else could join it.
-
-        Without a journal a turn never suspends, so the last node in the air may take it from its
-        own task, if the driver waits. In a chain that saves waking it for every node.
-        """
-        if self._wake is None or self.publisher.durable or self._inbox or not self.slots.alone:
-            self.post(take, flight, what)
-            return
-        try:
-            take(flight, what)
-            self._release(self._settle())
-        except Exception as error:  # noqa: BLE001 - a broken driver ends run(), not this node
-            self._rouse(error)
-            return
-        if self._outcomes.final is not None or self._inbox or self._leaving:
-            self._rouse()
-
-    def _rouse(self, error: Exception | None = None) -> None:
+    def _rouse(self) -> None:
         wake, self._wake = self._wake, None
-        if wake is None or wake.done():
-            return
-        if error is None:
+        if wake is not None and not wake.done():
             wake.set_result(None)
-        else:
-            wake.set_exception(error)
 
     def after_commit(self, call: Callable[[], None]) -> None:
         """Call something once this turn's events are durable and published."""
@@ -339,7 +317,7 @@ class Execution(Commanded):
             await self._fly(flight)
         else:
             flight.task = None
-            self._report(self._outcomes.took_over, flight, found)
+            self.post(self._outcomes.took_over, flight, found)
 
     async def _fly(self, flight: Flight) -> None:
         """The task of one attempt; the one place where any exception becomes a fact."""
@@ -367,17 +345,25 @@ class Execution(Commanded):
         except asyncio.CancelledError:
             if flight.phase is OVER:
                 raise
-            self._report(self._outcomes.failed, flight, NodeError("the node cancelled itself"))
+            self.post(self._outcomes.failed, flight, NodeError("the node cancelled itself"))
         except BaseException as error:  # whatever a node raises is its failure
             if asyncio.current_task(self._loop) is not flight.task:
                 raise  # closed from outside, with a loop that has ended: there is nobody to tell
-            self._report(self._outcomes.failed, flight, error)
+            self.post(self._outcomes.failed, flight, error)
             if isinstance(error, KeyboardInterrupt):
-                raise
+                self.post(self._interrupted, flight, error)
         else:
-            self._report(self._outcomes.gave, flight, result)
+            self.post(self._outcomes.gave, flight, result)
         finally:
             flight.task = None  # a task, its context and its flight would keep each other alive
+
+    def _interrupted(self, _: Flight, error: KeyboardInterrupt) -> None:
+        """Raise a node's KeyboardInterrupt out of :meth:`run` once its failure is durable."""
+
+        def interrupt() -> None:
+            raise error
+
+        self.after_commit(interrupt)
 
     def busy(self) -> Busy:
         """Give what goes around a call of its own that the node makes in whose task this is called."""

@@ -63,11 +63,6 @@ class Slots:
         """Give slots again."""
         self._limit = self._asked
 
-    @property
-    def alone(self) -> bool:
-        """Whether one node works and nothing else could settle before it."""
-        return self._busy == 1
-
     def enqueue(self, flight: Flight) -> None:
         """Let an attempt start when a slot is free."""
         if flight.phase is BACKOFF:

@@ -403,7 +403,8 @@ async def test_a_failure_inside_a_task_group_is_told_as_it_is() -> None:
     assert again["error"] == {"code": "warm", "message": "too warm", "hint": "wait"}
 
 
-def test_an_interrupt_in_a_node_is_its_failure_and_still_interrupts() -> None:
+@pytest.mark.parametrize("has_journal", [False, True])
+def test_an_interrupt_in_a_node_is_its_failure_and_still_interrupts(has_journal: bool) -> None:
     async def interrupted(inputs: Inputs, context: Context) -> Any:
         raise KeyboardInterrupt
 
@@ -411,7 +412,8 @@ def test_an_interrupt_in_a_node_is_its_failure_and_still_interrupts() -> None:
 
     @virtual_time
     async def scene() -> None:
-        rigs.append(Rig(graph_of("a"), {"a": interrupted}))
+        journal = Ledger() if has_journal else None
+        rigs.append(Rig(graph_of("a"), {"a": interrupted}, journal=journal))
         await rigs[0].run()
 
     with pytest.raises(KeyboardInterrupt):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -461,3 +462,32 @@ async def test_a_listener_that_breaks_ends_the_run_with_its_error() -> None:
     rig.execution.publisher._on_events = breaks
     with pytest.raises(ValueError, match="listener"):
         await rig.run()
+
+
+_marked: ContextVar[str] = ContextVar("marked", default="unset")
+
+
+@pytest.mark.parametrize("has_journal", [False, True])
+def test_what_a_node_sets_in_its_context_reaches_no_other_node(has_journal: bool) -> None:
+    seen: list[str] = []
+
+    async def marks(inputs: Any, context: Any) -> Any:
+        seen.append(_marked.get())
+        _marked.set(context.path)
+        return gives(1)
+
+    async def nests(inputs: Any, context: Any) -> Any:
+        await marks(inputs, context)
+        await context.runtime.run_graph("k", graph_of("i j", "i>j"), {})
+        return gives(1)
+
+    @virtual_time
+    async def runs() -> None:
+        _marked.set("caller")
+        acts = {"a": marks, "b": nests, "c": marks, "i": marks, "j": marks}
+        graph = graph_of("a b c", "a>b", "b>c")
+        rig = Rig(graph, acts, journal=Ledger() if has_journal else None)
+        assert await rig.run() == "completed"
+
+    runs()
+    assert seen == ["caller"] * 5

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from types import CoroutineType
 from typing import Any, Literal
@@ -34,11 +34,17 @@ from planwave.executor.past import Past, is_held
 from planwave.executor.ports import Journal
 from planwave.executor.program import Program
 from planwave.executor.publisher import Publisher
-from planwave.executor.reuse import Reuse
+from planwave.executor.reuse import Reuse, TakenOver
 from planwave.executor.runtime import Outputs
 from planwave.executor.scope import open_scope
 from planwave.executor.slots import Slots
-from planwave.graph.capabilities import FlowContext, NodeEvent, unlimited
+from planwave.graph.capabilities import (
+    ExecutionResult,
+    FlowContext,
+    NodeEvent,
+    Suspension,
+    unlimited,
+)
 from planwave.graph.model import Json
 from planwave.graph.values import Inputs
 
@@ -306,18 +312,7 @@ class Execution(Commanded):
             self.deadlines.at(now + limit, (self._outcomes.overdue, flight, limit))
         # Not a TaskGroup: an attempt that ignores cancellation must not hold up the end of the run,
         # and one failing node must not cancel the others. ``_land`` waits for every task here.
-        # What was answered goes on with that, whatever the execution before came to meanwhile.
-        fly = self._fly if self.reuse is None or flight.begun else self._take_over
-        flight.task = self._loop.create_task(fly(flight), name=flight.path)
-
-    async def _take_over(self, flight: Flight) -> None:
-        """The task of one attempt of a fork: it runs only where there is no result to be had."""
-        found = None if self.reuse is None else await self.reuse.result_of(flight, self.host)
-        if found is None:
-            await self._fly(flight)
-        else:
-            flight.task = None
-            self.post(self._outcomes.took_over, flight, found)
+        flight.task = self._loop.create_task(self._fly(flight), name=flight.path)
 
     async def _fly(self, flight: Flight) -> None:
         """The task of one attempt; the one place where any exception becomes a fact."""
@@ -325,23 +320,16 @@ class Execution(Commanded):
         step = scope.program.steps[node]
         current_flight.set(flight)
         try:
+            # What was answered goes on with that, whatever the execution before came to meanwhile.
+            if self.reuse is not None and not flight.begun:
+                found = await _result_to_reuse(self.reuse, flight, host)
+                if found is not None:
+                    return self.post(self._outcomes.took_over, flight, found)
             inputs = Inputs(scope.runtime.arrivals_at(node))
             data = step.node.data
             if step.template is not None:
                 data = await host.data_of(scope.runtime, node, inputs)
-            context = FlowContext(
-                step.node.id, self.execution_id, flight.path, flight.attempt, host.chat_id,
-                host.state, scope.runtime, host.services, flight.answers,
-                unlimited if flight.limit_s is None else partial(self._left_s, flight),
-                self.busy,
-            )  # fmt: skip
-            if flight.resume is None:
-                given = step.implementation.execute(data, inputs, context)
-                if type(given) is not CoroutineType:  # the usual case needs one frame less
-                    given = heard(given, self._say, flight)
-            else:
-                given = step.implementation.resume(data, inputs, context, *flight.resume)
-            result = vetted(step, await given, self._say, flight)
+            result = vetted(step, await self._call(flight, data, inputs), self._say, flight)
         except asyncio.CancelledError:
             if flight.phase is OVER:
                 raise
@@ -356,6 +344,25 @@ class Execution(Commanded):
             self.post(self._outcomes.gave, flight, result)
         finally:
             flight.task = None  # a task, its context and its flight would keep each other alive
+
+    def _call(
+        self, flight: Flight, data: Mapping[str, Json], inputs: Inputs
+    ) -> Awaitable[ExecutionResult | Suspension]:
+        """Call the node's ``execute``, or its ``resume`` after an answer."""
+        scope, host = flight.scope, self.host
+        step = scope.program.steps[flight.node]
+        context = FlowContext(
+            step.node.id, self.execution_id, flight.path, flight.attempt, host.chat_id,
+            host.state, scope.runtime, host.services, flight.answers,
+            unlimited if flight.limit_s is None else partial(self._left_s, flight),
+            self.busy,
+        )  # fmt: skip
+        if flight.resume is not None:
+            return step.implementation.resume(data, inputs, context, *flight.resume)
+        given = step.implementation.execute(data, inputs, context)
+        if type(given) is not CoroutineType:  # the usual case needs one frame less
+            given = heard(given, self._say, flight)
+        return given
 
     def _interrupted(self, _: Flight, error: KeyboardInterrupt) -> None:
         """Raise a node's KeyboardInterrupt out of :meth:`run` once its failure is durable."""
@@ -384,3 +391,14 @@ class Execution(Commanded):
             self.publisher.delta(flight, event.data)
         else:
             self.post(self._outcomes.said, flight, event)
+
+
+async def _result_to_reuse(reuse: Reuse, flight: Flight, host: NodeHost) -> TakenOver | None:
+    """Return the result that a fork's node takes over, or None where the node has to run.
+
+    It has to run, too, where looking for the result fails: the stored parent may be damaged.
+    """
+    try:
+        return await reuse.result_of(flight, host)
+    except Exception:  # noqa: BLE001 - whatever is wrong with the parent, the node can run
+        return None

@@ -199,3 +199,34 @@ async def test_what_came_to_no_end_is_gone_on_with_and_what_failed_is_not(
     await work.runs(OUTER, "a i j", anew)
     assert anew.attempt_gone_on_with("a", 1) is None
     assert anew.attempt_gone_on_with("a[a_k]/i", 1) is None
+
+
+class Damaged(Reuse):
+    """What a fork has from a parent that cannot be understood."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__("x0", [], [], {})
+        self.error = error
+
+    async def result_of(self, flight: Any, host: Any) -> None:
+        raise self.error
+
+
+@virtual_time
+async def test_a_node_runs_where_looking_for_an_earlier_result_fails() -> None:
+    ran: list[str] = []
+
+    async def runs(inputs: Any, context: Any) -> Any:
+        ran.append(context.node_id)
+        return gives(1)
+
+    rig = Rig(graph_of("a b", "a>b"), {"a": runs, "b": runs}, reuse=Damaged(KeyError("type")))
+    assert await asyncio.wait_for(rig.run(), 2) == "completed"
+    assert ran == ["a", "b"]
+
+
+@virtual_time
+async def test_a_node_fails_where_looking_for_an_earlier_result_is_cancelled() -> None:
+    rig = Rig(graph_of("a"), reuse=Damaged(asyncio.CancelledError()))
+    assert await asyncio.wait_for(rig.run(), 2) == "failed"
+    assert rig.of("node.failed")[0]["error"]["message"] == "the node cancelled itself"

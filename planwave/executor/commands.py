@@ -136,6 +136,11 @@ class Commands:
         self.go_on(reason)
         self._driver.slots.reopen()
 
+    def begin(self) -> None:
+        """Go on counting the pause in which the execution is taken up, if it is paused."""
+        if self._settler.pause is not None:
+            self._paused_at = self._driver.time()
+
     def recovered(self) -> None:
         """The execution is taken up because its process ended."""
         self.go_on("recovery")

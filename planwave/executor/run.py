@@ -207,6 +207,7 @@ class Execution(Commanded):
         self._has_begun = True
         if is_held(self._outcomes.pause):
             self.slots.close()
+        self._outcomes.commands.begin()
         if self._is_recovery:
             self._outcomes.commands.recovered()
         self._outcomes.begin(self.root)

@@ -144,8 +144,7 @@ class Rig:
             execution_id="x1",
             options=options,
             on_events=self._hear,
-            now=lambda: "2026-01-01T00:00:00.000000+00:00",
-            **more,
+            **{"now": lambda: "2026-01-01T00:00:00.000000+00:00", **more},
         )
 
     def _hear(self, events: list[Event]) -> None:

@@ -150,18 +150,22 @@ class Flight:
         begun: It goes on after a wait: that it began was told before.
         started: When it was launched, by the clock of the loop; below 0 before.
         ran_s: How long its attempt ran before it waited, or was parked, last.
+        own_s: How long its attempt had done its own work when its own clock was stopped last.
+        own_since: When its own clock was started, by the clock of the loop; below 0 while it stands.
         decided: What a person said is to become of it after it was cut off, where nothing came of
             that as yet.
         limit_s: Bounds its own time.
-        nesting: The nested runs it waits for; its own time stands still while there are any.
+        has_deadline: A deadline of its own time is set.
+        nesting: The nested runs it waits for.
         busy: Calls of its own, and results of nested runs, that it has yet to get.
+        covered: Of these calls, how often one goes around the wait for a nested run.
         stirs: Grows with all it is seen to do while it waits for nested runs.
         inside: What runs inside its node, or None if nothing did.
     """
 
     __slots__ = (
-        "answers", "attempt", "begun", "busy", "decided", "inside", "limit_s", "nested_s", "nested_since",
-        "nesting", "node", "offsets", "path", "phase", "ran_s", "reentry",
+        "answers", "attempt", "begun", "busy", "covered", "decided", "has_deadline", "inside", "limit_s",
+        "nesting", "node", "offsets", "own_s", "own_since", "path", "phase", "ran_s", "reentry",
         "resume", "scope", "started", "stirs", "task",
     )  # fmt: skip
 
@@ -186,19 +190,19 @@ class Flight:
         self.phase = QUEUED
         self.task: asyncio.Task[None] | None = None
         self.started = -1.0
-        self.ran_s = 0.0
+        self.ran_s = self.own_s = 0.0
+        self.own_since = -1.0
         self.limit_s: float | None = None
-        self.begun = False
+        self.begun = self.has_deadline = False
         self.decided: Json = None
-        self.nesting = self.busy = self.stirs = 0
-        self.nested_since = self.nested_s = 0.0
+        self.nesting = self.busy = self.covered = self.stirs = 0
         self.inside: Inside | None = None
         self.offsets: dict[str, int] | None = None
 
     def followed_by(self, following: Flight) -> Flight:
         """Give what is inside the node to the flight that goes on in place of this one."""
         if following.attempt == self.attempt:
-            following.ran_s = self.ran_s
+            following.ran_s, following.own_s = self.ran_s, self.own_s
         following.inside, self.inside = self.inside, None
         if following.inside is not None:
             following.inside.flight = following
@@ -217,17 +221,38 @@ class Flight:
     def ran(self, now: float) -> float:
         """Give the seconds its attempt has run by now; nothing of what it waited counts."""
         ran_s = self.ran_s + (now - self.started if self.started >= 0.0 else 0.0)
-        return int(ran_s * 1e6 + 0.5) / 1e6  # to microseconds; ``round`` takes three times as long
+        return _microseconds(ran_s)
 
-    def rest(self, now: float) -> float:
-        """Note that it waits from now on; give the seconds its attempt has run."""
+    def rest(self, now: float) -> dict[str, Any]:
+        """Note that it waits from now on; return its times as events carry them.
+
+        ``duration_s`` is how long its attempt has run, ``own_time_s`` how long of that it has done
+        its own work.
+        """
         self.ran_s, self.started = self.ran(now), -1.0
-        return self.ran_s
+        self.stop_own_clock(now)
+        return {"duration_s": self.ran_s, "own_time_s": _microseconds(self.own_s)}
+
+    def start_own_clock(self, now: float) -> None:
+        """Note that it does its own work from now on."""
+        if self.own_since < 0.0:
+            self.own_since = now
+
+    def stop_own_clock(self, now: float) -> None:
+        """Note that it only waits from now on."""
+        self.own_s, self.own_since = self.own_time(now), -1.0
 
     def own_time(self, now: float) -> float:
-        """Give the seconds this attempt spent on its own work, nested runs left out."""
-        nested = self.nested_s + (now - self.nested_since if self.nesting else 0.0)
-        return now - self.started - nested
+        """Return how many seconds this attempt has done its own work, before its waits too."""
+        return self.own_s + (now - self.own_since if self.own_since >= 0.0 else 0.0)
+
+    @property
+    def only_nests(self) -> bool:
+        """Whether it holds a slot, and all its own code does is to wait for nested runs.
+
+        A call of its own that goes around such a wait (``with context.busy():``) waits too.
+        """
+        return self.phase is FLYING and self.nesting > 0 and self.busy <= self.covered
 
 
 class NestedRun:
@@ -298,6 +323,10 @@ class Inside:
         for run in self.runs.values() if self.open else ():
             run.asked.clear()
         return self.open_scopes()
+
+
+def _microseconds(seconds: float) -> float:
+    return int(seconds * 1e6 + 0.5) / 1e6  # ``round`` takes three times as long
 
 
 current_flight: ContextVar[Flight] = ContextVar("current_flight")

@@ -17,6 +17,8 @@ from planwave.executor.decisions import Final as Ended
 from planwave.executor.dormant import StoredRun
 from planwave.executor.entry import own_inputs
 from planwave.executor.flight import (
+    FLYING,
+    NESTED,
     OVER,
     Flight,
     Inside,
@@ -25,7 +27,7 @@ from planwave.executor.flight import (
     current_flight,
 )
 from planwave.executor.options import RunOptions
-from planwave.executor.parking import Parking
+from planwave.executor.parking import Parking, calls_around
 from planwave.executor.past import Past
 from planwave.executor.program import Program
 from planwave.executor.reuse import Reuse
@@ -133,12 +135,16 @@ class Nesting:
             if driver.reuse is not None:
                 scope.earlier = driver.reuse.within(flight, scope, identity, given, variables)
         asked: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        covered = calls_around.get()
+        flight.covered += covered
         driver.post(self.nest, flight, _Ask(key, identity, prefix, scope, asked))
         try:
             outcome: Mapping[str, Outputs] = await asked
         except asyncio.CancelledError:
             driver.post(self.unnest, flight, (key, asked))
             raise
+        finally:
+            flight.covered -= covered
         return outcome
 
     def _made_ready(self, graph: Graph, catalogue: Catalogue) -> _Ready:
@@ -176,15 +182,12 @@ class Nesting:
         if run is None:
             run = inside.runs[ask.key] = NestedRun(ask.key, inside, ask.identity, flight.attempt)
         elif run.scope is None and (outcome := run.outcome_for(flight.attempt)) is not None:
-            flight.busy += 1
-            answer = NestedAnswer(flight, ask.asked, _given(outcome))
-            return self._driver.after_commit(partial(self.hand_over, answer))
-        if not flight.nesting:
-            flight.nested_since = self._driver.time()
-        self._driver.slots.enter_nested(flight)
+            return self._return(NestedAnswer(flight, ask.asked, _given(outcome)))
         flight.nesting += 1
         flight.stirs += 1
         run.asked.append(ask.asked)
+        if flight.only_nests:
+            self._settler.parking.free_slot(flight)
         if run.scope is None and ask.scope is not None:
             self._open(flight, run, ask.scope, stored)
         self._settler.parking.consider(flight)
@@ -275,14 +278,22 @@ class Nesting:
         settle(answer.asked, answer.result)
         flight.busy -= 1
         flight.stirs += 1
+        if flight.phase is FLYING:
+            flight.start_own_clock(self._driver.time())
+            self._driver.watch_time(flight)
         self._settler.parking.consider(flight)
 
     def _give(self, flight: Flight, asked: asyncio.Future[Any], outcome: Any) -> None:
         flight.nesting -= 1
-        if not flight.nesting:
-            flight.nested_s += self._driver.time() - flight.nested_since
-            self._driver.watch_time(flight)
-        self._driver.slots.come_back(NestedAnswer(flight, asked, _given(outcome)))
+        self._return(NestedAnswer(flight, asked, _given(outcome)))
+
+    def _return(self, answer: NestedAnswer) -> None:
+        """Let a node go on with a result: at once where it holds a slot, else once it has one."""
+        answer.flight.busy += 1
+        if answer.flight.phase is NESTED:
+            self._driver.slots.come_back(answer)
+        else:
+            self._driver.after_commit(partial(self.hand_over, answer))
 
     def _tell(self, flight: Flight, said: Json) -> None:
         data = {"event_type": RUN_GRAPH, "data": said}

@@ -211,7 +211,7 @@ class Outcomes:
         )
         self.requests.add(request_id, request)
         flight.scope.schedule.waits(flight.node)
-        data = {**request.as_data(request_id), "duration_s": flight.rest(self._execution.time())}
+        data = {**request.as_data(request_id), **flight.rest(self._execution.time())}
         self.emit("node.waiting", data, flight.path, flight.attempt)
         self.commands.watch_request(request_id, request)
 
@@ -339,12 +339,12 @@ class Outcomes:
         self.emit(kind, data, flight.path, flight.attempt)
 
     def overdue(self, flight: Flight, limit_s: float) -> None:
-        """An attempt's deadline came; nested runs and earlier flights do not count."""
-        if flight.phase is OVER or flight.nesting:
-            return
-        left = limit_s - flight.own_time(self._execution.time())
-        if left > 1e-3:
-            self._execution.deadlines.after(left, (self.overdue, flight, limit_s))
+        """An attempt's deadline came; only its own work counts."""
+        flight.has_deadline = False
+        if flight.phase is OVER or flight.own_since < 0.0:
+            return  # where it only waits, the deadline is set again once it goes on
+        if limit_s - flight.own_time(self._execution.time()) > 1e-3:
+            self._execution.watch_time(flight)
             return
         self.abort_children(flight, "the node ran out of time")
         self._execution.abort(flight)

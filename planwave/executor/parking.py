@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, Final, Protocol
 
 from planwave.executor.dormant import askers_of, prefix_of
-from planwave.executor.flight import NESTED, PARKED, QUEUED, Flight, Scope
+from planwave.executor.flight import FLYING, NESTED, PARKED, QUEUED, Flight, Scope
 from planwave.executor.past import Past
 from planwave.executor.publisher import Publisher
 from planwave.executor.slots import Slots
@@ -66,29 +67,40 @@ class Parking:
             scope.run.inside.resting -= 1
 
     def consider(self, flight: Flight, _: object = None) -> None:
-        """Park a node, if it still can only wait once its own code had the time to do something."""
-        if _can_only_wait(flight):
+        """Free a node's slot, or park it, if it still only waits once its code had time to go on."""
+        if flight.only_nests or _can_only_wait(flight):
             self._wait_for_more(flight, flight.stirs, _PATIENCE)
 
     def _wait_for_more(self, flight: Flight, stirs: int, rounds: int) -> None:
-        if flight.stirs != stirs or flight.phase is not NESTED:
+        if flight.stirs != stirs or flight.phase not in (FLYING, NESTED):
             return
         if rounds:
             loop = asyncio.get_running_loop()
             loop.call_soon(self._wait_for_more, flight, stirs, rounds - 1)
         else:
-            self._driver.post(self._park, flight, stirs)
+            self._driver.post(self._rest, flight, stirs)
 
-    def _park(self, flight: Flight, stirs: int) -> None:
-        if flight.stirs != stirs or not _can_only_wait(flight):
+    def _rest(self, flight: Flight, stirs: int) -> None:
+        if flight.stirs != stirs:
             return
+        if flight.only_nests:
+            self.free_slot(flight)
+        if _can_only_wait(flight):
+            self._park(flight)
+
+    def free_slot(self, flight: Flight) -> None:
+        """Free the slot of a node that only waits for nested runs; its own time stands still."""
+        flight.stop_own_clock(self._driver.time())
+        self._driver.slots.enter_nested(flight)
+
+    def _park(self, flight: Flight) -> None:
         scope, node, inside = flight.scope, flight.node, flight.inside
         if inside is not None:
             inside.let_go()
         self._driver.slots.leave(flight)
         self._driver.abort(flight)
         resting = Flight(scope, node, flight.attempt, flight.resume, flight.answers, flight.reentry)
-        data = {"duration_s": flight.rest(self._driver.time())}
+        data = flight.rest(self._driver.time())
         scope.flights[node] = flight.followed_by(resting)
         resting.phase = PARKED
         resting.begun = True
@@ -146,6 +158,10 @@ def _can_only_wait(flight: Flight) -> bool:
     )
 
 
+calls_around: ContextVar[int] = ContextVar("calls_around", default=0)
+"""How many calls of its own (:class:`Busy`) a node's code is inside of where it is now."""
+
+
 class Busy:
     """A call of its own that a node makes beside its nested runs; it is not parked meanwhile."""
 
@@ -156,9 +172,12 @@ class Busy:
 
     def __enter__(self) -> None:
         self._flight.busy += 1
+        calls_around.set(calls_around.get() + 1)
 
     def __exit__(self, *_: object) -> None:
+        # Not by a token: a generator may be closed in another context than it was started in.
+        calls_around.set(max(calls_around.get() - 1, 0))
         self._flight.busy -= 1
         self._flight.stirs += 1
-        if self._flight.phase is NESTED:
+        if self._flight.nesting:
             self._stirred(self._flight)

@@ -136,6 +136,7 @@ class _Replay:
         flight = self._scope.flights[node]
         flight.attempt = event.attempt or 1
         flight.ran_s = event.data.get("duration_s", 0.0)
+        flight.own_s = event.data.get("own_time_s", flight.ran_s)
         self._requests.add(event.data["request_id"], request_of(event, flight))
         self._end(node)
         self._scope.schedule.waits(node)
@@ -159,6 +160,7 @@ class _Replay:
         flight = self._scope.flights[node]
         flight.attempt = event.attempt or 1
         flight.ran_s = event.data.get("duration_s", 0.0)
+        flight.own_s = event.data.get("own_time_s", 0.0)
         flight.phase = PARKED
         flight.begun = True
         self._began.discard(node)

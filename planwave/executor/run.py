@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from types import CoroutineType
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from planwave.errors import NodeError
 from planwave.events import Event
@@ -293,8 +293,9 @@ class Execution(Commanded):
                 self._launching.append(flight)
 
     def watch_time(self, flight: Flight) -> None:
-        """Set the deadline of a launched attempt's own time anew, where it has one."""
-        if flight.limit_s is not None:
+        """Set the deadline of an attempt's own time, where it is bounded and none is set."""
+        if flight.limit_s is not None and not flight.has_deadline:
+            flight.has_deadline = True
             left = flight.limit_s - flight.own_time(self.time())
             due = (self._outcomes.overdue, flight, flight.limit_s)
             self.deadlines.after(max(left, 0), due)
@@ -307,10 +308,9 @@ class Execution(Commanded):
     def _launch(self, flight: Flight, now: float) -> None:
         if flight.phase is OVER:
             return
-        flight.started = now
-        flight.limit_s = limit = self._limit_s(flight)
-        if limit is not None:
-            self.deadlines.at(now + limit, (self._outcomes.overdue, flight, limit))
+        flight.started = flight.own_since = now
+        flight.limit_s = self._limit_s(flight)
+        self.watch_time(flight)
         # Not a TaskGroup: an attempt that ignores cancellation must not hold up the end of the run,
         # and one failing node must not cancel the others. ``_land`` waits for every task here.
         flight.task = self._loop.create_task(self._fly(flight), name=flight.path)
@@ -360,10 +360,11 @@ class Execution(Commanded):
         )  # fmt: skip
         if flight.resume is not None:
             return step.implementation.resume(data, inputs, context, *flight.resume)
+        given: Awaitable[ExecutionResult | Suspension] | AsyncIterator[Any]
         given = step.implementation.execute(data, inputs, context)
-        if type(given) is not CoroutineType:  # the usual case needs one frame less
-            given = heard(given, self._say, flight)
-        return given
+        if type(given) is CoroutineType:  # the usual case needs one frame less
+            return cast("Awaitable[ExecutionResult | Suspension]", given)
+        return heard(given, self._say, flight)
 
     def _interrupted(self, _: Flight, error: KeyboardInterrupt) -> None:
         """Raise a node's KeyboardInterrupt out of :meth:`run` once its failure is durable."""

@@ -21,8 +21,8 @@ class NestedAnswer(NamedTuple):
 class Slots:
     """Slots of one execution, first come first served; nodes that come back go first.
 
-    A slot is held only while a node does its own work: not while queued, inside a nested run, or
-    waiting for a retry.
+    A slot is held only while a node does its own work: not while it is queued, only waits for nested
+    runs, or waits for a retry.
     """
 
     __slots__ = ("_asked", "_backoff", "_busy", "_limit", "_nested", "_queue", "_returning")
@@ -76,7 +76,7 @@ class Slots:
         self._backoff += 1
 
     def enter_nested(self, flight: Flight) -> None:
-        """Free the slot of a node that waits for a nested run."""
+        """Free the slot of a node that only waits for nested runs."""
         if flight.phase is FLYING:
             self._busy -= 1
             self._nested += 1
@@ -85,9 +85,8 @@ class Slots:
     def come_back(self, answer: NestedAnswer) -> None:
         """Let a node go on with a nested run's result when it has a slot again.
 
-        It is busy with that until it has it: see ``Nesting.hand_over``.
+        See ``Nesting.hand_over``.
         """
-        answer.flight.busy += 1
         self._returning.setdefault(answer.flight, []).append(answer)
 
     def leave(self, flight: Flight) -> None:
@@ -105,7 +104,7 @@ class Slots:
         while self._returning and self._free():
             flight = next(iter(self._returning))
             answers = self._returning.pop(flight)
-            if flight.phase is NESTED and not flight.nesting:
+            if flight.phase is NESTED:
                 self._busy += 1
                 self._nested -= 1
                 flight.phase = FLYING

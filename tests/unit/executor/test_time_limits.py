@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
+from planwave.errors import NodeError
 from planwave.executor.options import RunOptions
 from planwave.executor.past import PAUSED_BY_REQUEST, Past
 from planwave.graph.capabilities import Suspension
-from planwave.graph.model import Graph
+from planwave.graph.model import Graph, Policy
 from tests.fakes.catalogue import graph_of
 from tests.fakes.stones import Ledger, Rig, gives
 from tests.fakes.virtual_loop import virtual_time
@@ -49,17 +53,186 @@ async def asks(inputs: Any, context: Any) -> Any:
 async def test_a_pause_in_which_an_execution_is_taken_up_does_not_count() -> None:
     options = RunOptions(run_timeout_s=5.0)
     first = rig_of(graph_of("a"), {"a": asks}, options, journal=Ledger())
-    running = asyncio.create_task(first.run())
+    running = asyncio.get_running_loop().create_task(first.run())
     await asyncio.sleep(1)
     await first.execution.pause(PAUSED_BY_REQUEST)
     first.execution.interrupt(at_once=True)
     assert await running == "interrupted"
     acts = {"a": asks, "a:resume": works(4.5)}
     second = rig_of(graph_of("a"), acts, options, past=Past(first.stored))
-    running = asyncio.create_task(second.run())
+    running = asyncio.get_running_loop().create_task(second.run())
     await asyncio.sleep(60)
     assert second.execution.status == "paused"
     await second.execution.resume()
     (waiting,) = (e.data["request_id"] for e in first.stored if e.type == "node.waiting")
     await second.execution.answer(waiting, 1)
     assert await running == "completed", second.execution.error
+
+
+# -- an attempt's own time -------------------------------------------------------------------------
+
+
+def outer_of(seconds: float) -> Any:
+    """Return an act that runs the graph of the node ``i``, then works for some seconds."""
+
+    async def act(inputs: Any, context: Any) -> Any:
+        await context.runtime.run_graph("k", graph_of("i"), {})
+        await asyncio.sleep(seconds)
+        return gives(1)
+
+    return act
+
+
+@pytest.mark.parametrize(("own_s", "ends"), [(2.5, "completed"), (3.5, "failed")])
+@virtual_time
+async def test_a_node_does_not_pay_for_the_pause_in_which_its_nested_run_ends(
+    own_s: float, ends: str
+) -> None:
+    options = RunOptions(node_timeout_s=3.0)
+    rig = rig_of(graph_of("a"), {"a": outer_of(own_s), "i": works(2)}, options)
+    running = asyncio.get_running_loop().create_task(rig.run())
+    await asyncio.sleep(1)
+    await rig.execution.pause()
+    await asyncio.sleep(100)
+    await rig.execution.resume()
+    assert await running == ends, rig.execution.error
+
+
+@virtual_time
+async def test_a_node_does_not_pay_for_its_wait_for_a_slot_after_a_nested_run() -> None:
+    async def outer(inputs: Any, context: Any) -> Any:
+        with context.busy(), contextlib.suppress(NodeError):  # so it is not parked
+            await context.runtime.run_graph("k", graph_of("i"), {})
+        await asyncio.sleep(2.5)
+        return gives(1)
+
+    graph = graph_of("a b c", "b>c", policies={"c": Policy(timeout_s=50.0)})
+    acts = {"a": outer, "b": works(1), "c": works(40), "i": asks}
+    rig = rig_of(graph, acts, RunOptions(node_timeout_s=3.0, max_parallel=1))
+    running = asyncio.get_running_loop().create_task(rig.run())
+    await asyncio.sleep(2)  # c has the slot from now on
+    await rig.execution.cancel_node("a[k]/i", "enough")
+    assert await running == "completed", rig.execution.error
+    assert asyncio.get_running_loop().time() == 43.5
+
+
+@pytest.mark.parametrize("is_taken_up", [False, True])
+@pytest.mark.parametrize(("own_s", "ends"), [(0.9, "completed"), (1.1, "failed")])
+@virtual_time
+async def test_an_attempt_has_the_time_it_worked_before_a_wait_no_more(
+    own_s: float, ends: str, is_taken_up: bool
+) -> None:
+    async def works_then_asks(inputs: Any, context: Any) -> Any:
+        await outer_of(2)(inputs, context)
+        return Suspension("?")
+
+    acts = {"a": works_then_asks, "i": works(2.9), "a:resume": works(own_s)}
+    graph, options = graph_of("a"), RunOptions(node_timeout_s=3.0)
+    rig = rig_of(graph, acts, options, journal=Ledger(), parks=is_taken_up)
+    running = asyncio.get_running_loop().create_task(rig.run())
+    await asyncio.sleep(10)
+    (waiting,) = rig.of("node.waiting")
+    assert (waiting["duration_s"], waiting["own_time_s"]) == (4.9, 2.0)
+    if is_taken_up:
+        assert await running == "paused"
+        rig = rig_of(graph, acts, options, past=Past(rig.stored))
+        running = asyncio.get_running_loop().create_task(rig.run())
+        await asyncio.sleep(0)
+    await rig.execution.answer(waiting["request_id"], 1)
+    assert await running == ends, rig.execution.error
+    if ends == "failed":
+        assert rig.of("node.failed", "a")[0]["error"]["code"] == "node-timeout"
+
+
+@virtual_time
+async def test_a_wait_stored_without_own_time_counts_as_all_the_attempt_ran() -> None:
+    async def works_then_asks(inputs: Any, context: Any) -> Any:
+        await asyncio.sleep(2)
+        return Suspension("?")
+
+    acts = {"a": works_then_asks, "a:resume": works(1.1)}
+    options = RunOptions(node_timeout_s=3.0)
+    first = rig_of(graph_of("a"), acts, options, journal=Ledger(), parks=True)
+    assert await first.run() == "paused"
+    for event in first.stored:
+        event.data.pop("own_time_s", None)
+    rig = rig_of(graph_of("a"), acts, options, past=Past(first.stored))
+    (waiting,) = (e.data["request_id"] for e in first.stored if e.type == "node.waiting")
+    answered = rig.execution.answer(waiting, 1)
+    assert await rig.run() == "failed"
+    await answered
+
+
+# -- slots -----------------------------------------------------------------------------------------
+
+
+class Work:
+    """Counts the nodes at their own work at the same time."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+
+    async def __call__(self, seconds: float) -> None:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self.now -= 1
+
+
+@pytest.mark.parametrize("is_beside", [False, True])
+@virtual_time
+async def test_a_node_at_work_beside_its_nested_runs_holds_a_slot(is_beside: bool) -> None:
+    work = Work()
+
+    async def outer(inputs: Any, context: Any) -> Any:
+        async def one(key: str, own_s: float) -> None:
+            if key != "y" or not is_beside:
+                await context.runtime.run_graph(key, graph_of(key), {})
+            if own_s:
+                with context.busy():
+                    await work(own_s)
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(one("x", 10))
+            group.create_task(one("y", 5 if is_beside else 0))
+        return gives(1)
+
+    async def inner(inputs: Any, context: Any) -> Any:
+        await work(5)
+        return gives(1)
+
+    rig = rig_of(graph_of("a"), {"a": outer, "x": inner, "y": inner}, RunOptions(max_parallel=1))
+    assert await rig.run() == "completed"
+    assert work.most == 1
+    assert asyncio.get_running_loop().time() == 20
+
+
+@virtual_time
+async def test_a_node_that_waits_for_the_second_of_two_nested_runs_holds_no_slot() -> None:
+    async def outer(inputs: Any, context: Any) -> Any:
+        second = asyncio.get_running_loop().create_task(
+            context.runtime.run_graph("y", graph_of("y"), {})
+        )
+        await context.runtime.run_graph("x", graph_of("x"), {})
+        await second
+        return gives(1)
+
+    options = RunOptions(max_parallel=1, node_timeout_s=6.0)
+    rig = rig_of(graph_of("a"), {"a": outer, "x": works(5), "y": works(5)}, options)
+    assert await rig.run() == "completed", rig.execution.error
+
+
+@virtual_time
+async def test_a_nested_run_inside_a_call_of_ones_own_finds_a_slot() -> None:
+    async def outer(inputs: Any, context: Any) -> Any:
+        async def runs() -> Any:
+            await context.runtime.run_graph("x", graph_of("x"), {})
+
+        await context.runtime.once("value", runs)
+        return gives(1)
+
+    options = RunOptions(max_parallel=1, node_timeout_s=6.0)
+    rig = rig_of(graph_of("a"), {"a": outer, "x": works(5)}, options)
+    assert await rig.run() == "completed", rig.execution.error

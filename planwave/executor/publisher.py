@@ -98,9 +98,6 @@ class Publisher:
     def delta(self, flight: Flight, said: Any) -> None:
         """Publish a piece of text at once: transient, unnumbered, never stored.
 
-        It carries the time of the last batch; reading the clock for each token would cost more
-        than passing it on.
-
         Raises:
             NodeError: ``invalid-delta``, whether or not anybody listens.
         """
@@ -121,7 +118,7 @@ class Publisher:
         offsets[kind] = offset + len(text)
         data = {"kind": kind, "text": text, "offset": offset}
         event = Event(
-            self.execution_id, 0, self._at, "node.delta", flight.path, flight.attempt, data
+            self.execution_id, 0, self._now(), "node.delta", flight.path, flight.attempt, data
         )
         if self._on_events is not None:
             self._on_events([event])

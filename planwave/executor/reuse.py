@@ -268,6 +268,17 @@ class Reuse:
         return shadow
 
 
+async def result_to_reuse(reuse: Reuse, flight: Flight, host: KeyHost) -> TakenOver | None:
+    """Return the result that a fork's node takes over, or None where the node has to run.
+
+    It has to run, too, where looking for the result fails: the stored parent may be damaged.
+    """
+    try:
+        return await reuse.result_of(flight, host)
+    except Exception:  # noqa: BLE001 - whatever is wrong with the parent, the node can run
+        return None
+
+
 def _are_of_today(made: Iterable[tuple[str, int]], catalogue: Catalogue) -> bool:
     """Say whether these types are there now in these versions."""
     facts = ((catalogue.facts(each), version) for each, version in made)

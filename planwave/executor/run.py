@@ -34,7 +34,7 @@ from planwave.executor.past import Past, is_held
 from planwave.executor.ports import Journal
 from planwave.executor.program import Program
 from planwave.executor.publisher import Publisher
-from planwave.executor.reuse import Reuse, TakenOver
+from planwave.executor.reuse import Reuse, result_to_reuse
 from planwave.executor.runtime import Outputs
 from planwave.executor.scope import open_scope
 from planwave.executor.slots import Slots
@@ -323,7 +323,7 @@ class Execution(Commanded):
         try:
             # What was answered goes on with that, whatever the execution before came to meanwhile.
             if self.reuse is not None and not flight.begun:
-                found = await _result_to_reuse(self.reuse, flight, host)
+                found = await result_to_reuse(self.reuse, flight, host)
                 if found is not None:
                     return self.post(self._outcomes.took_over, flight, found)
             inputs = Inputs(scope.runtime.arrivals_at(node))
@@ -393,14 +393,3 @@ class Execution(Commanded):
             self.publisher.delta(flight, event.data)
         else:
             self.post(self._outcomes.said, flight, event)
-
-
-async def _result_to_reuse(reuse: Reuse, flight: Flight, host: NodeHost) -> TakenOver | None:
-    """Return the result that a fork's node takes over, or None where the node has to run.
-
-    It has to run, too, where looking for the result fails: the stored parent may be damaged.
-    """
-    try:
-        return await reuse.result_of(flight, host)
-    except Exception:  # noqa: BLE001 - whatever is wrong with the parent, the node can run
-        return None

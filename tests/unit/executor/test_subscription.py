@@ -218,3 +218,18 @@ async def test_half_a_surrogate_pair_in_streamed_text_is_replaced() -> None:
     assert [(d["text"], d["offset"]) for d in rig.of("node.delta")] == [
         ("a\ufffd", 0), ("ü\ufffdb", 2),
     ]  # fmt: skip
+
+
+@virtual_time
+async def test_each_piece_of_streamed_text_carries_its_own_time() -> None:
+    loop = asyncio.get_running_loop()
+
+    async def talks(inputs: Inputs, context: Context) -> Any:
+        for text in "ab":
+            await asyncio.sleep(60)
+            yield says(context, "delta", {"text": text})
+        yield gives(1)
+
+    rig = Rig(graph_of("a"), {"a": talks}, now=lambda: f"{loop.time():g} s")
+    assert await rig.run() == "completed"
+    assert [e.at for e in rig.published if e.type == "node.delta"] == ["60 s", "120 s"]

@@ -314,8 +314,8 @@ def check_nodes(scene: Scene, limit_s: float | None) -> None:
             assert spent[key] >= limit_s - CLOSE_S, f"{key} had time left"
 
 
-@given(st.binary(min_size=40, max_size=200))
-@settings(max_examples=150)
+@given(st.binary(min_size=80, max_size=320))
+@settings(max_examples=600)
 def test_limits_of_time_and_slots_hold_whatever_happens(source: bytes) -> None:
     scene = Scene(source)
     virtual_time(scene.plays)()

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from planwave.events import Event
-from planwave.executor.bounds import size_of
 from planwave.executor.dormant import ONCE, Dormant, prefix_of
+from planwave.graph.json_values import size_of
 
 WAITING = "waiting for an answer"
 """The reason of ``execution.paused`` where nothing can go on before a request is answered."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from planwave.expressions import compile_template
 from planwave.graph.check import read_and_check
-from planwave.graph.diagnostics import Diagnostic, errors_in
+from planwave.graph.diagnostics import Diagnostic, errors_in, limit_exceeded
+from planwave.graph.json_values import pointer_part
 from planwave.graph.model import Graph, Json, Node
-from planwave.graph.strict import limit_exceeded, pointer_part
 from planwave.graph.within import nodes_within
 from planwave.nodes.fields import as_expression
 from planwave.nodes.spec import TypeSpec

@@ -345,7 +345,6 @@ GROWS = document(node("t", "transform", expression="{{ value + 1 }}"))
         (document(node("t", "text", text="{{ {'a': 1}[item] }}")), False),
         (document(node("t", "text", text="{{ {'item': 1} }} {{ goal.item }}")), True),
         (document(node("t", "text", text="{% for item in [1, 2] %}{{ item }}{% endfor %}")), True),
-        (document(node("t", "text", name="{{ item }}")), True),
         (document(node("s", "start"), node("t", "end"), edges=[("s", "t")]), False),
         (document(node("in", "inner", graph=document(node("t", "text", text="{{item}}")))), False),
         (document(node("w", "while", condition="value < item", body=GROWS)), False),

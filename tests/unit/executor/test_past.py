@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from planwave.events import Event
-from planwave.events.vocabulary import WAITING
+from planwave.events.vocabulary import PAUSE_REASONS, REQUESTED, SET_ASIDE, WAITING
 from planwave.executor.past import Past, is_held, seconds_between
 
 

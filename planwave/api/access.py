@@ -15,6 +15,7 @@ from typing import Final, cast
 
 from starlette.requests import HTTPConnection
 
+from planwave.api.closed_sessions import ClosedSessions
 from planwave.api.paces import Pace
 from planwave.errors import Forbidden, Unauthorized
 from planwave.settings import Settings
@@ -36,6 +37,9 @@ class Access:
         settings: ``token``; without one everybody who reaches the service may use it.
         now: Seconds since the epoch.
         clock: Seconds that never go back.
+
+    Attributes:
+        closed: The sessions that were closed before their time.
     """
 
     def __init__(
@@ -56,7 +60,7 @@ class Access:
             "executions", limits.executions_per_minute / 60, limits.executions_per_minute, clock,
             limits=("executions_per_minute",),
         )  # fmt: skip
-        self._left: dict[str, float] = {}
+        self.closed = ClosedSessions()
 
     def check(self, connection: HTTPConnection) -> str:
         """Give the principal of a request or WebSocket, and count it.
@@ -98,12 +102,14 @@ class Access:
         return f"{claims}.{self._seal(claims)}"
 
     def close_session(self, connection: HTTPConnection) -> None:
-        """Make a session's cookie worthless, wherever copies of it may be."""
-        claims, _, _ = connection.cookies.get(COOKIE, "").rpartition(".")
-        if self._is_session(connection.cookies.get(COOKIE, "")):
-            now = self._now()
-            self._left = {each: until for each, until in self._left.items() if until > now}
-            self._left[claims] = now + SESSION_S
+        """Make a session's cookie worthless, wherever copies of it may be.
+
+        It is durable after ``closed.store()``.
+        """
+        cookie = connection.cookies.get(COOKIE, "")
+        if self._is_session(cookie):
+            claims, _, _ = cookie.rpartition(".")
+            self.closed.add(claims, float(claims.partition(".")[0]), self._now())
 
     def _principal(self, connection: HTTPConnection) -> str:
         if self._token is None:
@@ -128,7 +134,7 @@ class Access:
         until, _, _ = claims.partition(".")
         return (
             hmac.compare_digest(seal.encode(errors="replace"), self._seal(claims).encode())
-            and claims not in self._left
+            and claims not in self.closed
             and self._now() < int(until)
         )
 

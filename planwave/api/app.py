@@ -72,6 +72,7 @@ def create_app(settings: Settings, open_service: OpenService) -> FastAPI:
         service = open_service(settings)
         metrics.watch(service)
         async with service, operations.upkeep(settings, service):
+            access.closed.open(service.directory)
             app.state.planwave = State(settings, service, access, metrics)
             with Watchdog(metrics.turned):
                 yield

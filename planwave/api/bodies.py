@@ -25,8 +25,9 @@ from starlette.requests import Request
 from planwave.api.problems import Refused
 from planwave.api.state import state_of
 from planwave.errors import GraphInvalid
-from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.strict import limit_exceeded, pointer_part, shown, strict_json
+from planwave.graph.diagnostics import Diagnostic, limit_exceeded
+from planwave.graph.json_values import pointer_part, shown
+from planwave.graph.strict import strict_json
 from planwave.shapes import kind_of, misfit
 
 MODEL: Final = "planwave_body"

@@ -23,7 +23,7 @@ from planwave.api.problems import problems
 from planwave.api.state import ADMITTED, ServiceDep
 from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.strict import pointer_of_name
+from planwave.graph.json_values import pointer_of_name
 from planwave.service.forking import CHANGES
 
 router = APIRouter(tags=["control"], dependencies=ADMITTED)

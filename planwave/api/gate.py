@@ -17,7 +17,7 @@ from starlette.websockets import WebSocket
 
 from planwave.api.problems import refuse
 from planwave.errors import Forbidden
-from planwave.graph.strict import shown
+from planwave.graph.json_values import shown
 from planwave.settings import Settings
 
 HEALTH: Final = frozenset({"/healthz", "/readyz"})

@@ -11,7 +11,7 @@ from fastapi import Path, Query
 
 from planwave.api.examples import EXECUTION_ID, FLOW_ID, PLAN_ID, REQUEST_ID
 from planwave.errors import InputError, LimitExceeded, NotFound
-from planwave.graph.strict import shown
+from planwave.graph.json_values import shown
 from planwave.settings import Limits
 from planwave.storage.flows import FlowRecord, FlowVersion
 from planwave.storage.ids import UUID_PATTERN

@@ -33,7 +33,7 @@ from planwave.errors import (
     ProviderError,
     Unauthorized,
 )
-from planwave.graph.strict import shown
+from planwave.graph.json_values import shown
 from planwave.shapes import misfit
 from planwave.storage.rows import encode
 

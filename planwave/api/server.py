@@ -9,13 +9,14 @@ third ends the process.
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import logging
 import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from ipaddress import ip_address
@@ -50,6 +51,9 @@ _BACKLOG: Final = 2_048
 _ENOUGH_FILES: Final = 20_000
 _COLLECT_AFTER: Final = (500_000, 10, 10)
 """Objects, and younger collections, before the next one; see :func:`collecting_rarely`."""
+_PORTS_TRIED: Final = 20
+_NOT_HERE: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
+"""What binding to an address fails with that this machine does not have."""
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - told apart, not used
 _SET_ONE: Final = "set PLANWAVE_TOKEN to a long random text"
 
@@ -92,13 +96,15 @@ class Stop:
 
 
 class HttpServer:
-    """An application on a socket that is bound already.
+    """An application on sockets that are bound already.
 
     Attributes:
-        url: Where it is reached.
+        url: Where it is reached; of several addresses, the first.
     """
 
-    def __init__(self, app: FastAPI, settings: Settings, listener: socket.socket) -> None:
+    def __init__(
+        self, app: FastAPI, settings: Settings, listeners: Sequence[socket.socket]
+    ) -> None:
         limits = settings.limits
         patience = {"patience_s": limits.body_read_s}
         most_idle = _most_idle()
@@ -123,16 +129,16 @@ class HttpServer:
                 server_header=False,
             )
         )
-        self._listener = listener
+        self._listeners = list(listeners)
         self._tasks = asyncio.TaskGroup()
-        self.url = url_of(listener)
+        self.url = url_of(listeners[0])
 
     async def open(self) -> None:
         """Take connections from now on."""
         config = self._uvicorn.config
         config.load()
         self._uvicorn.lifespan = config.lifespan_class(config)
-        await self._uvicorn.startup([self._listener])
+        await self._uvicorn.startup(self._listeners)
         await self._tasks.__aenter__()
         self._tasks.create_task(self._uvicorn.main_loop())
 
@@ -147,7 +153,7 @@ class HttpServer:
         now = asyncio.get_running_loop().time
         for server in self._uvicorn.servers:
             server.close()
-        self._listener.close()
+        _close(self._listeners)
         last_words = now() + LAST_WORDS_S
         for each in list(state.connections):
             if isinstance(each, Connection):  # WebSockets close themselves, with a word of why
@@ -190,13 +196,13 @@ async def serve(
     stop = Stop()
     with (
         stop.watching(),
-        bound(settings.host, settings.port) as listener,
+        bound(settings.host, settings.port) as listeners,
         logging_to(sys.stderr, settings.log_format),
     ):
         app = create_app(settings, open_service)
         async with app.router.lifespan_context(app):
             service = cast("State", app.state.planwave).service
-            server = HttpServer(app, settings, listener)
+            server = HttpServer(app, settings, listeners)
             await server.open()
             token = settings.token
             service.announce(server.url, None if token is None else token.get_secret_value())
@@ -272,29 +278,83 @@ def check_token(settings: Settings) -> None:
 
 
 @contextmanager
-def bound(host: str, port: int) -> Generator[socket.socket]:
-    """Give a socket that has its address and does not listen yet.
+def bound(host: str, port: int) -> Generator[list[socket.socket]]:
+    """Yield sockets that have their addresses and do not listen yet.
+
+    A name may stand for several addresses, as ``localhost`` often does for one of IPv4 and one of
+    IPv6: there is a socket for each that this machine has, all on the same port.
 
     Raises:
         InputError: ``cannot-listen``.
     """
-    listener = None
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = found[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
+        listeners = _bind_all(host, port)
     except OSError as error:
-        if listener is not None:
-            listener.close()
         raise InputError(
             f"cannot listen on {host}:{port}: {error.strerror or error}",
             code="cannot-listen",
             hint="choose another --host or --port; port 0 takes any that is free",
         ) from error
-    with listener:
-        yield listener
+    try:
+        yield listeners
+    finally:
+        _close(listeners)
+
+
+def _bind_all(host: str, port: int) -> list[socket.socket]:
+    """Bind a socket to each address of a host, on one port.
+
+    Raises:
+        OSError: An address is in use, or this machine has none of them.
+    """
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    addresses = list(dict.fromkeys((int(family), address) for family, *_, address in found))
+    for _ in range(_PORTS_TRIED):
+        try:
+            return _bind_each(addresses, port)
+        except OSError as error:
+            # A free port of the first address may be in use on the second one.
+            if port or len(addresses) == 1 or error.errno != errno.EADDRINUSE:
+                raise
+    raise OSError(errno.EADDRINUSE, "no port is free on all of its addresses")
+
+
+def _bind_each(addresses: list[tuple[int, tuple[Any, ...]]], port: int) -> list[socket.socket]:
+    listeners: list[socket.socket] = []
+    lacking: OSError | None = None
+    try:
+        for family, (name, _, *more) in addresses:
+            chosen = listeners[0].getsockname()[1] if listeners else port
+            try:
+                listeners.append(_bind(family, (name, chosen, *more), len(addresses) == 1))
+            except OSError as error:
+                if error.errno not in _NOT_HERE:
+                    raise
+                lacking = error
+        if lacking is not None and not listeners:
+            raise lacking
+    except OSError:
+        _close(listeners)
+        raise
+    return listeners
+
+
+def _bind(family: int, address: tuple[Any, ...], is_only: bool) -> socket.socket:
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6 and not is_only:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(address)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _close(listeners: Iterable[socket.socket]) -> None:
+    for listener in listeners:
+        listener.close()
 
 
 def url_of(listener: socket.socket) -> str:

@@ -60,6 +60,7 @@ async def open_session(
 async def close_session(request: Request, state: StateDep) -> Response:
     """Make the session's cookie worthless and take it back."""
     state.access.close_session(request)
+    await state.access.closed.store()
     answer = Response(status_code=204)
     answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
     return answer

@@ -30,7 +30,7 @@ from planwave.api.problems import InvalidRequest, Refused, problem_of, refuse
 from planwave.api.state import ADMITTED, state_of
 from planwave.api.websockets import JOINED, PUSH
 from planwave.errors import Busy, Draining, InputError, NotFound, PlanwaveError, TooSlow
-from planwave.graph.strict import shown
+from planwave.graph.json_values import shown
 from planwave.service.following import Following
 from planwave.service.frames import Bounds, Frame
 from planwave.settings import Limits

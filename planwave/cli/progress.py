@@ -23,7 +23,7 @@ from planwave.events import ENDED_STATUS, Event, OpenRequest
 from planwave.events.charging import Charges
 from planwave.events.course import is_timer, said
 from planwave.events.messages import MESSAGE, PLANNING, message_of
-from planwave.executor.past import PAUSED_BY_REQUEST, WAITING
+from planwave.events.vocabulary import REQUESTED, WAITING, PauseKind, pause_kind
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, FLOW, Graph
 
 SETTLED = frozenset(
@@ -109,6 +109,7 @@ class RunProgress:
         self.total_waves = len(self.waves)
         self.status = "starting"
         self.reason = ""
+        self.pause: PauseKind | None = None
         self.error = ""
         self.requests: dict[str, OpenRequest] = {}
         self.timers: set[str] = set()
@@ -132,10 +133,10 @@ class RunProgress:
 
         What goes on by itself within the hour is not at rest.
         """
-        if self.status == "paused" and self.reason == WAITING and self._waits_for_soon:
+        if self.status == "paused" and self.pause == WAITING and self._waits_for_soon:
             return False
         if self.status == "paused":
-            return self.reason != PAUSED_BY_REQUEST or not self._at_work
+            return self.pause != REQUESTED or not self._at_work
         return self.status in ENDED_STATUS
 
     @property
@@ -194,7 +195,7 @@ class RunProgress:
                     self.timers.add(request_id)
             case "answered":
                 self.requests.pop(str(data["request_id"]), None)
-                if self.reason != PAUSED_BY_REQUEST:
+                if self.pause != REQUESTED:
                     self._at_work.add(path)
             case "completed" | "failed" | "cancelled":
                 self._at_work.discard(path)
@@ -203,7 +204,7 @@ class RunProgress:
                     del self.requests[each.request_id]
             case "retrying" | "parked":
                 self._at_work.discard(path)
-            case "unparked" if self.reason != PAUSED_BY_REQUEST:
+            case "unparked" if self.pause != REQUESTED:
                 self._at_work.add(path)
             case _:
                 pass
@@ -223,9 +224,10 @@ class RunProgress:
                     if node_id in self.nodes:
                         self.nodes[node_id].status = status
         elif kind == "resumed":
-            self.status, self.reason = "executing", ""
+            self.status, self.reason, self.pause = "executing", "", None
         elif kind != "created":
             self.status, self.reason = kind, str(event.data.get("reason") or "")
+            self.pause = pause_kind(event.data) if kind == "paused" else None
             if kind in ENDED_STATUS:
                 self.requests.clear()
             self.error = error_text(event.data.get("error")) or str(event.data.get("cause") or "")

@@ -11,7 +11,7 @@ from rich.text import Text
 from planwave.cli.wording import one_line, table
 from planwave.events.course import asked as asked_for
 from planwave.events.course import is_timer
-from planwave.executor.past import WAITING
+from planwave.events.vocabulary import WAITING, pause_kind
 from planwave.graph.values import text_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def show_waiting(asked: Invocation, screen: Screen, document: Mapping[str, Any])
         screen.whole(f"  {way} with: {asked.again(words)}{either}")
     if any(is_timer(each.get("request")) for each in requests):
         screen.whole(f"It goes on by itself then, while this runs: {asked.again('serve')}")
-    if not requests or document.get("reason") != WAITING:
+    if not requests or pause_kind({"reason": document.get("reason")}) != WAITING:
         reason = one_line(str(document.get("reason") or "paused"))
         again = asked.again(f"resume {execution_id}")
         screen.whole(f"It is {reason}; have it go on with: {again}")

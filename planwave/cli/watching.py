@@ -17,7 +17,7 @@ from planwave.cli.options import Invocation, JsonFlag, StorageOption, invocation
 from planwave.errors import InputError
 from planwave.events import ENDED_STATUS, TERMINAL, Event
 from planwave.events.course import is_timer
-from planwave.executor.past import WAITING
+from planwave.events.vocabulary import WAITING, pause_kind
 
 if TYPE_CHECKING:
     from planwave.cli.screen import Screen
@@ -119,7 +119,7 @@ async def _with_ways_on(
         if event.type == "node.waiting" and is_open and not is_timer(event.data.get("request")):
             words = asked.again(f"answer {event.execution_id} {request_id}")
             screen.whole(f"  answer with: {words}")
-        elif event.type == "execution.paused" and is_news and event.data.get("reason") != WAITING:
+        elif event.type == "execution.paused" and is_news and pause_kind(event.data) != WAITING:
             screen.whole(f"  have it go on with: {asked.again(f'resume {event.execution_id}')}")
 
 

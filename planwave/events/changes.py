@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from planwave.events.node_state import ENDED_NODE, NodeState, OpenRequest
-from planwave.events.vocabulary import RUN_GRAPH, Event
+from planwave.events.vocabulary import RUN_GRAPH, Event, pause_kind
 
 if TYPE_CHECKING:
     from planwave.events.state import ExecutionState
@@ -40,13 +40,13 @@ def _started(state: ExecutionState, event: Event) -> None:
 
 def _paused(state: ExecutionState, event: Event) -> None:
     state.status = "paused"
-    state.reason = event.data.get("reason")
+    state.reason, state.pause = event.data.get("reason"), pause_kind(event.data)
 
 
 def _resumed(state: ExecutionState, event: Event) -> None:
     state.charges.follow(event)
     state.status = "executing"
-    state.reason = None
+    state.reason = state.pause = None
 
 
 def _completed(state: ExecutionState, event: Event) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from planwave.events.course import TIMEOUT, asked, is_timer, said
 from planwave.events.messages import MESSAGE, message_of
-from planwave.events.vocabulary import Event
+from planwave.events.vocabulary import WAITING, Event, pause_kind
 from planwave.graph.values import DataValue, result_text, text_of
 
 SYSTEM: Final = "system"
@@ -26,8 +26,8 @@ _SAID: Final = frozenset(
     {"logic_check", "subagent_call_start", "subagent_call_end", "subagent_call_error"}
 )
 """Node events that are entries as they are."""
-_TOLD_BY_NODES: Final = frozenset({"waiting for an answer", "answered"})
-"""Why executions pause and go on where nobody asked for that."""
+_ANSWERED: Final = "answered"
+"""Why executions go on where a node has told of it."""
 
 
 class Entry(NamedTuple):
@@ -138,10 +138,11 @@ def _entry(event: Event, kind: str, content: str) -> Entry:
 def _held(event: Event) -> Entry | None:
     """Give the entry of a pause or its end; where a node asked and was answered, it has told that."""
     reason = str(event.data.get("reason"))
-    if reason in _TOLD_BY_NODES:
-        return None
     if event.type == "execution.paused":
-        return _entry(event, "wait_input", f"Execution paused: {reason}")
+        is_told = pause_kind(event.data) == WAITING
+        return None if is_told else _entry(event, "wait_input", f"Execution paused: {reason}")
+    if reason == _ANSWERED:
+        return None
     if reason == "recovery":
         return _entry(event, "step_start", "Execution resumed: the service was started again")
     return _entry(event, "input_received", f"Execution resumed: {reason}")

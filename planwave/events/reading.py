@@ -4,26 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from planwave.errors import Conflict, KernelMisuse, PlanwaveError
 
 UNREADABLE: Final = "unreadable"
+_OF_DATA: Final = (
+    ArithmeticError, KernelMisuse, LookupError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
+"""What code that reads stored data raises where they have another form than planwave gives them."""
+_JSON: Final = (dict, list, str, int, float, type(None))
 
 
 @contextmanager
 def reading(execution_id: str) -> Generator[None]:
     """Make sense of what is stored of an execution: somebody may have written to it, or the disk.
 
+    An error that no data can cause is a bug of planwave's, or of a node type's. It is a refusal too,
+    so that it stops this execution alone, but it is told as what it is.
+
     Raises:
-        Conflict: ``unreadable``: what is stored is nothing that planwave has stored.
+        Conflict: ``unreadable``: what is stored is nothing that planwave has stored, or there is a
+            bug in what reads it.
     """
     try:
         yield
     except Exception as error:
         if isinstance(error, PlanwaveError) and not isinstance(error, KernelMisuse):
             raise
-        raise unreadable(execution_id, f"{type(error).__name__}: {error}") from error
+        why = f"{type(error).__name__}: {error}"
+        if _is_of_data(error):
+            raise unreadable(execution_id, why) from error
+        raise Conflict(
+            f"execution {execution_id} cannot be read because of a bug: {why} ({_place_of(error)})",
+            code=UNREADABLE,
+            hint="please report it; what is stored stays as it is, and another version may read it",
+        ) from error
+
+
+def _is_of_data(error: Exception) -> bool:
+    """Return whether stored data may have caused an error."""
+    if isinstance(error, AttributeError):  # of text in place of an object, say
+        return isinstance(error.obj, _JSON)
+    return isinstance(error, _OF_DATA)
+
+
+def _place_of(error: Exception) -> str:
+    """Return the function and the line that raised an error."""
+    frame: Any = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    if frame is None:
+        return "nowhere"
+    code = frame.tb_frame.f_code
+    module = str(frame.tb_frame.f_globals.get("__name__"))
+    return f"{module}.{code.co_qualname}, line {frame.tb_lineno}"
 
 
 def unreadable(execution_id: str, why: str) -> Conflict:

@@ -16,7 +16,7 @@ from planwave.events.charging import Charges
 from planwave.events.course import is_timer
 from planwave.events.graphs import GraphsInside
 from planwave.events.node_state import NOTHING_USED, NodeState, OpenRequest, UsageTotal
-from planwave.events.vocabulary import TRANSIENT, Event
+from planwave.events.vocabulary import TRANSIENT, Event, PauseKind
 
 ENDED_STATUS: Final = frozenset({"completed", "failed", "cancelled"})
 """Execution statuses that never change again."""
@@ -49,6 +49,7 @@ class ExecutionState:
     last_seq: int = 0
     error: dict[str, Any] | None = None
     reason: str | None = None
+    pause: PauseKind | None = None
     cause: Any = None
     failures: list[str] = field(default_factory=list[str])
     handled_failures: list[str] = field(default_factory=list[str])
@@ -167,7 +168,7 @@ class ExecutionState:
         """End the execution; nothing waits any more."""
         self.status = status
         self.completed_at = at
-        self.reason = None
+        self.reason = self.pause = None
         for request_id in list(self.requests):
             self.close_request(request_id, "cancelled")
 

@@ -9,7 +9,8 @@ carries ``seq`` 0.
 =====================  ============================================================================
 execution.created      goal, title, plan_id?, plan_hash?, graph?, inputs?, options?, trigger?, parent?
 execution.started      linked?: [id], not_reached?: [id], waves: total number of waves
-execution.paused       reason
+execution.paused       reason: for people, kind: "waiting" (for answers), "requested", or "set-aside"
+                       where it cannot be run; see :func:`pause_kind` for events without it
 execution.resumed      reason, epoch: the owner's
 execution.completed    handled_failures?: [path]
 execution.failed       error: {code, message, hint?}, failures: [path]
@@ -46,12 +47,35 @@ node.delta             kind ("text" | "reasoning"), text, offset (characters)
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final, Literal, NamedTuple
 
 TERMINAL: Final = frozenset({"execution.completed", "execution.failed", "execution.cancelled"})
 TRANSIENT: Final = frozenset({"node.delta"})
 RUN_GRAPH: Final = "run_graph"
 """The ``event_type`` of ``node.event`` with which a node opens a nested run, or lets go of one."""
+
+PauseKind = Literal["waiting", "requested", "set-aside"]
+WAITING: Final[PauseKind] = "waiting"
+"""Nothing can go on before a request is answered; then it goes on by itself."""
+REQUESTED: Final[PauseKind] = "requested"
+"""Somebody asked for it; what is at work goes on to its end."""
+SET_ASIDE: Final[PauseKind] = "set-aside"
+"""It cannot be run, for the reason that is told."""
+PAUSE_REASONS: Final[Mapping[PauseKind, str]] = {
+    WAITING: "waiting for an answer",
+    REQUESTED: "paused by request",
+}
+"""The reason of ``execution.paused`` where there is no other."""
+
+
+def pause_kind(data: Mapping[str, Any]) -> PauseKind:
+    """Return the kind of an ``execution.paused``; older events have only its reason."""
+    found, reason = data.get("kind"), data.get("reason")
+    for kind in (WAITING, REQUESTED):
+        if found == kind or (found is None and reason == PAUSE_REASONS[kind]):
+            return kind
+    return SET_ASIDE
 
 
 class Event(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncGenerator, Callable, Mapping
 from inspect import isawaitable
 from typing import Any, TypeVar, cast
@@ -12,16 +11,12 @@ from planwave.executor.program import Program, Step
 from planwave.executor.runtime import Runtime
 from planwave.expressions import compile_template
 from planwave.graph.capabilities import ExecutionResult, NodeEvent, Resumable, Suspension
+from planwave.graph.json_values import NotJson, is_whole_text, to_json
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
 from planwave.graph.ports import has_output, outputs_shown
 from planwave.graph.values import DataValue, Inputs
 
 _T = TypeVar("_T")
-
-MAX_RESULT_DEPTH = 200
-"""Deeper results are refused: JSON readers elsewhere give up at about this depth."""
-MAX_INTEGER_BITS = 14_000
-"""Python itself refuses to write or read integers of more than 4300 digits."""
 
 
 class NodeScope:
@@ -84,10 +79,10 @@ def vetted(
         outputs: Any = result.outputs  # what a node calls so; it may be anything
         if type(outputs) is not dict and not isinstance(outputs, Mapping):
             raise _invalid(step, f"outputs that are {type(outputs).__name__}, not by handle")
-        _vet_outputs(step, result.outputs)
+        plain = _vet_outputs(step, result.outputs)
         for event in result.events:
             say(speaker, event)
-        return result
+        return result if plain is None else result._replace(outputs=plain)
     if isinstance(result, Suspension):
         if not isinstance(step.implementation, Resumable):
             raise NodeError(
@@ -96,30 +91,36 @@ def vetted(
                 code="not-resumable",
                 hint="give the type 'async def resume(self, data, inputs, context, state, answer)'",
             )
-        for part in (result.request, result.state):
-            if (fault := json_fault(part)) is not None:
-                raise ResultNotJson(f"node {step.node.id!r} waits with a request that is {fault}")
-        return result
+        try:
+            return result._replace(request=to_json(result.request), state=to_json(result.state))
+        except NotJson as fault:
+            message = f"node {step.node.id!r} waits with a request that is {fault}"
+            raise ResultNotJson(message) from fault
     raise _invalid(step, f"{type(result).__name__}, not an ExecutionResult or Suspension")
 
 
-def _vet_outputs(step: Step, outputs: Mapping[Any, Any]) -> None:
-    handles = step.handles
+def _vet_outputs(step: Step, outputs: Mapping[Any, Any]) -> dict[str, DataValue] | None:
+    """Check outputs; return them as they will be stored where that is not what they are."""
+    handles, plain = step.handles, None
     for handle, value in outputs.items():
         if not isinstance(value, DataValue):
-            fault = f"{type(value).__name__} instead of a DataValue"
-        elif type(value.type) is not str:
-            fault = "of a type that is not text"
-        else:
-            fault = json_fault(value.value)
-        if fault is not None:
-            raise _not_json(step, handle, fault)
+            raise _not_json(step, handle, f"{type(value).__name__} instead of a DataValue")
+        if type(value.type) is not str:
+            raise _not_json(step, handle, "of a type that is not text")
+        try:
+            stored = to_json(value.value)
+        except NotJson as fault:
+            raise _not_json(step, handle, str(fault)) from fault
         if type(handle) is not str or handle not in handles:
             _vet_handle(step, handle)
+        if stored is not value.value:
+            plain = dict(outputs) if plain is None else plain
+            plain[handle] = value._replace(value=stored)
+    return plain
 
 
 def _vet_handle(step: Step, handle: Any) -> None:
-    if type(handle) is not str or (not handle.isascii() and _has_lone_surrogate(handle)):
+    if type(handle) is not str or not is_whole_text(handle):
         raise _not_json(step, handle, "under a name that is not text")
     if not has_output(step.facts, handle):
         raise _invalid(
@@ -140,59 +141,6 @@ def _not_json(step: Step, handle: Any, fault: str) -> ResultNotJson:
         f"node {step.node.id!r} gave, on handle {handle!r}, a value that is {fault}",
         hint="return text, numbers, booleans, null, lists and objects with text keys",
     )
-
-
-def json_fault(value: Any) -> str | None:
-    """Say what of a value is not JSON, or None if all of it is; without recursion."""
-    if isinstance(value, str) and value.isascii():  # most results are, or a small number
-        return None
-    if value is None or (isinstance(value, int) and value.bit_length() < 64):
-        return None
-    stack: list[tuple[Any, int]] = [(value, 0)]
-    while stack:
-        item, depth = stack.pop()
-        if isinstance(item, str):
-            if not item.isascii() and _has_lone_surrogate(item):
-                return "text with a lone surrogate"
-        elif isinstance(item, (dict, list, tuple)):
-            if depth >= MAX_RESULT_DEPTH:
-                return f"nested deeper than {MAX_RESULT_DEPTH}"
-            fault = _push_children(cast("dict[Any, Any] | list[Any]", item), depth + 1, stack)
-            if fault is not None:
-                return fault
-        elif item is not None and (fault := _number_fault(item)) is not None:
-            return fault
-    return None
-
-
-def _number_fault(item: Any) -> str | None:
-    if isinstance(item, float):
-        return None if math.isfinite(item) else f"the number {item}"
-    if isinstance(item, int):
-        too_long = item.bit_length() > MAX_INTEGER_BITS
-        return "an integer of more than 4000 digits" if too_long else None
-    return f"a {type(item).__name__}"
-
-
-def _push_children(
-    item: dict[Any, Any] | list[Any], depth: int, stack: list[tuple[Any, int]]
-) -> str | None:
-    if isinstance(item, dict):
-        for key, child in item.items():
-            if not isinstance(key, str) or (not key.isascii() and _has_lone_surrogate(key)):
-                return f"an object with the key {key!r}"
-            stack.append((child, depth))
-    else:
-        stack.extend((child, depth) for child in item)
-    return None
-
-
-def _has_lone_surrogate(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 async def resolved_data(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
 
 from planwave.errors import LimitExceeded, NodeError
 from planwave.executor.options import RunOptions
-from planwave.graph.model import Json
+from planwave.graph.json_values import size_of
 from planwave.graph.values import DataValue
 
 _RESULT = "largest_result_bytes"
@@ -66,33 +65,3 @@ class Bounds:
         if self._state is not None and self.held > self._state:
             return LimitExceeded(_STATE, self._state, self.held, what="all results of a run")
         return None
-
-
-def size_of(value: Json) -> int:
-    """Give the bytes of a value's compact JSON in UTF-8, with escapes counted as one byte.
-
-    Nothing is written for it: a text costs no more than a look, however long it is.
-    """
-    if not isinstance(value, (dict, list, tuple)):  # most results are texts
-        return 2 + _utf8(value) if isinstance(value, str) else len(str(value))
-    size = 0
-    stack: list[Any] = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, str):
-            size += 2 + _utf8(item)
-        elif isinstance(item, dict):
-            pairs = cast("dict[str, Json]", item)
-            size += max(2, 4 * len(pairs) + 1) + _utf8("".join(pairs))
-            stack += pairs.values()
-        elif isinstance(item, (list, tuple)):
-            items = cast("list[Json]", item)
-            size += max(2, len(items) + 1)
-            stack += items
-        else:  # "True" and "None" are as long as "true" and "null"
-            size += len(str(item))
-    return size
-
-
-def _utf8(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode())

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from planwave.events.vocabulary import PAUSE_REASONS, REQUESTED
 from planwave.executor.asked import Asked
 from planwave.executor.flight import Scope
 from planwave.executor.outcomes import Outcomes
-from planwave.executor.past import PAUSED_BY_REQUEST
 from planwave.graph.model import Json
 
 
@@ -33,7 +33,7 @@ class Commanded:
         """Cancel one node; done once that is durable, ``Conflict`` where it cannot be."""
         return self._asked.ask(self._outcomes.commands.node_cancelled, path, cause)
 
-    def pause(self, reason: str = PAUSED_BY_REQUEST) -> asyncio.Future[None]:
+    def pause(self, reason: str = PAUSE_REASONS[REQUESTED]) -> asyncio.Future[None]:
         """Start nothing more until :meth:`resume`; nodes at work go on to their end."""
         return self._asked.ask(self._outcomes.commands.paused, self.root, reason)
 

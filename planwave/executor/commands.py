@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from typing import Any, Protocol, cast
 
 from planwave.errors import Conflict, NodeError
+from planwave.events.vocabulary import PAUSE_REASONS, REQUESTED, WAITING, PauseKind
 from planwave.executor.deadlines import Deadlines
 from planwave.executor.flight import Flight, Scope
 from planwave.executor.parking import Parking
-from planwave.executor.past import WAITING, Past, is_held, seconds_between
+from planwave.executor.past import Past, is_held, seconds_between
 from planwave.executor.program import Step
 from planwave.executor.publisher import Publisher
 from planwave.executor.replay import again, answered
@@ -44,7 +45,7 @@ class _Settler(Protocol):
     requests: Requests
     parking: Parking
     emit: Any
-    pause: str | None
+    pause: PauseKind | None
     error: dict[str, Any] | None
 
     @property
@@ -108,17 +109,19 @@ class Commands:
     def paused(self, _: Scope, reason: str) -> None:
         """Start nothing more; what is at work goes on to its end."""
         self._refuse_ending()
-        if self._settler.pause == reason:
+        if self._settler.pause == REQUESTED:
             return
         self._driver.slots.close()
-        self.pause(reason)
+        self.pause(REQUESTED, reason)
 
-    def pause(self, reason: str) -> None:
-        """Say that the execution is paused, and why."""
-        self._settler.pause = reason
+    def pause(self, kind: PauseKind, reason: str | None = None) -> None:
+        """Say that the execution is paused, how, and why."""
+        self._settler.pause = kind
         if self._paused_at is None:
             self._paused_at = self._driver.time()
-        self._settler.emit("execution.paused", {"reason": reason})
+        self._settler.emit(
+            "execution.paused", {"reason": reason or PAUSE_REASONS[kind], "kind": kind}
+        )
 
     def resumed(self, _: Scope, reason: str) -> None:
         """Go on after a pause.

@@ -9,10 +9,11 @@ from typing import Any, cast
 from planwave.errors import InputError
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program, Step
+from planwave.expressions.text import copy_of
 from planwave.graph.capabilities import Enterable
+from planwave.graph.json_values import NotJson, to_json_each
 from planwave.graph.model import Json
 from planwave.graph.ports import has_output, outputs_shown
-from planwave.graph.strict import WHOLE, copied, value_faults
 
 _NODES_SHOWN = 20
 
@@ -173,11 +174,11 @@ def _where(step: Step) -> str:
 def _own_values(program: Program, number: int, values: object) -> dict[str, Json]:
     step = program.steps[number]
     where = _where(step)
-    given = dict(_object(values, where))
-    copy = copied(given, WHOLE)
-    if copy is None:
-        faults = "; ".join(fault.message for fault in value_faults(given))
-        raise InputError(f"{where} cannot be given to a node: {faults}", code="invalid-inputs")
+    try:
+        copy: dict[str, Json] = copy_of(to_json_each(_object(values, where)))
+    except NotJson as fault:
+        message = f"{where} cannot be given to a node: it holds {fault}"
+        raise InputError(message, code="invalid-inputs") from fault
     for handle in copy:
         if not has_output(step.facts, handle):
             raise InputError(

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Protocol
 
 from planwave.errors import ResultNotJson
 from planwave.executor.asked import settle
-from planwave.executor.attempt import json_fault
 from planwave.executor.bounds import Bounds
 from planwave.executor.dormant import ONCE
 from planwave.executor.flight import OVER, Flight, Inside, current_flight
 from planwave.executor.parking import Busy
 from planwave.executor.reuse import KeyHost, Reuse
 from planwave.expressions.text import copy_of
+from planwave.graph.json_values import NotJson, to_json
 from planwave.graph.model import Json
 from planwave.graph.values import DataValue
 
@@ -74,12 +73,13 @@ class Keeping:
         reuse, host = self._driver.reuse, self._driver.host
         had = None if reuse is None else await reuse.kept_by(flight, key, host)
         made = await fn() if had is None else had.value
-        if (fault := json_fault(made)) is not None:
+        try:
+            as_stored = copy_of(to_json(made))
+        except NotJson as fault:
             raise ResultNotJson(
                 f"node {flight.path!r} was to keep, as {key!r}, a value that is {fault}",
                 hint="keep text, numbers, booleans, null, lists and objects with text keys",
-            )
-        as_stored = json.loads(json.dumps(made))  # what it will be read back as: tuples are lists
+            ) from fault
         kept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._driver.post(self._keep, flight, _Made(key, as_stored, kept))
         await kept

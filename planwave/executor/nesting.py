@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple, Protocol
 from planwave.errors import NESTED_FAILED, LimitExceeded, NodeError
 from planwave.events.vocabulary import RUN_GRAPH
 from planwave.executor.asked import settle
-from planwave.executor.attempt import json_fault
 from planwave.executor.decisions import Decisions
 from planwave.executor.decisions import Final as Ended
 from planwave.executor.dormant import StoredRun
@@ -36,6 +35,7 @@ from planwave.executor.scope import open_scope
 from planwave.executor.slots import NestedAnswer, Slots
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.cycles import cycle_diagnostics
+from planwave.graph.json_values import NotJson, to_json_each
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import canonical_json, content_of, graph_hash
 
@@ -122,9 +122,11 @@ class Nesting:
         program, of_graph = self._made_ready(graph, runtime.program.catalogue)
         _refuse_cycle(flight, program)
         given = own_inputs(program, inputs)
-        if (fault := json_fault(variables)) is not None:
+        try:
+            variables = to_json_each(variables)
+        except NotJson as fault:
             message = f"node {flight.path!r} names, for run {key!r}, a variable that is {fault}"
-            raise NodeError(message, code="invalid-inputs")
+            raise NodeError(message, code="invalid-inputs") from fault
         of_inputs = canonical_json([given, dict(variables)]).encode("utf-8")
         identity = of_graph, hashlib.sha256(of_inputs).hexdigest()
         seen = {**runtime.variables, **variables} if variables else runtime.variables

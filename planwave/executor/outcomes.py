@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from planwave.errors import NodeError, NodeTimeout
+from planwave.events.vocabulary import WAITING, PauseKind
 from planwave.executor.attempt import as_node_error
 from planwave.executor.bounds import Bounds
 from planwave.executor.commands import Commands
@@ -16,7 +17,7 @@ from planwave.executor.flight import OVER, PARKED, Flight, Scope, outputs_docume
 from planwave.executor.nesting import Nesting
 from planwave.executor.options import RunOptions
 from planwave.executor.parking import Parking
-from planwave.executor.past import WAITING, Past
+from planwave.executor.past import Past
 from planwave.executor.publisher import Publisher
 from planwave.executor.requests import OpenRequest, Requests
 from planwave.executor.reuse import Reuse, TakenOver
@@ -66,7 +67,7 @@ class Outcomes:
         self._touched: dict[Scope, None] = {}
         self.bounds = Bounds(execution.options) if execution.options.has_bounds else None
         self._ended: Final | None = None
-        self.pause: str | None = None
+        self.pause: PauseKind | None = None
         self.final: Final | None = None
         self.error: dict[str, Any] | None = None
         if execution.past is not None:

@@ -7,19 +7,16 @@ from datetime import datetime
 from typing import Any, Final
 
 from planwave.events import Event
-from planwave.executor.bounds import size_of
+from planwave.events.vocabulary import WAITING, PauseKind, pause_kind
 from planwave.executor.dormant import ONCE, Dormant, prefix_of
+from planwave.graph.json_values import size_of
 
-WAITING = "waiting for an answer"
-"""The reason of ``execution.paused`` where nothing can go on before a request is answered."""
-PAUSED_BY_REQUEST = "paused by request"
-"""The reason where somebody asked for it."""
 _NOT_RUN: Final = frozenset({"given", "reused", "changed"})
 """What ``node.completed`` says of a result that no run of the node gave."""
 
 
-def is_held(pause: str | None) -> bool:
-    """Say whether an execution paused for this reason goes on only when it is told to."""
+def is_held(pause: PauseKind | None) -> bool:
+    """Say whether an execution that is paused goes on only when it is told to."""
     return pause is not None and pause != WAITING
 
 
@@ -29,7 +26,7 @@ class Past:
     Attributes:
         last_seq: Number of the last one.
         is_started: ``execution.started`` is among them.
-        pause: Why it is paused, or None where it is not.
+        pause: How it is paused, or None where it is not.
         active_s: Seconds it was neither paused nor left alone, by the times of its events.
         held_bytes: Size of all results that nodes gave by running, and of what they kept.
         steps: How often a node was started.
@@ -43,7 +40,7 @@ class Past:
     def __init__(self, events: Iterable[Event]) -> None:
         self.last_seq = 0
         self.is_started = False
-        self.pause: str | None = None
+        self.pause: PauseKind | None = None
         self.active_s = 0.0
         self.held_bytes = self.steps = 0
         self.dormant = Dormant()
@@ -70,7 +67,7 @@ class Past:
             self.is_started = True
             self._since = datetime.fromisoformat(event.at)
         elif event.type == "execution.paused":
-            self.pause = event.data.get("reason") or ""
+            self.pause = pause_kind(event.data)
             self._stop_counting(event)
         elif event.type == "execution.resumed":
             self.pause = None

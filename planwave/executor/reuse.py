@@ -11,6 +11,7 @@ it counts too, the latest first; but for nodes that it was to run anew, or to ha
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
@@ -30,6 +31,8 @@ from planwave.graph.capabilities import Catalogue
 from planwave.graph.model import Json
 from planwave.graph.read import read_graph
 from planwave.graph.values import DataValue
+
+_log = logging.getLogger(__name__)
 
 
 class KeyHost(Host, Protocol):
@@ -236,15 +239,17 @@ class Reuse:
         if not then:
             return None
         try:
-            with reading(self.execution_id):
-                now = await host.key_of(flight.scope.runtime, flight.node)
-                for each in then:
-                    host_then = self._before[each.shadow.generation].host
-                    runtime = each.shadow.scope.runtime
-                    if now == await host_then.key_of(runtime, each.node, each.then):
-                        return each
+            now = await host.key_of(flight.scope.runtime, flight.node)
+            for each in then:
+                host_then = self._before[each.shadow.generation].host
+                runtime = each.shadow.scope.runtime
+                if now == await host_then.key_of(runtime, each.node, each.then):
+                    return each
         except PlanwaveError:
             pass  # an expression cannot be resolved: running the node says so better
+        except Exception:  # noqa: BLE001 - a type may raise anything; the node can run all the same
+            where = f"{flight.path!r} of execution {self.execution_id}"
+            _log.exception("%s runs: what its result follows from cannot be said", where)
         return None
 
     def _has_result(self, flight: Flight, same: _Same) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final, cast
 
 from planwave.events.vocabulary import RUN_GRAPH
-from planwave.executor.attempt import json_fault
 from planwave.executor.dormant import ONCE
 from planwave.graph.capabilities import NodeEvent
+from planwave.graph.json_values import NotJson, to_json
 
 _OWN: Final = frozenset({ONCE, RUN_GRAPH})
 """Kinds that the driver alone tells: an execution is taken up by them."""
@@ -15,11 +15,12 @@ _OWN: Final = frozenset({ONCE, RUN_GRAPH})
 
 def fact_of(event: NodeEvent) -> tuple[str, dict[str, Any]]:
     """Give the type and the data of the event; a warning where it cannot be kept as it is."""
-    kind, data = event.event_type, event.data
-    fault = json_fault(data)
-    if fault is not None:
+    kind = event.event_type
+    try:
+        data = to_json(event.data)
+    except NotJson as fault:
         kind, data = "log", _warning(f"event {kind!r} was not kept: its data is {fault}")
-    elif kind in _OWN:
+    if kind in _OWN:
         kind, data = "log", _warning(f"event {kind!r} was not kept: that name has a meaning")
     is_object = isinstance(data, dict)
     if kind == "log":

@@ -19,15 +19,15 @@ from planwave.graph.arrivals import crowded_ports, missing_inputs, never_started
 from planwave.graph.capabilities import Catalogue, NodeFacts
 from planwave.graph.choices import Choices
 from planwave.graph.cycles import cycle_diagnostics
-from planwave.graph.diagnostics import Diagnostic, in_order
+from planwave.graph.diagnostics import Diagnostic, in_order, limit_exceeded
 from planwave.graph.doubts import NO_DOUBTS, Doubts, kinds_of, parted
 from planwave.graph.fields import repeated_ids
 from planwave.graph.gaps import UNREAD, Gaps
+from planwave.graph.json_values import shown
 from planwave.graph.model import DEFAULT_POLICY, ERROR_HANDLE, LINK, Edge, Graph, Json, Node
 from planwave.graph.names import nearest
 from planwave.graph.ports import find_output
 from planwave.graph.read import read_partly
-from planwave.graph.strict import limit_exceeded, shown
 from planwave.graph.topology import Topology, linked_ids, topology_of
 from planwave.graph.wires import FITS, TO_BE_SEEN, Fit, Wire, fit_of
 

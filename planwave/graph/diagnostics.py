@@ -70,3 +70,23 @@ def _place(found: Diagnostic) -> tuple[int, int]:
     parts = found.pointer.split("/", 3)
     section = _LISTS.get(parts[1], 0) if len(parts) > 1 else 0
     return section, int(parts[2]) if len(parts) > 2 and section else -1
+
+
+def limit_exceeded(
+    limit: str,
+    value: float,
+    met: float | str,
+    what: str,
+    pointer: str = "",
+    *,
+    hint: str | None = None,
+) -> Diagnostic:
+    """Make the diagnostic for a passed limit: its name, its value and what was met."""
+    came = met if isinstance(met, str) else f"{met:.12g}"
+    return Diagnostic(
+        "limit-exceeded",
+        "error",
+        f"{what}: limit {limit} is {value:.12g}, met {came}",
+        pointer,
+        hint=hint or f"make it smaller or raise PLANWAVE_LIMIT_{limit.upper()}",
+    )

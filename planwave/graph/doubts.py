@@ -18,9 +18,9 @@ from typing import Final, NamedTuple
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.gaps import UNREAD, UNREAD_CHANNEL, Gaps
+from planwave.graph.json_values import pointer_part
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, LINK, Channel, Edge, Graph, Node
 from planwave.graph.names import folded
-from planwave.graph.strict import pointer_part
 from planwave.graph.wires import Wire, open_channels
 
 _MISSING: Final = "missing-required-input"

@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.gaps import REPORTED, UNREAD, UNREAD_CHANNEL, UNREAD_EDGE, Gaps, stand_in
+from planwave.graph.json_values import Room, copied, pointer_of_name, shown, value_faults
 from planwave.graph.model import (
     DEFAULT_POLICY,
     DEFAULT_SOURCE_HANDLE,
@@ -22,7 +23,6 @@ from planwave.graph.model import (
     Node,
 )
 from planwave.graph.policy import read_policy
-from planwave.graph.strict import Room, copied, pointer_of_name, shown, value_faults
 
 NODE_FIELDS: Final = ("id", "type", "name", "description", "data", "policy", "ui")
 EDGE_FIELDS: Final = ("id", "source", "sourceHandle", "target", "targetHandle", "type", "data")

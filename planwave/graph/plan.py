@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import orjson
 
+from planwave.graph.json_values import DEEPEST, is_plain
 from planwave.graph.model import Graph, Json
-from planwave.graph.strict import DEEPEST, is_plain
 
 _ABOVE_PARTS: Final = 2
 """Levels that a document has above the fields of a node, and a list of them has not."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
-from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.diagnostics import Diagnostic, limit_exceeded
+from planwave.graph.json_values import pointer_part, shown
 from planwave.graph.model import Effect, Join, Json, Node, OnError, Policy, Retry
-from planwave.graph.strict import limit_exceeded, pointer_part, shown
 
 if TYPE_CHECKING:
     from planwave.settings import Limits

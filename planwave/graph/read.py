@@ -17,9 +17,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from planwave.errors import GraphInvalid
-from planwave.graph.diagnostics import Diagnostic, errors_in
+from planwave.graph.diagnostics import Diagnostic, errors_in, limit_exceeded
 from planwave.graph.fields import EDGE_FIELDS, FieldReader, repeated_ids
 from planwave.graph.gaps import UNREAD_EDGE, Gaps
+from planwave.graph.json_values import DEEPEST, Room, copied, is_sound_text, pointer_of_name, shown
 from planwave.graph.model import (
     DEFAULT_POLICY,
     DEFAULT_SOURCE_HANDLE,
@@ -33,16 +34,7 @@ from planwave.graph.model import (
     Json,
     Node,
 )
-from planwave.graph.strict import (
-    DEEPEST,
-    Room,
-    copied,
-    is_sound_text,
-    limit_exceeded,
-    pointer_of_name,
-    shown,
-    strict_json,
-)
+from planwave.graph.strict import strict_json
 from planwave.shapes import kind_of
 
 if TYPE_CHECKING:

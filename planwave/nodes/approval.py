@@ -10,8 +10,8 @@ from pydantic import Field
 
 from planwave.errors import NodeError
 from planwave.graph.capabilities import ExecutionResult, FlowContext, Suspension
+from planwave.graph.json_values import shown
 from planwave.graph.model import ERROR_HANDLE, FLOW, Json, Port
-from planwave.graph.strict import shown
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.branches import named_handle_faults
 from planwave.nodes.fields import NOT_PLANNED

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from planwave.graph.gaps import UNREAD
+from planwave.graph.json_values import shown
 from planwave.graph.model import ERROR_HANDLE, FLOW
 from planwave.graph.names import nearest
-from planwave.graph.strict import shown
 from planwave.nodes.node_type import Finding
 from planwave.nodes.wiring import Wiring
 

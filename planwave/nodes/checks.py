@@ -10,10 +10,11 @@ from pydantic import BaseModel, ValidationError
 from planwave.errors import InputError, TemplateError
 from planwave.expressions import Reference, compile_template
 from planwave.expressions.lexer import has_template
+from planwave.graph.diagnostics import limit_exceeded
+from planwave.graph.json_values import pointer_part
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE, FLOW, Node, handles_of
 from planwave.graph.names import nearest
 from planwave.graph.ports import NUMBER, fixed_outputs, has_output, outputs_shown
-from planwave.graph.strict import limit_exceeded, pointer_part
 from planwave.nodes.fields import as_expression
 from planwave.nodes.node_type import Finding, data_fault
 from planwave.nodes.spec import TypeSpec

@@ -21,8 +21,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from planwave.graph.json_values import DEEPEST, pointer_part, shown, value_faults
 from planwave.graph.model import Json
-from planwave.graph.strict import DEEPEST, pointer_part, shown, value_faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

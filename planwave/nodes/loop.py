@@ -10,8 +10,9 @@ from pydantic import Field
 
 from planwave.errors import NESTED_FAILED, GraphInvalid, NodeError
 from planwave.graph.capabilities import ExecutionResult, FlowContext
+from planwave.graph.json_values import shown
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json, Port
-from planwave.graph.strict import shown, strict_json
+from planwave.graph.strict import strict_json
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.fields import graph_field, limited_field
 from planwave.nodes.nested import (

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from planwave.expressions import compile_template
 from planwave.graph.check import read_and_check
-from planwave.graph.diagnostics import Diagnostic, errors_in
+from planwave.graph.diagnostics import Diagnostic, errors_in, limit_exceeded
+from planwave.graph.json_values import pointer_part
 from planwave.graph.model import Graph, Json, Node
-from planwave.graph.strict import limit_exceeded, pointer_part
 from planwave.graph.within import nodes_within
 from planwave.nodes.fields import as_expression
 from planwave.nodes.spec import TypeSpec
@@ -90,18 +89,20 @@ def _unused(held: HeldGraph, graph: Graph, catalogue: Registry) -> Iterator[Diag
     facts = {node.type: catalogue.facts(node.type) for node in graph.nodes}
     if not held.differs or any(found is not None and found.entry for found in facts.values()):
         return
-    # As text, so that what stands in graphs inside this one counts too.
-    text = " ".join((json.dumps(held.document), *_expressions(graph, catalogue)))
-    if not re.search(rf"{{[{{%][^}}]*\b(?:{'|'.join(held.differs)})\b", text):
+    if not any(name in held.differs for name in _names_read(graph, catalogue)):
         first = held.differs[0]
         message = f"nothing in it reads {first!r}, so that all its runs are the same"
         hint = f"write {{{{ {first} }}}} into a template in it, or begin it with a start node"
         yield Diagnostic("unused-item", "warning", message, hint=hint)
 
 
-def _expressions(graph: Graph, catalogue: Registry) -> Iterator[str]:
-    """Give what is written without braces and yet an expression, to any depth, with its braces."""
+def _names_read(graph: Graph, catalogue: Registry) -> Iterator[str]:
+    """Yield each variable that an expression in a graph names, graphs inside its nodes included."""
     for _, node in nodes_within(graph, catalogue):
-        for field in catalogue.spec(node.type).fields:
-            if field.marks.get("expression"):
-                yield as_expression(str(node.data.get(field.wire, "")))
+        spec = catalogue.spec(node.type)
+        templates = [compile_template(dict(node.data), fields=spec.facts.template_fields)]
+        for field in spec.fields:
+            if field.marks.get("expression") and (text := node.data.get(field.wire)):
+                templates.append(compile_template(as_expression(str(text))))
+        for template in templates:
+            yield from () if template is None else (each.root for each in template.references)

@@ -7,8 +7,8 @@ from typing import Final
 
 from planwave.expressions import text_of
 from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent
+from planwave.graph.json_values import shown
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json, Port
-from planwave.graph.strict import shown
 from planwave.graph.values import Inputs
 from planwave.nodes.branches import numbered_handle_faults
 from planwave.nodes.node_type import Finding, NodeData, NodeType, passed_on, template

@@ -8,8 +8,8 @@ from typing import Any
 
 from planwave.errors import NodeError
 from planwave.graph.capabilities import ExecutionResult, FlowContext
+from planwave.graph.json_values import shown
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE, FLOW, LINK, Json, Port
-from planwave.graph.strict import shown
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.node_type import NodeType, linked_data
 from planwave.nodes.sockets import FIELD_SIDE

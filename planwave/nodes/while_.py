@@ -9,8 +9,8 @@ from planwave.errors import NodeError
 from planwave.expressions import compile_template
 from planwave.expressions.references import NODES
 from planwave.graph.capabilities import ExecutionResult, FlowContext
+from planwave.graph.json_values import shown
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json, Port
-from planwave.graph.strict import shown
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.fields import as_expression, expression_field, graph_field, limited_field
 from planwave.nodes.nested import (

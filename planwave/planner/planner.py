@@ -15,9 +15,9 @@ from uuid import UUID
 from planwave.errors import InputError, LimitExceeded, PlanInvalid, ProviderError
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.diagnostics import Diagnostic, errors_in
+from planwave.graph.json_values import is_sound_text
 from planwave.graph.model import Graph
 from planwave.graph.plan import Plan, graph_hash
-from planwave.graph.strict import is_sound_text
 from planwave.planner.document import Defaults
 from planwave.planner.extract import RETRY_UNSEEN
 from planwave.planner.forecast import forecast

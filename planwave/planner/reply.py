@@ -16,9 +16,9 @@ from planwave.errors import GraphInvalid
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.check import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in, in_order
+from planwave.graph.json_values import is_sound_text
 from planwave.graph.model import Graph, Json
 from planwave.graph.read import strict_json
-from planwave.graph.strict import is_sound_text
 from planwave.planner.document import Defaults, draft_of
 from planwave.planner.extract import extract
 from planwave.planner.wire import ReplyPlan, parse_reply

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from planwave.errors import Conflict, Draining, PlanwaveError, QueueFull
 from planwave.events import Event
 from planwave.events.reading import reading
+from planwave.events.vocabulary import SET_ASIDE
 from planwave.graph.capabilities import Catalogue
 from planwave.service.documents import raise_for_run
 from planwave.service.keeping import Documents
@@ -342,7 +343,10 @@ class Carrier:
             data: dict[str, Any] = {"error": error.as_json(), "failures": []}
             kind = "execution.failed"
         else:
-            data, kind = {"reason": f"set aside: {error.message}"}, "execution.paused"
+            data, kind = (
+                {"reason": f"set aside: {error.message}", "kind": SET_ASIDE},
+                "execution.paused",
+            )
         epoch = await store.claim(live.execution_id) if turn.epoch is None else turn.epoch
         event = Event(live.execution_id, seq, at, kind, None, None, data)
         await store.append(live.execution_id, epoch, [event])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from planwave.errors import Conflict, Draining, Gone, NotFound
 from planwave.events import ENDED_NODE, ENDED_STATUS, Event, ExecutionState, OpenRequest
-from planwave.executor.past import WAITING
+from planwave.events.vocabulary import WAITING
 from planwave.graph.model import Json
 from planwave.service.carrier import Ask, Carrier
 from planwave.service.expiry import Expiry, end_of
@@ -335,7 +335,7 @@ def _open_request(state: ExecutionState, request_id: str) -> OpenRequest:
 
 def _has_to_run(state: ExecutionState) -> bool:
     """Say whether an execution that waits for an answer cannot rest: no request is open any more."""
-    return state.reason == WAITING and not state.requests
+    return state.pause == WAITING and not state.requests
 
 
 def refuse_ended(record: ExecutionRecord) -> None:

@@ -15,10 +15,10 @@ from planwave.errors import (
 )
 from planwave.events import Event
 from planwave.graph.capabilities import Catalogue
-from planwave.graph.diagnostics import Diagnostic, errors_in
+from planwave.graph.diagnostics import Diagnostic, errors_in, limit_exceeded
+from planwave.graph.json_values import is_plain
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan, canonical_json, graph_hash, has_plain_document
-from planwave.graph.strict import is_plain, limit_exceeded
 from planwave.service.flow_history import Flow, FlowChoice
 from planwave.service.orders import Order
 from planwave.settings import Limits

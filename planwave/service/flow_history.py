@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.errors import InputError, NotFound
-from planwave.graph.strict import shown
+from planwave.graph.json_values import shown
 from planwave.storage.ids import UUID_PATTERN
 from planwave.storage.records import Place
 

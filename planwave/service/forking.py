@@ -13,8 +13,8 @@ from planwave.errors import Conflict, GraphInvalid
 from planwave.events import ENDED_NODE, ExecutionState
 from planwave.executor.options import RunOptions
 from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.json_values import Room, copied, pointer_of_name, shown, value_faults
 from planwave.graph.model import Graph, Json, Node
-from planwave.graph.strict import Room, copied, pointer_of_name, shown, value_faults
 from planwave.service.policies import room_of
 from planwave.settings import Limits
 

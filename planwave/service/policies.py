@@ -7,9 +7,9 @@ from typing import Any, Final, cast
 
 from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.json_values import DEEPEST, Room, pointer_of_name, shown, value_faults
 from planwave.graph.model import Graph, Json, Node
 from planwave.graph.policy import read_policy
-from planwave.graph.strict import DEEPEST, Room, pointer_of_name, shown, value_faults
 from planwave.settings import Limits
 
 Policies = Mapping[str, Mapping[str, Json]]

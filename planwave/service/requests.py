@@ -7,9 +7,9 @@ from typing import Final, cast
 
 from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.json_values import pointer_of_name, shown, value_faults
 from planwave.graph.model import Json
 from planwave.graph.names import nearest
-from planwave.graph.strict import pointer_of_name, shown, value_faults
 from planwave.nodes.forms import form_faults
 
 MOST_NOTE_CHARS: Final = 10_000

@@ -22,7 +22,7 @@ Projected = TypeVar("Projected")
 class PlanRecord:
     """A stored plan: columns to search by, and ``document``, the whole of ``Plan.as_json()``.
 
-    ``plain``: :func:`planwave.graph.strict.is_plain` was found to hold of the document.
+    ``plain``: :func:`planwave.graph.json_values.is_plain` was found to hold of the document.
     """
 
     plan_id: str

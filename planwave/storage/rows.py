@@ -10,7 +10,7 @@ import orjson
 
 from planwave.errors import Conflict, LateWriter, NotFound, StoreError
 from planwave.events import TRANSIENT, Event
-from planwave.graph.strict import is_plain
+from planwave.graph.json_values import is_plain
 
 _exact: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _STRICT: Final = (

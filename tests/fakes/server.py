@@ -216,10 +216,10 @@ def serving(
         )
         app = create_app(chosen, lambda _: Service(replace(parts, **(changes or {}))))
         stop = Stop()
-        with bound(chosen.host, chosen.port) as listener:
+        with bound(chosen.host, chosen.port) as listeners:
             async with app.router.lifespan_context(app):
                 service: Service = app.state.planwave.service
-                server = HttpServer(app, chosen, listener)
+                server = HttpServer(app, chosen, listeners)
                 await server.open()
                 ready.append(RunningServer(server.url, chosen, service, held, planner, stop, loop))
                 is_ready.set()

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from planwave.errors import LimitExceeded
-from planwave.graph.strict import limit_exceeded
+from planwave.graph.diagnostics import limit_exceeded
 
 
 def test_a_passed_limit_is_told_to_the_last_digit() -> None:

@@ -1,3 +1,5 @@
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -5,7 +7,8 @@ from pydantic import SecretStr
 from starlette.requests import HTTPConnection
 
 from planwave.api.access import COOKIE, SESSION_S, Access
-from planwave.errors import Busy, Forbidden, Unauthorized
+from planwave.api.closed_sessions import FILE_NAME
+from planwave.errors import Busy, Forbidden, StoreError, Unauthorized
 from planwave.settings import Limits, Settings
 
 TOKEN = "tök€n"
@@ -32,6 +35,54 @@ def bearing(token: bytes | str) -> HTTPConnection:
 
 def with_cookie(value: str, method: str | None = "GET", **headers: str) -> HTTPConnection:
     return request(method, cookie=f"{COOKIE}={value}", **headers)
+
+
+async def test_a_closed_session_stays_closed_over_a_restart(tmp_path: Path) -> None:
+    ours = access()
+    ours.closed.open(tmp_path)
+    left, other = session(ours), session(ours)
+    ours.close_session(with_cookie(left))
+    await ours.closed.store()
+    again = access()
+    again.closed.open(tmp_path)
+    with pytest.raises(Unauthorized):
+        again.check(with_cookie(left))
+    assert again.check(with_cookie(other)) == "owner"
+    assert TOKEN not in (tmp_path / FILE_NAME).read_text()
+
+
+async def test_a_closed_session_is_forgotten_once_its_time_is_over(tmp_path: Path) -> None:
+    time = [1_000.0]
+    ours = access(now=lambda: time[0])
+    ours.closed.open(tmp_path)
+    ours.close_session(with_cookie(session(ours)))
+    time[0] += SESSION_S + 1
+    late = session(ours)
+    ours.close_session(with_cookie(late))
+    await ours.closed.store()
+    assert list(json.loads((tmp_path / FILE_NAME).read_bytes())) == [late.rpartition(".")[0]]
+
+
+async def test_a_session_is_closed_where_that_cannot_be_stored(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ours = access()
+    ours.closed.open(tmp_path / "gone")
+    cookie = session(ours)
+    ours.close_session(with_cookie(cookie))
+    await ours.closed.store()
+    with pytest.raises(Unauthorized):
+        ours.check(with_cookie(cookie))
+    assert "until a restart" in caplog.text
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"a": null}', '{"a": "b"}'])
+def test_closed_sessions_that_cannot_be_read_stop_the_start(tmp_path: Path, content: str) -> None:
+    (tmp_path / FILE_NAME).write_text(content)
+    with pytest.raises(StoreError) as caught:
+        access().closed.open(tmp_path)
+    assert caught.value.code == "store-unreadable"
+    assert FILE_NAME in caught.value.message
 
 
 @pytest.mark.parametrize(

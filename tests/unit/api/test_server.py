@@ -6,6 +6,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
+import httpx2
 import pytest
 from pydantic import SecretStr
 from websockets.asyncio.client import ClientConnection, connect
@@ -66,8 +67,8 @@ def test_an_empty_token_is_none_at_all(token: str) -> None:
 
 def test_a_port_in_use_is_told_with_a_way_out() -> None:
     with bound("127.0.0.1", 0) as first:
-        first.listen()
-        with pytest.raises(InputError) as refused, bound(*first.getsockname()):
+        first[0].listen()
+        with pytest.raises(InputError) as refused, bound(*first[0].getsockname()):
             pass
     assert refused.value.code == "cannot-listen"
     assert "in use" in refused.value.message
@@ -82,14 +83,77 @@ def test_a_host_that_is_not_ours_is_told(host: str) -> None:
 
 def test_an_address_becomes_a_url() -> None:
     for host, url in (("127.0.0.1", "http://127.0.0.1:"), (EVERYWHERE, "http://127.0.0.1:")):
-        with bound(host, 0) as listener:
+        with bound(host, 0) as (listener,):
             assert url_of(listener) == f"{url}{listener.getsockname()[1]}"
 
 
 @pytest.mark.skipif(not speaks_ipv6(), reason="this machine has no ::1")
 def test_an_address_with_colons_becomes_a_url_too() -> None:
-    with bound("::1", 0) as listener:
+    with bound("::1", 0) as (listener,):
         assert url_of(listener) == f"http://[::1]:{listener.getsockname()[1]}"
+
+
+def resolved(*addresses: str) -> Any:
+    """Give a resolver for which ``localhost`` stands for these addresses, each found twice."""
+    resolve = socket.getaddrinfo
+
+    def getaddrinfo(host: str, *args: Any, **more: Any) -> Any:
+        hosts = (*addresses, *addresses) if host == "localhost" else (host,)
+        return [found for each in hosts for found in resolve(each, *args, **more)]
+
+    return getaddrinfo
+
+
+@pytest.mark.skipif(not speaks_ipv6(), reason="this machine has no ::1")
+async def test_a_name_of_two_address_families_is_served_on_both(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", resolved("127.0.0.1", "::1"))
+    answers: list[int] = []
+
+    async def ask(url: str) -> None:
+        port = url.rpartition(":")[2]
+        try:
+            async with httpx2.AsyncClient(timeout=10) as client:
+                for address in ("127.0.0.1", "[::1]"):
+                    answer = await client.get(f"http://{address}:{port}/healthz")
+                    answers.append(answer.status_code)
+        finally:
+            signal.raise_signal(signal.SIGTERM)
+
+    async with asyncio.TaskGroup() as tasks:
+        settings = Settings(host="localhost", port=0)
+        await served(settings, lambda url: tasks.create_task(ask(url)))
+    assert answers == [200, 200]
+
+
+@pytest.mark.skipif(not speaks_ipv6(), reason="this machine has no ::1")
+def test_the_port_of_all_addresses_of_a_name_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", resolved("127.0.0.1", "::1"))
+    with bound("localhost", 0) as listeners:
+        port = listeners[0].getsockname()[1]
+        assert [each.getsockname()[:2] for each in listeners] == [
+            ("127.0.0.1", port),
+            ("::1", port),
+        ]
+
+
+@pytest.mark.skipif(not speaks_ipv6(), reason="this machine has no ::1")
+def test_a_port_that_is_taken_on_one_of_two_addresses_is_not_served_on_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with bound("::1", 0) as (other,):
+        other.listen()
+        monkeypatch.setattr(socket, "getaddrinfo", resolved("127.0.0.1", "::1"))
+        port = other.getsockname()[1]
+        with pytest.raises(InputError, match="in use"), bound("localhost", port):
+            pass
+
+
+def test_an_address_that_this_machine_lacks_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", resolved("192.0.2.1", "127.0.0.1"))
+    with bound("localhost", 0) as (listener,):
+        assert listener.getsockname()[0] == "127.0.0.1"
 
 
 async def served(settings: Settings, told: Any) -> int:

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import httpx2
 import pytest
 
@@ -71,3 +73,16 @@ async def test_where_no_token_is_needed_there_is_nothing_to_open(server: Running
     answer = httpx2.post(f"{server.base_url}/api/session", json={"token": "any"})
     assert answer.status_code == 204
     assert "set-cookie" not in answer.headers
+
+
+def test_a_session_closed_over_http_is_closed_after_a_restart(tmp_path: Path) -> None:
+    with serving(token=TOKEN, directory=tmp_path) as first:
+        own = {"origin": first.base_url}
+        with httpx2.Client(base_url=first.base_url, headers=own) as browser:
+            browser.post("/api/session", json={"token": TOKEN})
+            kept = dict(browser.cookies)
+            assert browser.delete("/api/session").status_code == 204
+    with serving(token=TOKEN, directory=tmp_path) as second:
+        own = {"origin": second.base_url}
+        with httpx2.Client(base_url=second.base_url, headers=own, cookies=kept) as browser:
+            assert browser.get("/api/plans").status_code == 401

@@ -133,6 +133,11 @@ def test_what_was_asked_of_the_whole_execution_is_told_by_the_system_once() -> N
         ("system", "input_received", "Execution resumed: resumed by request"),
         ("system", "step_start", "Execution resumed: the service was started again"),
     ]
+    waits = {"reason": "no answer yet", "kind": "waiting"}
+    asked = {"reason": "waiting for an answer", "kind": "requested"}
+    assert told(("execution.paused", None, waits), ("execution.paused", None, asked)) == [
+        ("system", "wait_input", "Execution paused: waiting for an answer"),
+    ]
 
 
 def test_a_node_entered_again_or_cancelled_says_so() -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planwave.executor.bounds import size_of
 from planwave.executor.options import RunOptions
 from planwave.graph.capabilities import ExecutionResult
+from planwave.graph.json_values import size_of
 from planwave.graph.model import Policy, Retry
 from planwave.graph.values import DataValue
 from tests.fakes.catalogue import graph_of

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from planwave.events import Event
-from planwave.executor.past import PAUSED_BY_REQUEST, WAITING, Past, is_held, seconds_between
+from planwave.events.vocabulary import PAUSE_REASONS, REQUESTED, SET_ASIDE, WAITING
+from planwave.executor.past import Past, is_held, seconds_between
 
 
 def at(second: float) -> str:
@@ -25,7 +26,7 @@ def test_only_the_time_it_was_at_work_counts() -> None:
         told(
             ("execution.created", 0),
             ("execution.started", 1),
-            ("execution.paused", 4, None, {"reason": WAITING}),
+            ("execution.paused", 4, None, {"reason": "waiting for an answer"}),
             ("execution.resumed", 100, None, {"reason": "answered"}),
             ("node.started", 101, "a", {}),
             ("node.completed", 103, "a", {"outputs": {}}),  # then its process ended
@@ -49,11 +50,20 @@ def test_a_clock_that_went_back_counts_for_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "held"), [(WAITING, False), (PAUSED_BY_REQUEST, True), ("set aside: …", True)]
+    ("data", "held"),
+    [
+        ({"reason": "no answer yet", "kind": WAITING}, False),
+        ({"reason": PAUSE_REASONS[WAITING], "kind": REQUESTED}, True),
+        ({"reason": "set aside: …", "kind": SET_ASIDE}, True),
+        ({"reason": "waiting for an answer"}, False),  # as older versions stored it
+        ({"reason": "paused by request"}, True),
+        ({"reason": "set aside: …"}, True),
+        ({}, True),
+    ],
 )
-def test_a_pause_is_remembered_until_it_is_over(reason: str, held: bool) -> None:
+def test_a_pause_is_remembered_until_it_is_over(data: dict[str, Any], held: bool) -> None:
     begun = told(("execution.created", 0), ("execution.started", 1))
-    paused = [*begun, Event("x", 3, at(2), "execution.paused", None, None, {"reason": reason})]
+    paused = [*begun, Event("x", 3, at(2), "execution.paused", None, None, data)]
     assert is_held(Past(paused).pause) is held
     assert not is_held(Past(begun).pause)
 

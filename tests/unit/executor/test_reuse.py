@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -19,7 +20,7 @@ from planwave.executor.program import Program
 from planwave.executor.reuse import Before, Reuse
 from planwave.graph.model import Graph
 from tests.fakes.catalogue import graph_of
-from tests.fakes.stones import DEFAULTS, Quarry, Rig, gives
+from tests.fakes.stones import DEFAULTS, Quarry, Rig, Stone, gives
 from tests.fakes.virtual_loop import virtual_time
 from tests.unit.executor.test_nested_recovery import Tale, check, ends, lived
 
@@ -230,3 +231,24 @@ async def test_a_node_fails_where_looking_for_an_earlier_result_is_cancelled() -
     rig = Rig(graph_of("a"), reuse=Damaged(asyncio.CancelledError()))
     assert await asyncio.wait_for(rig.run(), 2) == "failed"
     assert rig.of("node.failed")[0]["error"]["message"] == "the node cancelled itself"
+
+
+class Unsure(Stone):
+    """A type that breaks where it is asked what its result follows from."""
+
+    async def follows_from(self, *_: Any) -> Any:
+        raise AttributeError("a bug of the type's own")
+
+
+@virtual_time
+async def test_a_type_that_cannot_say_what_its_result_follows_from_is_run_and_told_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    work = Work()
+    before = await work.runs(OUTER, "a")
+    rig = Rig(OUTER, work.acts("a"), reuse=reuse_of(OUTER, before.stored))
+    rig.program.steps[0] = replace(rig.program.steps[0], implementation=Unsure(rig.acts))
+    work.ran.clear()
+    assert await rig.run() == "completed"
+    assert (work.ran, taken(rig)) == (["a"], set())
+    assert "a bug of the type's own" in caplog.text

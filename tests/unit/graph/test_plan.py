@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planwave.graph.json_values import DEEPEST, is_plain
 from planwave.graph.model import FLOW, Edge, Graph, Node
 from planwave.graph.plan import (
     Plan,
@@ -21,7 +22,6 @@ from planwave.graph.plan import (
     graph_hash,
     has_plain_document,
 )
-from planwave.graph.strict import DEEPEST, is_plain
 from tests.fakes.catalogue import graph_of
 
 

@@ -12,15 +12,8 @@ from hypothesis import strategies as st
 from planwave.errors import GraphInvalid
 from planwave.graph import strict
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.strict import (
-    DEEPEST,
-    Room,
-    copied,
-    is_sound_text,
-    shown,
-    strict_json,
-    value_faults,
-)
+from planwave.graph.json_values import DEEPEST, Room, copied, is_sound_text, shown, value_faults
+from planwave.graph.strict import strict_json
 from tests.fakes.cpu_time import cpu_within
 
 json_values = st.recursive(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from planwave.errors import NodeError
+from planwave.graph.capabilities import ExecutionResult
+from planwave.graph.json_values import DEEPEST_VALUE
 from planwave.graph.model import Node
 from planwave.graph.read import read_graph
 from planwave.graph.values import DataValue
 from planwave.nodes.nested import NestedGraph, given_value, main_value, nested_graph, prepared
-from tests.fakes.nested import document, node, registry
+from tests.fakes.nested import document, node, ran, registry
 from tests.fakes.node_context import arrivals, context_for
 
 
@@ -82,3 +85,60 @@ async def test_a_node_without_any_graph_says_what_it_needs() -> None:
         await nested_graph("body", None, None, (), context_for(Node("n", "loop", "n")))
     assert caught.value.code == "missing-required-input"
     assert "data.body" in str(caught.value.hint)
+
+
+class Gives:
+    """Gives one value, whatever it is."""
+
+    node_type = "gives"
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        return ExecutionResult({"output": DataValue("any", self.value)})
+
+
+def deep(levels: int) -> Any:
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+THROUGH = document(node("s", "start"), node("e", "end"), edges=[("s", "e")])
+NESTING: dict[str, dict[str, Any]] = {
+    "inner": {"graph": THROUGH},
+    "loop": {"body": THROUGH},
+    "while": {"condition": "index < 1", "body": THROUGH},
+}
+
+
+@pytest.mark.parametrize("kind", NESTING)
+@pytest.mark.parametrize(
+    "value",
+    [
+        ["a\0b"], [(1, 2)], [{"a\0": ({},)}], [10**400], deep(65), deep(90), deep(DEEPEST_VALUE)
+    ],
+    ids=["NUL", "tuple", "both", "large", "65 deep", "90 deep", "200 deep"],
+)  # fmt: skip
+async def test_what_a_node_may_give_may_enter_a_graph_inside_a_node(kind: str, value: Any) -> None:
+    result = await ran(
+        document(
+            node("a", "gives"),
+            node("n", kind, **NESTING[kind]),
+            edges=[("a", "n", "output", "items" if kind == "loop" else "input")],
+        ),
+        Gives(value),
+    )
+    assert result.error is None
+    given = result.outputs["a"]["output"].value
+    assert given == listed(value)
+    assert result.outputs["n"]["output"].value == given
+
+
+def listed(value: Any) -> Any:
+    """Give a value with lists for its tuples."""
+    if isinstance(value, Mapping):
+        return {name: listed(each) for name, each in value.items()}
+    return [listed(each) for each in value] if isinstance(value, list | tuple) else value

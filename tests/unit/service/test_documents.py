@@ -6,8 +6,9 @@ import pytest
 
 from planwave.errors import GraphInvalid, UnavailableProvider, UnknownModel, UnknownProvider
 from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.json_values import is_plain
 from planwave.graph.read import read_graph
-from planwave.graph.strict import is_plain, strict_json
+from planwave.graph.strict import strict_json
 from planwave.service.documents import (
     check_source,
     plan_by_hand,

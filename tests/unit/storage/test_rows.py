@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from planwave.errors import StoreError
 from planwave.events import Event
-from planwave.graph.strict import is_plain
+from planwave.graph.json_values import is_plain
 from planwave.storage.rows import batch_of, encode, encode_known
 
 TEXT = st.text(st.characters())  # lone surrogates and NUL too

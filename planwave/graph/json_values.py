@@ -1,0 +1,359 @@
+"""JSON as Python values: checked, copied, measured and pointed into, without recursion.
+
+Two rules, one for each way a value comes in:
+
+* A *document* (a graph, a form, policies, an answer) is read and written by others too, so
+  :func:`value_faults` and :func:`copied` refuse what some reader or store may not keep: NUL
+  characters, integers beyond 1e308, more than 64 levels.
+* A *value* that nodes pass on is only ever written and read by the store, which keeps all of JSON.
+  :func:`to_json` accepts whatever comes back from there the same, so that no work is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, cast
+
+from planwave.graph.diagnostics import Diagnostic, limit_exceeded
+from planwave.graph.model import Json
+
+DEEPEST: Final = 64
+"""Nesting that is always enforced; the document itself is level 1."""
+UNBOUNDED: Final = 1 << 62
+"""Stands for "no limit" where comparing with a number is cheaper than testing for None."""
+
+DEEPEST_VALUE: Final = 200
+"""Most levels of a value that nodes pass on: JSON readers elsewhere give up at about this depth."""
+
+_INTEGER_BITS: Final = 14_000
+"""Python itself refuses to write or read integers of more than 4300 digits."""
+_LARGEST: Final = 10**308
+_KINDS: Final[dict[type, str]] = {dict: "an object", list: "an array"}
+_SHOWN: Final = 60
+
+
+class NotJson(ValueError):
+    """A value is not JSON; the text says what it is instead, as in "a set"."""
+
+
+class Room(NamedTuple):
+    """How much a document may hold, and how much of it is used up around the value looked at.
+
+    Attributes:
+        depth: Most levels of nesting in the whole document.
+        string_bytes: Most bytes in one string.
+        above: Levels around the value.
+    """
+
+    depth: int = DEEPEST
+    string_bytes: int = UNBOUNDED
+    above: int = 0
+
+
+WHOLE: Final = Room()
+"""Only the nesting that is always enforced, seen from the document itself."""
+
+
+class RepeatedKeys(dict[str, Any]):
+    """An object that named a key twice; ``names`` says which."""
+
+    names: tuple[str, ...] = ()
+
+
+_NAMED: Final[tuple[type, ...]] = (dict, RepeatedKeys)
+_PLAIN_BOXES: Final[tuple[type, ...]] = (dict, list)
+_OBJECT: Final[type] = dict
+_HOLDERS: Final[frozenset[type]] = frozenset({dict, list, tuple})
+_LEAVES: Final[frozenset[type]] = frozenset({str, int, bool, type(None)})
+_BOXES: Final[tuple[type, ...]] = (dict, RepeatedKeys, list)
+_EXACT: Final[frozenset[type]] = _LEAVES | {float, dict, list}
+
+
+def pointer_part(name: object) -> str:
+    """Give one step of a JSON pointer, escaped (RFC 6901)."""
+    return str(name).replace("~", "~0").replace("/", "~1")
+
+
+def pointer_of_name(name: object) -> str:
+    """Give ``/name`` for a field name that may be anything, short and printable."""
+    spelled = shown(name)
+    return f"/{pointer_part(spelled[1:-1] if isinstance(name, str) else spelled)}"
+
+
+def shown(value: object) -> str:
+    """Give a value for a message, short and printable; what holds others only by its kind."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    is_plain = isinstance(value, (str, int, float))
+    text = repr(value) if is_plain else _KINDS.get(type(value), type(value).__name__)
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def to_json(value: Any) -> Json:
+    """Return a value as it reads once it was stored: tuples are lists, subclasses plain.
+
+    What is that already is returned itself, not a copy.
+
+    Raises:
+        NotJson: It is not JSON, nests deeper than ``DEEPEST_VALUE``, or holds half a surrogate pair.
+    """
+    if type(value) is str and value.isascii():  # most results are, or a small number
+        return value
+    if value is None or (type(value) is int and value.bit_length() < 64):
+        return value
+    is_exact = True
+    stack: list[tuple[Any, int]] = [(value, 0)]
+    while stack:
+        item, depth = stack.pop()
+        is_exact = is_exact and type(item) in _EXACT
+        if isinstance(item, (dict, list, tuple)):
+            if depth >= DEEPEST_VALUE:
+                raise NotJson(f"nested deeper than {DEEPEST_VALUE}")
+            if isinstance(item, dict):
+                box = cast("dict[Any, Any]", item)
+                is_exact = _check_keys(box) and is_exact
+                stack.extend((child, depth + 1) for child in box.values())
+            else:
+                stack.extend((child, depth + 1) for child in cast("list[Any]", item))
+        elif (fault := _scalar_fault(item)) is not None:
+            raise NotJson(fault)
+    return value if is_exact else json.loads(json.dumps(value))
+
+
+def to_json_each(values: Mapping[Any, Any]) -> dict[str, Json]:
+    """Return values by name, each as :func:`to_json` returns it and as deep as that allows.
+
+    Raises:
+        NotJson: As :func:`to_json`, or a name is no text.
+    """
+    named = dict(values)
+    _check_keys(named)
+    return {str(name): to_json(value) for name, value in named.items()}
+
+
+def _check_keys(box: dict[Any, Any]) -> bool:
+    """Return whether all keys are plain text.
+
+    Raises:
+        NotJson: A key is no text, or holds half a surrogate pair.
+    """
+    is_exact = True
+    for key in box:
+        if not isinstance(key, str) or not is_whole_text(key):
+            raise NotJson(f"an object with the key {key!r}")
+        is_exact = is_exact and type(key) is str
+    return is_exact
+
+
+def _scalar_fault(item: Any) -> str | None:
+    if item is None or isinstance(item, str):
+        return None if item is None or is_whole_text(item) else "text with a lone surrogate"
+    if isinstance(item, float):
+        return None if math.isfinite(item) else f"the number {item}"
+    if isinstance(item, int):
+        too_long = item.bit_length() > _INTEGER_BITS
+        return "an integer of more than 4000 digits" if too_long else None
+    return f"a {type(item).__name__}"
+
+
+def is_whole_text(text: str) -> bool:
+    """Return whether UTF-8 can hold a text: no half of a surrogate pair is in it."""
+    if text.isascii():
+        return True
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_plain(value: object, depth: int = DEEPEST) -> bool:
+    """Say whether JSON nests at most ``depth`` deep, and everybody writes its numbers alike.
+
+    That is, all are finite, and of a size that is written without an exponent (Python's ``repr``
+    has one below 1e-4 and from 1e16 on, where other writers differ); a reader that has no integers
+    over 64 bits makes such numbers of them. Values of other types are not plain: some writers make
+    JSON of them, others refuse.
+    """
+    item: Any
+    level: list[Any] = [(value,)]
+    for _ in range(depth + 1):
+        inside: list[Any] = []
+        for box in level:
+            for item in box.values() if type(box) is _OBJECT else box:
+                kind = type(item)  # pyright: ignore[reportUnknownVariableType] - of whatever there is
+                if kind in _LEAVES:
+                    continue
+                if kind in _HOLDERS:
+                    inside.append(item)
+                elif kind is not float or (item and not 1e-4 <= abs(item) < 1e16):
+                    return False
+        if not inside:
+            return True
+        level = inside
+    return False
+
+
+def size_of(value: Json) -> int:
+    """Give the bytes of a value's compact JSON in UTF-8, with escapes counted as one byte.
+
+    Nothing is written for it: a text costs no more than a look, however long it is.
+    """
+    if not isinstance(value, (dict, list, tuple)):  # most results are texts
+        return 2 + _utf8(value) if isinstance(value, str) else len(str(value))
+    size = 0
+    stack: list[Any] = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            size += 2 + _utf8(item)
+        elif isinstance(item, dict):
+            pairs = cast("dict[str, Json]", item)
+            size += max(2, 4 * len(pairs) + 1) + _utf8("".join(pairs))
+            stack += pairs.values()
+        elif isinstance(item, (list, tuple)):
+            items = cast("list[Json]", item)
+            size += max(2, len(items) + 1)
+            stack += items
+        else:  # "True" and "None" are as long as "true" and "null"
+            size += len(str(item))
+    return size
+
+
+def _utf8(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def is_sound_text(text: str, most: int = UNBOUNDED) -> bool:
+    """Say whether a string can be stored: no NUL, no lone surrogate, at most ``most`` bytes."""
+    if text.isascii():
+        return len(text) <= most and "\0" not in text
+    try:
+        return len(text.encode("utf-8")) <= most and "\0" not in text
+    except UnicodeEncodeError:
+        return False
+
+
+def copied(value: dict[str, Any], room: Room) -> dict[str, Any] | None:
+    """Copy a JSON object to its leaves, or give None where :func:`value_faults` has findings."""
+    depth, most, above = room
+    top = value.copy()
+    stack: list[tuple[Any, int]] = [(top, depth - above)]
+    while stack:
+        box, left = stack.pop()
+        named = type(box) in _NAMED
+        if left < 1 or (named and not _are_sound_names(box, most)):
+            return None
+        for key, item in box.items() if named else enumerate(box):
+            if type(item) is str:
+                if not is_sound_text(item, most):
+                    return None
+            elif type(item) in _PLAIN_BOXES:
+                box[key] = inner = item.copy()
+                stack.append((inner, left - 1))
+            elif not _is_sound_scalar(item):
+                return None
+    return top
+
+
+def _are_sound_names(box: dict[Any, Any], most: int) -> bool:
+    try:
+        together = "".join(box)
+    except TypeError:
+        return False
+    if len(together) <= most and is_sound_text(together):
+        return True
+    return all(is_sound_text(name, most) for name in box)
+
+
+def _is_sound_scalar(item: object) -> bool:
+    if item is None or item is True or item is False:
+        return True
+    if type(item) is int:
+        return -_LARGEST < item < _LARGEST
+    return type(item) is float and item - item == 0
+
+
+class _Place(NamedTuple):
+    """Where a value stands; the pointer is only spelled out for a finding."""
+
+    above: _Place | None
+    name: object
+
+    def pointer(self) -> str:
+        parts: list[str] = []
+        place: _Place | None = self
+        while place is not None:
+            parts.append(pointer_part(place.name))
+            place = place.above
+        return "".join(f"/{part}" for part in reversed(parts))
+
+
+def value_faults(value: Json, pointer: str = "", room: Room = WHOLE) -> list[Diagnostic]:
+    """Find everything in a value that is not JSON or cannot be stored, without recursion.
+
+    Args:
+        value: Any Python value.
+        pointer: JSON pointer of the value itself.
+        room: Levels and bytes; where it nests deeper, that is the only finding.
+    """
+    faults: list[Diagnostic] = []
+    stack: list[tuple[Any, _Place | None, int]] = [(value, None, room.depth - room.above)]
+    while stack:
+        item, place, left = stack.pop()
+        if type(item) not in _BOXES:
+            if not _is_sound_leaf(item, room.string_bytes):
+                faults.append(_leaf_fault(item, _spelled(pointer, place), room))
+            continue
+        if left < 1:
+            met = f"more than {room.depth}"
+            where = _spelled(pointer, place)
+            return [limit_exceeded("json_depth", room.depth, met, "nesting", where)]
+        named = type(item) in _NAMED
+        repeated = type(item) is RepeatedKeys
+        if named and (repeated or not _are_sound_names(item, room.string_bytes)):
+            faults += _name_faults(item, _spelled(pointer, place), room)
+        pairs = item.items() if named else enumerate(item)
+        stack += reversed([(inner, _Place(place, name), left - 1) for name, inner in pairs])
+    return faults
+
+
+def _spelled(pointer: str, place: _Place | None) -> str:
+    return pointer + place.pointer() if place else pointer
+
+
+def _is_sound_leaf(item: object, most: int) -> bool:
+    return is_sound_text(item, most) if type(item) is str else _is_sound_scalar(item)
+
+
+def _name_faults(box: dict[Any, Any], where: str, room: Room) -> list[Diagnostic]:
+    repeated = box.names if isinstance(box, RepeatedKeys) else ()
+    faults = [
+        Diagnostic("duplicate-key", "error", f"key {shown(name)} appears twice", where)
+        for name in repeated
+    ]
+    for name in box:
+        if type(name) is not str:
+            message = f"key {shown(name)} is not text"
+            faults.append(Diagnostic("not-json-value", "error", message, where))
+        elif not is_sound_text(name, room.string_bytes):
+            faults.append(_leaf_fault(name, where, room))
+    return faults
+
+
+def _leaf_fault(item: object, where: str, room: Room) -> Diagnostic:
+    if type(item) is str:
+        if is_sound_text(item):
+            met = len(item.encode("utf-8"))
+            return limit_exceeded("string_bytes", room.string_bytes, met, "a string", where)
+        what = "a NUL character" if "\0" in item else "half a surrogate pair"
+        return Diagnostic("invalid-text", "error", f"text holds {what}: no store keeps it", where)
+    if type(item) in (int, float):
+        message = "NaN, infinity and numbers beyond 1e308 are not JSON"
+        return Diagnostic("invalid-number", "error", message, where)
+    message = f"{where or 'the document'} is a Python {type(item).__name__}, not a JSON value"
+    hint = "use plain dict, list, str, int, float, bool and None"
+    return Diagnostic("not-json-value", "error", message, where, hint=hint)

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from planwave.errors import NodeError
+from planwave.events.vocabulary import REQUESTED
 from planwave.executor.options import RunOptions
-from planwave.executor.past import PAUSED_BY_REQUEST, Past
+from planwave.executor.past import Past
 from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Graph, Policy
 from tests.fakes.catalogue import graph_of
@@ -55,7 +56,7 @@ async def test_a_pause_in_which_an_execution_is_taken_up_does_not_count() -> Non
     first = rig_of(graph_of("a"), {"a": asks}, options, journal=Ledger())
     running = asyncio.get_running_loop().create_task(first.run())
     await asyncio.sleep(1)
-    await first.execution.pause(PAUSED_BY_REQUEST)
+    await first.execution.pause(REQUESTED)
     first.execution.interrupt(at_once=True)
     assert await running == "interrupted"
     acts = {"a": asks, "a:resume": works(4.5)}

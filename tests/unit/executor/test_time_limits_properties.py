@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from planwave.errors import NodeError, PlanwaveError
 from planwave.events import Event
+from planwave.events.vocabulary import REQUESTED
 from planwave.executor.options import RunOptions
-from planwave.executor.past import PAUSED_BY_REQUEST, Past, is_held
+from planwave.executor.past import Past, is_held
 from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Graph, Policy, Retry
 from tests.fakes.cases import Choices
@@ -255,7 +256,7 @@ class Scene:
         assert self.running is not None
         match what:
             case 0 if not self.running.done():
-                await self.tell("pause", PAUSED_BY_REQUEST)
+                await self.tell("pause", REQUESTED)
             case 1 if self.is_held:
                 await self.tell("resume")
             case 2 | 3 if questions := self.questions():

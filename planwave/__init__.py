@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
+_MODULES = {
     "planwave.client": ("AsyncClient", "Client"),
     "planwave.errors": ("GraphInvalid", "NodeError", "PlanInvalid", "PlanwaveError"),
     "planwave.events": ("Event",),
@@ -47,7 +47,7 @@ _HOMES = {
     "planwave.nodes.registry": ("Registry",),
     "planwave.service.library": ("BuiltGraph", "Run", "RunResult"),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: home for home, names in _MODULES.items() for name in names}
 
 __all__ = [
     "AsyncClient",
@@ -87,7 +87,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
+    home = _MODULE_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'planwave' has no attribute {name!r}")
     value = getattr(import_module(home), name)
@@ -96,4 +96,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME_OF])
+    return sorted([*globals(), *_MODULE_OF])

@@ -11,13 +11,13 @@
     │   ├── NotFound      404     no plan, execution, node or file of that name
     │   ├── Conflict      409     right request, wrong moment
     │   ├── Gone          410     what was asked for is over
-    │   ├── Outdated      412     what the caller builds upon has changed meanwhile
+    │   ├── PreconditionFailed      412     what the caller builds upon has changed meanwhile
     │   ├── Unauthorized  401     no token, or not the right one
     │   ├── Forbidden     403     a host or an origin that is not allowed
     │   └── Busy          429     too much at once; says when to come back
     │       └── QueueFull 429     as many executions wait as may
-    ├── TooSlow                   a watcher fell too far behind; says where to go on
-    ├── Draining          503     the service is going down and takes nothing new
+    ├── SlowConsumer                   a watcher fell too far behind; says where to go on
+    ├── ShuttingDown          503     the service is going down and takes nothing new
     ├── Unreachable       503     no service answers where one was expected
     ├── NodeError                 one node of one execution; says whether trying again may help
     │   ├── TemplateError         an expression that cannot be parsed or resolved
@@ -25,9 +25,9 @@
     │   ├── NodeTimeout           an attempt ran past ``timeoutS``
     │   └── ProviderError         a model call failed after the retry layer gave up
     ├── StoreError        503     the store cannot keep what it is given
-    │   ├── LateWriter    409     an append by an owner that lost the execution
+    │   ├── StaleEpoch    409     an append by an owner that lost the execution
     │   └── SchemaTooNew  503     a database written by a newer planwave
-    └── KernelMisuse      500     our bug: the driver told the schedule something impossible
+    └── InvalidTransition      500     our bug: the driver told the schedule something impossible
 
 Codes are kebab-case and stable; clients branch on ``code``, never on message text.
 """
@@ -38,8 +38,8 @@ from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 
-class Finding(Protocol):
-    """What an error needs of a diagnostic; ``graph.diagnostics.Diagnostic`` satisfies it."""
+class DiagnosticLike(Protocol):
+    """What an error needs of a diagnostic; ``graph.diagnostics.DiagnosticResponse`` satisfies it."""
 
     @property
     def severity(self) -> str: ...
@@ -107,7 +107,7 @@ class GraphInvalid(InputError, ValueError):
 
     code = "graph-invalid"
 
-    def __init__(self, diagnostics: Sequence[Finding], message: str | None = None) -> None:
+    def __init__(self, diagnostics: Sequence[DiagnosticLike], message: str | None = None) -> None:
         errors = [d for d in diagnostics if d.severity == "error"]
         first = errors[0].message if errors else "the graph cannot be used"
         others = len(errors) - 1
@@ -126,7 +126,7 @@ class PlanInvalid(GraphInvalid):
 
     code = "plan-invalid"
 
-    def __init__(self, diagnostics: Sequence[Finding], attempts: Sequence[dict[str, Any]]) -> None:
+    def __init__(self, diagnostics: Sequence[DiagnosticLike], attempts: Sequence[dict[str, Any]]) -> None:
         errors = [d for d in diagnostics if d.severity == "error"]
         first = errors[0].message if errors else "no usable reply"
         super().__init__(
@@ -175,7 +175,7 @@ class Gone(InputError):
     status_hint = 410
 
 
-class Outdated(InputError):
+class PreconditionFailed(InputError):
     """What the request builds upon is not what there is any more."""
 
     code = "outdated"
@@ -196,7 +196,7 @@ class Forbidden(InputError):
     status_hint = 403
 
 
-class Busy(InputError):
+class TooManyRequests(InputError):
     """Too much is asked at once; ``retry_after_s`` says when to come back."""
 
     code = "too-many-requests"
@@ -207,13 +207,13 @@ class Busy(InputError):
         self.retry_after_s = retry_after_s
 
 
-class QueueFull(Busy):
+class QueueFull(TooManyRequests):
     """As many executions wait to be started as may."""
 
     code = "queue-full"
 
 
-class TooSlow(PlanwaveError):
+class SlowConsumer(PlanwaveError):
     """A watcher fell too far behind and was dropped; ``cursor`` is the last ``seq`` it was given."""
 
     code = "too-slow"
@@ -227,7 +227,7 @@ class TooSlow(PlanwaveError):
         self.cursor = cursor
 
 
-class Draining(PlanwaveError):
+class ShuttingDown(PlanwaveError):
     """The service is going down: it takes nothing new, and its streams end."""
 
     code = "server-draining"
@@ -331,7 +331,7 @@ class StoreError(PlanwaveError):
     status_hint = 503
 
 
-class LateWriter(StoreError):
+class StaleEpoch(StoreError):
     """An append came from an owner whose epoch is over."""
 
     code = "late-writer"
@@ -344,7 +344,7 @@ class SchemaTooNew(StoreError):
     code = "schema-too-new"
 
 
-class KernelMisuse(PlanwaveError):
+class InvalidTransition(PlanwaveError):
     """The schedule was told something impossible: a bug in planwave, never the user's fault."""
 
     code = "kernel-misuse"

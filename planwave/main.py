@@ -14,7 +14,7 @@ from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from planwave.cli.options import Composition
+    from planwave.cli.options import Factories
     from planwave.executor.options import RunOptions
     from planwave.expressions.renderer import Renderer
     from planwave.graph.model import Json
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from planwave.nodes.services import NodeServices
     from planwave.planner.planner import Planner
     from planwave.providers.api import Models
-    from planwave.providers.catalogue import ProviderCatalogue
-    from planwave.providers.local import LocalModels
-    from planwave.service.history import History
+    from planwave.providers.catalogue import ProviderCatalog
+    from planwave.providers.local import LocalModelServers
+    from planwave.service.history import QueryService
     from planwave.service.library import BuiltGraph, Run, RunResult
     from planwave.service.service import Service
     from planwave.settings import Limits, Settings
@@ -42,10 +42,10 @@ def open_service(settings: Settings) -> Service:
     """
     from planwave.nodes.services import NodeServices
     from planwave.providers.client import ModelClient
-    from planwave.service.flows import StoredFlows
-    from planwave.service.lending import Lending
-    from planwave.service.patience import PatientRecorder
-    from planwave.service.rooms import Rooms
+    from planwave.service.flows import FlowResolver
+    from planwave.service.lending import ParentCallRecorder
+    from planwave.service.patience import RetryingRecorder
+    from planwave.service.rooms import ServiceDependencies
     from planwave.service.service import Service
     from planwave.storage.sqlite import SqliteStore
 
@@ -54,10 +54,10 @@ def open_service(settings: Settings) -> Service:
     catalogue = open_catalogue(settings, providers)
     renderer = open_renderer(limits)
     store = SqliteStore.open(settings.storage_dir, artifact_bytes=limits.node_result_bytes)
-    lending = Lending(PatientRecorder(store))
+    lending = ParentCallRecorder(RetryingRecorder(store))
     models = ModelClient(settings, providers, lending)
     planner = open_planner(settings, models, providers, catalogue)
-    flows = StoredFlows(store, catalogue, limits)
+    flows = FlowResolver(store, catalogue, limits)
 
     async def close() -> None:
         await models.close()
@@ -65,7 +65,7 @@ def open_service(settings: Settings) -> Service:
         await renderer.close()
 
     return Service(
-        Rooms(
+        ServiceDependencies(
             store=store,
             catalogue=catalogue,
             providers=providers,
@@ -77,7 +77,7 @@ def open_service(settings: Settings) -> Service:
             renderer=renderer,
             directory=settings.storage_dir,
             calls=models,
-            lending=lending,
+            parent_calls=lending,
             close=close,
         )
     )
@@ -95,25 +95,25 @@ def open_renderer(limits: Limits) -> Renderer:
     )
 
 
-def open_history(settings: Settings) -> History:
+def open_history(settings: Settings) -> QueryService:
     """Open what is kept for reading only; works while another process writes."""
-    from planwave.service.history import History
+    from planwave.service.history import QueryService
     from planwave.storage.sqlite import SqliteStore
 
     store = SqliteStore.open(settings.storage_dir, read_only=True)
-    return History(store, settings.storage_dir)
+    return QueryService(store, settings.storage_dir)
 
 
-def open_providers(settings: Settings) -> tuple[ProviderCatalogue, LocalModels]:
+def open_providers(settings: Settings) -> tuple[ProviderCatalog, LocalModelServers]:
     """Give the provider catalogue and the embedded model behind it; nothing is loaded or called."""
-    from planwave.providers.catalogue import ProviderCatalogue
-    from planwave.providers.local import LocalModels
+    from planwave.providers.catalogue import ProviderCatalog
+    from planwave.providers.local import LocalModelServers
 
-    local = LocalModels(settings)
-    return ProviderCatalogue(settings, local), local
+    local = LocalModelServers(settings)
+    return ProviderCatalog(settings, local), local
 
 
-def open_catalogue(settings: Settings, providers: ProviderCatalogue | None = None) -> Registry:
+def open_catalogue(settings: Settings, providers: ProviderCatalog | None = None) -> Registry:
     """Give the node types: the library, installed packages, ``@planwave.node`` functions."""
     return _installed_types().with_providers(
         providers or open_providers(settings)[0], limits=settings.limits
@@ -121,7 +121,7 @@ def open_catalogue(settings: Settings, providers: ProviderCatalogue | None = Non
 
 
 def open_planner(
-    settings: Settings, models: Models, providers: ProviderCatalogue, catalogue: Registry
+    settings: Settings, models: Models, providers: ProviderCatalog, catalogue: Registry
 ) -> Planner:
     """Give what plans goals, with the node types that plans may use here."""
     from planwave.planner.offers import PlanRules
@@ -143,7 +143,7 @@ def build(spec: Any, message: Json = None, *, registry: Registry | None = None) 
     """Read and check a graph, and bind it to its node types.
 
     Args:
-        spec: ``{"nodes": [...], "edges": [...]}`` as JSON text or objects, a ``Graph``, or a
+        spec: ``{"nodes": [...], "edges": [...]}`` as JSON text or objects, a ``GraphDocument``, or a
             ``GraphBuilder``.
         message: Given to the graph's one entry node in place of its own value.
         registry: The node types; the library and ``@planwave.node`` functions by default.
@@ -182,7 +182,7 @@ def run(
 
     Raises:
         GraphInvalid: ``graph`` was not built yet and has errors.
-        InputError: ``inputs`` are not of that shape, name no node, or hold what is not JSON.
+        InputError: ``check_inputs`` are not of that shape, name no node, or hold what is not JSON.
     """
     from planwave.executor.options import RunOptions
     from planwave.service.library import BuiltGraph, Run
@@ -190,7 +190,7 @@ def run(
     built = graph if isinstance(graph, BuiltGraph) else build(graph, registry=registry)
     return Run(
         built,
-        _model_services,
+        _open_model_services,
         inputs=inputs,
         options=options or RunOptions(),
         services=services,
@@ -223,7 +223,7 @@ def run_sync(graph: BuiltGraph | Any, **options: Any) -> RunResult:
 
 
 @asynccontextmanager
-async def _model_services(goal: str) -> AsyncGenerator[NodeServices]:
+async def _open_model_services(goal: str) -> AsyncGenerator[NodeServices]:
     """Open the configured providers for one run."""
     from planwave.nodes.services import NodeServices
     from planwave.providers.client import ModelClient
@@ -252,12 +252,12 @@ async def serve(settings: Settings, on_listening: Callable[[str], object]) -> in
     return await serve(settings, open_service, on_listening)
 
 
-def composition() -> Composition:
+def cli_factories() -> Factories:
     """Give the command line what it asks for."""
-    from planwave.cli.options import Composition
+    from planwave.cli.options import Factories
     from planwave.settings import load_settings
 
-    return Composition(
+    return Factories(
         load_settings, open_service, open_history, open_catalogue, open_providers, serve
     )
 
@@ -272,4 +272,4 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
-    app(obj=composition(), prog_name="planwave")
+    app(obj=cli_factories(), prog_name="planwave")

@@ -16,10 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from planwave.errors import InputError
-from planwave.shapes import misfit
+from planwave.shapes import describe_error
 
 
-class _EnvironmentFirst(BaseSettings):
+class EnvFirstSettings(BaseSettings):
     """Settings whose environment beats what is passed in (which comes from the TOML file)."""
 
     @classmethod
@@ -34,7 +34,7 @@ class _EnvironmentFirst(BaseSettings):
         return env_settings, init_settings
 
 
-class Limits(_EnvironmentFirst):
+class Limits(EnvFirstSettings):
     """Limits enforced by the service; each field's ``le`` is its hard cap, its docstring says of what.
 
     Names end in their unit: ``_bytes``, ``_chars``, ``_s`` (seconds), ``_hours``, ``_per_s``.
@@ -180,7 +180,7 @@ class ProviderSettings(BaseModel):
     """Calls a minute; None leaves that to the endpoint."""
 
 
-class Settings(_EnvironmentFirst):
+class Settings(EnvFirstSettings):
     """Everything an operator can set."""
 
     model_config = SettingsConfigDict(
@@ -237,7 +237,7 @@ class Settings(_EnvironmentFirst):
 
     @field_validator("storage_dir")
     @classmethod
-    def _in_the_home_directory(cls, written: Path) -> Path:
+    def _expand_home(cls, written: Path) -> Path:
         """Take ``~`` for the home directory, as shells do where they see it."""
         return Path(os.path.expanduser(written))
 
@@ -261,10 +261,10 @@ def load_settings(path: Path | None = None) -> Settings:
         limits = Limits(**table.pop("limits", {}))
         return Settings(**table, limits=limits)
     except ValidationError as error:
-        raise _unusable(error, file) from error
+        raise _invalid_setting(error, file) from error
 
 
-def _unusable(error: ValidationError, file: Path) -> InputError:
+def _invalid_setting(error: ValidationError, file: Path) -> InputError:
     """Name the setting that is wrong, as the file and the environment call it."""
     first = error.errors()[0]
     name = ".".join(str(part) for part in first["loc"])
@@ -273,4 +273,4 @@ def _unusable(error: ValidationError, file: Path) -> InputError:
         table, variable = "limits.", f"PLANWAVE_LIMIT_{name.upper()}"
     is_field = name in Limits.model_fields if table else name in Settings.model_fields
     hint = f"look in {file}" + (f", and at {variable} in the environment" if is_field else "")
-    return InputError(misfit(f"setting {table}{name}", first), hint=hint)
+    return InputError(describe_error(f"setting {table}{name}", first), hint=hint)

@@ -40,11 +40,11 @@ _LENGTHS: Final = {
     "too_short": ("at least", "min_length", "item"),
     "too_long": ("at most", "max_length", "item"),
 }
-_OWN_WORDS: Final = "Value error, "
+_VALIDATOR_PREFIX: Final = "Value error, "
 """What pydantic puts before a message that a validator of ours wrote."""
 
 
-def misfit(where: str, fault: Mapping[str, Any]) -> str:
+def describe_error(where: str, error: Mapping[str, Any]) -> str:
     """Say what pydantic found wrong with a value.
 
     Args:
@@ -52,14 +52,14 @@ def misfit(where: str, fault: Mapping[str, Any]) -> str:
         fault: One of ``ValidationError.errors()``, with its context, best with its input, of which
             nothing but its kind is told.
     """
-    kind = str(fault["type"])
-    context: Mapping[str, Any] = fault.get("ctx") or {}
+    kind = str(error["type"])
+    context: Mapping[str, Any] = error.get("ctx") or {}
     if kind == "missing":
         return f"{where} is required"
     if kind == "extra_forbidden":
         return f"{where} is not known here"
     if kind in _TYPES:
-        return f"{where} has to be {_TYPES[kind]}{_instead(fault)}"
+        return f"{where} has to be {_TYPES[kind]}{_actual_type(error)}"
     if kind in _VALUES:
         return f"{where} has to be {_VALUES[kind].format_map(context)}"
     if kind in _LENGTHS:
@@ -68,11 +68,11 @@ def misfit(where: str, fault: Mapping[str, Any]) -> str:
         if (bound, count) == ("at least", 1):
             return f"{where} may not be empty"
         return f"{where} has to have {bound} {count} {unit}{'' if count == 1 else 's'}"
-    said = str(fault["msg"]).removeprefix(_OWN_WORDS)
+    said = str(error["msg"]).removeprefix(_VALIDATOR_PREFIX)
     return f"{where}: {said[:1].lower()}{said[1:]}"
 
 
-def kind_of(value: object) -> str:
+def json_type(value: object) -> str:
     """Name a JSON value's kind, for messages."""
     match value:
         case None:
@@ -89,9 +89,9 @@ def kind_of(value: object) -> str:
             return "an object"
 
 
-def _instead(fault: Mapping[str, Any]) -> str:
-    if "input" not in fault:
+def _actual_type(error: Mapping[str, Any]) -> str:
+    if "input" not in error:
         return ""
-    given = fault["input"]
-    is_near = fault["type"] == "int_type" and isinstance(given, float)
-    return f", not {given if is_near else kind_of(given)}"
+    given = error["input"]
+    is_near = error["type"] == "int_type" and isinstance(given, float)
+    return f", not {given if is_near else json_type(given)}"

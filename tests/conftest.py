@@ -68,10 +68,10 @@ def server() -> Iterator[RunningServer]:
     It goes on beside tests that look at what is logged, and a busy machine holds it up at any time:
     its watchdog says nothing.
     """
-    from tests.fakes.server import serving
+    from tests.fakes.server import running_server
 
     before = set(threading.enumerate())
-    with serving() as running:
+    with running_server() as running:
         own = {each.ident for each in threading.enumerate() if each not in before}
         log = logging.getLogger("planwave.service.watchdog")
 

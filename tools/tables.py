@@ -46,10 +46,10 @@ def providers_table() -> str:
 
 def metrics_table() -> str:
     """Give every metric with its kind, labels and meaning."""
-    from planwave.api.metrics import Metrics
+    from planwave.api.metrics import PrometheusObserver
 
     rows: list[Sequence[str]] = []
-    for family in Metrics().collect():
+    for family in PrometheusObserver().collect():
         name = f"{family.name}_total" if family.type == "counter" else family.name
         labels: Sequence[str] = getattr(family, "_labelnames", ())  # told by no public name
         shown = ", ".join(f"`{label}`" for label in labels)

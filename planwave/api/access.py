@@ -16,21 +16,21 @@ from typing import Final, cast
 from starlette.requests import HTTPConnection
 
 from planwave.api.closed_sessions import ClosedSessions
-from planwave.api.paces import Pace
+from planwave.api.paces import TokenBucket
 from planwave.errors import Forbidden, Unauthorized
 from planwave.settings import Settings
 
-COOKIE: Final = "planwave_session"
+SESSION_COOKIE: Final = "planwave_session"
 SESSION_S: Final = 7 * 86_400
 _LOCAL: Final = "local"
 _OWNER: Final = "owner"
-_NOBODY: Final = "nobody"
+_ANONYMOUS: Final = "nobody"
 _PRINCIPAL: Final = "planwave.principal"
 """Where a connection's scope says who it is, once that is known."""
-_SAFE: Final = frozenset({"GET", "HEAD"})
+_SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 
 
-class Access:
+class Authenticator:
     """The one access check.
 
     Args:
@@ -52,11 +52,11 @@ class Access:
         limits = settings.limits
         self._token = None if token is None else token.encode()
         self._now = now
-        self._pace = Pace(
+        self._request_rate = TokenBucket(
             "requests", limits.requests_per_s, limits.requests_burst, clock,
             limits=("requests_per_s", "requests_burst"),
         )  # fmt: skip
-        self._executions = Pace(
+        self._execution_rate = TokenBucket(
             "executions", limits.executions_per_minute / 60, limits.executions_per_minute, clock,
             limits=("executions_per_minute",),
         )  # fmt: skip
@@ -73,20 +73,20 @@ class Access:
         try:
             principal = self._principal(connection)
         except Unauthorized:
-            self._pace.take(_NOBODY)  # guessing has its own, shared bucket
+            self._request_rate.acquire(_ANONYMOUS)  # guessing has its own, shared bucket
             raise
-        self._pace.take(principal)
+        self._request_rate.acquire(principal)
         return principal
 
-    def count_execution(self, principal: str) -> None:
+    def check_execution_rate(self, principal: str) -> None:
         """Count an execution that is about to be made.
 
         Raises:
             Busy: This principal made too many within a minute.
         """
-        self._executions.take(principal)
+        self._execution_rate.acquire(principal)
 
-    def open_session(self, token: str) -> str | None:
+    def issue_session_cookie(self, token: str) -> str | None:
         """Give the value of a session cookie; None where no token is needed.
 
         Raises:
@@ -96,17 +96,17 @@ class Access:
         if self._token is None:
             return None
         if not self._is_token(token.encode(errors="replace")):
-            self._pace.take(_NOBODY)
+            self._request_rate.acquire(_ANONYMOUS)
             raise _unauthorized()
         claims = f"{int(self._now()) + SESSION_S}.{token_hex(16)}"
-        return f"{claims}.{self._seal(claims)}"
+        return f"{claims}.{self._signature(claims)}"
 
-    def close_session(self, connection: HTTPConnection) -> None:
+    def revoke_session_cookie(self, connection: HTTPConnection) -> None:
         """Make a session's cookie worthless, wherever copies of it may be.
 
         It is durable after ``closed.store()``.
         """
-        cookie = connection.cookies.get(COOKIE, "")
+        cookie = connection.cookies.get(SESSION_COOKIE, "")
         if self._is_session(cookie):
             claims, _, _ = cookie.rpartition(".")
             self.closed.add(claims, float(claims.partition(".")[0]), self._now())
@@ -121,9 +121,9 @@ class Access:
             if kind.lower() == "bearer" and self._is_token(token.strip().encode("latin-1")):
                 return _OWNER
             raise _unauthorized()
-        if not self._is_session(connection.cookies.get(COOKIE, "")):
+        if not self._is_session(connection.cookies.get(SESSION_COOKIE, "")):
             raise _unauthorized()
-        _check_page(connection)
+        require_own_page(connection)
         return _OWNER
 
     def _is_token(self, given: bytes) -> bool:
@@ -133,26 +133,26 @@ class Access:
         claims, _, seal = cookie.rpartition(".")
         until, _, _ = claims.partition(".")
         return (
-            hmac.compare_digest(seal.encode(errors="replace"), self._seal(claims).encode())
+            hmac.compare_digest(seal.encode(errors="replace"), self._signature(claims).encode())
             and claims not in self.closed
             and self._now() < int(until)
         )
 
-    def _seal(self, claims: str) -> str:
+    def _signature(self, claims: str) -> str:
         key = sha256(b"planwave session\0" + (self._token or b"")).digest()
         return hmac.new(key, claims.encode(errors="replace"), "sha256").hexdigest()
 
 
-async def admitted(connection: HTTPConnection) -> str:
+async def require_principal(connection: HTTPConnection) -> str:
     """The dependency of every route but health: give who is asking.
 
     Raises:
         Unauthorized, Forbidden, Busy: See :meth:`Access.check`.
     """
-    return admit(connection)
+    return authenticate(connection)
 
 
-def admit(connection: HTTPConnection) -> str:
+def authenticate(connection: HTTPConnection) -> str:
     """Check a request or WebSocket, the first time it is asked about; give who it is from.
 
     Raises:
@@ -165,7 +165,7 @@ def admit(connection: HTTPConnection) -> str:
     return principal
 
 
-def _check_page(connection: HTTPConnection) -> None:
+def require_own_page(connection: HTTPConnection) -> None:
     """Take a cookie only from our own pages; the gate has looked at what ``Origin`` says.
 
     A browser says where a request comes from, except for plain ``GET`` from the same place.
@@ -173,7 +173,7 @@ def _check_page(connection: HTTPConnection) -> None:
     if "origin" in connection.headers:
         return
     site = connection.headers.get("sec-fetch-site", "same-origin")
-    if connection.scope.get("method") in _SAFE and site in ("same-origin", "none"):
+    if connection.scope.get("method") in _SAFE_METHODS and site in ("same-origin", "none"):
         return
     raise Forbidden(
         "a session cookie is only taken from the service's own pages",

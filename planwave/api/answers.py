@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from planwave.api.models import (
-    Answer,
+    ResponseModel,
     ExecutionStatus,
     GraphDocument,
     NodeStatus,
@@ -21,7 +21,7 @@ from planwave.api.models import (
 # -- plans ----------------------------------------------------------------------------------------
 
 
-class DiagnosticAnswer(Answer):
+class DiagnosticResponse(ResponseModel):
     """One finding about a graph."""
 
     code: str = Field(examples=["flow-cycle"])
@@ -40,22 +40,22 @@ class DiagnosticAnswer(Answer):
     """What was changed, where the meaning was certain."""
 
 
-class CheckAnswer(Answer):
+class CheckResponse(ResponseModel):
     """What was found in a graph."""
 
     valid: bool
     """Whether it can run here, now."""
-    diagnostics: list[DiagnosticAnswer]
+    diagnostics: list[DiagnosticResponse]
 
 
-class Span(Answer):
+class Span(ResponseModel):
     """From terse to talkative answers."""
 
     low: float
     high: float
 
 
-class Effect(Answer):
+class Effect(ResponseModel):
     """A node that changes the world."""
 
     node: str
@@ -63,7 +63,7 @@ class Effect(Answer):
     effect: Literal["write", "once"]
 
 
-class ForecastAnswer(Answer):
+class ForecastResponse(ResponseModel):
     """What a plan will take, estimated before anything is run or paid."""
 
     waves: int
@@ -82,7 +82,7 @@ class ForecastAnswer(Answer):
     effects: list[Effect]
 
 
-class PlanAnswer(GraphDocument):
+class PlanResponse(GraphDocument):
     """A plan: a titled graph made for a goal."""
 
     plan_id: str
@@ -97,7 +97,7 @@ class PlanAnswer(GraphDocument):
     provider: str | None
     """Who wrote it; null for a plan made by hand."""
     model: str | None
-    diagnostics: list[DiagnosticAnswer]
+    diagnostics: list[DiagnosticResponse]
     fixes: list[str]
     """What was changed in the model's reply."""
     attempts: list[dict[str, Any]]
@@ -105,7 +105,7 @@ class PlanAnswer(GraphDocument):
     forecast: dict[str, Any]
 
 
-class PlanSummary(Answer):
+class PlanSummary(ResponseModel):
     """A plan as lists show it."""
 
     plan_id: str
@@ -120,7 +120,7 @@ class PlanSummary(Answer):
     node_count: int
 
 
-class PlansAnswer(Answer):
+class PlansResponse(ResponseModel):
     """One page of plans, newest first."""
 
     plans: list[PlanSummary]
@@ -131,7 +131,7 @@ class PlansAnswer(Answer):
 # -- executions -----------------------------------------------------------------------------------
 
 
-class ExecutionMade(Answer):
+class ExecutionCreated(ResponseModel):
     """An execution that was accepted; it is stored."""
 
     execution_id: str
@@ -143,7 +143,7 @@ class ExecutionMade(Answer):
     """Place in the queue, 1 for the next one; null for what is not queued."""
 
 
-class ExecutionSummary(Answer):
+class ExecutionSummary(ResponseModel):
     """An execution as lists show it."""
 
     execution_id: str
@@ -160,7 +160,7 @@ class ExecutionSummary(Answer):
     completed_at: str | None
 
 
-class ExecutionsAnswer(Answer):
+class ExecutionsResponse(ResponseModel):
     """One page of executions, newest first."""
 
     executions: list[ExecutionSummary]
@@ -168,7 +168,7 @@ class ExecutionsAnswer(Answer):
     """For the next page; null on the last one."""
 
 
-class WaveAnswer(Answer):
+class WaveResponse(ResponseModel):
     """How far an execution has come."""
 
     current: int
@@ -176,7 +176,7 @@ class WaveAnswer(Answer):
     total: int
 
 
-class UsageAnswer(Answer):
+class UsageResponse(ResponseModel):
     """What model calls took together."""
 
     calls: int
@@ -186,7 +186,7 @@ class UsageAnswer(Answer):
     estimated: bool
 
 
-class ErrorAnswer(Answer):
+class ErrorInfo(ResponseModel):
     """Why something failed."""
 
     code: str
@@ -195,7 +195,7 @@ class ErrorAnswer(Answer):
     node: str | None = None
 
 
-class RequestAnswer(Answer):
+class OpenRequestResponse(ResponseModel):
     """A question a node waits on."""
 
     request_id: str
@@ -209,14 +209,14 @@ class RequestAnswer(Answer):
     """Seconds from then on after which the node goes on without an answer; null: it waits."""
 
 
-class RequestsAnswer(Answer):
+class OpenRequestsResponse(ResponseModel):
     """What an execution waits to be answered."""
 
-    requests: list[RequestAnswer]
+    requests: list[OpenRequestResponse]
     """Oldest first."""
 
 
-class ExecutionAnswer(Answer):
+class ExecutionResponse(ResponseModel):
     """The state of an execution."""
 
     execution_id: str
@@ -231,15 +231,15 @@ class ExecutionAnswer(Answer):
     node_states: dict[str, NodeStatus]
     """Status by node path, in graph order."""
     logs: list[str]
-    wave: WaveAnswer
+    wave: WaveResponse
     queue_position: int | None
     waitingForInput: bool
     currentNodeId: str | None
     """The node of the oldest open request."""
-    requests: list[RequestAnswer]
+    requests: list[OpenRequestResponse]
     """The open ones, oldest first."""
-    usage: UsageAnswer
-    error: ErrorAnswer | None
+    usage: UsageResponse
+    error: ErrorInfo | None
     """Why it failed."""
     failures: list[str]
     """Paths of nodes that failed it."""
@@ -259,7 +259,7 @@ class ExecutionAnswer(Answer):
     completed_at: str | None
 
 
-class ResultAnswer(Answer):
+class ResultResponse(ResponseModel):
     """What an execution gave, so far or in the end."""
 
     execution_id: str
@@ -268,12 +268,12 @@ class ResultAnswer(Answer):
     node_results: dict[str, str]
     """Results as text, by node path; nodes without one are left out."""
     execution_logs: list[str]
-    error: ErrorAnswer | None
+    error: ErrorInfo | None
     started_at: str | None
     completed_at: str | None
 
 
-class DocumentNode(Answer):
+class DocumentNode(ResponseModel):
     """All there is to know of one node, nested ones included."""
 
     id: str
@@ -288,7 +288,7 @@ class DocumentNode(Answer):
     """As text; null where there is none."""
     outputs: dict[str, Any] | None
     """`{handle: {type, value}}`."""
-    error: ErrorAnswer | None
+    error: ErrorInfo | None
     handled: bool
     """Its failure was caught by its policy."""
     reason: str | None
@@ -310,10 +310,10 @@ class DocumentNode(Answer):
     """What it was answered: `{request_id, at, by, answer, …}`."""
     started_at: str | None
     completed_at: str | None
-    usage: UsageAnswer
+    usage: UsageResponse
 
 
-class DocumentAnswer(Answer):
+class DocumentResponse(ResponseModel):
     """The whole execution as one document; the same as `{execution_id}.json` in the storage."""
 
     schema_version: int
@@ -331,16 +331,16 @@ class DocumentAnswer(Answer):
     started_at: str | None
     completed_at: str | None
     last_seq: int
-    error: ErrorAnswer | None
+    error: ErrorInfo | None
     failures: list[str]
     handled_failures: list[str]
     reason: str | None
     cause: Any
     waitingForInput: bool
     currentNodeId: str | None
-    requests: list[RequestAnswer]
-    waves: WaveAnswer
-    usage: UsageAnswer
+    requests: list[OpenRequestResponse]
+    waves: WaveResponse
+    usage: UsageResponse
     inputs: dict[str, Any] | None
     nodes: list[DocumentNode]
     node_results: dict[str, str]
@@ -348,7 +348,7 @@ class DocumentAnswer(Answer):
     graph: dict[str, Any] | None
 
 
-class ExplainAnswer(Answer):
+class ExplainResponse(ResponseModel):
     """Why a node ran, did not run, or waits."""
 
     path: str
@@ -367,12 +367,12 @@ class ExplainAnswer(Answer):
     """Where its wired parameters came from: `{name: {channel, source, edge, handle?, over}}`."""
     prompt: Any = None
     """What was sent to a model last."""
-    error: ErrorAnswer | None = None
-    requests: list[RequestAnswer] | None = None
+    error: ErrorInfo | None = None
+    requests: list[OpenRequestResponse] | None = None
     """What it waits for."""
 
 
-class EntryAnswer(Answer):
+class LogEntryResponse(ResponseModel):
     """One line of the typed log."""
 
     timestamp: str
@@ -386,11 +386,11 @@ class EntryAnswer(Answer):
     content: str
 
 
-class EntriesAnswer(Answer):
+class LogEntriesResponse(ResponseModel):
     """The typed log of an execution."""
 
     execution_id: str
     status: ExecutionStatus
-    entries: list[EntryAnswer]
+    entries: list[LogEntryResponse]
     last_seq: int
     """Ask with `after` this for what comes next."""

@@ -27,23 +27,23 @@ from planwave.api import (
     sockets,
     sse,
 )
-from planwave.api.access import Access
-from planwave.api.bounds import Bounds
-from planwave.api.gate import Gate
-from planwave.api.heads import Heads
-from planwave.api.idempotency import Idempotency
-from planwave.api.metrics import Metrics
-from planwave.api.openapi import document
-from planwave.api.requests import Requests
+from planwave.api.access import Authenticator
+from planwave.api.bounds import RequestLimitsMiddleware
+from planwave.api.gate import HostOriginMiddleware
+from planwave.api.heads import HeadMethodMiddleware
+from planwave.api.idempotency import IdempotencyMiddleware
+from planwave.api.metrics import PrometheusObserver
+from planwave.api.openapi import build_openapi
+from planwave.api.requests import RequestContextMiddleware
 from planwave.api.shortcuts import shorten
-from planwave.api.state import State
+from planwave.api.state import AppState
 from planwave.service.service import Service
-from planwave.service.watchdog import Watchdog
+from planwave.service.watchdog import EventLoopMonitor
 from planwave.settings import Settings
 
-OpenService = Callable[[Settings], Service]
+ServiceFactory = Callable[[Settings], Service]
 
-_ROOMS: Final = (
+ROUTERS: Final = (
     sockets,  # first: routes are tried one after the other, and nobody else has WebSockets
     plans,
     executions,
@@ -59,25 +59,25 @@ _ROOMS: Final = (
 )
 
 
-def create_app(settings: Settings, open_service: OpenService) -> FastAPI:
+def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
     """Make the application; the service is opened when it starts and closed when it stops.
 
     Args:
         settings: Token, hosts, origins and limits.
-        open_service: Puts the rooms together; see ``main.open_service``.
+        open_service: Puts the rooms together; see ``main.create_service``.
     """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
-        service = open_service(settings)
-        metrics.watch(service)
-        async with service, operations.upkeep(settings, service):
+        service = create_service(settings)
+        metrics.attach(service)
+        async with service, operations.retention_task(settings, service):
             access.closed.open(service.directory)
-            app.state.planwave = State(settings, service, access, metrics)
-            with Watchdog(metrics.turned):
+            app.state.planwave = AppState(settings, service, access, metrics)
+            with EventLoopMonitor(metrics.loop_lagged):
                 yield
 
-    access, metrics = Access(settings), Metrics()
+    access, metrics = Authenticator(settings), PrometheusObserver()
     app = FastAPI(
         title="planwave",
         summary="From a goal to a watched, controllable, reproducible result.",
@@ -88,18 +88,18 @@ def create_app(settings: Settings, open_service: OpenService) -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,
         middleware=[
-            Middleware(Requests, metrics),
-            Middleware(Gate, settings),
-            Middleware(Bounds, settings.limits),
-            Middleware(Idempotency),
-            Middleware(Heads),
+            Middleware(RequestContextMiddleware, metrics),
+            Middleware(HostOriginMiddleware, settings),
+            Middleware(RequestLimitsMiddleware, settings.limits),
+            Middleware(IdempotencyMiddleware),
+            Middleware(HeadMethodMiddleware),
         ],
     )
-    problems.install(app)
-    for routes in [*_ROOMS, reference] if settings.api_docs else _ROOMS:
+    problems.register_handlers(app)
+    for routes in [*ROUTERS, reference] if settings.api_docs else ROUTERS:
         # Not include_router(): its routers within routers cost more than many an answer.
         for route in routes.router.routes:
             shorten(route)
             app.router.routes.append(route)
-    app.openapi = cache(partial(document, app, app.openapi))
+    app.openapi = cache(partial(build_openapi, app, app.openapi))
     return app

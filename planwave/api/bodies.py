@@ -22,23 +22,23 @@ from fastapi import Depends
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
-from planwave.api.problems import Refused
-from planwave.api.state import state_of
+from planwave.api.problems import ProblemError
+from planwave.api.state import app_state
 from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic, limit_exceeded
-from planwave.graph.json_values import pointer_part, shown
-from planwave.graph.strict import strict_json
-from planwave.shapes import kind_of, misfit
+from planwave.graph.json_values import pointer_part, short_repr
+from planwave.graph.strict import parse_strict_json
+from planwave.shapes import json_type, describe_error
 
-MODEL: Final = "planwave_body"
+BODY_MODEL_ATTRIBUTE: Final = "planwave_body"
 """Attribute of a dependency made here: ``(model, may_be_empty)``."""
-_ENVELOPE: Final = 1
+_ENVELOPE_DEPTH: Final = 1
 """Levels of nesting around a graph, which alone the limit ``json_depth`` is about."""
 _CODES: Final = {"missing": "missing-field", "extra_forbidden": "unknown-field"}
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-class BodyInvalid(GraphInvalid):
+class InvalidBody(GraphInvalid):
     """A body that cannot be used; ``diagnostics`` holds everything that is wrong, with pointers."""
 
     code = "invalid-body"
@@ -63,21 +63,21 @@ def json_body(model: type[_Model], *, may_be_empty: bool = False) -> Any:
         raw = await request.body()
         if not raw and may_be_empty:
             return model()
-        _check_type(request)
+        _require_json_type(request)
         return _validated(model, read_json(raw, graph_depth(request)))
 
-    setattr(read, MODEL, (model, may_be_empty))
+    setattr(read, BODY_MODEL_ATTRIBUTE, (model, may_be_empty))
     return Depends(read)
 
 
-def body_of(call: Callable[..., Any] | None) -> tuple[type[BaseModel], bool] | None:
+def body_model(call: Callable[..., Any] | None) -> tuple[type[BaseModel], bool] | None:
     """Give the model a dependency reads a body as, and whether the body may be empty."""
-    return getattr(call, MODEL, None)
+    return getattr(call, BODY_MODEL_ATTRIBUTE, None)
 
 
 def graph_depth(request: Request) -> int:
     """Give how deep a graph may nest in a body; what is deeper was refused with it."""
-    return state_of(request).settings.limits.json_depth
+    return app_state(request).settings.limits.json_depth
 
 
 def read_json(raw: bytes, json_depth: int) -> Any:
@@ -87,13 +87,13 @@ def read_json(raw: bytes, json_depth: int) -> Any:
         BodyInvalid: It is not JSON (400), or such as no store could keep.
     """
     try:
-        return strict_json(raw, max_depth=json_depth + _ENVELOPE)
+        return parse_strict_json(raw, max_depth=json_depth + _ENVELOPE_DEPTH)
     except GraphInvalid as error:
         found = [
             _too_deep(json_depth) if each.code == "limit-exceeded" else each
             for each in error.diagnostics
         ]
-        raise _refusal(found) from error
+        raise _invalid_body(found) from error
 
 
 def _too_deep(json_depth: int) -> Diagnostic:
@@ -101,26 +101,26 @@ def _too_deep(json_depth: int) -> Diagnostic:
     return limit_exceeded("json_depth", json_depth, f"more than {json_depth}", "nesting")
 
 
-def _refusal(found: Sequence[Diagnostic]) -> BodyInvalid:
-    refusal = BodyInvalid(found)
+def _invalid_body(found: Sequence[Diagnostic]) -> InvalidBody:
+    refusal = InvalidBody(found)
     if len(codes := {each.code for each in found}) == 1:
         refusal.code = codes.pop()
     refusal.status_hint = {"invalid-json": 400, "limit-exceeded": 413}.get(refusal.code, 422)
     return refusal
 
 
-def _check_type(request: Request) -> None:
+def _require_json_type(request: Request) -> None:
     kind, *parameters = request.headers.get("content-type", "").lower().split(";")
     charsets = [p.strip().removeprefix("charset=").strip('"') for p in parameters]
     if kind.strip() != "application/json" or any(c not in ("", "utf-8", "utf8") for c in charsets):
-        raise Refused(
+        raise ProblemError(
             415,
             "unsupported-media-type",
-            f"a body is JSON in UTF-8, not {shown(request.headers.get('content-type', ''))}",
+            f"a body is JSON in UTF-8, not {short_repr(request.headers.get('content-type', ''))}",
             hint="send Content-Type: application/json",
         )
     if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise Refused(
+        raise ProblemError(
             415,
             "unsupported-media-type",
             "a body is sent as it is, not encoded",
@@ -130,13 +130,13 @@ def _check_type(request: Request) -> None:
 
 def _validated(model: type[_Model], value: Any) -> _Model:
     if not (isinstance(value, dict) or model.__pydantic_root_model__):
-        message = f"the body is {kind_of(value)}, not an object"
-        raise BodyInvalid([Diagnostic("invalid-field", "error", message)])
+        message = f"the body is {json_type(value)}, not an object"
+        raise InvalidBody([Diagnostic("invalid-field", "error", message)])
     try:
         return model.model_validate(value, strict=True)
     except ValidationError as error:
         found = error.errors(include_url=False)
-        raise BodyInvalid([_issue(model, value, each) for each in found]) from error
+        raise InvalidBody([_issue(model, value, each) for each in found]) from error
 
 
 def _issue(model: type[BaseModel], value: Any, found: Any) -> Diagnostic:
@@ -145,7 +145,7 @@ def _issue(model: type[BaseModel], value: Any, found: Any) -> Diagnostic:
     if kind == "extra_forbidden" and len(found["loc"]) == 1:
         hint = f"known are: {', '.join(_names(model))}"
     code = _CODES.get(kind, "invalid-field")
-    message = misfit(pointer or "the body", found)
+    message = describe_error(pointer or "the body", found)
     return Diagnostic(code, "error", message, pointer, hint=hint)
 
 

@@ -9,13 +9,13 @@ from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
-from planwave.api.examples import LIMITS, NODE_TYPES, PROVIDERS, answered
-from planwave.api.models import Answer
-from planwave.api.rendering import rendered
-from planwave.api.state import ADMITTED, ServiceDep
+from planwave.api.examples import LIMITS, NODE_TYPES, PROVIDERS, example_response
+from planwave.api.models import ResponseModel
+from planwave.api.rendering import json_response
+from planwave.api.state import AUTHENTICATED, ServiceDep
 from planwave.settings import Limits
 
-router = APIRouter(tags=["catalogues"], dependencies=ADMITTED)
+router = APIRouter(tags=["catalogues"], dependencies=AUTHENTICATED)
 
 _UNITS: Final = {
     "_per_s": "per second",
@@ -29,7 +29,7 @@ _UNITS: Final = {
 """By the end of a limit's name; all others count things."""
 
 
-class ProviderDetails(Answer):
+class ProviderDetails(ResponseModel):
     """One provider, and why it can or cannot be used."""
 
     name: str
@@ -43,7 +43,7 @@ class ProviderDetails(Answer):
     """Whether names outside `models` are accepted too."""
 
 
-class ProvidersAnswer(Answer):
+class ProvidersResponse(ResponseModel):
     """The providers that can be used, by name, and details of all."""
 
     providers: list[str]
@@ -52,7 +52,7 @@ class ProvidersAnswer(Answer):
     details: list[ProviderDetails]
 
 
-class PortAnswer(Answer):
+class PortResponse(ResponseModel):
     """A named socket of a node type."""
 
     name: str
@@ -66,13 +66,13 @@ class PortAnswer(Answer):
     shape: str
 
 
-class NodeTypeAnswer(Answer):
+class NodeTypeResponse(ResponseModel):
     """One node type."""
 
     node_type: str
     purpose: str
-    inputs: list[PortAnswer]
-    outputs: list[PortAnswer]
+    inputs: list[PortResponse]
+    outputs: list[PortResponse]
     entry: bool
     """Whether executions may be given values for it."""
     executes: bool
@@ -94,13 +94,13 @@ class NodeTypeAnswer(Answer):
     """A small graph that shows it at work and can be run; empty where there is none."""
 
 
-class NodeTypesAnswer(Answer):
+class NodeTypesResponse(ResponseModel):
     """The node types there are."""
 
-    node_types: list[NodeTypeAnswer]
+    node_types: list[NodeTypeResponse]
 
 
-class LimitAnswer(Answer):
+class LimitResponse(ResponseModel):
     """One limit."""
 
     name: str
@@ -113,24 +113,24 @@ class LimitAnswer(Answer):
     """The environment variable that sets it."""
 
 
-class LimitsAnswer(Answer):
+class LimitsResponse(ResponseModel):
     """What may not be passed here."""
 
-    limits: list[LimitAnswer]
+    limits: list[LimitResponse]
 
 
 @router.get(
     "/api/providers",
     operation_id="listProviders",
     summary="List providers and models",
-    response_model=ProvidersAnswer,
-    responses=answered("What there is.", PROVIDERS),
+    response_model=ProvidersResponse,
+    responses=example_response("What there is.", PROVIDERS),
 )
 async def list_providers(service: ServiceDep) -> Response:
     """Give the providers that can be used, their models, and why the others cannot be used."""
     infos = service.providers.list()
     here = [info for info in infos if info.available]
-    return rendered(
+    return json_response(
         {
             "providers": [info.name for info in here],
             "default_models": {info.name: info.default_model for info in here},
@@ -144,24 +144,24 @@ async def list_providers(service: ServiceDep) -> Response:
     "/api/node-types",
     operation_id="listNodeTypes",
     summary="List node types",
-    response_model=NodeTypesAnswer,
-    responses=answered("What there is.", NODE_TYPES),
+    response_model=NodeTypesResponse,
+    responses=example_response("What there is.", NODE_TYPES),
 )
 async def list_node_types(service: ServiceDep) -> Response:
     """Give every node type with its ports and the JSON Schema of its `data`."""
-    return rendered({"node_types": service.node_types()})
+    return json_response({"node_types": service.node_types()})
 
 
 @router.get(
     "/api/limits",
     operation_id="listLimits",
     summary="List limits",
-    response_model=LimitsAnswer,
-    responses=answered("What holds here.", LIMITS),
+    response_model=LimitsResponse,
+    responses=example_response("What holds here.", LIMITS),
 )
 async def list_limits(service: ServiceDep) -> Response:
     """Give every limit: what it is here, by default, and at most."""
-    return rendered({"limits": [_limit(name, service.limits) for name in Limits.model_fields]})
+    return json_response({"limits": [_limit(name, service.limits) for name in Limits.model_fields]})
 
 
 def _limit(name: str, limits: Limits) -> dict[str, Any]:

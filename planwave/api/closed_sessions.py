@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from planwave.errors import StoreError
-from planwave.storage.files import write_whole
+from planwave.storage.files import write_atomically
 
 FILE_NAME: Final = "closed-sessions.json"
 
@@ -63,7 +63,7 @@ class ClosedSessions:
             return
         async with self._writing:
             try:
-                await asyncio.to_thread(write_whole, self._path, json.dumps(self._until).encode())
+                await asyncio.to_thread(write_atomically, self._path, json.dumps(self._until).encode())
             except OSError as error:
                 _log.warning("closed sessions are only remembered until a restart: %s", error)
 

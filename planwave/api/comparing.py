@@ -7,19 +7,19 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from planwave.api.answers import ErrorAnswer, UsageAnswer
-from planwave.api.examples import DIFFERENCE, answered
-from planwave.api.models import Answer, ExecutionStatus, NodeStatus
+from planwave.api.answers import ErrorInfo, UsageResponse
+from planwave.api.examples import DIFFERENCE, example_response
+from planwave.api.models import ResponseModel, ExecutionStatus, NodeStatus
 from planwave.api.parameters import ExecutionId
 from planwave.api.problems import problems
-from planwave.api.rendering import rendered_aside
-from planwave.api.state import ADMITTED, ServiceDep
+from planwave.api.rendering import json_response_in_thread
+from planwave.api.state import AUTHENTICATED, ServiceDep
 from planwave.service.diff import Change
 
-router = APIRouter(tags=["executions"], dependencies=ADMITTED)
+diff_router = APIRouter(tags=["executions"], dependencies=AUTHENTICATED)
 
 
-class NodeDifference(Answer):
+class NodeDifference(ResponseModel):
     """A node that is not the same in both; pairs are of `a` and of `b`, null where it is not there."""
 
     path: str
@@ -27,8 +27,8 @@ class NodeDifference(Answer):
     """What it is and gives, or what the graph says of it, is another; or only one has it."""
     status: list[NodeStatus | None]
     duration_s: list[float | None]
-    usage: list[UsageAnswer | None]
-    error: list[ErrorAnswer | None] | None = None
+    usage: list[UsageResponse | None]
+    error: list[ErrorInfo | None] | None = None
     written: list[str] | None = None
     """Fields of it in the graph that differ."""
     outputs: dict[str, list[dict[str, Any] | None]] | None = None
@@ -37,7 +37,7 @@ class NodeDifference(Answer):
     """The unified diff of its main text."""
 
 
-class DifferenceCounts(Answer):
+class DifferenceCounts(ResponseModel):
     """How many nodes are what."""
 
     same: int
@@ -46,7 +46,7 @@ class DifferenceCounts(Answer):
     only_b: int
 
 
-class DifferenceAnswer(Answer):
+class DifferenceResponse(ResponseModel):
     """What differs between two executions; pairs are of `a` and of `b`."""
 
     a: str
@@ -54,7 +54,7 @@ class DifferenceAnswer(Answer):
     status: list[ExecutionStatus]
     duration_s: list[float | None]
     """Seconds from start to end; null before the end."""
-    usage: list[UsageAnswer]
+    usage: list[UsageResponse]
     counts: DifferenceCounts
     nodes: list[NodeDifference]
     """Those that are not the same, the first 200."""
@@ -62,12 +62,12 @@ class DifferenceAnswer(Answer):
     """How many more there are."""
 
 
-@router.get(
+@diff_router.get(
     "/api/executions/{execution_id}/diff/{other_id}",
     operation_id="diffExecutions",
     summary="What differs between two executions",
-    response_model=DifferenceAnswer,
-    responses={**answered("What differs.", DIFFERENCE), **problems(404, 409)},
+    response_model=DifferenceResponse,
+    responses={**example_response("What differs.", DIFFERENCE), **problems(404, 409)},
 )
 async def diff_executions(
     service: ServiceDep, execution_id: ExecutionId, other_id: ExecutionId
@@ -77,4 +77,4 @@ async def diff_executions(
     Status, time, tokens and cost of both; of nodes that are not the same what they gave, and how
     their texts differ.
     """
-    return await rendered_aside(await service.diff(execution_id, other_id))
+    return await json_response_in_thread(await service.diff(execution_id, other_id))

@@ -28,10 +28,10 @@ from uvicorn.protocols.http.httptools_impl import (
 from uvicorn.server import ServerState
 
 from planwave.api.framing import check_head, check_websocket, head_of, refusal_of, target_of
-from planwave.api.problems import Refused, problem_of
+from planwave.api.problems import ProblemError, problem_details
 from planwave.api.timers import Timer, Untaken, nothing
 from planwave.errors import PlanwaveError
-from planwave.storage.rows import encode
+from planwave.storage.rows import dumps_exact
 
 _BITE: Final = 4_096
 """Bytes that are read at a time: a request is a thousand times as large as what asks for it."""
@@ -166,11 +166,11 @@ class Connection(HttpToolsProtocol):
                 self._parse(rest[:_BITE])
                 rest = rest[_BITE:]
             if self._unused > self._head_bytes:  # a head that is whole is for the application
-                raise Refused(431, "limit-exceeded", "the request's head is too large")
+                raise ProblemError(431, "limit-exceeded", "the request's head is too large")
             self._unread = bytes(rest)
         except HttpParserError as error:
             self._refuse(refusal_of(error))
-        except Refused as refusal:
+        except ProblemError as refusal:
             self._refuse(refusal)
         if self.pipeline:
             self._flow.hold(len(self._unread) > HIGH_WATER_LIMIT)
@@ -225,10 +225,10 @@ class Connection(HttpToolsProtocol):
     def _check_offer(self) -> None:
         """Take another protocol up if it is WebSocket; refuse what could not be answered later."""
         if self.parser.get_method() == b"CONNECT":
-            raise Refused(400, "invalid-request", "this is no proxy to connect through")
+            raise ProblemError(400, "invalid-request", "this is no proxy to connect through")
         if self._should_upgrade():
             if self._at_work is not None:
-                raise Refused(400, "invalid-request", "a WebSocket's request waits for its turn")
+                raise ProblemError(400, "invalid-request", "a WebSocket's request waits for its turn")
             check_websocket(self.url, self.headers)
             super().on_headers_complete()
 
@@ -301,7 +301,7 @@ class Connection(HttpToolsProtocol):
 
     def _give_up(self) -> None:
         if self._reading is _Reading.HEAD:
-            self._say(Refused(408, "request-timeout", "the request's head did not arrive in time"))
+            self._say(ProblemError(408, "request-timeout", "the request's head did not arrive in time"))
         else:
             self.transport.close()
 
@@ -323,7 +323,7 @@ class Connection(HttpToolsProtocol):
         if (cycle := self._at_work) is not None:
             _break_off(cycle)
         if cycle is None or not cycle.response_started:
-            body = encode(problem_of(refusal)).encode()
+            body = dumps_exact(problem_details(refusal)).encode()
             fields = "".join(f"{name}: {value}\r\n" for name, value in head_of(body))
             line = STATUS_LINE[refusal.status_hint]
             self.transport.write(b"".join([line, fields.encode(), b"\r\n", body]))

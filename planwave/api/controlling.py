@@ -9,22 +9,22 @@ from pydantic import Field, GetJsonSchemaHandler, RootModel
 from pydantic_core import CoreSchema
 from starlette.responses import Response
 
-from planwave.api.answers import ExecutionMade, RequestsAnswer
+from planwave.api.answers import ExecutionCreated, OpenRequestsResponse
 from planwave.api.bodies import json_body
-from planwave.api.examples import CANCELLED, GOING_ON, PAUSED, REQUESTS, answered
-from planwave.api.executions import made
-from planwave.api.models import Body
+from planwave.api.examples import CANCELLED, RESUMED, PAUSED, REQUESTS, example_response
+from planwave.api.executions import created_response
+from planwave.api.models import RequestModel
 from planwave.api.parameters import ExecutionId, RequestId
 from planwave.api.problems import problems
-from planwave.api.rendering import rendered_aside
-from planwave.api.state import ADMITTED, ServiceDep
+from planwave.api.rendering import json_response_in_thread
+from planwave.api.state import AUTHENTICATED, ServiceDep
 
-router = APIRouter(tags=["control"], dependencies=ADMITTED)
+router = APIRouter(tags=["control"], dependencies=AUTHENTICATED)
 
 _LONGEST_CAUSE = 1_000
 
 
-class CancelBody(Body):
+class CancelRequest(RequestModel):
     """What to stop, and why; without a body, the whole execution."""
 
     cause: str = Field(
@@ -40,7 +40,7 @@ class CancelBody(Body):
     )
 
 
-class Decision(Body):
+class AnswerDecision(RequestModel):
     """An answer to a request that names its `actions`."""
 
     decision: str = Field(
@@ -55,19 +55,19 @@ class Decision(Body):
     form: Any = Field(None, description="What was filled in; it fits the request's `form`.")
 
 
-class _ShownAsAnswer:
+class _AnswerSchema:
     """Documents any JSON as a decision or else whatever the node understands."""
 
     @classmethod
     def __get_pydantic_json_schema__(
         cls, _: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        decision = handler(Decision.__pydantic_core_schema__)
+        decision = handler(AnswerDecision.__pydantic_core_schema__)
         free = {"description": "Any JSON, where the request names no `actions`."}
         return {"anyOf": [decision, free]}
 
 
-class AnswerBody(RootModel[Annotated[Any, _ShownAsAnswer]]):
+class AnswerRequest(RootModel[Annotated[Any, _AnswerSchema]]):
     """The answer to a request."""
 
     model_config = {
@@ -84,78 +84,78 @@ class AnswerBody(RootModel[Annotated[Any, _ShownAsAnswer]]):
     "/api/executions/{execution_id}/cancel",
     operation_id="cancelExecution",
     summary="Cancel an execution, or one node of it",
-    response_model=ExecutionMade,
-    responses={**answered("It is cancelled, or its node is.", CANCELLED), **problems(404, 409)},
+    response_model=ExecutionCreated,
+    responses={**example_response("It is cancelled, or its node is.", CANCELLED), **problems(404, 409)},
 )
 async def cancel_execution(
     service: ServiceDep,
     execution_id: ExecutionId,
-    body: Annotated[CancelBody, json_body(CancelBody, may_be_empty=True)],
+    body: Annotated[CancelRequest, json_body(CancelRequest, may_be_empty=True)],
 ) -> Response:
     """Stop an execution, running or not; it is cancelled for good when this is answered.
 
     With `node`, only that node is stopped: what depends on it is blocked, everything else goes on.
     """
     await service.cancel(execution_id, body.cause, node=body.node)
-    return made(service, await service.execution(execution_id), 200)
+    return created_response(service, await service.execution(execution_id), 200)
 
 
 @router.post(
     "/api/executions/{execution_id}/pause",
     operation_id="pauseExecution",
     summary="Pause an execution",
-    response_model=ExecutionMade,
-    responses={**answered("Nothing more of it is started.", PAUSED), **problems(404, 409, 422)},
+    response_model=ExecutionCreated,
+    responses={**example_response("Nothing more of it is started.", PAUSED), **problems(404, 409, 422)},
 )
 async def pause_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Have nothing more of it started; nodes at work go on to their end. It stays so over restarts."""
-    return made(service, await service.pause(execution_id), 200)
+    return created_response(service, await service.pause(execution_id), 200)
 
 
 @router.post(
     "/api/executions/{execution_id}/resume",
     operation_id="resumeExecution",
     summary="Have a paused execution go on",
-    response_model=ExecutionMade,
-    responses={**answered("It goes on.", GOING_ON), **problems(404, 409, 422)},
+    response_model=ExecutionCreated,
+    responses={**example_response("It goes on.", RESUMED), **problems(404, 409, 422)},
 )
 async def resume_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Have an execution go on that was paused by request, or set aside after too many recoveries.
 
     One that waits for an answer goes on by it: `POST …/requests/{request_id}`.
     """
-    return made(service, await service.resume(execution_id), 200)
+    return created_response(service, await service.resume(execution_id), 200)
 
 
 @router.get(
     "/api/executions/{execution_id}/requests",
     operation_id="listRequests",
     summary="What an execution waits to be answered",
-    response_model=RequestsAnswer,
-    responses={**answered("Its open requests.", REQUESTS), **problems(404, 409)},
+    response_model=OpenRequestsResponse,
+    responses={**example_response("Its open requests.", REQUESTS), **problems(404, 409)},
 )
 async def list_requests(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Give the open requests of an execution, oldest first."""
     found = await service.requests(execution_id)
-    return await rendered_aside({"requests": [each.as_json() for each in found]})
+    return await json_response_in_thread({"requests": [each.as_json() for each in found]})
 
 
 @router.post(
     "/api/executions/{execution_id}/requests/{request_id}",
     operation_id="answerRequest",
     summary="Answer a request",
-    response_model=ExecutionMade,
-    responses={**answered("The answer is taken.", GOING_ON), **problems(404, 409, 410)},
+    response_model=ExecutionCreated,
+    responses={**example_response("The answer is taken.", RESUMED), **problems(404, 409, 410)},
 )
 async def answer_request(
     service: ServiceDep,
     execution_id: ExecutionId,
     request_id: RequestId,
-    body: Annotated[AnswerBody, json_body(AnswerBody)],
+    body: Annotated[AnswerRequest, json_body(AnswerRequest)],
 ) -> Response:
     """Answer what a node asks, once; the answer is stored when this is answered.
 
     A second answer is refused (`409`, `request-answered`), and so is one that comes after the time
     for it was over or the node was cancelled (`410`, `request-closed`).
     """
-    return made(service, await service.answer(execution_id, request_id, body.root), 200)
+    return created_response(service, await service.answer(execution_id, request_id, body.root), 200)

@@ -53,7 +53,7 @@ _NO_USAGE: Final[_Json] = {
     "cost_usd": None,
     "estimated": False,
 }
-_ENDED: Final[_Json] = {
+_ENDED_FIELDS: Final[_Json] = {
     "execution_id": EXECUTION_ID,
     "plan_id": PLAN_ID,
     "status": "completed",
@@ -85,7 +85,7 @@ FORECAST: Final[_Json] = {
     "cost_usd": {"low": 0.0, "high": 0.0},
     "effects": [],
 }
-_PLANNED: Final[_Json] = {
+_PLAN_FIELDS: Final[_Json] = {
     "plan_id": PLAN_ID,
     "user_prompt": GOAL,
     "title": "A note about water",
@@ -97,16 +97,16 @@ _PLANNED: Final[_Json] = {
     "model": "gpt-4o-mini",
 }
 PLAN: Final[_Json] = {
-    **_PLANNED,
+    **_PLAN_FIELDS,
     **GRAPH,
     "diagnostics": [],
     "fixes": [],
     "attempts": [],
     "forecast": FORECAST,
 }
-PLANS: Final[_Json] = {"plans": [{**_PLANNED, "node_count": 2}], "next_cursor": None}
+PLANS: Final[_Json] = {"plans": [{**_PLAN_FIELDS, "node_count": 2}], "next_cursor": None}
 
-MADE: Final[_Json] = {
+CREATED: Final[_Json] = {
     "execution_id": EXECUTION_ID,
     "plan_id": PLAN_ID,
     "flow_id": None,
@@ -114,10 +114,10 @@ MADE: Final[_Json] = {
     "status": "starting",
     "position": None,
 }
-QUEUED: Final[_Json] = {**MADE, "position": 3}
-CANCELLED: Final[_Json] = {**MADE, "status": "cancelled"}
-PAUSED: Final[_Json] = {**MADE, "status": "paused"}
-GOING_ON: Final[_Json] = {**MADE, "status": "executing"}
+QUEUED: Final[_Json] = {**CREATED, "position": 3}
+CANCELLED: Final[_Json] = {**CREATED, "status": "cancelled"}
+PAUSED: Final[_Json] = {**CREATED, "status": "paused"}
+RESUMED: Final[_Json] = {**CREATED, "status": "executing"}
 REQUESTS: Final[_Json] = {
     "requests": [
         {
@@ -139,7 +139,7 @@ REQUESTS: Final[_Json] = {
 EXECUTIONS: Final[_Json] = {
     "executions": [
         {
-            **_ENDED,
+            **_ENDED_FIELDS,
             "flow_id": None,
             "flow_version": None,
             "title": "A note about water",
@@ -152,7 +152,7 @@ EXECUTIONS: Final[_Json] = {
     "next_cursor": None,
 }
 EXECUTION: Final[_Json] = {
-    **_ENDED,
+    **_ENDED_FIELDS,
     "plan_hash": HASH,
     "flow_id": None,
     "flow_version": None,
@@ -179,7 +179,7 @@ EXECUTION: Final[_Json] = {
     **_TIMES,
 }
 RESULT: Final[_Json] = {
-    **_ENDED,
+    **_ENDED_FIELDS,
     "node_results": _RESULTS,
     "execution_logs": _LOGS,
     "error": None,
@@ -220,7 +220,7 @@ def _node(number: int, inputs: _Json, dependencies: list[str]) -> _Json:
 
 DOCUMENT: Final[_Json] = {
     "schema_version": 1,
-    **_ENDED,
+    **_ENDED_FIELDS,
     "plan_hash": HASH,
     "flow_id": None,
     "flow_version": None,
@@ -249,7 +249,7 @@ DOCUMENT: Final[_Json] = {
     "execution_logs": _LOGS,
     "graph": GRAPH,
 }
-EXPLAINED: Final[_Json] = {
+EXPLANATION: Final[_Json] = {
     "path": "note",
     "status": "completed",
     "code": "inputs-arrived",
@@ -302,13 +302,13 @@ DIFFERENCE: Final[_Json] = {
     ],
     "left_off": 0,
 }
-FIRST_STATUS: Final[_Json] = {
-    **_ENDED,
+LEGACY_STATUS: Final[_Json] = {
+    **_ENDED_FIELDS,
     "node_states": EXECUTION["node_states"],
     "logs": _LOGS,
 }
-FIRST_RESULT: Final[_Json] = {
-    **_ENDED,
+LEGACY_RESULT: Final[_Json] = {
+    **_ENDED_FIELDS,
     "node_results": [
         {
             "node_id": node["id"],
@@ -390,7 +390,7 @@ LIMITS: Final[_Json] = {
 }
 
 
-def answered(description: str, example: _Json, status: int = 200) -> dict[int | str, _Json]:
+def example_response(description: str, example: _Json, status: int = 200) -> dict[int | str, _Json]:
     """Give OpenAPI ``responses`` for what a route answers when all is well."""
     content = {"application/json": {"example": example}}
     return {status: {"description": description, "content": content}}

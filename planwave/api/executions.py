@@ -13,58 +13,58 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from planwave.api.answers import (
-    DocumentAnswer,
-    ExecutionAnswer,
-    ExecutionMade,
-    ExecutionsAnswer,
-    ExplainAnswer,
-    ResultAnswer,
+    DocumentResponse,
+    ExecutionResponse,
+    ExecutionCreated,
+    ExecutionsResponse,
+    ExplainResponse,
+    ResultResponse,
 )
 from planwave.api.bodies import graph_depth, json_body
 from planwave.api.examples import (
     DOCUMENT,
     EXECUTION,
     EXECUTIONS,
-    EXPLAINED,
-    MADE,
+    EXPLANATION,
+    CREATED,
     QUEUED,
     RESULT,
-    answered,
+    example_response,
 )
-from planwave.api.idempotency import ExecutionSubjectDep
-from planwave.api.models import ExecuteBody, ExecutionStatus, Options, RunBody, RunningOptions
+from planwave.api.idempotency import PreassignedExecutionIdDep
+from planwave.api.models import ExecuteRequest, ExecutionStatus, ExecuteOptionsModel, RunRequest, RunOptionsModel
 from planwave.api.parameters import (
     Cursor,
     ExecutionId,
-    OfFlow,
-    OfPlan,
+    FlowIdFilter,
+    PlanIdFilter,
     PageSize,
     Search,
-    known_id,
-    page_of,
+    validate_id,
+    paginate,
     page_size,
-    place_of,
+    decode_cursor,
 )
-from planwave.api.places import GRAPH, places_in_body
+from planwave.api.places import GRAPH_POINTER, prefix_error_pointers
 from planwave.api.problems import problems
-from planwave.api.rendering import rendered, rendered_aside
-from planwave.api.state import ADMITTED, ServiceDep, state_of
+from planwave.api.rendering import json_response, json_response_in_thread
+from planwave.api.state import AUTHENTICATED, ServiceDep, app_state
 from planwave.errors import NotFound, PlanwaveError
 from planwave.events import Event, execution_logs, fold
-from planwave.events.entries import entries
-from planwave.events.reading import reading
+from planwave.events.entries import execution_log_entries
+from planwave.events.reading import guard_stored
 from planwave.executor.options import RunOptions
-from planwave.service.flow_history import FlowChoice
+from planwave.service.flow_history import FlowRef
 from planwave.service.making import Executable
 from planwave.service.service import Service
 from planwave.storage.records import ExecutionRecord
 
-router = APIRouter(tags=["executions"], dependencies=ADMITTED)
+router = APIRouter(tags=["executions"], dependencies=AUTHENTICATED)
 
-AND_STARTED = answered("It is made and queued (`start: true`).", QUEUED, 202)
-AND_STARTED[202]["model"] = ExecutionMade
+STARTED_RESPONSES = example_response("It is made and queued (`start: true`).", QUEUED, 202)
+STARTED_RESPONSES[202]["model"] = ExecutionCreated
 """Of routes that make an execution, and start it where they are asked to."""
-_QUEUED = answered("It is queued, or runs already.", QUEUED, 202)
+_QUEUED_RESPONSES = example_response("It is queued, or runs already.", QUEUED, 202)
 
 
 @router.post(
@@ -72,25 +72,25 @@ _QUEUED = answered("It is queued, or runs already.", QUEUED, 202)
     operation_id="createExecution",
     summary="Make an execution",
     status_code=201,
-    response_model=ExecutionMade,
-    responses={**answered("It is made.", MADE, 201), **AND_STARTED, **problems(404, 409)},
+    response_model=ExecutionCreated,
+    responses={**example_response("It is made.", CREATED, 201), **STARTED_RESPONSES, **problems(404, 409)},
 )
 async def create_execution(
     request: Request,
-    subject: ExecutionSubjectDep,
-    body: Annotated[ExecuteBody, json_body(ExecuteBody)],
+    preassigned_id: PreassignedExecutionIdDep,
+    body: Annotated[ExecuteRequest, json_body(ExecuteRequest)],
 ) -> Response:
     """Make an execution of a stored plan, of a flow, or of a graph, which becomes a plan by it.
 
     It is checked whether it can run here; otherwise nothing is made. Its watchers may come before
     its start: `POST /api/execute/{execution_id}/start`, or `start: true` to have it at once.
     """
-    service = state_of(request).service
+    service = app_state(request).service
     make = service.execute if body.start else service.create_execution
-    with places_in_body("" if body.graph is None else GRAPH):
-        chosen = await _chosen_in(body, service, graph_depth(request))
-        record = await make(chosen, **_how(body.inputs, body.options), execution_id=subject)
-    return made(service, record, 202 if body.start else 201)
+    with prefix_error_pointers("" if body.graph is None else GRAPH_POINTER):
+        chosen = await _execution_source(body, service, graph_depth(request))
+        record = await make(chosen, **run_arguments(body.inputs, body.options), execution_id=preassigned_id)
+    return created_response(service, record, 202 if body.start else 201)
 
 
 @router.post(
@@ -98,12 +98,12 @@ async def create_execution(
     operation_id="startExecution",
     summary="Start an execution",
     status_code=202,
-    response_model=ExecutionMade,
-    responses={**_QUEUED, **problems(404, 409, 422)},
+    response_model=ExecutionCreated,
+    responses={**_QUEUED_RESPONSES, **problems(404, 409, 422)},
 )
 async def start_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Queue an execution that was made before; it starts when its turn comes."""
-    return made(service, await service.start(execution_id), 202)
+    return created_response(service, await service.start(execution_id), 202)
 
 
 @router.post(
@@ -111,36 +111,36 @@ async def start_execution(service: ServiceDep, execution_id: ExecutionId) -> Res
     operation_id="run",
     summary="Plan a goal and run the plan",
     status_code=202,
-    response_model=ExecutionMade,
-    responses={**_QUEUED, **problems(409, 502)},
+    response_model=ExecutionCreated,
+    responses={**_QUEUED_RESPONSES, **problems(409, 502)},
 )
 async def run(
-    service: ServiceDep, subject: ExecutionSubjectDep, body: Annotated[RunBody, json_body(RunBody)]
+    service: ServiceDep, preassigned_id: PreassignedExecutionIdDep, body: Annotated[RunRequest, json_body(RunRequest)]
 ) -> Response:
     """Have a model write a plan for a goal, keep it, and run it, in one step."""
-    plan_id = await _planned_before(service, subject)
+    plan_id = await _plan_of_first_request(service, preassigned_id)
     if plan_id is None:
-        service.check_room()
-        own_id = None if subject is None else _beside(subject)
+        service.check_capacity()
+        own_id = None if preassigned_id is None else sibling_id(preassigned_id)
         plan = await service.create_plan(body.prompt, body.provider, body.model, plan_id=own_id)
         plan_id = plan.plan_id
-    how = _how(body.inputs, body.options)
+    how = run_arguments(body.inputs, body.options)
     try:
-        with places_in_body():
-            record = await service.execute(plan_id, **how, execution_id=subject)
+        with prefix_error_pointers():
+            record = await service.execute(plan_id, **how, execution_id=preassigned_id)
     except PlanwaveError as error:
         kept = f"the plan is kept: execute it with plan_id {plan_id}"
         error.hint = f"{error.hint}; {kept}" if error.hint else kept
         raise
-    return made(service, record, 202)
+    return created_response(service, record, 202)
 
 
 @router.get(
     "/api/executions",
     operation_id="listExecutions",
     summary="List executions",
-    response_model=ExecutionsAnswer,
-    responses={**answered("One page.", EXECUTIONS), **problems(422)},
+    response_model=ExecutionsResponse,
+    responses={**example_response("One page.", EXECUTIONS), **problems(422)},
 )
 async def list_executions(
     service: ServiceDep,
@@ -155,8 +155,8 @@ async def list_executions(
             examples=["2026-01-31T12:00:00Z"],
         ),
     ] = None,
-    plan_id: OfPlan = None,
-    flow_id: OfFlow = None,
+    plan_id: PlanIdFilter = None,
+    flow_id: FlowIdFilter = None,
     cursor: Cursor = None,
     limit: PageSize = None,
 ) -> Response:
@@ -168,57 +168,57 @@ async def list_executions(
         since=since,
         plan_id=plan_id,
         flow_id=flow_id,
-        before=place_of(cursor),
+        before=decode_cursor(cursor),
         limit=size + 1,
     )
-    page, next_cursor = page_of(found, size)
-    return rendered({"executions": [_summary(r) for r in page], "next_cursor": next_cursor})
+    page, next_cursor = paginate(found, size)
+    return json_response({"executions": [_summary(r) for r in page], "next_cursor": next_cursor})
 
 
 @router.get(
     "/api/executions/{execution_id}",
     operation_id="getExecution",
     summary="Look at an execution",
-    response_model=ExecutionAnswer,
-    responses={**answered("Its state.", EXECUTION), **problems(404, 409)},
+    response_model=ExecutionResponse,
+    responses={**example_response("Its state.", EXECUTION), **problems(404, 409)},
 )
 async def get_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Give its status, that of each node, and its log so far."""
-    shown = await shown_state(service, execution_id)
-    return rendered({**shown, "queue_position": service.position(execution_id)})
+    shown = await execution_state_json(service, execution_id)
+    return json_response({**shown, "queue_position": service.position(execution_id)})
 
 
 @router.get(
     "/api/executions/{execution_id}/result",
     operation_id="getResult",
     summary="What an execution gave",
-    response_model=ResultAnswer,
-    responses={**answered("Its results.", RESULT), **problems(404, 409)},
+    response_model=ResultResponse,
+    responses={**example_response("Its results.", RESULT), **problems(404, 409)},
 )
 async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Give the results of its nodes as text, and its log; before its end, what there is."""
     document = await service.document(execution_id)
-    return await rendered_aside({name: document[name] for name in ResultAnswer.model_fields})
+    return await json_response_in_thread({name: document[name] for name in ResultResponse.model_fields})
 
 
 @router.get(
     "/api/executions/{execution_id}/document",
     operation_id="getDocument",
     summary="The whole execution as one document",
-    response_model=DocumentAnswer,
-    responses={**answered("The document.", DOCUMENT), **problems(404, 409)},
+    response_model=DocumentResponse,
+    responses={**example_response("The document.", DOCUMENT), **problems(404, 409)},
 )
 async def get_document(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Give everything: graph, inputs, prompts, results, times and usage of every node, the log."""
-    return await rendered_aside(await service.document(execution_id))
+    return await json_response_in_thread(await service.document(execution_id))
 
 
 @router.get(
     "/api/executions/{execution_id}/explain/{path:path}",
     operation_id="explainNode",
     summary="Why a node ran, did not run, or waits",
-    response_model=ExplainAnswer,
-    responses={**answered("Why.", EXPLAINED), **problems(404, 409)},
+    response_model=ExplainResponse,
+    responses={**example_response("Why.", EXPLANATION), **problems(404, 409)},
 )
 async def explain_node(
     service: ServiceDep,
@@ -226,7 +226,7 @@ async def explain_node(
     path: Annotated[str, Path(description="A node's id, or the path of a nested one.")],
 ) -> Response:
     """Say of one node why it is what it is."""
-    return rendered(await service.explain(execution_id, path))
+    return json_response(await service.explain(execution_id, path))
 
 
 @router.delete(
@@ -243,32 +243,32 @@ async def delete_execution(service: ServiceDep, execution_id: ExecutionId) -> Re
     return Response(status_code=204)
 
 
-async def log_entries(service: Service, execution_id: str, after: int = 0) -> Response:
+async def log_response(service: Service, execution_id: str, after: int = 0) -> Response:
     """Give the typed log of an execution: the entries of events above ``after``.
 
     Raises:
         NotFound: There is no execution of that id.
-        Conflict: ``unreadable``.
+        Conflict: ``unreadable_error``.
     """
     events = await service.events(execution_id)
-    with reading(execution_id):
-        shown = await asyncio.to_thread(_entries_of, events, after)
-    return await rendered_aside({"execution_id": execution_id, **shown})
+    with guard_stored(execution_id):
+        shown = await asyncio.to_thread(_log_json, events, after)
+    return await json_response_in_thread({"execution_id": execution_id, **shown})
 
 
-async def shown_state(service: Service, execution_id: str) -> dict[str, Any]:
-    """Give what an execution looks like by now; see ``ExecutionAnswer``.
+async def execution_state_json(service: Service, execution_id: str) -> dict[str, Any]:
+    """Give what an execution looks like by now; see ``ExecutionResponse``.
 
     Raises:
         NotFound: There is no execution of that id.
-        Conflict: ``unreadable``.
+        Conflict: ``unreadable_error``.
     """
     events = await service.events(execution_id)
-    with reading(execution_id):
-        return await asyncio.to_thread(_state_of, events)
+    with guard_stored(execution_id):
+        return await asyncio.to_thread(_state_json, events)
 
 
-def _state_of(events: Sequence[Event]) -> dict[str, Any]:
+def _state_json(events: Sequence[Event]) -> dict[str, Any]:
     state = fold(events)
     return {
         "execution_id": state.execution_id,
@@ -301,16 +301,16 @@ def _state_of(events: Sequence[Event]) -> dict[str, Any]:
     }
 
 
-def _entries_of(events: Sequence[Event], after: int) -> dict[str, Any]:
+def _log_json(events: Sequence[Event], after: int) -> dict[str, Any]:
     state = fold(events)
     return {
         "status": state.status,
-        "entries": [entry.as_json() for entry in entries(events) if entry.seq > after],
+        "entries": [entry.as_json() for entry in execution_log_entries(events) if entry.seq > after],
         "last_seq": state.last_seq,
     }
 
 
-async def _chosen_in(body: ExecuteBody, service: Service, depth: int) -> Executable:
+async def _execution_source(body: ExecuteRequest, service: Service, depth: int) -> Executable:
     """Give the plan's id, the flow, or what the graph says; the body has one of them.
 
     Raises:
@@ -318,26 +318,26 @@ async def _chosen_in(body: ExecuteBody, service: Service, depth: int) -> Executa
         GraphInvalid: The graph cannot be read.
     """
     if body.graph is not None:
-        return await service.read_checked(body.graph, own_depth=depth)
+        return await service.parse_and_check(body.graph, own_depth=depth)
     if body.flow_id is not None:
-        return FlowChoice(known_id(body.flow_id, "flow"), body.version)
-    return known_id(body.plan_id or "", "plan")
+        return FlowRef(validate_id(body.flow_id, "flow"), body.version)
+    return validate_id(body.plan_id or "", "plan")
 
 
-async def _planned_before(service: Service, subject: str | None) -> str | None:
+async def _plan_of_first_request(service: Service, execution_id: str | None) -> str | None:
     """Give the plan of the execution that this request made when it was sent before."""
-    if subject is not None:
+    if execution_id is not None:
         with suppress(NotFound):
-            return (await service.execution(subject)).plan_id
+            return (await service.execution(execution_id)).plan_id
     return None
 
 
-def _beside(subject: str) -> str:
+def sibling_id(execution_id: str) -> str:
     """Give the id of the plan of an execution whose id is chosen: done again, it is paid for once."""
-    return str(UUID(int=UUID(subject).int ^ 1))
+    return str(UUID(int=UUID(execution_id).int ^ 1))
 
 
-def run_options(options: RunningOptions) -> RunOptions:
+def run_options(options: RunOptionsModel) -> RunOptions:
     """Give what a body says of how to run."""
     return RunOptions(
         options.scheduling,
@@ -348,12 +348,12 @@ def run_options(options: RunningOptions) -> RunOptions:
     )
 
 
-def _how(inputs: dict[str, Any] | None, options: Options) -> dict[str, Any]:
+def run_arguments(inputs: dict[str, Any] | None, options: ExecuteOptionsModel) -> dict[str, Any]:
     return {"inputs": inputs, "options": run_options(options), "policies": options.policies}
 
 
-def made(service: Service, record: ExecutionRecord, status: int) -> Response:
-    """Give the answer that tells of an execution what ``ExecutionMade`` documents."""
+def created_response(service: Service, record: ExecutionRecord, status: int) -> Response:
+    """Give the answer that tells of an execution what ``ExecutionCreated`` documents."""
     shown = {
         "execution_id": record.execution_id,
         "plan_id": record.plan_id,
@@ -362,7 +362,7 @@ def made(service: Service, record: ExecutionRecord, status: int) -> Response:
         "status": record.status,
         "position": service.position(record.execution_id),
     }
-    return rendered(shown, status, location=f"/api/executions/{record.execution_id}")
+    return json_response(shown, status, location=f"/api/executions/{record.execution_id}")
 
 
 def _summary(record: ExecutionRecord) -> dict[str, Any]:

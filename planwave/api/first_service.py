@@ -7,19 +7,19 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from planwave.api.answers import DocumentAnswer
-from planwave.api.examples import DOCUMENT, FIRST_RESULT, FIRST_STATUS, answered
-from planwave.api.executions import shown_state
-from planwave.api.models import Answer, ExecutionStatus, NodeStatus
+from planwave.api.answers import DocumentResponse
+from planwave.api.examples import DOCUMENT, LEGACY_RESULT, LEGACY_STATUS, example_response
+from planwave.api.executions import execution_state_json
+from planwave.api.models import ResponseModel, ExecutionStatus, NodeStatus
 from planwave.api.parameters import ExecutionId
 from planwave.api.problems import problems
-from planwave.api.rendering import rendered, rendered_aside
-from planwave.api.state import ADMITTED, ServiceDep
+from planwave.api.rendering import json_response, json_response_in_thread
+from planwave.api.state import AUTHENTICATED, ServiceDep
 
-router = APIRouter(tags=["first service"], dependencies=ADMITTED)
+router = APIRouter(tags=["first service"], dependencies=AUTHENTICATED)
 
 
-class FirstStatus(Answer):
+class LegacyStatus(ResponseModel):
     """The state of an execution, as the first service told it."""
 
     execution_id: str
@@ -29,7 +29,7 @@ class FirstStatus(Answer):
     logs: list[str]
 
 
-class FirstNodeResult(Answer):
+class LegacyNodeResult(ResponseModel):
     """What one node gave."""
 
     node_id: str
@@ -41,13 +41,13 @@ class FirstNodeResult(Answer):
     """Seconds."""
 
 
-class FirstResult(Answer):
+class LegacyResult(ResponseModel):
     """What an execution gave, as the first service told it."""
 
     execution_id: str
     plan_id: str | None
     status: ExecutionStatus
-    node_results: list[FirstNodeResult]
+    node_results: list[LegacyNodeResult]
     execution_logs: list[str]
     started_at: str | None
     completed_at: str | None
@@ -57,40 +57,40 @@ class FirstResult(Answer):
     "/api/execution/{execution_id}/status",
     operation_id="getFirstStatus",
     summary="The state of an execution, in the first service's shape",
-    response_model=FirstStatus,
-    responses={**answered("Its state.", FIRST_STATUS), **problems(404, 409)},
+    response_model=LegacyStatus,
+    responses={**example_response("Its state.", LEGACY_STATUS), **problems(404, 409)},
 )
 async def get_status(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Give its status, that of each node, and its log so far."""
-    shown = await shown_state(service, execution_id)
-    return rendered({name: shown[name] for name in FirstStatus.model_fields})
+    shown = await execution_state_json(service, execution_id)
+    return json_response({name: shown[name] for name in LegacyStatus.model_fields})
 
 
 @router.get(
     "/api/execution/{execution_id}/result",
     operation_id="getFirstResult",
     summary="What an execution gave, in the first service's shape",
-    response_model=FirstResult,
-    responses={**answered("Its results.", FIRST_RESULT), **problems(404, 409)},
+    response_model=LegacyResult,
+    responses={**example_response("Its results.", LEGACY_RESULT), **problems(404, 409)},
 )
 async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Give what became of each node as a list, and the log."""
     document = await service.document(execution_id)
     results = [_node_result(node) for node in document["nodes"]]
-    shown = {name: document[name] for name in FirstResult.model_fields}
-    return await rendered_aside({**shown, "node_results": results})
+    shown = {name: document[name] for name in LegacyResult.model_fields}
+    return await json_response_in_thread({**shown, "node_results": results})
 
 
 @router.get(
     "/api/execution/{execution_id}/load",
     operation_id="loadExecution",
     summary="The whole execution as one document",
-    response_model=DocumentAnswer,
-    responses={**answered("The document.", DOCUMENT), **problems(404, 409)},
+    response_model=DocumentResponse,
+    responses={**example_response("The document.", DOCUMENT), **problems(404, 409)},
 )
 async def load(service: ServiceDep, execution_id: ExecutionId) -> Response:
     """Give the same as `GET /api/executions/{execution_id}/document`."""
-    return await rendered_aside(await service.document(execution_id))
+    return await json_response_in_thread(await service.document(execution_id))
 
 
 def _node_result(node: dict[str, Any]) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from planwave.api.examples import FLOW_ID, GRAPH, HASH, TIME
-from planwave.api.models import Answer, GraphDocument
+from planwave.api.models import ResponseModel, GraphDocument
 
 
-class FlowSummary(Answer):
+class FlowSummary(ResponseModel):
     """A flow as lists show it."""
 
     flow_id: str
@@ -24,7 +24,7 @@ class FlowSummary(Answer):
     node_count: int
 
 
-class FlowsAnswer(Answer):
+class FlowsResponse(ResponseModel):
     """One page of flows, newest first."""
 
     flows: list[FlowSummary]
@@ -32,7 +32,7 @@ class FlowsAnswer(Answer):
     """For the next page; null on the last one."""
 
 
-class FlowAnswer(Answer):
+class FlowResponse(ResponseModel):
     """A flow: a graph saved under a name."""
 
     flow_id: str
@@ -49,7 +49,7 @@ class FlowAnswer(Answer):
     graph: GraphDocument
 
 
-class FlowVersionAnswer(Answer):
+class FlowVersionResponse(ResponseModel):
     """One content of a flow."""
 
     version: str
@@ -59,16 +59,16 @@ class FlowVersionAnswer(Answer):
     node_count: int
 
 
-class FlowVersionsAnswer(Answer):
+class FlowVersionsResponse(ResponseModel):
     """One page of versions, newest first."""
 
     flow_id: str
-    versions: list[FlowVersionAnswer]
+    versions: list[FlowVersionResponse]
     next_cursor: str | None
     """For the next page; null on the last one."""
 
 
-_SAVED: Final[dict[str, Any]] = {
+_FLOW_FIELDS: Final[dict[str, Any]] = {
     "flow_id": FLOW_ID,
     "name": "Note",
     "description": "Write a note about water",
@@ -77,8 +77,8 @@ _SAVED: Final[dict[str, Any]] = {
     "created_at": TIME,
     "updated_at": TIME,
 }
-FLOW: Final = {**_SAVED, "graph": GRAPH}
-FLOWS: Final = {"flows": [{**_SAVED, "node_count": 2}], "next_cursor": None}
+FLOW: Final = {**_FLOW_FIELDS, "graph": GRAPH}
+FLOWS: Final = {"flows": [{**_FLOW_FIELDS, "node_count": 2}], "next_cursor": None}
 FLOW_VERSIONS: Final = {
     "flow_id": FLOW_ID,
     "versions": [{"version": HASH, "revision": 1, "created_at": TIME, "node_count": 2}],

@@ -9,35 +9,35 @@ from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
 from planwave.api.bodies import json_body
-from planwave.api.examples import HASH, answered
+from planwave.api.examples import HASH, example_response
 from planwave.api.flow_answers import (
     FLOW,
     FLOW_VERSIONS,
     FLOWS,
-    FlowAnswer,
-    FlowsAnswer,
-    FlowVersionsAnswer,
+    FlowResponse,
+    FlowsResponse,
+    FlowVersionsResponse,
 )
-from planwave.api.idempotency import SubjectDep
-from planwave.api.models import FlowBody, FlowChangesBody
+from planwave.api.idempotency import PreassignedIdDep
+from planwave.api.models import FlowCreateRequest, FlowUpdateRequest
 from planwave.api.parameters import (
     Cursor,
     FlowId,
     PageSize,
     SearchFlows,
-    known_id,
-    page_of,
+    validate_id,
+    paginate,
     page_size,
-    place_of,
+    decode_cursor,
 )
-from planwave.api.places import GRAPH, places_in_body
+from planwave.api.places import GRAPH_POINTER, prefix_error_pointers
 from planwave.api.problems import problems
-from planwave.api.rendering import rendered
-from planwave.api.state import ADMITTED, ServiceDep
+from planwave.api.rendering import json_response
+from planwave.api.state import AUTHENTICATED, ServiceDep
 from planwave.service.flow_history import Flow
 from planwave.storage.flows import FlowVersion
 
-router = APIRouter(tags=["flows"], dependencies=ADMITTED)
+router = APIRouter(tags=["flows"], dependencies=AUTHENTICATED)
 
 Version = Annotated[
     str | None,
@@ -63,83 +63,83 @@ IfMatch = Annotated[
     operation_id="createFlow",
     summary="Save a flow",
     status_code=201,
-    response_model=FlowAnswer,
-    responses={**answered("The flow.", FLOW, 201), **problems(404, 409)},
+    response_model=FlowResponse,
+    responses={**example_response("The flow.", FLOW, 201), **problems(404, 409)},
 )
 async def create_flow(
-    service: ServiceDep, subject: SubjectDep, body: Annotated[FlowBody, json_body(FlowBody)]
+    service: ServiceDep, preassigned_id: PreassignedIdDep, body: Annotated[FlowCreateRequest, json_body(FlowCreateRequest)]
 ) -> Response:
     """Save a graph, or that of a stored plan, under a name, to be run many times.
 
     It is checked first; what could run nowhere is not kept.
     """
-    with places_in_body("" if body.graph is None else GRAPH):
+    with prefix_error_pointers("" if body.graph is None else GRAPH_POINTER):
         flow = await service.create_flow(
             body.name,
             graph=body.graph,
-            plan_id=_plan_in(body),
+            plan_id=_plan_id_in(body),
             description=body.description,
-            flow_id=subject,
+            flow_id=preassigned_id,
         )
-    return _shown(flow, 201)
+    return _flow_response(flow, 201)
 
 
 @router.get(
     "/api/flows",
     operation_id="listFlows",
     summary="List flows",
-    response_model=FlowsAnswer,
-    responses={**answered("One page.", FLOWS), **problems(422)},
+    response_model=FlowsResponse,
+    responses={**example_response("One page.", FLOWS), **problems(422)},
 )
 async def list_flows(
     service: ServiceDep, q: SearchFlows = None, cursor: Cursor = None, limit: PageSize = None
 ) -> Response:
     """Give flows, newest first, page by page."""
     size = page_size(limit, service.limits)
-    found = await service.flows(text=q, before=place_of(cursor), limit=size + 1)
-    page, next_cursor = page_of(found, size)
-    return rendered({"flows": [asdict(flow) for flow in page], "next_cursor": next_cursor})
+    found = await service.flows(text=q, before=decode_cursor(cursor), limit=size + 1)
+    page, next_cursor = paginate(found, size)
+    return json_response({"flows": [asdict(flow) for flow in page], "next_cursor": next_cursor})
 
 
 @router.get(
     "/api/flows/{flow_id}",
     operation_id="getFlow",
     summary="Look at a flow",
-    response_model=FlowAnswer,
-    responses={**answered("The flow.", FLOW), **problems(404, 422)},
+    response_model=FlowResponse,
+    responses={**example_response("The flow.", FLOW), **problems(404, 422)},
 )
 async def get_flow(service: ServiceDep, flow_id: FlowId, version: Version = None) -> Response:
     """Give a flow as it is, or as it was in one of its versions."""
-    return _shown(await service.flow(flow_id, version))
+    return _flow_response(await service.flow(flow_id, version))
 
 
 @router.put(
     "/api/flows/{flow_id}",
     operation_id="updateFlow",
     summary="Change a flow",
-    response_model=FlowAnswer,
-    responses={**answered("The flow as it is now.", FLOW), **problems(404, 412)},
+    response_model=FlowResponse,
+    responses={**example_response("The flow as it is now.", FLOW), **problems(404, 412)},
 )
 async def update_flow(
     service: ServiceDep,
     flow_id: FlowId,
-    body: Annotated[FlowChangesBody, json_body(FlowChangesBody)],
+    body: Annotated[FlowUpdateRequest, json_body(FlowUpdateRequest)],
     if_match: IfMatch = None,
 ) -> Response:
     """Give a flow another graph, name or description; what is left out stays as it is.
 
     A graph it never had before is a new version. All versions are kept.
     """
-    with places_in_body("" if body.graph is None else GRAPH):
+    with prefix_error_pointers("" if body.graph is None else GRAPH_POINTER):
         flow = await service.update_flow(
             flow_id,
             name=body.name,
             graph=body.graph,
-            plan_id=_plan_in(body),
+            plan_id=_plan_id_in(body),
             description=body.description,
-            expected=_versions_in(if_match),
+            expected=_expected_versions(if_match),
         )
-    return _shown(flow)
+    return _flow_response(flow)
 
 
 @router.delete(
@@ -163,37 +163,37 @@ async def delete_flow(service: ServiceDep, flow_id: FlowId) -> Response:
     "/api/flows/{flow_id}/versions",
     operation_id="listFlowVersions",
     summary="List the versions of a flow",
-    response_model=FlowVersionsAnswer,
-    responses={**answered("One page.", FLOW_VERSIONS), **problems(404, 422)},
+    response_model=FlowVersionsResponse,
+    responses={**example_response("One page.", FLOW_VERSIONS), **problems(404, 422)},
 )
 async def list_flow_versions(
     service: ServiceDep, flow_id: FlowId, cursor: Cursor = None, limit: PageSize = None
 ) -> Response:
     """Give every content the flow has had, newest first, page by page."""
     size = page_size(limit, service.limits)
-    found = await service.flow_versions(flow_id, before=place_of(cursor), limit=size + 1)
-    page, next_cursor = page_of(found, size)
-    versions = [_version(each) for each in page]
-    return rendered({"flow_id": flow_id, "versions": versions, "next_cursor": next_cursor})
+    found = await service.flow_versions(flow_id, before=decode_cursor(cursor), limit=size + 1)
+    page, next_cursor = paginate(found, size)
+    versions = [_version_json(each) for each in page]
+    return json_response({"flow_id": flow_id, "versions": versions, "next_cursor": next_cursor})
 
 
-def _plan_in(body: FlowBody | FlowChangesBody) -> str | None:
-    return None if body.plan_id is None else known_id(body.plan_id, "plan")
+def _plan_id_in(body: FlowCreateRequest | FlowUpdateRequest) -> str | None:
+    return None if body.plan_id is None else validate_id(body.plan_id, "plan")
 
 
-def _versions_in(if_match: str | None) -> frozenset[str] | None:
+def _expected_versions(if_match: str | None) -> frozenset[str] | None:
     """Give the versions a header names; None where any will do."""
     if if_match is None or if_match.strip() == "*":
         return None
     return frozenset(tag.strip().strip('"') for tag in if_match.split(","))
 
 
-def _shown(flow: Flow, status: int = 200) -> Response:
+def _flow_response(flow: Flow, status: int = 200) -> Response:
     location = f"/api/flows/{flow.flow_id}" if status == 201 else None
-    return rendered(flow.as_json(), status, location=location, etag=flow.version)
+    return json_response(flow.as_json(), status, location=location, etag=flow.version)
 
 
-def _version(version: FlowVersion) -> dict[str, object]:
+def _version_json(version: FlowVersion) -> dict[str, object]:
     return {
         "version": version.version,
         "revision": version.revision,

@@ -12,35 +12,35 @@ from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
-from planwave.api.answers import ExecutionMade
+from planwave.api.answers import ExecutionCreated
 from planwave.api.bodies import json_body
-from planwave.api.examples import MADE, answered
-from planwave.api.executions import AND_STARTED, made, run_options
-from planwave.api.idempotency import ExecutionSubjectDep
-from planwave.api.models import Body, RunningOptions
+from planwave.api.examples import CREATED, example_response
+from planwave.api.executions import STARTED_RESPONSES, created_response, run_options
+from planwave.api.idempotency import PreassignedExecutionIdDep
+from planwave.api.models import RequestModel, RunOptionsModel
 from planwave.api.parameters import ExecutionId
 from planwave.api.problems import problems
-from planwave.api.state import ADMITTED, ServiceDep
+from planwave.api.state import AUTHENTICATED, ServiceDep
 from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.json_values import pointer_of_name
 from planwave.service.forking import CHANGES
 
-router = APIRouter(tags=["control"], dependencies=ADMITTED)
+router = APIRouter(tags=["control"], dependencies=AUTHENTICATED)
 
-_IN_DATA: Final = re.compile(r"/nodes/\d+(/data(?:/.*)?)")
+_NODE_DATA_POINTER: Final = re.compile(r"/nodes/\d+(/data(?:/.*)?)")
 _START: Final[Any] = Field(
     True, description="Queue it; else `POST /api/execute/{execution_id}/start` does."
 )
 
 
-class RetryBody(Body):
+class RetryRequest(RequestModel):
     """Without a body, it is started at once."""
 
     start: bool = _START
 
 
-class ForkBody(Body):
+class ForkExecutionRequest(RequestModel):
     """What is to be otherwise; without a body, nothing is."""
 
     rerun: list[str] = Field(
@@ -54,7 +54,7 @@ class ForkBody(Body):
         ),
         examples=[{"note": {"data": {"text": "A note: {{ input }}"}}}],
     )
-    options: RunningOptions | None = Field(
+    options: RunOptionsModel | None = Field(
         None, description="How to run, all of it; null: as the execution before it ran."
     )
     start: bool = _START
@@ -65,21 +65,21 @@ class ForkBody(Body):
     operation_id="retryExecution",
     summary="Run what failed once more",
     status_code=201,
-    response_model=ExecutionMade,
-    responses={**answered("It is made.", MADE, 201), **AND_STARTED, **problems(404, 409)},
+    response_model=ExecutionCreated,
+    responses={**example_response("It is made.", CREATED, 201), **STARTED_RESPONSES, **problems(404, 409)},
 )
 async def retry_execution(
     service: ServiceDep,
-    subject: ExecutionSubjectDep,
+    preassigned_id: PreassignedExecutionIdDep,
     execution_id: ExecutionId,
-    body: Annotated[RetryBody, json_body(RetryBody, may_be_empty=True)],
+    body: Annotated[RetryRequest, json_body(RetryRequest, may_be_empty=True)],
 ) -> Response:
     """Make a new execution that runs what failed, was blocked or was cancelled in this one.
 
     Results of nodes that completed are taken over; the new execution's `parent` names this one.
     """
-    record = await service.retry(execution_id, start=body.start, new_id=subject)
-    return made(service, record, 202 if body.start else 201)
+    record = await service.retry(execution_id, start=body.start, new_id=preassigned_id)
+    return created_response(service, record, 202 if body.start else 201)
 
 
 @router.post(
@@ -87,45 +87,45 @@ async def retry_execution(
     operation_id="forkExecution",
     summary="Make a changed execution out of this one",
     status_code=201,
-    response_model=ExecutionMade,
-    responses={**answered("It is made.", MADE, 201), **AND_STARTED, **problems(404, 409)},
+    response_model=ExecutionCreated,
+    responses={**example_response("It is made.", CREATED, 201), **STARTED_RESPONSES, **problems(404, 409)},
 )
 async def fork_execution(
     service: ServiceDep,
-    subject: ExecutionSubjectDep,
+    preassigned_id: PreassignedExecutionIdDep,
     execution_id: ExecutionId,
-    body: Annotated[ForkBody, json_body(ForkBody, may_be_empty=True)],
+    body: Annotated[ForkExecutionRequest, json_body(ForkExecutionRequest, may_be_empty=True)],
 ) -> Response:
     """Make a new execution of the same graph, with other data or results for some of its nodes.
 
     Every result that still follows from the same is taken over; only the rest runs. This one must
     have ended or be paused; nothing of it changes.
     """
-    with _places_in_body(body.changes or {}):
+    with _prefix_fork_pointers(body.changes or {}):
         record = await service.fork(
             execution_id,
             rerun=body.rerun,
             changes=body.changes,
             options=None if body.options is None else run_options(body.options),
             start=body.start,
-            new_id=subject,
+            new_id=preassigned_id,
         )
-    return made(service, record, 202 if body.start else 201)
+    return created_response(service, record, 202 if body.start else 201)
 
 
 @contextmanager
-def _places_in_body(changes: Mapping[str, Any]) -> Generator[None]:
+def _prefix_fork_pointers(changes: Mapping[str, Any]) -> Generator[None]:
     """Have pointers of what is wrong point into the body."""
     try:
         yield
     except GraphInvalid as error:
         found: tuple[Diagnostic, ...] = error.diagnostics
-        error.diagnostics = tuple(replace(each, pointer=_place(each, changes)) for each in found)
+        error.diagnostics = tuple(replace(each, pointer=_fork_pointer(each, changes)) for each in found)
         raise
 
 
-def _place(found: Diagnostic, changes: Mapping[str, Any]) -> str:
-    in_data = _IN_DATA.fullmatch(found.pointer)
+def _fork_pointer(found: Diagnostic, changes: Mapping[str, Any]) -> str:
+    in_data = _NODE_DATA_POINTER.fullmatch(found.pointer)
     if in_data is not None and found.node in changes:
         return f"{CHANGES}{pointer_of_name(found.node)}{in_data[1]}"
     return found.pointer

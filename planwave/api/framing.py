@@ -7,7 +7,7 @@ from typing import Final
 from httptools import HttpParserError, parse_url
 from websockets.http11 import MAX_LINE_LENGTH, MAX_NUM_HEADERS
 
-from planwave.api.problems import MEDIA_TYPE, Refused
+from planwave.api.problems import MEDIA_TYPE, ProblemError
 from planwave.errors import PlanwaveError
 from planwave.storage.ids import new_id
 
@@ -29,9 +29,9 @@ def check_head(version: str, headers: list[tuple[bytes, bytes]]) -> None:
         if name == b"host":
             hosts += 1
         elif name == b"transfer-encoding" and value.lower() != b"chunked":
-            raise Refused(400, "invalid-request", "a body comes as it is, or in chunks of that")
+            raise ProblemError(400, "invalid-request", "a body comes as it is, or in chunks of that")
     if hosts > 1 or (hosts == 0 and version == "1.1"):
-        raise Refused(400, "invalid-request", "a request has one header 'Host'")
+        raise ProblemError(400, "invalid-request", "a request has one header 'Host'")
 
 
 def target_of(target: bytes) -> bytes:
@@ -53,11 +53,11 @@ def check_websocket(target: bytes, headers: list[tuple[bytes, bytes]]) -> None:
     sent = {name: value for name, value in headers if name in _BODY}
     longest = max((len(name) + len(value) for name, value in headers), default=0)
     if sent.keys() - {b"content-length"} or sent.get(b"content-length", b"0").strip(b"0"):
-        raise Refused(400, "invalid-request", "a WebSocket's request has no body")
+        raise ProblemError(400, "invalid-request", "a WebSocket's request has no body")
     if len(headers) > MAX_NUM_HEADERS or longest + 4 > MAX_LINE_LENGTH:
-        raise Refused(431, "headers-too-large", "a WebSocket's head is smaller than that")
+        raise ProblemError(431, "headers-too-large", "a WebSocket's head is smaller than that")
     if len(target) + 16 > MAX_LINE_LENGTH:
-        raise Refused(414, "uri-too-long", "a WebSocket's address is shorter than that")
+        raise ProblemError(414, "uri-too-long", "a WebSocket's address is shorter than that")
 
 
 def refusal_of(error: HttpParserError) -> PlanwaveError:
@@ -67,15 +67,15 @@ def refusal_of(error: HttpParserError) -> PlanwaveError:
         HttpParserError: Neither: it is our own mistake.
     """
     cause = error.__context__
-    if isinstance(cause, Refused):
+    if isinstance(cause, ProblemError):
         return cause
     if cause is None or isinstance(cause, HttpParserError):
         return _not_http()
     raise error
 
 
-def _not_http() -> Refused:
-    return Refused(400, "invalid-request", "this is not HTTP/1.1")
+def _not_http() -> ProblemError:
+    return ProblemError(400, "invalid-request", "this is not HTTP/1.1")
 
 
 def head_of(body: bytes) -> list[tuple[str, str]]:

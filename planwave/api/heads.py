@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
-class Heads:
+class HeadMethodMiddleware:
     """Answers ``HEAD`` by the head of what ``GET`` gives."""
 
     def __init__(self, app: ASGIApp) -> None:

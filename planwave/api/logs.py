@@ -16,33 +16,33 @@ from typing import IO, Any, Final, Literal
 
 FIELDS: Final = "planwave_fields"
 """``extra={FIELDS: {…}}`` gives a record what else it says, by name."""
-ACCESS: Final = logging.getLogger("planwave.access")
+ACCESS_LOG: Final = logging.getLogger("planwave.access")
 
 
-class Current:
+class RequestContext:
     """The request that is being answered.
 
     Work it leaves behind, such as an execution, inherits the context; it no longer counts as part
     of the request once that is over.
     """
 
-    __slots__ = ("id", "is_over")
+    __slots__ = ("id", "is_ended")
 
     def __init__(self, request_id: str) -> None:
         self.id = request_id
-        self.is_over = False
+        self.is_ended = False
 
 
-current: Final[ContextVar[Current | None]] = ContextVar("planwave_request", default=None)
+current_request: Final[ContextVar[RequestContext | None]] = ContextVar("planwave_request", default=None)
 
 
 def request_id() -> str | None:
     """Give the id of the request that is being answered."""
-    found = current.get()
-    return None if found is None or found.is_over else found.id
+    found = current_request.get()
+    return None if found is None or found.is_ended else found.id
 
 
-class _Told(logging.Filter):
+class _RequestIdFilter(logging.Filter):
     """Notes on each record which request it belongs to, while that is known."""
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -53,7 +53,7 @@ class _Told(logging.Filter):
         return True
 
 
-class _Text(logging.Formatter):
+class _TextFormatter(logging.Formatter):
     """``time LEVEL logger message name=value …`` on one line; a traceback on lines of its own."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -64,7 +64,7 @@ class _Text(logging.Formatter):
         return " ".join(said) + trace
 
 
-class _Json(logging.Formatter):
+class _JsonFormatter(logging.Formatter):
     """One JSON object a line: ``{at, level, logger, message, request_id?, …, error?}``."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -82,11 +82,11 @@ class _Json(logging.Formatter):
 
 
 @contextmanager
-def logging_to(stream: IO[str], form: Literal["text", "json"]) -> Generator[None]:
+def configure_logging(stream: IO[str], form: Literal["text", "json"]) -> Generator[None]:
     """Send all logs to a stream, and nowhere else, until left."""
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(_Json() if form == "json" else _Text())
-    handler.addFilter(_Told())
+    handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
+    handler.addFilter(_RequestIdFilter())
     root = logging.getLogger()
     before, level = root.handlers, root.level
     root.handlers = [handler]

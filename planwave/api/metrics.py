@@ -1,6 +1,6 @@
 """What ``GET /metrics`` tells: counted while it happens, written down when somebody asks.
 
-:class:`Metrics` satisfies ``service.rooms.Observer``. It is told every event of every execution, so
+:class:`PrometheusObserver` satisfies ``service.rooms.Observer``. It is told every event of every execution, so
 what it does with one is a look-up and an addition (``tallies.py``). Each application has its own.
 """
 
@@ -22,47 +22,47 @@ from planwave.api.measures import Measures
 from planwave.api.tallies import OTHER, Counts, Names, Spreads, buckets_of, gauge
 from planwave.events import TERMINAL, Event
 from planwave.graph.model import Graph
-from planwave.providers.api import CallEnd
-from planwave.service.service import Load, Service
-from planwave.storage.records import StoreUse
+from planwave.providers.api import CallReport
+from planwave.service.service import ServiceLoad, Service
+from planwave.storage.records import StoreStats
 
-_IDLE: Final = Load(running=0, queued=0, is_draining=False, watchers=0)
+_IDLE: Final = ServiceLoad(running=0, queued=0, is_draining=False, watchers=0)
 _MOST_TYPES: Final = 100
 _MOST_MODELS: Final = 100
-_SETTLED: Final = ("completed", "failed", "skipped", "blocked", "cancelled")
+_ENDED_STATUSES: Final = ("completed", "failed", "skipped", "blocked", "cancelled")
 _METHODS: Final = frozenset(
     {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "WEBSOCKET"}
 )
 
 
-class _Kind:
+class _NodeTypeMetrics:
     """What is counted of nodes of one type; there from the first one on, at 0."""
 
     __slots__ = ("retried", "settled", "time")
 
     def __init__(self, name: str, measures: Measures) -> None:
-        self.settled = {f"node.{s}": measures.nodes.of((name, s)) for s in _SETTLED}
+        self.settled = {f"node.{s}": measures.nodes.of((name, s)) for s in _ENDED_STATUSES}
         self.retried = measures.node_retries.of((name,))
         self.time = measures.node_time.of((name,))
 
 
-class _Running(NamedTuple):
+class _RunningExecution(NamedTuple):
     """An execution that runs: the kind of each node by its path, and when it started."""
 
-    kinds: dict[str | None, _Kind]
-    since: float
+    node_types: dict[str | None, _NodeTypeMetrics]
+    started_at: float
 
 
-class Metrics:
+class PrometheusObserver:
     """Counts what one service does, and what is asked of it over HTTP."""
 
     def __init__(self) -> None:
         self.measures = Measures()
         self._service: Service | None = None
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, _RunningExecution] = {}
         self._types, self._models = Names(_MOST_TYPES), Names(_MOST_MODELS)
-        self._kinds: dict[str, _Kind] = {}
-        self._takes: dict[str, Callable[[Event], None]] = {
+        self._kinds: dict[str, _NodeTypeMetrics] = {}
+        self._recorders: dict[str, Callable[[Event], None]] = {
             **dict.fromkeys(TERMINAL, self._execution_ended),
             "node.completed": self._node_ran,
             "node.failed": self._node_ran,
@@ -72,10 +72,10 @@ class Metrics:
             "node.retrying": self._node_retried,
         }
 
-    def watch(self, service: Service) -> None:
+    def attach(self, service: Service) -> None:
         """Count what a service does from now on."""
         self._service = service
-        service.observe(self)
+        service.set_observer(self)
 
     async def text(self, accept: str) -> tuple[bytes, str]:
         """Write everything down as it is now, in the format that an ``Accept`` header asks for.
@@ -84,7 +84,7 @@ class Metrics:
             The text and its media type: Prometheus' own, or OpenMetrics.
         """
         encode, media_type = choose_encoder(accept)
-        taken = _Taken(tuple(self.collect()))
+        taken = _CollectedMetrics(tuple(self.collect()))
         # Some 10 ms for thousands of lines, which executions should not have to wait for.
         return await asyncio.to_thread(encode, taken), media_type
 
@@ -93,11 +93,11 @@ class Metrics:
     def started(self, execution_id: str, graph: Graph, waited_s: float) -> None:
         self.measures.started.add()
         self.measures.queue_time.of().note(waited_s)
-        kinds: dict[str | None, _Kind] = {node.id: self._kind(node.type) for node in graph.nodes}
-        self._running[execution_id] = _Running(kinds, perf_counter())
+        kinds: dict[str | None, _NodeTypeMetrics] = {node.id: self._kind(node.type) for node in graph.nodes}
+        self._running[execution_id] = _RunningExecution(kinds, perf_counter())
 
     def published(self, events: Sequence[Event]) -> None:
-        takes = self._takes
+        takes = self._recorders
         for event in events:
             take = takes.get(event.type)
             if take is not None:
@@ -116,16 +116,16 @@ class Metrics:
     def dropped(self) -> None:
         self.measures.drops.add()
 
-    def turned(self, lag_s: float) -> None:
+    def loop_lagged(self, lag_s: float) -> None:
         """Take in how late the event loop was; called in the watchdog's thread, by nobody else."""
         self.measures.loop_lag.of().note(lag_s)
 
-    def called(self, call: CallEnd) -> None:
+    def called(self, call: CallReport) -> None:
         provider, model = call.provider, self._models.of(call.model)
         self.measures.calls.add((provider, model, call.outcome))
         if call.outcome != "recorded":
             self.measures.call_time.of((provider, model)).note(call.duration_s)
-        if call.again:
+        if call.will_retry:
             self.measures.call_retries.add((provider, model))
         if call.usage is not None:
             self.measures.tokens.add((provider, model, "input"), call.usage.input_tokens)
@@ -137,7 +137,7 @@ class Metrics:
         self.measures.ended.add((status,))
         running = self._running.get(event.execution_id)
         if running is not None:
-            self.measures.execution_time.of((status,)).note(perf_counter() - running.since)
+            self.measures.execution_time.of((status,)).note(perf_counter() - running.started_at)
 
     def _node_ran(self, event: Event) -> None:
         data = event.data
@@ -153,23 +153,23 @@ class Metrics:
     def _node_retried(self, event: Event) -> None:
         self._kind_of(event).retried.amount += 1
 
-    def _kind_of(self, event: Event) -> _Kind:
+    def _kind_of(self, event: Event) -> _NodeTypeMetrics:
         """Give the kind of the node an event is about; nested nodes are not told apart."""
         running = self._running.get(event.execution_id)
-        found = None if running is None else running.kinds.get(event.path)
+        found = None if running is None else running.node_types.get(event.path)
         return self._kind(OTHER) if found is None else found
 
-    def _kind(self, node_type: str) -> _Kind:
+    def _kind(self, node_type: str) -> _NodeTypeMetrics:
         kind = self._kinds.get(node_type)
         if kind is None:
             name = self._types.of(node_type)
-            kind = self._kinds.get(name) or _Kind(name, self.measures)
+            kind = self._kinds.get(name) or _NodeTypeMetrics(name, self.measures)
             self._kinds[name] = kind
         return kind
 
     # -- requests ----------------------------------------------------------------------------------
 
-    def answered(self, scope: Scope, status: int, took_s: float) -> None:
+    def request_answered(self, scope: Scope, status: int, took_s: float) -> None:
         """Count a request, by the template of its route: raw paths are endless."""
         route = getattr(scope.get("route"), "path_format", OTHER)
         method = "WEBSOCKET" if scope["type"] == "websocket" else scope["method"]
@@ -186,15 +186,15 @@ class Metrics:
         build = GaugeMetricFamily("planwave_build_info", "What runs; always 1.", labels=[*info])
         build.add_metric([*info.values()], 1)
         yield build
-        yield from self._present()
+        yield from self._gauges()
         for each in fields(self.measures):
             counted: Counts | Spreads = getattr(self.measures, each.name)
             yield counted.family()
 
-    def _present(self) -> Iterator[Metric]:
+    def _gauges(self) -> Iterator[Metric]:
         service = self._service
         load = _IDLE if service is None else service.load
-        use = StoreUse() if service is None else service.store_use
+        use = StoreStats() if service is None else service.store_stats
         yield gauge("planwave_executions_running", "Executions that run.", load.running)
         yield gauge("planwave_executions_queued", "Executions that wait in the queue.", load.queued)
         yield gauge("planwave_watchers", "Watchers of executions.", load.watchers)
@@ -207,7 +207,7 @@ class Metrics:
         yield commits
 
 
-class _Taken(NamedTuple):
+class _CollectedMetrics(NamedTuple):
     """What was collected at one moment; satisfies ``prometheus_client``'s ``Collector``."""
 
     families: tuple[Metric, ...]

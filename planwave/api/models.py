@@ -18,13 +18,13 @@ ExecutionStatus = Literal["starting", "executing", "paused", "completed", "faile
 PlanStatus = Literal["draft", "executing", "completed", "failed"]
 
 
-class Body(BaseModel):
+class RequestModel(BaseModel):
     """A request: unknown fields and values of another type are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Answer(BaseModel):
+class ResponseModel(BaseModel):
     """An answer: documents what is written as it is stored; tests hold it to this."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
@@ -33,7 +33,7 @@ class Answer(BaseModel):
 # -- graphs ---------------------------------------------------------------------------------------
 
 
-class NodeDocument(Answer):
+class NodeDocument(ResponseModel):
     """One step."""
 
     id: str = Field(pattern="^[A-Za-z0-9_.-]{1,64}$")
@@ -49,7 +49,7 @@ class NodeDocument(Answer):
     """Kept for editors, never read."""
 
 
-class EdgeDocument(Answer):
+class EdgeDocument(ResponseModel):
     """One wire."""
 
     id: str | None = None
@@ -62,14 +62,14 @@ class EdgeDocument(Answer):
     """`{"channel": "flow" | "link"}`, and whatever an editor keeps here."""
 
 
-class GraphDocument(Answer):
+class GraphDocument(ResponseModel):
     """Nodes and edges, as they are stored and drawn."""
 
     nodes: list[NodeDocument]
     edges: list[EdgeDocument]
 
 
-class _ShownAsGraph:
+class _GraphSchema:
     """Documents an object as a graph; the graph reader checks it, and finds every fault at once."""
 
     @classmethod
@@ -82,7 +82,7 @@ class _ShownAsGraph:
 # -- requests -------------------------------------------------------------------------------------
 
 
-class _Goal(Body):
+class _GoalModel(RequestModel):
     prompt: str = Field(description="The goal, in your words.", examples=[GOAL])
     provider: str | None = Field(
         None, description="Who plans, and runs the steps the plan leaves open; else the default."
@@ -90,19 +90,19 @@ class _Goal(Body):
     model: str | None = Field(None, description="A model of that provider.")
 
 
-class GoalBody(_Goal):
+class PlanRequest(_GoalModel):
     """A goal to be planned."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"prompt": GOAL}]})
 
 
-class CheckBody(Body):
+class CheckRequest(RequestModel):
     """A graph to be checked; whatever is wrong with it is the answer, not an error."""
 
     graph: dict[str, Any] = Field(description="`{nodes, edges}`.", examples=[GRAPH])
 
 
-class RunningOptions(Body):
+class RunOptionsModel(RequestModel):
     """How to run; limits of the service hold in any case."""
 
     scheduling: Literal["eager", "waves"] = Field(
@@ -125,7 +125,7 @@ class RunningOptions(Body):
     )
 
 
-class Options(RunningOptions):
+class ExecuteOptionsModel(RunOptionsModel):
     """How to run; limits of the service hold in any case."""
 
     policies: dict[str, dict[str, Any]] | None = Field(
@@ -149,12 +149,12 @@ _INPUTS: Final[Any] = Field(
 
 
 _OPTIONS: Final[Any] = Field(
-    default_factory=Options,  # pydantic would copy a default deeply for each request
-    json_schema_extra={"default": Options().model_dump(mode="json")},
+    default_factory=ExecuteOptionsModel,  # pydantic would copy a default deeply for each request
+    json_schema_extra={"default": ExecuteOptionsModel().model_dump(mode="json")},
 )
 
 
-class ExecuteBody(Body):
+class ExecuteRequest(RequestModel):
     """What to execute: a stored plan, a flow, or a graph, which becomes a plan."""
 
     model_config = ConfigDict(
@@ -176,17 +176,17 @@ class ExecuteBody(Body):
     plan_id: str | None = Field(None, description="A stored plan.")
     flow_id: str | None = Field(None, description="A flow.")
     version: str | None = Field(None, description="One of its versions; else the present one.")
-    graph: Annotated[dict[str, Any], _ShownAsGraph] | None = Field(
+    graph: Annotated[dict[str, Any], _GraphSchema] | None = Field(
         None, description="A graph, or a plan as `POST /api/plan` gave it."
     )
     inputs: dict[str, Any] | None = _INPUTS
-    options: Options = _OPTIONS
+    options: ExecuteOptionsModel = _OPTIONS
     start: bool = Field(
         False, description="Start it at once; else `POST /api/execute/{execution_id}/start` does."
     )
 
     @model_validator(mode="after")
-    def _one_of_them(self) -> ExecuteBody:
+    def _require_one_source(self) -> ExecuteRequest:
         if [self.plan_id, self.flow_id, self.graph].count(None) != 2:
             raise PydanticCustomError("either", "give one of plan_id, flow_id and graph")
         if self.version is not None and self.flow_id is None:
@@ -194,13 +194,13 @@ class ExecuteBody(Body):
         return self
 
 
-class RunBody(_Goal):
+class RunRequest(_GoalModel):
     """A goal to be planned and run."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"prompt": GOAL}]})
 
     inputs: dict[str, Any] | None = _INPUTS
-    options: Options = _OPTIONS
+    options: ExecuteOptionsModel = _OPTIONS
 
 
 # -- flows ----------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ _GRAPH_OR_PLAN: Final[dict[str, Any]] = {
 }
 
 
-class FlowBody(Body):
+class FlowCreateRequest(RequestModel):
     """A graph, or a stored plan, to be saved under a name."""
 
     model_config = ConfigDict(
@@ -226,19 +226,19 @@ class FlowBody(Body):
     description: str | None = Field(
         None, description="What it is for, by default the goal of its plan; see `goal_chars`."
     )
-    graph: Annotated[dict[str, Any], _ShownAsGraph] | None = Field(
+    graph: Annotated[dict[str, Any], _GraphSchema] | None = Field(
         None, description="A graph, or a plan as `POST /api/plan` gave it."
     )
     plan_id: str | None = Field(None, description="A stored plan that has its graph.")
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> FlowBody:
+    def _require_one_source(self) -> FlowCreateRequest:
         if (self.plan_id is None) == (self.graph is None):
             raise PydanticCustomError("either", "give either graph or plan_id")
         return self
 
 
-class FlowChangesBody(Body):
+class FlowUpdateRequest(RequestModel):
     """What is to be another than before."""
 
     model_config = ConfigDict(
@@ -253,13 +253,13 @@ class FlowChangesBody(Body):
         None, description="What it is called; one line.", min_length=1, max_length=NAME_CHARS
     )
     description: str | None = Field(None, description="What it is for; see `goal_chars`.")
-    graph: Annotated[dict[str, Any], _ShownAsGraph] | None = Field(
+    graph: Annotated[dict[str, Any], _GraphSchema] | None = Field(
         None, description="A graph, or a plan as `POST /api/plan` gave it."
     )
     plan_id: str | None = Field(None, description="A stored plan that has its graph.")
 
     @model_validator(mode="after")
-    def _any_but_not_both(self) -> FlowChangesBody:
+    def _require_change(self) -> FlowUpdateRequest:
         if self.plan_id is not None and self.graph is not None:
             raise PydanticCustomError("either", "give either graph or plan_id")
         if [self.name, self.description, self.graph, self.plan_id].count(None) == 4:

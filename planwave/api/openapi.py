@@ -10,18 +10,18 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
 from pydantic.json_schema import models_json_schema
 
-from planwave.api.access import admitted
-from planwave.api.bodies import body_of
-from planwave.api.idempotency import HEADER, takes_key
+from planwave.api.access import require_principal
+from planwave.api.bodies import body_model
+from planwave.api.idempotency import IDEMPOTENCY_HEADER, takes_key
 from planwave.api.problems import Problem, problems
 
-EVERYWHERE: Final[tuple[int, ...]] = (403, 408, 413, 431, 500, 503)
+ALL_ROUTES_STATUSES: Final[tuple[int, ...]] = (403, 408, 413, 431, 500, 503)
 """What any route may answer with."""
-BEHIND_ACCESS: Final[tuple[int, ...]] = (401, 429)
-WITH_BODY: Final[tuple[int, ...]] = (400, 415, 422)
-WITH_KEY: Final[tuple[int, ...]] = (409, 422)
-EVENTS: Final = "text/event-stream"
-_MESSAGE: Final[dict[str, Any]] = {
+AUTHENTICATED_STATUSES: Final[tuple[int, ...]] = (401, 429)
+BODY_STATUSES: Final[tuple[int, ...]] = (400, 415, 422)
+IDEMPOTENCY_STATUSES: Final[tuple[int, ...]] = (409, 422)
+EVENT_STREAM_TYPE: Final = "text/event-stream"
+_EVENT_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
         "id": {"type": "string"},
@@ -31,16 +31,16 @@ _MESSAGE: Final[dict[str, Any]] = {
     "required": ["event", "data"],
 }
 """One message of a stream: that is what the schema of a stream is about."""
-_KEY: Final[dict[str, Any]] = {
-    "name": HEADER,
+_KEY_PARAMETER: Final[dict[str, Any]] = {
+    "name": IDEMPOTENCY_HEADER,
     "in": "header",
     "required": False,
     "schema": {"type": "string", "minLength": 1},
     "description": "Any text of yours: the same request again gives the same answer.",
 }
 """How an ``Idempotency-Key`` is shown."""
-_UNSAID: Final = "Successful Response"
-_SUCCESSES: Final = {
+_DEFAULT_DESCRIPTION: Final = "Successful Response"
+_SUCCESS_DESCRIPTIONS: Final = {
     200: "What was asked for.",
     201: "Made; `Location` says where it is.",
     202: "Made and queued; `Location` says where it is.",
@@ -48,16 +48,16 @@ _SUCCESSES: Final = {
 }
 """What FastAPI leaves unsaid of a success."""
 _SCHEMAS: Final = "#/components/schemas/{model}"
-_OF_FASTAPI: Final = ("HTTPValidationError", "ValidationError")
+_FASTAPI_SCHEMAS: Final = ("HTTPValidationError", "ValidationError")
 _SECURITY: Final[list[dict[str, list[str]]]] = [{"token": []}, {"session": []}]
 
 
-def document(app: FastAPI, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def build_openapi(app: FastAPI, generate: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Complete what FastAPI makes of the routes; ``make`` gives that."""
-    made = make()
+    made = generate()
     components = made.setdefault("components", {})
     schemas: dict[str, Any] = components.setdefault("schemas", {})
-    for name in _OF_FASTAPI:
+    for name in _FASTAPI_SCHEMAS:
         schemas.pop(name, None)
     schemas |= _definitions(Problem)
     components["securitySchemes"] = {
@@ -68,7 +68,7 @@ def document(app: FastAPI, make: Callable[[], dict[str, Any]]) -> dict[str, Any]
         for method in (route.methods or ()) if route.include_in_schema else ():
             operation = made["paths"][route.path_format][method.lower()]
             if takes_key(method, route.path or ""):
-                operation.setdefault("parameters", []).append(_KEY)
+                operation.setdefault("parameters", []).append(_KEY_PARAMETER)
             _complete(operation, route.dependant, schemas)
             _restore_examples(operation["responses"], route.responses)
     return made
@@ -89,15 +89,15 @@ def dependencies_of(dependant: Dependant) -> Generator[Callable[..., Any] | None
 
 
 def _complete(operation: dict[str, Any], dependant: Dependant, schemas: dict[str, Any]) -> None:
-    statuses: list[int] = [*EVERYWHERE]
+    statuses: list[int] = [*ALL_ROUTES_STATUSES]
     calls = list(dependencies_of(dependant))
-    if admitted in calls:
-        statuses.extend(BEHIND_ACCESS)
+    if require_principal in calls:
+        statuses.extend(AUTHENTICATED_STATUSES)
         operation["security"] = _SECURITY
-    if _KEY in operation.get("parameters", ()):
-        statuses.extend(WITH_KEY)
-    for body in filter(None, map(body_of, calls)):
-        statuses.extend(WITH_BODY)
+    if _KEY_PARAMETER in operation.get("parameters", ()):
+        statuses.extend(IDEMPOTENCY_STATUSES)
+    for body in filter(None, map(body_model, calls)):
+        statuses.extend(BODY_STATUSES)
         model, may_be_empty = body
         schemas |= _definitions(model)
         content = {"schema": {"$ref": _SCHEMAS.format(model=model.__name__)}}
@@ -106,16 +106,16 @@ def _complete(operation: dict[str, Any], dependant: Dependant, schemas: dict[str
             "content": {"application/json": content},
         }
     responses = operation["responses"]
-    if any(_is_of_fastapi(given) for given in responses.values()):
+    if any(_is_fastapi_default(given) for given in responses.values()):
         statuses.append(422)
     for status, described in problems(*statuses).items():
-        if _is_of_fastapi(responses.get(str(status), {"content": _NOTHING})):
+        if _is_fastapi_default(responses.get(str(status), {"content": _NOTHING})):
             responses[str(status)] = described
     for status, response in responses.items():
-        if EVENTS in (content := response.get("content", {})):
-            content[EVENTS] |= {"schema": _MESSAGE}
-        if response["description"] == _UNSAID:
-            response["description"] = _SUCCESSES[int(status)]
+        if EVENT_STREAM_TYPE in (content := response.get("content", {})):
+            content[EVENT_STREAM_TYPE] |= {"schema": _EVENT_SCHEMA}
+        if response["description"] == _DEFAULT_DESCRIPTION:
+            response["description"] = _SUCCESS_DESCRIPTIONS[int(status)]
     operation["responses"] = dict(sorted(responses.items()))
 
 
@@ -130,7 +130,7 @@ def _restore_examples(responses: dict[str, Any], declared: Mapping[int | str, An
 _NOTHING: Final = {"application/json": {"schema": {"$ref": "HTTPValidationError"}}}
 
 
-def _is_of_fastapi(response: dict[str, Any]) -> bool:
+def _is_fastapi_default(response: dict[str, Any]) -> bool:
     content = cast("dict[str, Any]", response.get("content", {})).get("application/json", {})
     return str(content.get("schema", {}).get("$ref", "")).endswith("HTTPValidationError")
 

@@ -13,18 +13,18 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field
 
-from planwave.api.access import admitted
-from planwave.api.problems import Refused
-from planwave.api.state import State, StateDep
-from planwave.errors import Draining
+from planwave.api.access import require_principal
+from planwave.api.problems import ProblemError
+from planwave.api.state import AppState, StateDep
+from planwave.errors import ShuttingDown
 from planwave.service.service import Service
 from planwave.settings import Settings
-from planwave.storage.records import DISK_FULL, PASSING, READ_ONLY, STORE_BUSY, WELL
+from planwave.storage.records import DISK_FULL, TRANSIENT_CODES, READ_ONLY, STORE_BUSY, STORE_OK
 
 _log = logging.getLogger(__name__)
 _DAY_S: Final = 86_400.0
 _RETRY_AFTER: Final = {"Retry-After": "5"}
-_UNABLE: Final = {
+_STORE_PROBLEMS: Final = {
     DISK_FULL: (
         "the disk is full, so nothing new is taken; executions wait",
         "free some space; it goes on by itself",
@@ -47,13 +47,13 @@ class Health(BaseModel):
     """How it is."""
 
     status: str = Field(
-        default=WELL,
+        default=STORE_OK,
         description="`ok`; `disk-full` or `store-busy`: writes are refused until that has passed; "
         "`store-read-only`: writes are refused until a restart.",
     )
 
 
-def _state_of(request: Request) -> State | None:
+def _state_if_started(request: Request) -> AppState | None:
     return cast("State | None", getattr(request.app.state, "planwave", None))
 
 
@@ -62,19 +62,19 @@ async def _ready(request: Request) -> Health:
 
     Raises:
         Refused: ``starting``, or a code of :class:`Health` other than ``ok``.
-        Draining: It is going down.
+        ShuttingDown: It is going down.
     """
-    state = _state_of(request)
+    state = _state_if_started(request)
     if state is None:
-        raise Refused(503, "starting", "the service has not started yet", headers=_RETRY_AFTER)
+        raise ProblemError(503, "starting", "the service has not started yet", headers=_RETRY_AFTER)
     if state.service.is_draining:
-        raise Draining
-    status = state.service.store_use.status
-    if status == WELL:
+        raise ShuttingDown
+    status = state.service.store_stats.status
+    if status == STORE_OK:
         return Health()
-    message, hint = _UNABLE[status]
-    passes = status in PASSING
-    raise Refused(503, status, message, hint=hint, headers=_RETRY_AFTER if passes else None)
+    message, hint = _STORE_PROBLEMS[status]
+    passes = status in TRANSIENT_CODES
+    raise ProblemError(503, status, message, hint=hint, headers=_RETRY_AFTER if passes else None)
 
 
 @router.get("/healthz", summary="Whether the process is alive")
@@ -83,8 +83,8 @@ async def healthz(request: Request) -> Health:
 
     The answer is 200 also where the store cannot write, and says so: reading works.
     """
-    state = _state_of(request)
-    return Health() if state is None else Health(status=state.service.store_use.status)
+    state = _state_if_started(request)
+    return Health() if state is None else Health(status=state.service.store_stats.status)
 
 
 @router.get("/readyz", summary="Whether the service takes work")
@@ -96,7 +96,7 @@ async def readyz(ready: Annotated[Health, Depends(_ready)]) -> Health:
 @router.get(
     "/metrics",
     summary="What the service does, for Prometheus",
-    dependencies=[Depends(admitted)],
+    dependencies=[Depends(require_principal)],
     response_class=PlainTextResponse,
 )
 async def metrics(request: Request, state: StateDep) -> Response:
@@ -110,7 +110,7 @@ async def metrics(request: Request, state: StateDep) -> Response:
 
 
 @asynccontextmanager
-async def upkeep(settings: Settings, service: Service) -> AsyncGenerator[None]:
+async def retention_task(settings: Settings, service: Service) -> AsyncGenerator[None]:
     """Keep house beside a service that runs: prune at the start and then daily."""
     # Not a TaskGroup: what goes wrong in the service's own block is to be told as it is.
     daily = asyncio.get_running_loop().create_task(_prune_daily(settings, service))
@@ -124,7 +124,7 @@ async def upkeep(settings: Settings, service: Service) -> AsyncGenerator[None]:
 async def _prune_daily(settings: Settings, service: Service) -> None:
     while True:
         try:
-            count = await service.prune(_oldest_kept(settings).isoformat())
+            count = await service.prune(_retention_cutoff(settings).isoformat())
         except Exception as error:  # noqa: BLE001 - a task boundary: the service goes on without
             _log.warning("retention: nothing was removed: %s", error)
         else:
@@ -134,7 +134,7 @@ async def _prune_daily(settings: Settings, service: Service) -> None:
         await asyncio.sleep(_DAY_S)
 
 
-def _oldest_kept(settings: Settings) -> datetime:
+def _retention_cutoff(settings: Settings) -> datetime:
     """Give when executions that are kept ended at the earliest."""
     if settings.retention_days is None:  # idempotency keys expire in any case
         return datetime.min.replace(tzinfo=UTC)

@@ -6,10 +6,10 @@ import math
 import time
 from collections.abc import Callable, Sequence
 
-from planwave.errors import Busy
+from planwave.errors import TooManyRequests
 
 
-class Pace:
+class TokenBucket:
     """So many at once, and so many a second after that.
 
     Args:
@@ -33,10 +33,10 @@ class Pace:
         self._rate = rate_per_s
         self._burst = burst
         self._clock = clock
-        self._variables = " and ".join(f"PLANWAVE_LIMIT_{name.upper()}" for name in limits)
+        self._setting_names = " and ".join(f"PLANWAVE_LIMIT_{name.upper()}" for name in limits)
         self._buckets: dict[str, tuple[float, float]] = {}
 
-    def take(self, principal: str) -> None:
+    def acquire(self, principal: str) -> None:
         """Count one.
 
         Raises:
@@ -47,12 +47,12 @@ class Pace:
         left = min(self._burst, left + (now - at) * self._rate)
         if left < 1:
             self._buckets[principal] = left, now
-            raise self._refusal((1 - left) / self._rate)
+            raise self._busy((1 - left) / self._rate)
         self._buckets[principal] = left - 1, now
 
-    def _refusal(self, retry_after_s: float) -> Busy:
-        raising = f", or raise {self._variables}" if self._variables else ""
-        return Busy(
+    def _busy(self, retry_after_s: float) -> TooManyRequests:
+        raising = f", or raise {self._setting_names}" if self._setting_names else ""
+        return TooManyRequests(
             f"too many {self._what}: {self._burst} at once, then {self._rate:.12g} a second",
             retry_after_s=retry_after_s,
             hint=f"try again in {math.ceil(retry_after_s)} s{raising}",

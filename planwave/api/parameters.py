@@ -11,16 +11,16 @@ from fastapi import Path, Query
 
 from planwave.api.examples import EXECUTION_ID, FLOW_ID, PLAN_ID, REQUEST_ID
 from planwave.errors import InputError, LimitExceeded, NotFound
-from planwave.graph.json_values import shown
+from planwave.graph.json_values import short_repr
 from planwave.settings import Limits
 from planwave.storage.flows import FlowRecord, FlowVersion
 from planwave.storage.ids import UUID_PATTERN
-from planwave.storage.records import ExecutionRecord, Place, PlanRecord
+from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord
 
-_PAGE: Final = 50
+_DEFAULT_PAGE_SIZE: Final = 50
 """Items on a page where nobody asked for a number of them."""
 _UUID: Final = f"^{UUID_PATTERN.pattern}$"
-_PLACE: Final = re.compile(
+_CURSOR: Final = re.compile(
     rf"([0-9T:.+-]{{10,40}}) ({UUID_PATTERN.pattern}|[0-9a-f]{{64}})", re.ASCII
 )
 """A time, and an id or a version."""
@@ -43,10 +43,10 @@ RequestId = Annotated[
         examples=[REQUEST_ID],
     ),
 ]
-OfPlan = Annotated[
+PlanIdFilter = Annotated[
     str | None, Query(alias="plan_id", description="Only those of this plan.", pattern=_UUID)
 ]
-OfFlow = Annotated[
+FlowIdFilter = Annotated[
     str | None, Query(alias="flow_id", description="Only those of this flow.", pattern=_UUID)
 ]
 Search = Annotated[
@@ -62,7 +62,7 @@ PageSize = Annotated[
     Query(
         alias="limit",
         ge=1,
-        description=f"Items on the page, {_PAGE} by default; the limit `page_items` is the most.",
+        description=f"Items on the page, {_DEFAULT_PAGE_SIZE} by default; the limit `page_items` is the most.",
     ),
 ]
 Cursor = Annotated[
@@ -71,32 +71,32 @@ Cursor = Annotated[
 _Record = TypeVar("_Record", PlanRecord, ExecutionRecord, FlowRecord, FlowVersion)
 
 
-def known_id(given: str, of: str) -> str:
+def validate_id(value: str, what: str) -> str:
     """Give an id that stands in a body.
 
     Raises:
         NotFound: No id of that form was ever given out.
     """
-    if UUID_PATTERN.fullmatch(given) is None:
-        raise NotFound(f"{shown(given)} is no {of} id")
-    return given
+    if UUID_PATTERN.fullmatch(value) is None:
+        raise NotFound(f"{short_repr(value)} is no {what} id")
+    return value
 
 
-def page_size(asked: int | None, limits: Limits) -> int:
+def page_size(requested: int | None, limits: Limits) -> int:
     """Give how many items a page is to have.
 
     Raises:
         LimitExceeded: More than ``page_items``, as 422.
     """
-    if asked is not None and asked > limits.page_items:
-        error = LimitExceeded("page_items", limits.page_items, asked, what="a page")
+    if requested is not None and requested > limits.page_items:
+        error = LimitExceeded("page_items", limits.page_items, requested, what="a page")
         error.status_hint = 422
         error.hint = f"ask for {limits.page_items} at most, and for the rest with next_cursor"
         raise error
-    return min(asked or _PAGE, limits.page_items)
+    return min(requested or _DEFAULT_PAGE_SIZE, limits.page_items)
 
 
-def place_of(cursor: str | None) -> Place | None:
+def decode_cursor(cursor: str | None) -> PageCursor | None:
     """Give where a page begins.
 
     Raises:
@@ -108,26 +108,26 @@ def place_of(cursor: str | None) -> Place | None:
         text = b64decode(cursor, altchars=b"-_", validate=True).decode("ascii")
     except ValueError:
         text = ""
-    found = _PLACE.fullmatch(text)
+    found = _CURSOR.fullmatch(text)
     if found is None:
         raise InputError(
             "the cursor is not one of this service",
             code="invalid-cursor",
             hint="use next_cursor of the page before as it is, or leave it out to begin anew",
         )
-    return Place(found[1], found[2])
+    return PageCursor(found[1], found[2])
 
 
-def page_of(found: Sequence[_Record], size: int) -> tuple[Sequence[_Record], str | None]:
+def paginate(found: Sequence[_Record], size: int) -> tuple[Sequence[_Record], str | None]:
     """Give a page, and the cursor of the next one, out of one record more than fits on it."""
     if len(found) <= size:
         return found, None
     last = found[size - 1]
-    place = f"{last.created_at} {_own_id(last)}"
+    place = f"{last.created_at} {_record_id(last)}"
     return found[:size], urlsafe_b64encode(place.encode()).decode("ascii")
 
 
-def _own_id(record: PlanRecord | ExecutionRecord | FlowRecord | FlowVersion) -> str:
+def _record_id(record: PlanRecord | ExecutionRecord | FlowRecord | FlowVersion) -> str:
     match record:
         case PlanRecord():
             return record.plan_id

@@ -11,24 +11,24 @@ from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic
 from planwave.service.policies import POLICIES
 
-GRAPH: Final = "/graph"
+GRAPH_POINTER: Final = "/graph"
 """Where the graph is in bodies that hold one."""
-_OPTIONS: Final = "/options"
+_OPTIONS_POINTER: Final = "/options"
 
 
 @contextmanager
-def places_in_body(graph: str = "") -> Generator[None]:
+def prefix_error_pointers(graph: str = "") -> Generator[None]:
     """Have pointers of what is wrong point into the body, where ``graph`` is that of its graph."""
     try:
         yield
     except GraphInvalid as error:
         found: tuple[Diagnostic, ...] = error.diagnostics
         error.diagnostics = tuple(
-            replace(each, pointer=f"{_OPTIONS if _is_of_policies(each) else graph}{each.pointer}")
+            replace(each, pointer=f"{_OPTIONS_POINTER if _is_policy_error(each) else graph}{each.pointer}")
             for each in found
         )
         raise
 
 
-def _is_of_policies(found: Diagnostic) -> bool:
+def _is_policy_error(found: Diagnostic) -> bool:
     return found.pointer.startswith(f"{POLICIES}/")

@@ -11,21 +11,21 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from planwave.api.idempotency import MADE_NOTHING
-from planwave.api.problems import problem_of
-from planwave.errors import Draining, PlanwaveError
+from planwave.api.idempotency import NOT_REPLAYABLE
+from planwave.api.problems import problem_details
+from planwave.errors import ShuttingDown, PlanwaveError
 from planwave.graph.plan import Plan
-from planwave.storage.rows import encode_known
+from planwave.storage.rows import dumps_trusted
 
 _log = logging.getLogger(__name__)
 
-PATIENCE_S: Final = 1.0
+FIRST_EVENT_TIMEOUT_S: Final = 1.0
 """How long a planning that says nothing may still be answered with a status of its own."""
-PING_S: Final = 15.0
-GLANCE_S: Final = 1.0
+PLAN_PING_INTERVAL_S: Final = 15.0
+DRAIN_POLL_S: Final = 1.0
 """Between two looks at whether the service is going down."""
 
-EVENT_STREAM: Final[dict[int | str, dict[str, Any]]] = {
+PLAN_STREAM_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "With `stream=1`: the plan as it is written.",
         "content": {
@@ -39,7 +39,7 @@ EVENT_STREAM: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-class Told(Protocol):
+class PlanProgressEvent(Protocol):
     """What the planner tells: ``PlanProgress`` fits."""
 
     @property
@@ -48,7 +48,7 @@ class Told(Protocol):
     def data(self) -> dict[str, Any]: ...
 
 
-class _Item(NamedTuple):
+class _PlanStreamItem(NamedTuple):
     """One thing to tell; ``end`` is what ends the stream."""
 
     event: str
@@ -70,20 +70,20 @@ class PlanStream(Response):
 
     def __init__(
         self,
-        create: Callable[[Callable[[Told], None]], Awaitable[Plan]],
+        create: Callable[[Callable[[PlanProgressEvent], None]], Awaitable[Plan]],
         is_draining: Callable[[], bool],
     ) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._create = create
         self._is_draining = is_draining
-        self._items: asyncio.Queue[_Item] = asyncio.Queue()
+        self._items: asyncio.Queue[_PlanStreamItem] = asyncio.Queue()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with asyncio.TaskGroup() as tasks:
             planning = tasks.create_task(self._plan())
-            leaving = tasks.create_task(self._leave(receive))
-            failure = await self._tell(scope, send)
+            leaving = tasks.create_task(self._watch_disconnect(receive))
+            failure = await self._send_events(scope, send)
             planning.cancel()
             leaving.cancel()
         if failure is not None:
@@ -92,14 +92,14 @@ class PlanStream(Response):
     async def _plan(self) -> None:
         try:
             plan = await self._create(
-                lambda told: self._items.put_nowait(_Item(told.kind, told.data))
+                lambda told: self._items.put_nowait(_PlanStreamItem(told.kind, told.data))
             )
         except Exception as error:  # noqa: BLE001 - a task boundary: it is told, or raised again
             self._fail(error)
         else:
-            self._items.put_nowait(_Item("plan", plan.as_json(), plan))
+            self._items.put_nowait(_PlanStreamItem("plan", plan.as_json(), plan))
 
-    async def _leave(self, receive: Receive) -> None:
+    async def _watch_disconnect(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
         self._fail(ClientDisconnect())
@@ -108,12 +108,12 @@ class PlanStream(Response):
         if not isinstance(error, PlanwaveError | ClientDisconnect):
             _log.error("planning broke", exc_info=error)
         told = error if isinstance(error, PlanwaveError) else PlanwaveError("planning broke")
-        event = "server_draining" if isinstance(error, Draining) else "problem"
-        self._items.put_nowait(_Item(event, problem_of(told), error))
+        event = "server_draining" if isinstance(error, ShuttingDown) else "problem"
+        self._items.put_nowait(_PlanStreamItem(event, problem_details(told), error))
 
-    async def _tell(self, scope: Scope, send: Send) -> Exception | None:
+    async def _send_events(self, scope: Scope, send: Send) -> Exception | None:
         """Tell everything; gives the failure that is left to be raised."""
-        items = await self._next(PATIENCE_S)
+        items = await self._next_items(FIRST_EVENT_TIMEOUT_S)
         if items and isinstance(items[0].end, Exception):
             return items[0].end
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
@@ -123,21 +123,21 @@ class PlanStream(Response):
             if isinstance(end, ClientDisconnect):
                 return end
             if isinstance(end, Exception):
-                scope[MADE_NOTHING] = True
-            silent_s = 0.0 if items else silent_s + GLANCE_S
-            if items or silent_s >= PING_S:
+                scope[NOT_REPLAYABLE] = True
+            silent_s = 0.0 if items else silent_s + DRAIN_POLL_S
+            if items or silent_s >= PLAN_PING_INTERVAL_S:
                 silent_s = 0.0
-                body = b"".join(map(_frame, _joined(items))) or b": ping\n\n"
+                body = b"".join(map(_plan_event_lines, _coalesce(items))) or b": ping\n\n"
                 await send({"type": "http.response.body", "body": body, "more_body": end is None})
             if end is not None:
                 return None
-            items = await self._next(GLANCE_S)
+            items = await self._next_items(DRAIN_POLL_S)
 
-    async def _next(self, patience_s: float) -> list[_Item]:
+    async def _next_items(self, patience_s: float) -> list[_PlanStreamItem]:
         """Give what there is to tell up to an end, waiting a while for the first of it."""
         if self._is_draining() and self._items.empty():
-            self._fail(Draining())
-        items: list[_Item] = []
+            self._fail(ShuttingDown())
+        items: list[_PlanStreamItem] = []
         try:
             async with asyncio.timeout(patience_s):
                 items.append(await self._items.get())
@@ -148,9 +148,9 @@ class PlanStream(Response):
         return items
 
 
-def _joined(items: Sequence[_Item]) -> list[_Item]:
+def _coalesce(items: Sequence[_PlanStreamItem]) -> list[_PlanStreamItem]:
     """Join pieces of text that follow each other."""
-    told: list[_Item] = []
+    told: list[_PlanStreamItem] = []
     for item in items:
         last = told[-1] if told else None
         if (
@@ -165,5 +165,5 @@ def _joined(items: Sequence[_Item]) -> list[_Item]:
     return told
 
 
-def _frame(item: _Item) -> bytes:
-    return b"event: %s\ndata: %s\n\n" % (item.event.encode(), encode_known(item.data))
+def _plan_event_lines(item: _PlanStreamItem) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (item.event.encode(), dumps_trusted(item.data))

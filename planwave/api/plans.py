@@ -9,28 +9,28 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from planwave.api.answers import CheckAnswer, ForecastAnswer, PlanAnswer, PlansAnswer
+from planwave.api.answers import CheckResponse, ForecastResponse, PlanResponse, PlansResponse
 from planwave.api.bodies import graph_depth, json_body
-from planwave.api.examples import CHECK, FORECAST, PLAN, PLANS, answered
-from planwave.api.idempotency import SubjectDep
-from planwave.api.models import CheckBody, GoalBody
+from planwave.api.examples import CHECK, FORECAST, PLAN, PLANS, example_response
+from planwave.api.idempotency import PreassignedIdDep
+from planwave.api.models import CheckRequest, PlanRequest
 from planwave.api.parameters import (
     Cursor,
     PageSize,
     PlanId,
     Search,
-    page_of,
+    paginate,
     page_size,
-    place_of,
+    decode_cursor,
 )
-from planwave.api.plan_stream import EVENT_STREAM, PlanStream
+from planwave.api.plan_stream import PLAN_STREAM_RESPONSES, PlanStream
 from planwave.api.problems import problems
-from planwave.api.rendering import rendered
-from planwave.api.state import ADMITTED, ServiceDep
+from planwave.api.rendering import json_response
+from planwave.api.state import AUTHENTICATED, ServiceDep
 from planwave.service.documents import CheckReport
 from planwave.storage.records import PlanRecord
 
-router = APIRouter(tags=["plans"], dependencies=ADMITTED)
+router = APIRouter(tags=["plans"], dependencies=AUTHENTICATED)
 
 Stream = Annotated[
     bool,
@@ -43,13 +43,13 @@ Stream = Annotated[
     operation_id="createPlan",
     summary="Plan a goal",
     status_code=201,
-    response_model=PlanAnswer,
-    responses={**answered("The plan.", PLAN, 201), **EVENT_STREAM, **problems(409, 502)},
+    response_model=PlanResponse,
+    responses={**example_response("The plan.", PLAN, 201), **PLAN_STREAM_RESPONSES, **problems(409, 502)},
 )
 async def create_plan(
     service: ServiceDep,
-    subject: SubjectDep,
-    body: Annotated[GoalBody, json_body(GoalBody)],
+    preassigned_id: PreassignedIdDep,
+    body: Annotated[PlanRequest, json_body(PlanRequest)],
     stream: Stream = False,
 ) -> Response:
     """Have a model write a plan for a goal, check it, and keep it.
@@ -60,43 +60,43 @@ async def create_plan(
     whole plan, or `problem`. What is wrong before the model is asked is answered with its own
     status. Who leaves the stream stops the planning; nothing is kept then.
     """
-    create = partial(service.create_plan, body.prompt, body.provider, body.model, plan_id=subject)
+    create = partial(service.create_plan, body.prompt, body.provider, body.model, plan_id=preassigned_id)
     if stream:
         return PlanStream(lambda tell: create(on_progress=tell), lambda: service.is_draining)
     plan = await create()
-    return rendered(plan.as_json(), 201, location=f"/api/plans/{plan.plan_id}")
+    return json_response(plan.as_json(), 201, location=f"/api/plans/{plan.plan_id}")
 
 
 @router.get(
     "/api/plans",
     operation_id="listPlans",
     summary="List plans",
-    response_model=PlansAnswer,
-    responses={**answered("One page.", PLANS), **problems(422)},
+    response_model=PlansResponse,
+    responses={**example_response("One page.", PLANS), **problems(422)},
 )
 async def list_plans(
     service: ServiceDep, q: Search = None, cursor: Cursor = None, limit: PageSize = None
 ) -> Response:
     """Give plans, newest first, page by page."""
     size = page_size(limit, service.limits)
-    found = await service.plans(text=q, before=place_of(cursor), limit=size + 1)
-    page, next_cursor = page_of(found, size)
+    found = await service.plans(text=q, before=decode_cursor(cursor), limit=size + 1)
+    page, next_cursor = paginate(found, size)
     statuses = await service.plan_statuses([plan.plan_id for plan in page])
     plans = [_summary(plan, statuses[plan.plan_id]) for plan in page]
-    return rendered({"plans": plans, "next_cursor": next_cursor})
+    return json_response({"plans": plans, "next_cursor": next_cursor})
 
 
 @router.get(
     "/api/plans/{plan_id}",
     operation_id="getPlan",
     summary="Look at a plan",
-    response_model=PlanAnswer,
-    responses={**answered("The plan.", PLAN), **problems(404)},
+    response_model=PlanResponse,
+    responses={**example_response("The plan.", PLAN), **problems(404)},
 )
 async def get_plan(service: ServiceDep, plan_id: PlanId) -> Response:
     """Give a plan as it was made, with the status of its newest execution."""
     record = await service.plan(plan_id)
-    return rendered({**record.document, "status": await service.plan_status(plan_id)})
+    return json_response({**record.document, "status": await service.plan_status(plan_id)})
 
 
 @router.delete(
@@ -117,42 +117,42 @@ async def delete_plan(service: ServiceDep, plan_id: PlanId) -> Response:
     "/api/plans/{plan_id}/validate",
     operation_id="validatePlan",
     summary="Check a plan again",
-    response_model=CheckAnswer,
-    responses={**answered("What was found.", CHECK), **problems(404)},
+    response_model=CheckResponse,
+    responses={**example_response("What was found.", CHECK), **problems(404)},
 )
 async def validate_plan(service: ServiceDep, plan_id: PlanId) -> Response:
     """Check a plan against the node types, providers and limits there are now."""
-    return rendered(_checked(await service.validate(plan_id)))
+    return json_response(_checked(await service.validate(plan_id)))
 
 
 @router.get(
     "/api/plans/{plan_id}/forecast",
     operation_id="forecastPlan",
     summary="Estimate what a plan will take",
-    response_model=ForecastAnswer,
-    responses={**answered("The estimate.", FORECAST), **problems(404, 422)},
+    response_model=ForecastResponse,
+    responses={**example_response("The estimate.", FORECAST), **problems(404, 422)},
 )
 async def forecast_plan(service: ServiceDep, plan_id: PlanId) -> Response:
     """Give waves, critical path, calls, tokens, cost range and side effects, by today's prices."""
-    return rendered(await service.forecast(plan_id))
+    return json_response(await service.forecast(plan_id))
 
 
 @router.post(
     "/api/check",
     operation_id="checkGraph",
     summary="Check a graph",
-    response_model=CheckAnswer,
-    responses=answered("What was found.", CHECK),
+    response_model=CheckResponse,
+    responses=example_response("What was found.", CHECK),
 )
 async def check_graph(
-    request: Request, service: ServiceDep, body: Annotated[CheckBody, json_body(CheckBody)]
+    request: Request, service: ServiceDep, body: Annotated[CheckRequest, json_body(CheckRequest)]
 ) -> Response:
     """Find everything that is wrong with a graph, all at once; nothing is kept.
 
     Pointers are into the graph.
     """
     report = service.check_document(body.graph, own_depth=graph_depth(request))
-    return rendered(_checked(report))
+    return json_response(_checked(report))
 
 
 def _checked(report: CheckReport) -> dict[str, Any]:

@@ -22,8 +22,8 @@ from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from planwave.errors import (
-    Busy,
-    Draining,
+    TooManyRequests,
+    ShuttingDown,
     GraphInvalid,
     InputError,
     LimitExceeded,
@@ -33,9 +33,9 @@ from planwave.errors import (
     ProviderError,
     Unauthorized,
 )
-from planwave.graph.json_values import shown
-from planwave.shapes import misfit
-from planwave.storage.rows import encode
+from planwave.graph.json_values import short_repr
+from planwave.shapes import describe_error
+from planwave.storage.rows import dumps_exact
 
 MEDIA_TYPE: Final = "application/problem+json"
 DRAINING_RETRY_S: Final = 5.0
@@ -44,7 +44,7 @@ _LONGEST_REASON: Final = 123
 _CLOSE_CODES: Final = {401: 4401, 403: 4403, 404: 4404, 429: 4429, 503: 1012}
 _UNPROCESSABLE: Final = 1008
 
-_WHEN: Final = {
+_STATUS_EXAMPLES: Final = {
     400: ("invalid-json", "The body is not JSON, or the request is not HTTP."),
     401: ("unauthorized", "No token, or not the right one."),
     403: ("forbidden", "A host or an origin that is not allowed here."),
@@ -87,7 +87,7 @@ class Problem(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    type: str = Field("about:blank", description="Always `about:blank`: `code` tells them apart.")
+    type: str = Field("about:blank", description="Always `about:blank`: `exit_code` tells them apart.")
     title: str = Field(description="The code in words.")
     status: int = Field(description="The HTTP status.")
     code: str = Field(description="Stable and machine-readable; branch on it, never on `detail`.")
@@ -104,7 +104,7 @@ class Problem(BaseModel):
     retry_after_s: float | None = Field(None, description="When to come back, seconds.")
 
 
-class Refused(InputError):
+class ProblemError(InputError):
     """A request HTTP itself has something against; it brings its own status."""
 
     def __init__(
@@ -136,7 +136,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: _response(status) for status in statuses}
 
 
-def problem_of(error: PlanwaveError, request_id: str | None = None) -> dict[str, Any]:
+def problem_details(error: PlanwaveError, request_id: str | None = None) -> dict[str, Any]:
     """Give ``{type, title, status, code, detail, hint?, issues?, …}``; see :class:`Problem`."""
     return {
         "type": "about:blank",
@@ -145,47 +145,47 @@ def problem_of(error: PlanwaveError, request_id: str | None = None) -> dict[str,
         "code": error.code,
         "detail": error.message,
         **({"hint": error.hint} if error.hint else {}),
-        **_particulars(error),
+        **_extension_members(error),
         **({"request_id": request_id} if request_id is not None else {}),
     }
 
 
-def answer_to(error: PlanwaveError, request_id: str | None = None) -> Response:
+def problem_response(error: PlanwaveError, request_id: str | None = None) -> Response:
     """Give the answer to a request that failed."""
     return Response(
-        encode(problem_of(error, request_id)),
+        dumps_exact(problem_details(error, request_id)),
         error.status_hint,
         _headers(error),
         media_type=MEDIA_TYPE,
     )
 
 
-async def refuse(connection: HTTPConnection, error: PlanwaveError) -> Response | None:
+async def send_problem(connection: HTTPConnection, error: PlanwaveError) -> Response | None:
     """Answer a request, or close a WebSocket, with the problem; None for the latter."""
     if not isinstance(connection, WebSocket):
-        return answer_to(error)
+        return problem_response(error)
     with suppress(OSError, WebSocketDisconnect):  # a client that has left need not be told
         if connection.client_state is WebSocketState.CONNECTING:
             await connection.accept()
         code = _CLOSE_CODES.get(error.status_hint, _UNPROCESSABLE)
-        await connection.close(code, _cut(f"{error.code}: {error.message}"))
+        await connection.close(code, _truncated(f"{error.code}: {error.message}"))
     return None
 
 
-def install(app: FastAPI) -> None:
+def register_handlers(app: FastAPI) -> None:
     """Answer every planned failure, and those of the framework, with a problem."""
 
     async def planned(connection: HTTPConnection, error: Exception) -> Response | None:
         assert isinstance(error, PlanwaveError)  # noqa: S101 - registered for no other class
-        return await refuse(connection, error)
+        return await send_problem(connection, error)
 
     async def of_framework(connection: HTTPConnection, error: Exception) -> Response | None:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for no other class
-        return await refuse(connection, _of_http(connection, error))
+        return await send_problem(connection, _from_http_exception(connection, error))
 
     async def of_parameters(connection: HTTPConnection, error: Exception) -> Response | None:
         assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for no other class
-        return await refuse(connection, _of_parameters(connection, error.errors()))
+        return await send_problem(connection, _from_validation_error(connection, error.errors()))
 
     app.add_exception_handler(PlanwaveError, planned)  # pyright: ignore[reportArgumentType]
     app.add_exception_handler(HTTPException, of_framework)  # pyright: ignore[reportArgumentType]
@@ -193,7 +193,7 @@ def install(app: FastAPI) -> None:
 
 
 def _response(status: int) -> dict[str, Any]:
-    code, when = _WHEN[status]
+    code, when = _STATUS_EXAMPLES[status]
     example = {
         "type": "about:blank",
         "title": code.replace("-", " "),
@@ -206,7 +206,7 @@ def _response(status: int) -> dict[str, Any]:
     return {"description": when, "content": content}
 
 
-def _particulars(error: PlanwaveError) -> dict[str, Any]:
+def _extension_members(error: PlanwaveError) -> dict[str, Any]:
     match error:
         case PlanInvalid():
             return {"issues": _issues(error.diagnostics), "attempts": list(error.attempts)}
@@ -216,9 +216,9 @@ def _particulars(error: PlanwaveError) -> dict[str, Any]:
             return {"issues": list(error.issues)}
         case LimitExceeded():
             return {"limit": error.limit, "value": error.value, "met": error.met}
-        case Busy():
+        case TooManyRequests():
             return {"retry_after_s": error.retry_after_s}
-        case Draining():
+        case ShuttingDown():
             return {"retry_after_s": DRAINING_RETRY_S}
         case ProviderError():
             return {"provider": error.provider, "model": error.model}
@@ -232,35 +232,35 @@ def _issues(diagnostics: Iterable[Any]) -> list[dict[str, Any]]:
 
 def _headers(error: PlanwaveError) -> dict[str, str]:
     match error:
-        case Busy():
+        case TooManyRequests():
             return {"Retry-After": str(max(1, math.ceil(error.retry_after_s)))}
-        case Draining():
+        case ShuttingDown():
             return {"Retry-After": f"{DRAINING_RETRY_S:.0f}"}
         case Unauthorized():
             return {"WWW-Authenticate": "Bearer"}
-        case Refused():
+        case ProblemError():
             return dict(error.headers)
         case _:
             return {}
 
 
-def _of_http(connection: HTTPConnection, error: HTTPException) -> PlanwaveError:
+def _from_http_exception(connection: HTTPConnection, error: HTTPException) -> PlanwaveError:
     """Give what Starlette and FastAPI refuse as an error of ours."""
-    where = shown(connection.url.path)
+    where = short_repr(connection.url.path)
     match error.status_code:
         case 404:
             return NotFound(f"there is nothing at {where}", hint="GET /openapi.json lists routes")
         case 405 if isinstance(connection, Request):
-            said = f"{where} has no method {shown(connection.method)}"
-            allowed = ", ".join(_methods_at(connection))
-            return Refused(405, "method-not-allowed", said, headers={"Allow": allowed})
+            said = f"{where} has no method {short_repr(connection.method)}"
+            allowed = ", ".join(_allowed_methods(connection))
+            return ProblemError(405, "method-not-allowed", said, headers={"Allow": allowed})
         case _:
             said = f"{where}: {error.detail}"
     code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
-    return Refused(error.status_code, code, said, headers=error.headers)
+    return ProblemError(error.status_code, code, said, headers=error.headers)
 
 
-def _methods_at(connection: HTTPConnection) -> list[str]:
+def _allowed_methods(connection: HTTPConnection) -> list[str]:
     """Give the methods of all routes of a path; the framework lists those of the first one."""
     routes = iter_route_contexts(connection.app.routes)
     here = (r.methods or () for r in routes if r.path_regex.match(connection.scope["path"]))
@@ -268,21 +268,21 @@ def _methods_at(connection: HTTPConnection) -> list[str]:
     return sorted(found | {"HEAD"} if "GET" in found else found)  # see heads.py
 
 
-def _of_parameters(connection: HTTPConnection, found: Sequence[Any]) -> PlanwaveError:
+def _from_validation_error(connection: HTTPConnection, found: Sequence[Any]) -> PlanwaveError:
     """Give what does not fit in path, query and headers; no id of that form was ever given out."""
     issues: list[dict[str, Any]] = []
     for each in found:
         place, *rest = each["loc"]
         name = ".".join(str(part) for part in rest)
         if place == "path":
-            given = shown(connection.path_params.get(name, ""))
+            given = short_repr(connection.path_params.get(name, ""))
             return NotFound(f"{given} is no {name.replace('_', ' ')}")
-        message = misfit(f"{place} parameter {shown(name)}", each)
+        message = describe_error(f"{place} parameter {short_repr(name)}", each)
         issue = {"code": "invalid-parameter", "message": message, "pointer": "", "parameter": name}
         issues.append(issue)
     more = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
     return InvalidRequest(f"{issues[0]['message']}{more}", issues)
 
 
-def _cut(text: str) -> str:
+def _truncated(text: str) -> str:
     return text.encode()[:_LONGEST_REASON].decode(errors="ignore")

@@ -11,10 +11,10 @@ from typing import Any, Final, cast
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
-from planwave.api.state import ADMITTED
-from planwave.storage.rows import encode
+from planwave.api.state import AUTHENTICATED
+from planwave.storage.rows import dumps_exact
 
-router = APIRouter(include_in_schema=False, dependencies=ADMITTED)
+router = APIRouter(include_in_schema=False, dependencies=AUTHENTICATED)
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 _STYLE: Final = (
@@ -29,7 +29,7 @@ _STYLE: Final = (
 @router.get("/openapi.json")
 async def openapi_document(request: Request) -> Response:
     """Give the OpenAPI document."""
-    return Response(encode(request.app.openapi()), media_type="application/json")
+    return Response(dumps_exact(request.app.openapi()), media_type="application/json")
 
 
 @router.get("/docs")

@@ -7,10 +7,10 @@ from typing import Any
 
 from starlette.responses import Response
 
-from planwave.storage.rows import encode_known
+from planwave.storage.rows import dumps_trusted
 
 
-def rendered(
+def json_response(
     content: Any, status: int = 200, *, location: str | None = None, etag: str | None = None
 ) -> Response:
     """Give an answer; ``location`` is where what was made is found, ``etag`` what it is now."""
@@ -19,10 +19,10 @@ def rendered(
         headers["Location"] = location
     if etag is not None:
         headers["ETag"] = f'"{etag}"'
-    return Response(encode_known(content), status, headers, media_type="application/json")
+    return Response(dumps_trusted(content), status, headers, media_type="application/json")
 
 
-async def rendered_aside(content: Any) -> Response:
+async def json_response_in_thread(content: Any) -> Response:
     """Give a large answer without holding up what else is going on."""
-    body = await asyncio.to_thread(encode_known, content)
+    body = await asyncio.to_thread(dumps_trusted, content)
     return Response(body, media_type="application/json")

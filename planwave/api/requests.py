@@ -15,26 +15,26 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from planwave.api.logs import ACCESS, FIELDS, Current, current
-from planwave.api.metrics import Metrics
-from planwave.api.problems import answer_to
+from planwave.api.logs import ACCESS_LOG, FIELDS, RequestContext, current_request
+from planwave.api.metrics import PrometheusObserver
+from planwave.api.problems import problem_response
 from planwave.errors import PlanwaveError
 from planwave.storage.ids import new_id
 
 _log = logging.getLogger(__name__)
 
-HEADER: Final = "x-request-id"
-_SANE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+REQUEST_ID_HEADER: Final = "x-request-id"
+_VALID_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _LONGEST_METHOD: Final = 16
-_GONE: Final = 499
+_CLIENT_CLOSED_REQUEST: Final = 499
 """Logged where the client left before it was answered; as nginx does."""
-_NOT_ANSWERED: Final = 500
-_TURNED_AWAY: Final = 403
+_UNANSWERED_STATUS: Final = 500
+_REJECTED_HANDSHAKE: Final = 403
 """A WebSocket's close before it was accepted; what servers make of it."""
-_BROKEN: Final = 1011
+_INTERNAL_ERROR_CLOSE: Final = 1011
 
 
-class Requests:
+class RequestContextMiddleware:
     """Gives each request and WebSocket an id, counts and logs it, and answers if nobody else did.
 
     Args:
@@ -42,7 +42,7 @@ class Requests:
         metrics: Where requests are counted.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, metrics: PrometheusObserver) -> None:
         self._app = app
         self._metrics = metrics
 
@@ -51,27 +51,27 @@ class Requests:
             await self._app(scope, receive, send)
             return
         request = _Request(scope, send, self._metrics)
-        token = current.set(request.current)
+        token = current_request.set(request.context)
         try:
             await self._app(scope, receive, request.send)
         except ClientDisconnect:
             pass
         except Exception as error:
-            _log.exception("request %s broke", request.current.id)
+            _log.exception("request %s broke", request.context.id)
             if not await request.answer(receive):
                 raise error from None  # half an answer is out: the connection has to break
         finally:
-            request.end()
-            request.current.is_over = True
-            current.reset(token)
+            request.finish()
+            request.context.is_ended = True
+            current_request.reset(token)
 
 
 class _Request:
     """One request under way."""
 
-    def __init__(self, scope: Scope, send: Send, metrics: Metrics) -> None:
-        given = HTTPConnection(scope).headers.get(HEADER, "")
-        self.current = Current(given if _SANE.fullmatch(given) else new_id())
+    def __init__(self, scope: Scope, send: Send, metrics: PrometheusObserver) -> None:
+        given = HTTPConnection(scope).headers.get(REQUEST_ID_HEADER, "")
+        self.context = RequestContext(given if _VALID_REQUEST_ID.fullmatch(given) else new_id())
         self._scope = scope
         self._send = send
         self._metrics = metrics
@@ -88,9 +88,9 @@ class _Request:
                 self._note(message["status"])
             case "websocket.accept":
                 self._note(101)
-                MutableHeaders(scope=message).setdefault(HEADER, self.current.id)
+                MutableHeaders(scope=message).setdefault(REQUEST_ID_HEADER, self.context.id)
             case "websocket.close":
-                self._note(_TURNED_AWAY)
+                self._note(_REJECTED_HANDSHAKE)
                 self._status = message.get("code", 1000)
             case _:
                 pass
@@ -100,40 +100,40 @@ class _Request:
         """Say that it is our fault; False where an answer has begun."""
         if self._scope["type"] == "websocket":
             if self._status == 101:
-                await self.send({"type": "websocket.close", "code": _BROKEN})
-            return self._status in (101, _BROKEN)
+                await self.send({"type": "websocket.close", "code": _INTERNAL_ERROR_CLOSE})
+            return self._status in (101, _INTERNAL_ERROR_CLOSE)
         if self._status is not None:
             return False
         fault = PlanwaveError(
             "something broke inside planwave",
-            hint=f"its log has more under request {self.current.id}; please report it",
+            hint=f"its log has more under request {self.context.id}; please report it",
         )
-        await answer_to(fault, self.current.id)(self._scope, receive, self.send)
+        await problem_response(fault, self.context.id)(self._scope, receive, self.send)
         return True
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Write its one line; count it, where it broke before it could be answered."""
         took_s = time.perf_counter() - self._begun
         if self._status is None:
-            self._metrics.answered(self._scope, _NOT_ANSWERED, took_s)
+            self._metrics.request_answered(self._scope, _UNANSWERED_STATUS, took_s)
         route: Any = self._scope.get("route")
         fields: dict[str, Any] = {
             "method": self._scope.get("method", "WEBSOCKET")[:_LONGEST_METHOD],
             "route": getattr(route, "path", None) or "-",
-            "status": self._status or _GONE,
+            "status": self._status or _CLIENT_CLOSED_REQUEST,
             "ms": round(took_s * 1_000, 1),
-            "request_id": self.current.id,
+            "request_id": self.context.id,
         }
-        ACCESS.info("request", extra={FIELDS: fields})
+        ACCESS_LOG.info("request", extra={FIELDS: fields})
 
     def _note(self, status: int) -> None:
         """Note what an answer begins with, and count the request by that."""
         if self._status is None:
             self._status = status
-            self._metrics.answered(self._scope, status, time.perf_counter() - self._begun)
+            self._metrics.request_answered(self._scope, status, time.perf_counter() - self._begun)
 
     def _complete(self, message: Message) -> None:
         headers = MutableHeaders(scope=message)
-        headers[HEADER] = self.current.id
+        headers[REQUEST_ID_HEADER] = self.context.id
         headers.setdefault("x-content-type-options", "nosniff")
         headers.setdefault("cache-control", "no-store")

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from uvicorn import Config
 from uvicorn import Server as Uvicorn
 
-from planwave.api.app import OpenService, create_app
+from planwave.api.app import ServiceFactory, create_app
 from planwave.api.connections import Connection, Crowd
-from planwave.api.logs import logging_to
-from planwave.api.state import State
+from planwave.api.logs import configure_logging
+from planwave.api.state import AppState
 from planwave.api.websockets import Socket
 from planwave.errors import InputError
 from planwave.settings import Settings
@@ -40,54 +40,54 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-LAST_WORDS_S: Final = 1.0
+FINAL_GRACE_S: Final = 1.0
 """How long answers that have begun, and requests that are still arriving, may go on in the end."""
 _KEEP_ALIVE_S: Final = 30
-_GLANCE_S: Final = 0.05
-_HEAD_ROOM: Final = 256
+_POLL_INTERVAL_S: Final = 0.05
+_HEADER_SLACK: Final = 256
 """Bytes a head may have beyond ``header_bytes`` on the wire: spaces nobody counts."""
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _BACKLOG: Final = 2_048
-_ENOUGH_FILES: Final = 20_000
-_COLLECT_AFTER: Final = (500_000, 10, 10)
-"""Objects, and younger collections, before the next one; see :func:`collecting_rarely`."""
+_MAX_OPEN_FILES: Final = 20_000
+_GC_THRESHOLD: Final = (500_000, 10, 10)
+"""Objects, and younger collections, before the next one; see :func:`reduced_gc`."""
 _PORTS_TRIED: Final = 20
 _NOT_HERE: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 """What binding to an address fails with that this machine does not have."""
-_EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - told apart, not used
-_SET_ONE: Final = "set PLANWAVE_TOKEN to a long random text"
+_WILDCARD_HOSTS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - told apart, not used
+_TOKEN_HINT: Final = "set PLANWAVE_TOKEN to a long random text"
 
 
-class Stop:
+class ShutdownSignals:
     """How often the process was asked to stop.
 
     Attributes:
-        first: Set when it was asked.
-        again: Set when it was asked once more.
+        drain_requested: Set when it was asked.
+        abort_requested: Set when it was asked once more.
         exit_code: 0, or what the shell is told of being asked more than once.
     """
 
     def __init__(self) -> None:
-        self.first = asyncio.Event()
-        self.again = asyncio.Event()
+        self.drain_requested = asyncio.Event()
+        self.abort_requested = asyncio.Event()
         self.exit_code = 0
 
-    def ask(self, number: int = signal.SIGTERM) -> None:
+    def receive(self, number: int = signal.SIGTERM) -> None:
         """Take a signal."""
-        if self.again.is_set():
+        if self.abort_requested.is_set():
             os._exit(128 + number)
-        if self.first.is_set():
+        if self.drain_requested.is_set():
             self.exit_code = 128 + number
-            self.again.set()
-        self.first.set()
+            self.abort_requested.set()
+        self.drain_requested.set()
 
     @contextmanager
-    def watching(self) -> Generator[None]:
+    def installed(self) -> Generator[None]:
         """Take signals while an event loop runs; SIGHUP where nobody asked to ignore it."""
         loop = asyncio.get_running_loop()
         watched = [n for n in _SIGNALS if signal.getsignal(n) is not signal.SIG_IGN]
         for number in watched:
-            loop.add_signal_handler(number, self.ask, number)
+            loop.add_signal_handler(number, self.receive, number)
         try:
             yield
         finally:
@@ -95,7 +95,7 @@ class Stop:
                 loop.remove_signal_handler(number)
 
 
-class HttpServer:
+class Server:
     """An application on sockets that are bound already.
 
     Attributes:
@@ -108,7 +108,7 @@ class HttpServer:
         limits = settings.limits
         patience = {"patience_s": limits.body_read_s}
         most_idle = _most_idle()
-        most = limits.header_bytes + _HEAD_ROOM
+        most = limits.header_bytes + _HEADER_SLACK
         http: Any = partial(Connection, **patience, head_bytes=most, crowd=Crowd(most_idle))
         ws: Any = partial(Socket, **patience)
         self._uvicorn = Uvicorn(
@@ -142,30 +142,30 @@ class HttpServer:
         await self._tasks.__aenter__()
         self._tasks.create_task(self._uvicorn.main_loop())
 
-    async def close(self, until: float = 0.0, hurry: asyncio.Event | None = None) -> None:
+    async def close(self, deadline: float = 0.0, abort: asyncio.Event | None = None) -> None:
         """Take no more connections, let requests at work finish, and end every connection.
 
         Args:
             until: Event loop time until which requests at work may go on.
             hurry: Ends everything at once.
         """
-        state, hurry = self._uvicorn.server_state, hurry or asyncio.Event()
+        state, abort = self._uvicorn.server_state, abort or asyncio.Event()
         now = asyncio.get_running_loop().time
         for server in self._uvicorn.servers:
             server.close()
         _close(self._listeners)
-        last_words = now() + LAST_WORDS_S
+        last_words = now() + FINAL_GRACE_S
         for each in list(state.connections):
             if isinstance(each, Connection):  # WebSockets close themselves, with a word of why
                 each.shutdown()
-        while state.connections and not hurry.is_set():
+        while state.connections and not abort.is_set():
             at_work = [c for c in state.connections if isinstance(c, Connection) and c.is_working]
-            if now() >= (max(until, last_words) if at_work else last_words):
+            if now() >= (max(deadline, last_words) if at_work else last_words):
                 break
-            await asyncio.sleep(_GLANCE_S)
-        await self._cut()
+            await asyncio.sleep(_POLL_INTERVAL_S)
+        await self._abort_connections()
 
-    async def _cut(self) -> None:
+    async def _abort_connections(self) -> None:
         state = self._uvicorn.server_state
         for each in list(state.connections):
             each.shutdown()
@@ -173,19 +173,19 @@ class HttpServer:
         if tasks := list(state.tasks):
             for task in tasks:
                 task.cancel()
-            await asyncio.wait(tasks, timeout=LAST_WORDS_S)
+            await asyncio.wait(tasks, timeout=FINAL_GRACE_S)
         self._uvicorn.should_exit = True
         await self._tasks.__aexit__(None, None, None)
 
 
 async def serve(
-    settings: Settings, open_service: OpenService, on_listening: Callable[[str], object]
+    settings: Settings, create_service: ServiceFactory, on_listening: Callable[[str], object]
 ) -> int:
     """Serve until a signal says to stop; give the exit code.
 
     Args:
         settings: Host, port (0 for a free one), token and limits.
-        open_service: Puts the rooms together; see ``main.open_service``.
+        open_service: Puts the rooms together; see ``main.create_service``.
         on_listening: Told the URL once requests are answered.
 
     Raises:
@@ -193,29 +193,29 @@ async def serve(
         StoreError: The storage directory cannot be used, or another process writes into it.
     """
     check_token(settings)
-    stop = Stop()
+    stop = ShutdownSignals()
     with (
-        stop.watching(),
-        bound(settings.host, settings.port) as listeners,
-        logging_to(sys.stderr, settings.log_format),
+        stop.installed(),
+        bind_socket(settings.host, settings.port) as listeners,
+        configure_logging(sys.stderr, settings.log_format),
     ):
-        app = create_app(settings, open_service)
+        app = create_app(settings, create_service)
         async with app.router.lifespan_context(app):
-            service = cast("State", app.state.planwave).service
-            server = HttpServer(app, settings, listeners)
+            service = cast("AppState", app.state.planwave).service
+            server = Server(app, settings, listeners)
             await server.open()
             token = settings.token
-            service.announce(server.url, None if token is None else token.get_secret_value())
-            with collecting_rarely():
+            service.publish_address(server.url, None if token is None else token.get_secret_value())
+            with reduced_gc():
                 await service.recover()
                 on_listening(server.url)
-                await stop.first.wait()
-                await go_down(service, server, stop)
+                await stop.drain_requested.wait()
+                await shutdown(service, server, stop)
     return stop.exit_code
 
 
 @contextmanager
-def collecting_rarely() -> Generator[None]:
+def reduced_gc() -> Generator[None]:
     """Have cyclic garbage looked for less often, and not among what is there already.
 
     With Python's own thresholds a quarter of a busy service's time goes into walking over its
@@ -226,7 +226,7 @@ def collecting_rarely() -> Generator[None]:
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*_COLLECT_AFTER)
+    gc.set_threshold(*_GC_THRESHOLD)
     try:
         yield
     finally:
@@ -234,14 +234,14 @@ def collecting_rarely() -> Generator[None]:
         gc.unfreeze()
 
 
-async def go_down(service: Service, server: HttpServer, stop: Stop) -> None:
+async def shutdown(service: Service, server: Server, signals: ShutdownSignals) -> None:
     """Drain a service and the connections to it; ``stop.again`` cuts that short."""
     until = asyncio.get_running_loop().time() + service.limits.drain_s
 
     async def hurry() -> None:
-        await stop.again.wait()
+        await signals.abort_requested.wait()
         _log.warning("stopping at once")
-        service.leave_now()
+        service.abort()
 
     load = service.load
     _log.info(
@@ -256,7 +256,7 @@ async def go_down(service: Service, server: HttpServer, stop: Stop) -> None:
             await service.drain()
             hurrying.cancel()
     finally:
-        await server.close(until, stop.again)
+        await server.close(until, signals.abort_requested)
 
 
 def check_token(settings: Settings) -> None:
@@ -268,17 +268,17 @@ def check_token(settings: Settings) -> None:
     token = settings.token
     if token is not None:
         if not token.get_secret_value().strip():
-            raise InputError("the token is empty", code="token-required", hint=_SET_ONE)
+            raise InputError("the token is empty", code="token-required", hint=_TOKEN_HINT)
     elif not _is_loopback(settings.host):
         raise InputError(
             f"{settings.host!r} can be reached from elsewhere: that needs a token",
             code="token-required",
-            hint=f"{_SET_ONE}, or listen on 127.0.0.1",
+            hint=f"{_TOKEN_HINT}, or listen on 127.0.0.1",
         )
 
 
 @contextmanager
-def bound(host: str, port: int) -> Generator[list[socket.socket]]:
+def bind_socket(host: str, port: int) -> Generator[list[socket.socket]]:
     """Yield sockets that have their addresses and do not listen yet.
 
     A name may stand for several addresses, as ``localhost`` often does for one of IPv4 and one of
@@ -360,7 +360,7 @@ def _close(listeners: Iterable[socket.socket]) -> None:
 def url_of(listener: socket.socket) -> str:
     """Give the URL of a socket; one that listens everywhere is reached on loopback too."""
     host, port = str(listener.getsockname()[0]), listener.getsockname()[1]
-    host = _EVERYWHERE.get(host, host)
+    host = _WILDCARD_HOSTS.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
@@ -379,7 +379,7 @@ def _most_idle() -> int:
 
         most, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if most < hard:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, _ENOUGH_FILES), hard))
-            most = min(hard, _ENOUGH_FILES)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, _MAX_OPEN_FILES), hard))
+            most = min(hard, _MAX_OPEN_FILES)
         return max(1, most // 2)
-    return _ENOUGH_FILES // 2
+    return _MAX_OPEN_FILES // 2

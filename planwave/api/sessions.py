@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from planwave.api.access import COOKIE, SESSION_S, admitted
+from planwave.api.access import SESSION_COOKIE, SESSION_S, require_principal
 from planwave.api.bodies import json_body
 from planwave.api.problems import problems
 from planwave.api.state import StateDep
@@ -15,7 +15,7 @@ from planwave.api.state import StateDep
 router = APIRouter(tags=["session"])
 
 
-class SessionBody(BaseModel):
+class SessionRequest(BaseModel):
     """What opens a session."""
 
     model_config = ConfigDict(
@@ -29,7 +29,7 @@ class SessionBody(BaseModel):
     "/api/session", status_code=204, summary="Open a browser session", responses=problems(401, 429)
 )
 async def open_session(
-    request: Request, state: StateDep, body: Annotated[SessionBody, json_body(SessionBody)]
+    request: Request, state: StateDep, body: Annotated[SessionRequest, json_body(SessionRequest)]
 ) -> Response:
     """Take the token and set a session cookie.
 
@@ -38,10 +38,10 @@ async def open_session(
     cookie is set.
     """
     answer = Response(status_code=204)
-    value = state.access.open_session(body.token.get_secret_value())
+    value = state.access.issue_session_cookie(body.token.get_secret_value())
     if value is not None:
         answer.set_cookie(
-            COOKIE,
+            SESSION_COOKIE,
             value,
             max_age=SESSION_S,
             httponly=True,
@@ -55,12 +55,12 @@ async def open_session(
     "/api/session",
     status_code=204,
     summary="Close the browser session",
-    dependencies=[Depends(admitted)],
+    dependencies=[Depends(require_principal)],
 )
 async def close_session(request: Request, state: StateDep) -> Response:
     """Make the session's cookie worthless and take it back."""
-    state.access.close_session(request)
+    state.access.revoke_session_cookie(request)
     await state.access.closed.store()
     answer = Response(status_code=204)
-    answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    answer.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict")
     return answer

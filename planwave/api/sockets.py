@@ -24,50 +24,50 @@ from fastapi import APIRouter
 from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from planwave.api.access import admit
-from planwave.api.paces import Pace
-from planwave.api.problems import InvalidRequest, Refused, problem_of, refuse
-from planwave.api.state import ADMITTED, state_of
+from planwave.api.access import authenticate
+from planwave.api.paces import TokenBucket
+from planwave.api.problems import InvalidRequest, ProblemError, problem_details, send_problem
+from planwave.api.state import AUTHENTICATED, app_state
 from planwave.api.websockets import JOINED, PUSH
-from planwave.errors import Busy, Draining, InputError, NotFound, PlanwaveError, TooSlow
-from planwave.graph.json_values import shown
-from planwave.service.following import Following
-from planwave.service.frames import Bounds, Frame
+from planwave.errors import TooManyRequests, ShuttingDown, InputError, NotFound, PlanwaveError, SlowConsumer
+from planwave.graph.json_values import short_repr
+from planwave.service.following import ExecutionSubscription
+from planwave.service.frames import BacklogLimits, EventBatch
 from planwave.settings import Limits
 from planwave.storage.ids import UUID_PATTERN
-from planwave.storage.rows import encode_known
+from planwave.storage.rows import dumps_trusted
 
-router = APIRouter(dependencies=ADMITTED)
+router = APIRouter(dependencies=AUTHENTICATED)
 
-OVER: Final = 1000
-BINARY: Final = 1003
-MISBEHAVED: Final = 1008
-GOING_DOWN: Final = 1012
-TOO_SLOW: Final = 4408
-INTERVAL_S: Final = (0.1, 1.0, 60.0)
+CLOSE_NORMAL: Final = 1000
+CLOSE_UNSUPPORTED_DATA: Final = 1003
+CLOSE_POLICY_VIOLATION: Final = 1008
+CLOSE_SERVICE_RESTART: Final = 1012
+CLOSE_TOO_SLOW: Final = 4408
+INTERVAL_BOUNDS_S: Final = (0.1, 1.0, 60.0)
 """Between two glances: least, default, most."""
-_MOST_BAD: Final = 3
+_MAX_INVALID_MESSAGES: Final = 3
 _TEXT_FRAME: Final = 0x81
-_PART_ROOM: Final = 64
+_PART_OVERHEAD: Final = 64
 """Bytes a part takes besides its text."""
 
 
-class Close(NamedTuple):
+class CloseFrame(NamedTuple):
     """How a connection is to end; ``last_words`` is said before."""
 
     code: int
     reason: str = ""
-    last_words: dict[str, Any] | None = None
+    final_message: dict[str, Any] | None = None
 
 
-class Message(NamedTuple):
+class SocketMessage(NamedTuple):
     """What is sent at once; whoever has it knows all events up to ``last_seq``."""
 
     text: str
     last_seq: int
 
 
-class Wanted(NamedTuple):
+class SubscriptionParams(NamedTuple):
     """What a client asked for in its query.
 
     Attributes:
@@ -83,38 +83,38 @@ class Wanted(NamedTuple):
 async def watch(websocket: WebSocket) -> None:
     """Watch an execution until it is over."""
     execution_id = websocket.path_params["execution_id"]
-    state, principal = state_of(websocket), admit(websocket)
-    wanted = wanted_by(websocket)
+    state, principal = app_state(websocket), authenticate(websocket)
+    wanted = parse_subscription(websocket)
     if UUID_PATTERN.fullmatch(execution_id) is None:
         raise NotFound("that is no execution's id")
-    with state.seats.take(principal, state.settings.limits.socket_connections):
-        connection = _Connection(websocket, state.settings.limits)
+    with state.connection_limiter.slot(principal, state.settings.limits.socket_connections):
+        connection = ExecutionSocket(websocket, state.settings.limits)
         if wanted.mode == "poll":
-            found = state.service.glances(execution_id, wanted.interval_s)
+            found = state.service.status_updates(execution_id, wanted.interval_s)
             async with aclosing(found) as glances:
                 first = await anext(glances)
-                await connection.run(partial(connection.show, first, glances))
+                await connection.run(partial(connection.send_snapshots, first, glances))
         else:
-            async with state.service.follow(
-                execution_id, wanted.after, connection.bounds, with_snapshot=True
+            async with state.service.subscribe(
+                execution_id, wanted.after, connection.backlog_limits, with_snapshot=True
             ) as following:
                 opening = partial(connection.opening, following)
-                await connection.run(partial(connection.follow, following), opening)
+                await connection.run(partial(connection.send_events, following), opening)
 
 
 @router.get("/ws/{execution_id:path}", include_in_schema=False)
-async def not_a_socket(execution_id: str) -> Response:
+async def require_upgrade(execution_id: str) -> Response:
     """Say what is missing where a request for a WebSocket came without asking to become one."""
-    raise Refused(
+    raise ProblemError(
         426,
         "upgrade-required",
-        f"{shown(f'/ws/{execution_id}')} is spoken to over WebSocket",
+        f"{short_repr(f'/ws/{execution_id}')} is spoken to over WebSocket",
         hint="use a WebSocket client; a proxy between has to pass Upgrade and Connection on",
         headers={"Upgrade": "websocket", "Connection": "Upgrade"},
     )
 
 
-def wanted_by(websocket: WebSocket) -> Wanted:
+def parse_subscription(websocket: WebSocket) -> SubscriptionParams:
     """Read the query.
 
     Raises:
@@ -122,38 +122,38 @@ def wanted_by(websocket: WebSocket) -> Wanted:
     """
     query = websocket.query_params
     mode = query.get("mode", "poll")
-    least, interval_s, most = INTERVAL_S
+    least, interval_s, most = INTERVAL_BOUNDS_S
     after: int | None = None
     if mode not in ("poll", "events"):
-        raise _invalid("mode", "is poll or events")
+        raise _invalid_parameter("mode", "is poll or events")
     if (asked := query.get("interval")) is not None:
         with suppress(ValueError):
             interval_s = float(asked)
             asked = None
         if asked is not None or not least <= interval_s <= most:
-            raise _invalid("interval", f"is a number of seconds from {least:g} to {most:g}")
+            raise _invalid_parameter("interval", f"is a number of seconds from {least:g} to {most:g}")
     if (known := query.get("after")) is not None:
         if not (known.isascii() and known.isdecimal() and len(known) <= 15):
-            raise _invalid("after", "is the seq of an event, or 0")
+            raise _invalid_parameter("after", "is the seq of an event, or 0")
         after = int(known)
-    return Wanted(mode, interval_s, after)
+    return SubscriptionParams(mode, interval_s, after)
 
 
-class _Connection:
+class ExecutionSocket:
     """One client."""
 
     def __init__(self, websocket: WebSocket, limits: Limits) -> None:
         self._websocket = websocket
         self._limits, self._most = limits, limits.socket_frame_bytes
-        self.bounds = Bounds(limits.watcher_events, limits.watcher_bytes)
-        self._cut = partial(in_parts, most=self._most)
+        self.backlog_limits = BacklogLimits(limits.watcher_events, limits.watcher_bytes)
+        self._cut = partial(split_message, limit=self._most)
         self._render, self._pack = _renderers(self._most)
         self._push: Callable[[bytes], bool] | None = websocket.scope["extensions"].get(PUSH)
         self._sent_seq = 0
-        self._listening: asyncio.Task[Close | None] | None = None
+        self._listening: asyncio.Task[CloseFrame | None] | None = None
 
     async def run(
-        self, tell: Callable[[], Awaitable[None]], opening: Callable[[], bytes] = bytes
+        self, send: Callable[[], Awaitable[None]], opening: Callable[[], bytes] = bytes
     ) -> None:
         """Tell and listen until one of the two has an end.
 
@@ -174,7 +174,7 @@ class _Connection:
             return  # the client left before it was answered
         async with asyncio.TaskGroup() as tasks:
             self._listening = tasks.create_task(self._listen())
-            talks = [self._listening, tasks.create_task(_end_of(tell))]
+            talks = [self._listening, tasks.create_task(_close_for(send))]
             await asyncio.wait(talks, return_when=asyncio.FIRST_COMPLETED)
             for talk in talks:
                 talk.cancel()
@@ -182,24 +182,24 @@ class _Connection:
         ends = [talk.result() for talk in talks if not talk.cancelled()]
         with suppress(WebSocketDisconnect):
             match next((end for end in ends if end is not None), None):
-                case Close(code, reason, last_words):
+                case CloseFrame(code, reason, last_words):
                     if last_words is not None:
-                        await self._say(last_words)
+                        await self._send_json(last_words)
                     await self._close(code, reason)
                 case PlanwaveError() as error:
-                    await refuse(self._websocket, error)
+                    await send_problem(self._websocket, error)
                 case _:
                     pass
 
     # -- telling -----------------------------------------------------------------------------------
 
-    async def show(self, first: bytes, glances: AsyncIterable[bytes]) -> None:
+    async def send_snapshots(self, first: bytes, glances: AsyncIterable[bytes]) -> None:
         """Send glances."""
         await self._send(self._cut(first))
         async for glance in glances:
             await self._send(self._cut(glance))
 
-    async def follow(self, following: Following) -> None:
+    async def send_events(self, following: ExecutionSubscription) -> None:
         """Send what follows, after the snapshot where that did not go out with what accepted."""
         self._sent_seq = following.cursor
         try:
@@ -215,13 +215,13 @@ class _Connection:
                 async for frame in following:
                     if frame.is_last and await self._closed_with(frame):
                         return
-                    for text, last_seq in frame.rendered(self._render):
+                    for text, last_seq in frame.render_once(self._render):
                         await self._websocket.send({"type": "websocket.send", "text": text})
                         self._sent_seq = last_seq
-        except (TimeoutError, TooSlow):
-            raise TooSlow(self._sent_seq) from None
+        except (TimeoutError, SlowConsumer):
+            raise SlowConsumer(self._sent_seq) from None
 
-    def opening(self, following: Following) -> bytes:
+    def opening(self, following: ExecutionSubscription) -> bytes:
         """Give the snapshot, unless there is none or it is too long to be sent whole."""
         snapshot = following.snapshot
         if snapshot is None or self._push is None or len(snapshot) > self._most:
@@ -229,14 +229,14 @@ class _Connection:
         following.snapshot = None
         return packed(snapshot)
 
-    async def _closed_with(self, last: Frame) -> bool:
+    async def _closed_with(self, last: EventBatch) -> bool:
         """Close with the last frame, if that needs no waiting; else False."""
-        frames = last.rendered(self._pack)
+        frames = last.render_once(self._pack)
         if frames is None or self._push is None or not self._push(b""):
             return False
         if self._listening is not None:
             self._listening.cancel()  # it must not answer once there was a close
-        await self._close(OVER, joined=frames)
+        await self._close(CLOSE_NORMAL, joined=frames)
         return True
 
     async def _close(self, code: int, reason: str = "", joined: bytes = b"") -> None:
@@ -245,8 +245,8 @@ class _Connection:
                 {"type": "websocket.close", "code": code, "reason": reason, JOINED: joined}
             )
 
-    def _take(self, frame: Frame) -> bool:
-        packed = frame.rendered(self._pack)
+    def _take(self, frame: EventBatch) -> bool:
+        packed = frame.render_once(self._pack)
         if packed is None or self._push is None or not self._push(packed):
             return False
         self._sent_seq = frame.last_seq
@@ -256,60 +256,60 @@ class _Connection:
         for message in messages:
             await self._websocket.send({"type": "websocket.send", "text": message})
 
-    async def _say(self, said: dict[str, Any]) -> None:
-        await self._send([encode_known(said).decode()])
+    async def _send_json(self, said: dict[str, Any]) -> None:
+        await self._send([dumps_trusted(said).decode()])
 
     # -- listening ---------------------------------------------------------------------------------
 
-    async def _listen(self) -> Close | None:
+    async def _listen(self) -> CloseFrame | None:
         limits, bad = self._limits, 0
-        pace = Pace("messages", limits.socket_messages_per_s, limits.socket_messages_burst)
+        pace = TokenBucket("messages", limits.socket_messages_per_s, limits.socket_messages_burst)
         while True:
             message = await self._websocket.receive()
             if message["type"] == "websocket.disconnect":
                 return None
             try:
-                pace.take("")
-            except Busy as error:
-                return Close(MISBEHAVED, error.message)
+                pace.acquire("")
+            except TooManyRequests as error:
+                return CloseFrame(CLOSE_POLICY_VIOLATION, error.message)
             text = message.get("text")
             if text is None:
-                return Close(BINARY, "messages are JSON texts")
-            fault = _fault_of(text)
+                return CloseFrame(CLOSE_UNSUPPORTED_DATA, "messages are JSON texts")
+            fault = _message_error(text)
             with suppress(WebSocketDisconnect):
-                await self._say({"type": "pong"} if fault is None else _error(fault))
+                await self._send_json({"type": "pong"} if fault is None else _error_message(fault))
             bad += fault is not None
-            if bad >= _MOST_BAD:
-                return Close(MISBEHAVED, f"{bad} messages were not understood")
+            if bad >= _MAX_INVALID_MESSAGES:
+                return CloseFrame(CLOSE_POLICY_VIOLATION, f"{bad} messages were not understood")
 
 
-async def _end_of(tell: Callable[[], Awaitable[None]]) -> Close | PlanwaveError | None:
+async def _close_for(send: Callable[[], Awaitable[None]]) -> CloseFrame | PlanwaveError | None:
     """Tell everything; give how the connection is to end then, None where the client has left."""
     try:
-        await tell()
+        await send()
     except WebSocketDisconnect:
         return None
-    except TooSlow as error:
-        return Close(TOO_SLOW, f"too slow: go on with after={error.cursor}")
-    except Draining as error:
-        last_words = {**problem_of(error), "type": "server_draining"}
-        return Close(GOING_DOWN, "the service is going down", last_words)
+    except SlowConsumer as error:
+        return CloseFrame(CLOSE_TOO_SLOW, f"too slow: go on with after={error.cursor}")
+    except ShuttingDown as error:
+        last_words = {**problem_details(error), "type": "server_draining"}
+        return CloseFrame(CLOSE_SERVICE_RESTART, "the service is going down", last_words)
     except PlanwaveError as error:
         return error
-    return Close(OVER)
+    return CloseFrame(CLOSE_NORMAL)
 
 
 @cache
 def _renderers(
     most: int,
-) -> tuple[Callable[[Frame], tuple[Message, ...]], Callable[[Frame], bytes | None]]:
+) -> tuple[Callable[[EventBatch], tuple[SocketMessage, ...]], Callable[[EventBatch], bytes | None]]:
     """Give the renderers for a size: frames remember what was made of them by who made it."""
 
-    def render(frame: Frame) -> tuple[Message, ...]:
+    def render(frame: EventBatch) -> tuple[SocketMessage, ...]:
         return messages_of(frame, most)
 
-    def pack(frame: Frame) -> bytes | None:
-        messages = frame.rendered(render)
+    def pack(frame: EventBatch) -> bytes | None:
+        messages = frame.render_once(render)
         return packed(messages[0].text.encode()) if len(messages) == 1 else None
 
     return render, pack
@@ -327,22 +327,22 @@ def packed(message: bytes) -> bytes:
     return head + message
 
 
-def messages_of(frame: Frame, most: int) -> tuple[Message, ...]:
+def messages_of(frame: EventBatch, limit: int) -> tuple[SocketMessage, ...]:
     """Give the events of a frame as JSON arrays of at most so many bytes, in parts where need be."""
-    if len(frame.whole) <= most:
-        return (Message(frame.whole.decode(), frame.last_seq),) if frame.events else ()
-    messages: list[Message] = []
+    if len(frame.json_array) <= limit:
+        return (SocketMessage(frame.json_array.decode(), frame.last_seq),) if frame.events else ()
+    messages: list[SocketMessage] = []
     batch: list[bytes] = []
     size, known = 1, next((event.seq - 1 for event in frame.events if event.seq), frame.last_seq)
 
     def pack(last_seq: int) -> None:
-        *first, last = in_parts(b"[%s]" % b",".join(batch), most)
-        messages.extend(Message(text, known) for text in first)
-        messages.append(Message(last, last_seq))
+        *first, last = split_message(b"[%s]" % b",".join(batch), limit)
+        messages.extend(SocketMessage(text, known) for text in first)
+        messages.append(SocketMessage(last, last_seq))
 
     last_seq = known
-    for event, piece in zip(frame.events, frame.pieces, strict=True):
-        if batch and size + len(piece) + 1 > most:
+    for event, piece in zip(frame.events, frame.json_events, strict=True):
+        if batch and size + len(piece) + 1 > limit:
             pack(last_seq)
             batch, size, known = [], 1, last_seq
         batch.append(piece)
@@ -352,11 +352,11 @@ def messages_of(frame: Frame, most: int) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def in_parts(message: bytes, most: int) -> tuple[str, ...]:
+def split_message(message: bytes, limit: int) -> tuple[str, ...]:
     """Give a message as it is, or where it is longer than ``most`` bytes, in parts."""
-    if len(message) <= most:
+    if len(message) <= limit:
         return (message.decode(),)
-    step = (most - _PART_ROOM) // 2  # in a JSON text, a quote or backslash takes two bytes
+    step = (limit - _PART_OVERHEAD) // 2  # in a JSON text, a quote or backslash takes two bytes
     texts: list[str] = []
     at = 0
     while at < len(message):
@@ -366,12 +366,12 @@ def in_parts(message: bytes, most: int) -> tuple[str, ...]:
         texts.append(message[at:end].decode())
         at = end
     return tuple(
-        encode_known({"type": "part", "part": number, "of": len(texts), "text": text}).decode()
+        dumps_trusted({"type": "part", "part": number, "of": len(texts), "text": text}).decode()
         for number, text in enumerate(texts, 1)
     )
 
 
-def _fault_of(text: str) -> InputError | None:
+def _message_error(text: str) -> InputError | None:
     """Say what is wrong with a client's message."""
     try:
         said = orjson.loads(text)
@@ -386,12 +386,12 @@ def _fault_of(text: str) -> InputError | None:
     return None
 
 
-def _error(fault: InputError) -> dict[str, Any]:
+def _error_message(fault: InputError) -> dict[str, Any]:
     told = fault.as_json()
     return {"type": "error", "code": fault.code, "detail": fault.message, "hint": told.get("hint")}
 
 
-def _invalid(name: str, what: str) -> InvalidRequest:
+def _invalid_parameter(name: str, what: str) -> InvalidRequest:
     message = f"query parameter {name!r} {what}"
     issue = {"code": "invalid-parameter", "message": message, "pointer": "", "parameter": name}
     return InvalidRequest(message, [issue])

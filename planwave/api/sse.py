@@ -15,20 +15,20 @@ from fastapi import APIRouter, Depends, Header, Query
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from planwave.api.access import admitted
-from planwave.api.answers import EntriesAnswer
-from planwave.api.executions import log_entries
+from planwave.api.access import require_principal
+from planwave.api.answers import LogEntriesResponse
+from planwave.api.executions import log_response
 from planwave.api.parameters import ExecutionId
-from planwave.api.problems import InvalidRequest, problem_of, problems
-from planwave.api.state import ADMITTED, State, StateDep
-from planwave.errors import Draining, PlanwaveError, TooSlow
-from planwave.service.following import Following
-from planwave.service.frames import Bounds, Frame
-from planwave.storage.rows import encode_known
+from planwave.api.problems import InvalidRequest, problem_details, problems
+from planwave.api.state import AUTHENTICATED, AppState, StateDep
+from planwave.errors import ShuttingDown, PlanwaveError, SlowConsumer
+from planwave.service.following import ExecutionSubscription
+from planwave.service.frames import BacklogLimits, EventBatch
+from planwave.storage.rows import dumps_trusted
 
-router = APIRouter(tags=["executions"], dependencies=ADMITTED)
+router = APIRouter(tags=["executions"], dependencies=AUTHENTICATED)
 
-PING_S: Final = 15.0
+PING_INTERVAL_S: Final = 15.0
 """A comment is sent after so much silence: proxies cut connections that say nothing."""
 _PING: Final = b": ping\n\n"
 _SEQ: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
@@ -39,10 +39,10 @@ _EXAMPLE: Final = (
     '\n\nevent: node.delta\ndata: {"seq":0,"type":"node.delta","path":"poem","attempt":1,'
     '"data":{"kind":"text","text":"Water","offset":0}}\n\n'
 )
-_ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
+_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "Events as they happen; with `format=log`, the typed log so far.",
-        "model": EntriesAnswer,
+        "model": LogEntriesResponse,
         "content": {"text/event-stream": {"schema": {"type": "string"}, "example": _EXAMPLE}},
     },
     204: {"description": "It is over, and nothing comes after that event: do not come back."},
@@ -54,11 +54,11 @@ _ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
     operation_id="streamEvents",
     summary="The events of an execution, as they happen",
     response_class=Response,
-    responses={**_ANSWERS, **problems(404, 409, 422)},
+    responses={**_RESPONSES, **problems(404, 409, 422)},
 )
 async def stream_events(
     state: StateDep,
-    principal: Annotated[str, Depends(admitted)],
+    principal: Annotated[str, Depends(require_principal)],
     execution_id: ExecutionId,
     after: Annotated[
         int, Query(ge=0, le=_LARGEST_SEQ, description="The last `seq` already known.")
@@ -81,11 +81,11 @@ async def stream_events(
     """
     known = _seq_of(last_event_id) if last_event_id else after  # some proxies send an empty one
     if format == "log":
-        return await log_entries(state.service, execution_id, known)
-    return EventStream(state, principal, execution_id, known)
+        return await log_response(state.service, execution_id, known)
+    return ExecutionEventStream(state, principal, execution_id, known)
 
 
-class EventStream(Response):
+class ExecutionEventStream(Response):
     """The answer: one client that follows an execution, on one of its principal's seats.
 
     What goes wrong before anything was told is raised, and answered as any other failure.
@@ -93,7 +93,7 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, state: State, principal: str, execution_id: str, after: int) -> None:
+    def __init__(self, state: AppState, principal: str, execution_id: str, after: int) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._state = state
@@ -103,66 +103,66 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         limits, service = self._state.settings.limits, self._state.service
-        bounds = Bounds(limits.watcher_events, limits.watcher_bytes)
-        with self._state.seats.take(self._principal, limits.socket_connections):
-            async with service.follow(self._execution_id, self._after, bounds) as following:
-                await self._answer(following, scope, receive, send)
+        bounds = BacklogLimits(limits.watcher_events, limits.watcher_bytes)
+        with self._state.connection_limiter.slot(self._principal, limits.socket_connections):
+            async with service.subscribe(self._execution_id, self._after, bounds) as following:
+                await self._respond(following, scope, receive, send)
 
-    async def _answer(
-        self, following: Following, scope: Scope, receive: Receive, send: Send
+    async def _respond(
+        self, following: ExecutionSubscription, scope: Scope, receive: Receive, send: Send
     ) -> None:
         if following.is_over:
             await Response(status_code=204)(scope, receive, send)
             return
         async with asyncio.TaskGroup() as tasks:
-            telling = tasks.create_task(self._tell(following, send))
-            leaving = tasks.create_task(_left(receive))
+            telling = tasks.create_task(self._send_events(following, send))
+            leaving = tasks.create_task(_wait_for_disconnect(receive))
             await asyncio.wait((telling, leaving), return_when=asyncio.FIRST_COMPLETED)
             telling.cancel()
             leaving.cancel()
 
-    async def _tell(self, following: Following, send: Send) -> None:
+    async def _send_events(self, following: ExecutionSubscription, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         try:
-            while (body := await _next(following)) is not None:
+            while (body := await _next_chunk(following)) is not None:
                 await send({"type": "http.response.body", "body": body, "more_body": True})
             body = b""
         except PlanwaveError as error:
-            body = _end(error)
+            body = _closing_event(error)
         await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
-async def _next(following: Following) -> bytes | None:
+async def _next_chunk(following: ExecutionSubscription) -> bytes | None:
     """Give what is to be sent next; None when there is nothing more."""
     try:
-        async with asyncio.timeout(PING_S):
+        async with asyncio.timeout(PING_INTERVAL_S):
             frame = await following.next()
     except TimeoutError:
         return _PING
-    return None if frame is None else frame.rendered(_messages)
+    return None if frame is None else frame.render_once(_event_lines)
 
 
-async def _left(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-def _messages(frame: Frame) -> bytes:
+def _event_lines(frame: EventBatch) -> bytes:
     return b"".join(
         b"%sevent: %s\ndata: %s\n\n"
         % (b"id: %d\n" % event.seq if event.seq else b"", event.type.encode(), piece)
-        for event, piece in zip(frame.events, frame.pieces, strict=True)
+        for event, piece in zip(frame.events, frame.json_events, strict=True)
     )
 
 
-def _end(error: PlanwaveError) -> bytes:
+def _closing_event(error: PlanwaveError) -> bytes:
     """Give the message that ends a stream early."""
-    event, said = b"problem", problem_of(error)
-    if isinstance(error, Draining):
+    event, said = b"problem", problem_details(error)
+    if isinstance(error, ShuttingDown):
         event = b"server_draining"
-    elif isinstance(error, TooSlow):
+    elif isinstance(error, SlowConsumer):
         event, said = b"too_slow", {**said, "cursor": error.cursor}
-    return b"event: %s\ndata: %s\n\n" % (event, encode_known(said))
+    return b"event: %s\ndata: %s\n\n" % (event, dumps_trusted(said))
 
 
 def _seq_of(last_event_id: str) -> int:

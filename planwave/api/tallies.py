@@ -51,7 +51,7 @@ class Tally:
 
 
 class Counts:
-    """A counter: one :class:`Tally` for each combination of label values."""
+    """A counter: one :class:`JoinCounter` for each combination of label values."""
 
     def __init__(self, name: str, meaning: str, *labels: str) -> None:
         self._head = (name, meaning)

@@ -17,9 +17,9 @@ from websockets.server import ServerProtocol
 from websockets.typing import StatusLike
 
 from planwave.api.framing import head_of
-from planwave.api.problems import Refused, problem_of
+from planwave.api.problems import ProblemError, problem_details
 from planwave.api.timers import Untaken
-from planwave.storage.rows import encode
+from planwave.storage.rows import dumps_exact
 
 PUSH: Final = "planwave.push"
 """The extension by which an application finds :meth:`Socket.push`."""
@@ -51,8 +51,8 @@ class _Handshake(ServerProtocol):
         response = super().reject(status, text)
         why = text.partition("\n")[0].rstrip(".")
         code = _REJECTIONS.get(response.status_code, "invalid-request")
-        refusal = Refused(response.status_code, code, why[:1].lower() + why[1:])
-        response.body = encode(problem_of(refusal)).encode()
+        refusal = ProblemError(response.status_code, code, why[:1].lower() + why[1:])
+        response.body = dumps_exact(problem_details(refusal)).encode()
         for name, value in head_of(response.body):
             response.headers.pop(name, None)
             response.headers[name] = value

@@ -11,7 +11,7 @@ _RENDERED_CHARS = 100_000
 """Rendering takes about a second for so many; longer texts are shown as they are."""
 
 
-def rendered(text: str) -> RenderableType:
+def render_markdown(text: str) -> RenderableType:
     """Give an answer as a terminal shows it.
 
     Models write for people: a line break is meant (a poem, an address), and a tag is something they

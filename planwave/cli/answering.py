@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from planwave.cli.controlling import Told, finish, tell_execution
+from planwave.cli.controlling import CommandResult, exit_with, send_command
 from planwave.cli.interrupt import Interrupt, Interrupted
-from planwave.cli.options import Invocation, JsonFlag, StorageOption, invocation
+from planwave.cli.options import CommandContext, JsonFlag, StorageOption, command_context
 from planwave.cli.watching import ExecutionArgument
-from planwave.cli.wording import cut, one_line, table
+from planwave.cli.wording import truncate, one_line, json_object
 from planwave.errors import Conflict, InputError
 from planwave.events import OpenRequest
 from planwave.events.course import is_timer
 
 if TYPE_CHECKING:
-    from planwave.cli.workplace import Workplace
+    from planwave.cli.workplace import Backend
     from planwave.graph.model import Json
 
 _QUESTION_CHARS: Final = 60
-_FILE_SIGN: Final = "@"
+_FILE_PREFIX: Final = "@"
 
 
 RequestArgument = Annotated[
@@ -54,7 +54,7 @@ FormOption = Annotated[
 
 
 def answer(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     name: ExecutionArgument,
     request: RequestArgument = None,
     decision: DecisionOption = None,
@@ -75,60 +75,60 @@ def answer(
     * `planwave answer 0199c3a1 r17 --decision approve --note "well done"`
     * `planwave answer last --decision approve --value @letter.json --form '{"copies": 2}'`
     """
-    asked = invocation(ctx, json, storage)
-    given = _written(decision, note, value, form)
+    asked = command_context(typer_ctx, json, storage)
+    given = _answer_from_options(decision, note, value, form)
 
-    async def tell(place: Workplace, execution_id: str, interrupt: Interrupt) -> Told | None:
+    async def tell(place: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult | None:
         return await _answer(asked, place, interrupt, execution_id, request, given)
 
-    finish(tell_execution(asked, name, tell))
+    exit_with(send_command(asked, name, tell))
 
 
 async def _answer(
-    asked: Invocation,
-    place: Workplace,
+    ctx: CommandContext,
+    backend: Backend,
     interrupt: Interrupt,
     execution_id: str,
     request_id: str | None,
     given: tuple[Json] | None,
-) -> Told | None:
+) -> CommandResult | None:
     from planwave.cli.asking import ask
-    from planwave.cli.terminal import person_at
-    from planwave.service.requests import checked_answer
+    from planwave.cli.terminal import terminal_prompter
+    from planwave.service.requests import validate_answer
 
-    screen, found = asked.screen(), await place.requests(execution_id)
-    chosen = _chosen(execution_id, found, request_id)
+    screen, found = ctx.console(), await backend.requests(execution_id)
+    chosen = _find_request(execution_id, found, request_id)
     if chosen is None:  # not open: whoever keeps it says what became of it
-        await place.answer(execution_id, str(request_id), None if given is None else given[0])
-        return _answered(asked, execution_id, str(request_id))
+        await backend.answer(execution_id, str(request_id), None if given is None else given[0])
+        return _answer_result(ctx, execution_id, str(request_id))
     if given is None:
-        person = person_at(screen)
+        person = terminal_prompter(screen)
         if person is None:
-            raise _nothing_decided(chosen)
+            raise _answer_required(chosen)
         try:
             asking = ask(screen, person, chosen, chosen.path)
-            given = await interrupt.cancelling(asking)
+            given = await interrupt.cancel_on_signal(asking)
         except Interrupted as left:
             left.message = "left; the question stays open"
             raise
         if given is None:
             screen.note("the question stays open")
             return None
-    checked = checked_answer(chosen.request, given[0])  # a service would tell the first fault only
-    await place.answer(execution_id, chosen.request_id, checked)
-    return _answered(asked, execution_id, chosen.request_id)
+    checked = validate_answer(chosen.request, given[0])  # a service would tell the first fault only
+    await backend.answer(execution_id, chosen.request_id, checked)
+    return _answer_result(ctx, execution_id, chosen.request_id)
 
 
-def _answered(asked: Invocation, execution_id: str, request_id: str) -> Told:
-    return Told(
+def _answer_result(ctx: CommandContext, execution_id: str, request_id: str) -> CommandResult:
+    return CommandResult(
         "completed",
         f"Answered {request_id} of {execution_id}",
-        f"Watch it with: {asked.again(f'watch {execution_id}')}",
-        facts={"request_id": request_id},
+        f"Watch it with: {ctx.command_hint(f'watch {execution_id}')}",
+        json_fields={"request_id": request_id},
     )
 
 
-def _chosen(
+def _find_request(
     execution_id: str, found: list[OpenRequest], request_id: str | None
 ) -> OpenRequest | None:
     """Give the request that is meant; None for one that was named and is not open.
@@ -153,13 +153,13 @@ def _chosen(
 
 
 def _question_of(request: OpenRequest) -> str:
-    from planwave.events.course import asked
+    from planwave.events.course import request_text
 
-    return cut(f"{request.path}: {asked(request.request)}", _QUESTION_CHARS)
+    return truncate(f"{request.path}: {request_text(request.request)}", _QUESTION_CHARS)
 
 
-def _nothing_decided(request: OpenRequest) -> InputError:
-    actions = [one_line(str(each)) for each in table(request.request).get("actions") or ()]
+def _answer_required(request: OpenRequest) -> InputError:
+    actions = [one_line(str(each)) for each in json_object(request.request).get("actions") or ()]
     way = f"--decision {', '.join(actions)}" if actions else "--value JSON"
     return InputError(
         f"{request.request_id} asks: {_question_of(request)}",
@@ -168,7 +168,7 @@ def _nothing_decided(request: OpenRequest) -> InputError:
     )
 
 
-def _written(
+def _answer_from_options(
     decision: str | None, note: str | None, value: str | None, form: str | None
 ) -> tuple[Json] | None:
     """Give the answer that was written on the command line; None where none was.
@@ -180,18 +180,18 @@ def _written(
     fields: dict[str, Json] = {"decision": decision, "note": note}
     fields = {name: text for name, text in fields.items() if text is not None}
     if value is not None:
-        fields["value"] = _json_of(value, "--value")
+        fields["value"] = _parse_option(value, "--value")
     if form is not None:
-        fields["form"] = _json_of(form, "--form")
+        fields["form"] = _parse_option(form, "--form")
     if not fields:
         return None
     return (fields["value"],) if fields.keys() == {"value"} else (fields,)
 
 
-def _json_of(written: str, option: str) -> Json:
-    from planwave.cli.asking import json_in
-    from planwave.cli.reading import read_json
+def _parse_option(written: str, option: str) -> Json:
+    from planwave.cli.asking import parse_json
+    from planwave.cli.reading import read_json_file
 
-    if written.startswith(_FILE_SIGN):
-        return json_in(read_json(written.removeprefix(_FILE_SIGN)), option)
-    return json_in(written, option)
+    if written.startswith(_FILE_PREFIX):
+        return parse_json(read_json_file(written.removeprefix(_FILE_PREFIX)), option)
+    return parse_json(written, option)

@@ -15,24 +15,24 @@ from planwave.cli.browsing import ls, show
 from planwave.cli.checking import check
 from planwave.cli.controlling import cancel, pause, resume
 from planwave.cli.diffing import diff
-from planwave.cli.errors import ExitCode, exit_code_of, our_fault, show_error, system_error, usage
+from planwave.cli.errors import ExitCode, exit_code_of, internal_error, show_error, system_error, usage_error
 from planwave.cli.flows import flow_app
 from planwave.cli.forking import fork, retry
 from planwave.cli.interrupt import Interrupted
 from planwave.cli.keeping import backup, prune
 from planwave.cli.machine import doctor, model_app
-from planwave.cli.notes import noting
+from planwave.cli.notes import logs_as_notes
 from planwave.cli.options import (
     JSON_FLAG,
-    Composition,
-    Invocation,
+    Factories,
+    CommandContext,
     JsonFlag,
     ModelOption,
     ProviderOption,
     StorageOption,
 )
 from planwave.cli.running import exec_, plan, run
-from planwave.cli.screen import Screen
+from planwave.cli.screen import CommandConsole
 from planwave.cli.serving import serve
 from planwave.cli.watching import watch
 from planwave.errors import PlanwaveError
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from typer.models import Context
 
 DEBUG_VARIABLE: Final = "PLANWAVE_DEBUG"
-_JSON_ASKED: Final = "planwave.json"
+_JSON_REQUESTED: Final = "planwave.json"
 
 
-class _Commands(TyperGroup):
+class _CommandGroup(TyperGroup):
     """Turns every failure into a sentence, with ``--json`` into an object too, and an exit code."""
 
     def main(self, *args: Any, **more: Any) -> Any:
@@ -52,38 +52,38 @@ class _Commands(TyperGroup):
             return super().main(*args, **more)
         except OSError as error:  # not even the help, or an error, could be written
             with suppress(OSError):
-                show_error(Screen(), system_error(error))
+                show_error(CommandConsole(), system_error(error))
             sys.exit(ExitCode.FAILED)
         finally:
-            _let_go_of_broken_streams()
+            _discard_broken_streams()
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
         asked = JSON_FLAG in args
         try:
             ctx = super().make_context(info_name, args, *more, **extra)
         except typer.TyperException as error:
-            raise _told(Screen(json=asked), error) from error
-        ctx.meta[_JSON_ASKED] = asked
+            raise _reported(CommandConsole(json=asked), error) from error
+        ctx.meta[_JSON_REQUESTED] = asked
         return ctx
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            with noting(lambda: _screen(ctx)):
+            with logs_as_notes(lambda: _console_of(ctx)):
                 return super().invoke(ctx)
         except BaseException as error:
-            raise _told(_screen(ctx), _first_of(error)) from error
+            raise _reported(_console_of(ctx), _root_error(error)) from error
 
 
-def _told(screen: Screen, error: BaseException) -> BaseException:
+def _reported(screen: CommandConsole, error: BaseException) -> BaseException:
     """Show a failure and give the exit it leads to; what is none, or is not ours to catch, itself."""
-    failure = _failure(error)
+    failure = _as_planwave_error(error)
     if failure is None:
         return error
     show_error(screen, failure)
     return typer.Exit(exit_code_of(failure))
 
 
-def _failure(error: BaseException) -> PlanwaveError | None:
+def _as_planwave_error(error: BaseException) -> PlanwaveError | None:
     match error:
         case PlanwaveError():
             return error
@@ -92,23 +92,23 @@ def _failure(error: BaseException) -> PlanwaveError | None:
         case typer.Exit() | typer.Abort() | BrokenPipeError():  # a pipe's reader went away: no news
             return None
         case typer.TyperException():
-            return usage(error) if error.format_message() else None  # without: help was shown
+            return usage_error(error) if error.format_message() else None  # without: help was shown
         case OSError():
             return system_error(error)
         case Exception() if not os.environ.get(DEBUG_VARIABLE):
-            return our_fault(error, f"set {DEBUG_VARIABLE}=1 to see where, and please report it")
+            return internal_error(error, f"set {DEBUG_VARIABLE}=1 to see where, and please report it")
         case _:
             return None
 
 
-def _first_of(error: BaseException) -> BaseException:
+def _root_error(error: BaseException) -> BaseException:
     """Give the error itself; of a group, as task groups raise it, the first one."""
     while inner := cast("tuple[BaseException, ...]", getattr(error, "exceptions", ())):
         error = inner[0]
     return error
 
 
-def _let_go_of_broken_streams() -> None:
+def _discard_broken_streams() -> None:
     """Turn streams that cannot be written to nothing, or Python complains of them when it ends."""
     for stream in filter(None, (sys.__stdout__, sys.__stderr__)):
         try:
@@ -117,16 +117,16 @@ def _let_go_of_broken_streams() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _screen(ctx: Context) -> Screen:
+def _console_of(ctx: Context) -> CommandConsole:
     asked: Any = ctx.obj
-    if isinstance(asked, Invocation) and asked.json:
-        return asked.screen()
-    return Screen(json=bool(ctx.meta.get(_JSON_ASKED)))
+    if isinstance(asked, CommandContext) and asked.json:
+        return asked.console()
+    return CommandConsole(json=bool(ctx.meta.get(_JSON_REQUESTED)))
 
 
 app = typer.Typer(
     name="planwave",
-    cls=_Commands,
+    cls=_CommandGroup,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -167,8 +167,8 @@ def planwave(
     independent steps at the same time and keeps every result. Without an API key it uses a model
     that runs on this machine; with OPENAI_API_KEY or ANTHROPIC_API_KEY set it uses that provider.
     """
-    composition: Composition = ctx.obj
-    ctx.obj = Invocation(composition, json, storage, provider, model)
+    composition: Factories = ctx.obj
+    ctx.obj = CommandContext(composition, json, storage, provider, model)
 
 
 app.command()(run)

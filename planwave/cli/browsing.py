@@ -12,29 +12,29 @@ import typer
 from planwave.cli.options import (
     MAX_LISTED,
     IdArgument,
-    Invocation,
+    CommandContext,
     JsonFlag,
     LimitOption,
     NodeOption,
     StatusOption,
     StorageOption,
-    invocation,
+    command_context,
 )
 from planwave.cli.wording import (
     DURATION_WIDTH,
     EXECUTION_STATUS_WIDTH,
     counted,
-    cut,
+    truncate,
     duration,
     one_line,
-    status_words,
-    table,
+    status_text,
+    json_object,
 )
 from planwave.errors import InputError, NotFound
 
 if TYPE_CHECKING:
-    from planwave.cli.screen import Line, Screen
-    from planwave.service.history import History
+    from planwave.cli.screen import Line, CommandConsole
+    from planwave.service.history import QueryService
     from planwave.storage.records import ExecutionRecord, PlanRecord
 
 SHORT_ID = 13
@@ -45,7 +45,7 @@ _STEPS_NAMED = 20
 
 
 def ls(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     limit: LimitOption = 20,
     status: StatusOption = None,
     json: JsonFlag = False,
@@ -58,16 +58,16 @@ def ls(
     * `planwave ls`
     * `planwave ls --status failed --json`
     """
-    asked = invocation(ctx, json, storage)
-    screen = asked.screen()
+    asked = command_context(typer_ctx, json, storage)
+    screen = asked.console()
 
-    async def read(history: History) -> tuple[list[ExecutionRecord], list[PlanRecord]]:
+    async def read(history: QueryService) -> tuple[list[ExecutionRecord], list[PlanRecord]]:
         executions = await history.executions(limit=limit + 1, status=status)
         plans = [] if status else await history.plans(limit=limit)
         started = {record.plan_id for record in executions}
         return executions, [plan for plan in plans if plan.plan_id not in started]
 
-    found, plans = asked.reading(read)
+    found, plans = asked.read(read)
     executions = found[:limit]
     if screen.json:
         screen.result(
@@ -79,13 +79,13 @@ def ls(
         return
     if not executions and not plans:
         where = asked.settings().storage_dir
-        start = f'yet. Start with: {asked.again("run")} "GOAL"'
+        start = f'yet. Start with: {asked.command_hint("run")} "GOAL"'
         what = f"No {status} execution" if status else "Nothing has been planned or run"
         screen.text(f"{what} in {where}" + ("." if status else f" {start}"))
         return
     screen.lines(_execution_line(screen, record) for record in executions)
     if len(found) > limit:
-        older_ones(screen, asked, "ls", limit)
+        pagination_hint(screen, asked, "ls", limit)
     if plans:
         if executions:
             screen.line()
@@ -94,7 +94,7 @@ def ls(
 
 
 def show(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     name: IdArgument,
     node: NodeOption = None,
     json: JsonFlag = False,
@@ -107,19 +107,19 @@ def show(
     * `planwave show last`
     * `planwave show 0199c3a1 --node compare`
     """
-    asked = invocation(ctx, json, storage)
-    screen = asked.screen()
+    asked = command_context(typer_ctx, json, storage)
+    screen = asked.console()
 
-    async def read(history: History) -> _KeptPlan | _KeptExecution:
+    async def read(history: QueryService) -> _StoredPlan | _StoredExecution:
         found = await history.find(name)
         if found.kind == "plan":
             status = await history.plan_status(found.id)
-            return _KeptPlan(await history.plan(found.id), status)
+            return _StoredPlan(await history.plan(found.id), status)
         path = history.document_path(found.id)
-        return _KeptExecution(await history.document(found.id), path)
+        return _StoredExecution(await history.document(found.id), path)
 
-    kept = asked.reading(read)
-    if isinstance(kept, _KeptExecution):
+    kept = asked.read(read)
+    if isinstance(kept, _StoredExecution):
         if node is None:
             _show_execution(asked, screen, kept)
         else:
@@ -133,30 +133,30 @@ def show(
         )
 
 
-def older_ones(screen: Screen, asked: Invocation, command: str, limit: int) -> None:
+def pagination_hint(screen: CommandConsole, ctx: CommandContext, command: str, limit: int) -> None:
     """Say to a person that a list was cut, and how to see more of it."""
     if not screen.pretty:
         return
     if limit < MAX_LISTED:
-        more = asked.again(f"{command} --limit {min(10 * limit, MAX_LISTED)}")
-        screen.whole(f"There are older ones: {more}")
+        more = ctx.command_hint(f"{command} --limit {min(10 * limit, MAX_LISTED)}")
+        screen.verbatim(f"There are older ones: {more}")
     else:
         screen.text("There are older ones.")
 
 
-class _KeptPlan(NamedTuple):
+class _StoredPlan(NamedTuple):
     record: PlanRecord
     status: str
 
 
-class _KeptExecution(NamedTuple):
+class _StoredExecution(NamedTuple):
     """The document of an execution, and where its file is once there is one."""
 
     document: dict[str, Any]
     path: Path | None
 
 
-def _show_plan(screen: Screen, kept: _KeptPlan) -> None:
+def _show_plan(screen: CommandConsole, kept: _StoredPlan) -> None:
     from planwave.cli.plan_view import show_plan
     from planwave.service.documents import plan_of
 
@@ -164,12 +164,12 @@ def _show_plan(screen: Screen, kept: _KeptPlan) -> None:
     if screen.json:
         screen.result(plan.as_json(kept.status))
         return
-    made = f"{local_time(plan.created_at)}, {status_words(kept.status)}"
+    made = f"{local_time(plan.created_at)}, {status_text(kept.status)}"
     facts = {"Goal": plan.user_prompt, "Plan": plan.plan_id, "Made": made}
     show_plan(screen, plan, facts_lines(facts))
 
 
-def _show_execution(asked: Invocation, screen: Screen, kept: _KeptExecution) -> None:
+def _show_execution(ctx: CommandContext, screen: CommandConsole, kept: _StoredExecution) -> None:
     from rich.text import Text
 
     from planwave.cli.result_view import node_lines, nodes_of, show_result
@@ -186,22 +186,22 @@ def _show_execution(asked: Invocation, screen: Screen, kept: _KeptExecution) -> 
         "Plan": document.get("plan_id"),
         "Flow": document.get("flow_id"),
         "Started": local_time(document.get("started_at")),
-        "Out of": table(document.get("parent")).get("execution_id"),
+        "Out of": json_object(document.get("parent")).get("execution_id"),
     }
     screen.line(Text(one_line(str(document.get("title") or "")), style="bold"))
     screen.texts(facts_lines(facts))
     screen.line()
     screen.lines(node_lines(screen, document))
     show_result(screen, document, path)
-    show_waiting(asked, screen, document)
+    show_waiting(ctx, screen, document)
     for node in nodes_of(document):
         if node.get("result") is not None:
             words = f"show {short_id(screen, execution_id)} --node {node.get('path')}"
-            screen.whole(f"One step in full: {asked.again(words)}")
+            screen.verbatim(f"One step in full: {ctx.command_hint(words)}")
             break
 
 
-def _show_node(screen: Screen, document: dict[str, Any], name: str) -> None:
+def _show_node(screen: CommandConsole, document: dict[str, Any], name: str) -> None:
     from planwave.cli.result_view import show_failure
 
     node = _node_of(document, name)
@@ -225,15 +225,15 @@ def _node_of(document: dict[str, Any], name: str) -> dict[str, Any]:
             raise InputError(
                 f"{len(found)} steps of this execution are called {name!r}",
                 code="ambiguous-step",
-                hint=f"write which: {_some(node.get('path') for node in found)}",
+                hint=f"write which: {_sample(node.get('path') for node in found)}",
             )
     raise NotFound(
         f"this execution has no step {name!r}",
-        hint=f"its steps are {_some(node.get('path') for node in nodes)}",
+        hint=f"its steps are {_sample(node.get('path') for node in nodes)}",
     )
 
 
-def _some(names: Iterable[Any]) -> str:
+def _sample(names: Iterable[Any]) -> str:
     shown = [str(name) for name in names]
     more = ", …" if len(shown) > _STEPS_NAMED else ""
     return ", ".join(shown[:_STEPS_NAMED]) + more
@@ -243,25 +243,25 @@ def facts_lines(facts: dict[str, Any]) -> Iterable[Line]:
     """Give a line of each fact that is there."""
     for name, value in facts.items():
         if value:
-            yield f"{name:<9} {cut(str(value), _GOAL_CHARS)}"
+            yield f"{name:<9} {truncate(str(value), _GOAL_CHARS)}"
 
 
-def _execution_line(screen: Screen, record: ExecutionRecord) -> Line:
+def _execution_line(screen: CommandConsole, record: ExecutionRecord) -> Line:
     from rich.text import Text
 
-    from planwave.cli.wording import state
+    from planwave.cli.wording import status_style
 
-    words = f"{status_words(record.status):<{EXECUTION_STATUS_WIDTH}}"
+    words = f"{status_text(record.status):<{EXECUTION_STATUS_WIDTH}}"
     return Text.assemble(
         (short_id(screen, record.execution_id), "cyan"),
         f"  {local_time(record.created_at)}  ",
-        (f"{screen.glyph(record.status)} {words}", state(record.status).style),
-        (f" {_took(record):>{DURATION_WIDTH}}  ", "dim"),
-        cut(record.title or record.user_prompt, _TITLE_CHARS),
+        (f"{screen.glyph(record.status)} {words}", status_style(record.status).style),
+        (f" {_elapsed(record):>{DURATION_WIDTH}}  ", "dim"),
+        truncate(record.title or record.user_prompt, _TITLE_CHARS),
     )
 
 
-def _plan_line(screen: Screen, plan: PlanRecord) -> Line:
+def _plan_line(screen: CommandConsole, plan: PlanRecord) -> Line:
     from rich.text import Text
 
     steps = counted(len(plan.document.get("nodes") or ()), "step")
@@ -269,11 +269,11 @@ def _plan_line(screen: Screen, plan: PlanRecord) -> Line:
         (short_id(screen, plan.plan_id), "cyan"),
         f"  {local_time(plan.created_at)}  ",
         (f"{steps:>{2 + EXECUTION_STATUS_WIDTH + 1 + DURATION_WIDTH}}  ", "dim"),
-        cut(plan.title or plan.user_prompt, _TITLE_CHARS),
+        truncate(plan.title or plan.user_prompt, _TITLE_CHARS),
     )
 
 
-def short_id(screen: Screen, full: str) -> str:
+def short_id(screen: CommandConsole, full: str) -> str:
     """Give an id as lists show it: whole where a program may read it."""
     return full[:SHORT_ID] if screen.pretty else full
 
@@ -304,14 +304,14 @@ def _plan_json(plan: PlanRecord) -> dict[str, Any]:
     }
 
 
-def _took(record: ExecutionRecord) -> str:
+def _elapsed(record: ExecutionRecord) -> str:
     if not (record.started_at and record.completed_at):
         return ""
-    spent = _moment(record.completed_at) - _moment(record.started_at)
+    spent = parse_time(record.completed_at) - parse_time(record.started_at)
     return duration(max(spent.total_seconds(), 0.0))
 
 
-def _moment(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
@@ -320,4 +320,4 @@ def local_time(text: str | None) -> str:
     """Give a stored time as people here read it."""
     if not text:
         return "not yet"
-    return _moment(text).astimezone().strftime("%Y-%m-%d %H:%M")
+    return parse_time(text).astimezone().strftime("%Y-%m-%d %H:%M")

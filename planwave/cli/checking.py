@@ -5,13 +5,13 @@ from __future__ import annotations
 import typer
 
 from planwave.cli.errors import ExitCode, show_diagnostics
-from planwave.cli.options import FileArgument, JsonFlag, StorageOption, invocation
+from planwave.cli.options import FileArgument, JsonFlag, StorageOption, command_context
 from planwave.cli.reading import read_source
 from planwave.cli.wording import counted
 
 
 def check(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     file: FileArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
@@ -26,12 +26,12 @@ def check(
     * `planwave check plan.json`
     * `planwave plan --json "Explain tides" | planwave check -`
     """
-    from planwave.service.documents import check_source, is_provider_fault
+    from planwave.service.documents import check_source, is_provider_error
 
-    asked = invocation(ctx, json, storage)
-    screen, settings = asked.screen(), asked.settings()
+    asked = command_context(typer_ctx, json, storage)
+    screen, settings = asked.console(), asked.settings()
     source = read_source(file)
-    report = check_source(source.content, asked.composition.catalogue(settings), settings.limits)
+    report = check_source(source.content, asked.factories.catalog(settings), settings.limits)
     errors = [each for each in report.diagnostics if each.severity == "error"]
     warnings = sum(each.severity == "warning" for each in report.diagnostics)
     show_diagnostics(screen, report.diagnostics)
@@ -45,5 +45,5 @@ def check(
         found = [each.as_json() for each in report.diagnostics]
         screen.result({"ok": not errors, "diagnostics": found})
     if errors:
-        only_providers = all(map(is_provider_fault, errors))
+        only_providers = all(map(is_provider_error, errors))
         raise typer.Exit(ExitCode.NO_PROVIDER if only_providers else ExitCode.INVALID_PLAN)

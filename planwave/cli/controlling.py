@@ -10,16 +10,16 @@ import typer
 
 from planwave.cli.errors import ExitCode
 from planwave.cli.interrupt import Interrupt
-from planwave.cli.options import Invocation, JsonFlag, StorageOption, invocation
+from planwave.cli.options import CommandContext, JsonFlag, StorageOption, command_context
 from planwave.cli.watching import ExecutionArgument, find_execution
 from planwave.cli.wording import one_line
 
 if TYPE_CHECKING:
-    from planwave.cli.workplace import Workplace
+    from planwave.cli.workplace import Backend
 
 
 def pause(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     name: ExecutionArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
@@ -30,19 +30,19 @@ def pause(
 
     * `planwave pause last`
     """
-    asked = invocation(ctx, json, storage)
+    asked = command_context(typer_ctx, json, storage)
 
-    async def tell(place: Workplace, execution_id: str, interrupt: Interrupt) -> Told:
+    async def tell(place: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
         await place.pause(execution_id)
-        again = asked.again(f"resume {execution_id}")
+        again = asked.command_hint(f"resume {execution_id}")
         done = f"Paused {execution_id}; steps at work go on to their end"
-        return Told("paused", done, f"Have it go on with: {again}", goes_on=False)
+        return CommandResult("paused", done, f"Have it go on with: {again}", may_continue=False)
 
-    finish(tell_execution(asked, name, tell))
+    exit_with(send_command(asked, name, tell))
 
 
 def resume(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     name: ExecutionArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
@@ -55,18 +55,18 @@ def resume(
 
     * `planwave resume last`
     """
-    asked = invocation(ctx, json, storage)
+    asked = command_context(typer_ctx, json, storage)
 
-    async def tell(place: Workplace, execution_id: str, interrupt: Interrupt) -> Told:
+    async def tell(place: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
         await place.resume(execution_id)
-        again = asked.again(f"watch {execution_id}")
-        return Told("executing", f"{execution_id} goes on", f"Watch it with: {again}")
+        again = asked.command_hint(f"watch {execution_id}")
+        return CommandResult("executing", f"{execution_id} goes on", f"Watch it with: {again}")
 
-    finish(tell_execution(asked, name, tell))
+    exit_with(send_command(asked, name, tell))
 
 
 def cancel(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     name: ExecutionArgument,
     node: Annotated[
         str | None,
@@ -84,79 +84,79 @@ def cancel(
     * `planwave cancel last`
     * `planwave cancel last --node research` (what does not need it goes on)
     """
-    asked = invocation(ctx, json, storage)
+    asked = command_context(typer_ctx, json, storage)
 
-    async def tell(place: Workplace, execution_id: str, interrupt: Interrupt) -> Told:
-        see = f"See it with: {asked.again(f'show {execution_id}')}"
+    async def tell(place: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
+        see = f"See it with: {asked.command_hint(f'show {execution_id}')}"
         if node is None:
             await place.cancel(execution_id)
             done = f"Cancelled {execution_id}; what was done is kept"
-            return Told("cancelled", done, see, goes_on=False, status="cancelled")
+            return CommandResult("cancelled", done, see, may_continue=False, status="cancelled")
         await place.cancel(execution_id, node=node)
-        return Told("cancelled", f"Cancelled step {one_line(node)} of {execution_id}", see)
+        return CommandResult("cancelled", f"Cancelled step {one_line(node)} of {execution_id}", see)
 
-    finish(tell_execution(asked, name, tell))
+    exit_with(send_command(asked, name, tell))
 
 
-class Told(NamedTuple):
+class CommandResult(NamedTuple):
     """What a command did to an execution.
 
     Attributes:
-        look: The status whose sign is shown with it.
+        sign: The status whose sign is shown with it.
         done: What was done, a sentence.
-        next: What to do next.
-        goes_on: Whether the execution may go on by it; if it is run here, it is attended to.
-        facts: Told with ``--json``, beside id and status.
+        next_hint: What to do next.
+        may_continue: Whether the execution may go on by it; if it is run here, it is attended to.
+        json_fields: Told with ``--json``, beside id and status.
         status: What it has by then; None where its document tells.
     """
 
-    look: str
+    sign: str
     done: str
-    next: str
-    goes_on: bool = True
-    facts: Mapping[str, Any] = {}
+    next_hint: str
+    may_continue: bool = True
+    json_fields: Mapping[str, Any] = {}
     status: str | None = None
 
 
-Tell = Callable[["Workplace", str, Interrupt], Awaitable[Told | None]]
+SendCommand = Callable[["Backend", str, Interrupt], Awaitable[CommandResult | None]]
 """Tells an execution something; None where the person left it."""
 
 
-def finish(code: int) -> None:
+def exit_with(code: int) -> None:
     """Leave with an exit code."""
     if code:
         raise typer.Exit(code)
 
 
-def tell_execution(asked: Invocation, name: str, tell: Tell) -> int:
+def send_command(ctx: CommandContext, name: str, tell: SendCommand) -> int:
     """Tell an execution something where it is run, or here, where it then goes on to its rest.
 
     Raises:
         NotFound, InputError: There is no such execution.
         PlanwaveError: Whatever ``tell`` raises.
     """
-    return asyncio.run(_tell(asked, name, tell))
+    return asyncio.run(_send_command(ctx, name, tell))
 
 
-async def _tell(asked: Invocation, name: str, tell: Tell) -> int:
-    from planwave.cli.attending import attend
+async def _send_command(ctx: CommandContext, name: str, tell: SendCommand) -> int:
+    from planwave.cli.attending import follow_run
 
-    screen, settings = asked.screen(), asked.settings()
-    async with asked.history(settings) as history:
+    screen, settings = ctx.console(), ctx.settings()
+    async with ctx.history(settings) as history:
         execution_id = await find_execution(history, name)
     with Interrupt(screen) as interrupt:
-        async with asked.workplace(settings) as place:
+        async with ctx.backend(settings) as place:
             # A server's own record needs its events, and what has lost them can be cancelled yet.
-            before = (await place.keeper.execution(execution_id)).last_seq if place.runs_here else 0
+            before = (await place.service.execution(execution_id)).last_seq if place.runs_in_process else 0
             told = await tell(place, execution_id, interrupt)
             if told is None:
                 return ExitCode.OK
-            if told.goes_on and place.runs_here:
-                return await attend(asked, place, interrupt, execution_id, after=before)
+            if told.may_continue and place.runs_in_process:
+                return await follow_run(ctx, place, interrupt, execution_id, after=before)
             status = told.status or str((await place.document(execution_id))["status"])
     if screen.json:
-        screen.result({"execution_id": execution_id, "status": status, **told.facts})
+        screen.result({"execution_id": execution_id, "status": status, **told.json_fields})
         return ExitCode.OK
-    screen.whole(f"{screen.glyph(told.look)} {told.done}")
-    screen.whole(told.next)
+    screen.verbatim(f"{screen.glyph(told.sign)} {told.done}")
+    screen.verbatim(told.next_hint)
     return ExitCode.OK

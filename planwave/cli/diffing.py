@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from planwave.cli.browsing import SHORT_ID
-from planwave.cli.options import JsonFlag, StorageOption, invocation
+from planwave.cli.options import JsonFlag, StorageOption, command_context
 from planwave.cli.watching import find_execution
 from planwave.cli.wording import (
     clean,
     counted,
-    cut,
+    truncate,
     duration,
     error_text,
     json_text,
     money,
     one_line,
-    state,
-    status_words,
-    table,
+    status_style,
+    status_text,
+    json_object,
 )
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from planwave.cli.screen import Screen
-    from planwave.service.history import History
+    from planwave.cli.screen import CommandConsole
+    from planwave.service.history import QueryService
 
 _ID_HELP: Final = "by its id, the unique start of its id, or: last."
 _CHANGES: Final = {"changed": "differ", "only_a": "only in A", "only_b": "only in B"}
@@ -42,7 +42,7 @@ _Document = Mapping[str, Any]
 
 
 def diff(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     a: Annotated[
         str,
         typer.Argument(metavar="A", help=f"An execution, {_ID_HELP}", show_default=False),
@@ -61,51 +61,51 @@ def diff(
     * `planwave diff 0199c3a1 last`
     * `planwave diff 0199c3a1 0199c3b2 --json`
     """
-    asked = invocation(ctx, json, storage)
-    screen = asked.screen()
+    asked = command_context(typer_ctx, json, storage)
+    screen = asked.console()
 
-    async def read(history: History) -> dict[str, Any]:
+    async def read(history: QueryService) -> dict[str, Any]:
         return await history.diff(
             await find_execution(history, a), await find_execution(history, b)
         )
 
-    told = asked.reading(read)
+    told = asked.read(read)
     if screen.json:
         screen.result(told)
     else:
         show_difference(screen, told)
 
 
-def show_difference(screen: Screen, told: _Document) -> None:
+def show_difference(screen: CommandConsole, difference: _Document) -> None:
     """Write two executions side by side, then each step that is not the same in both."""
-    screen.lines(_totals(screen, told))
+    screen.lines(_totals(screen, difference))
     screen.line()
-    counts = table(told.get("counts"))
+    counts = json_object(difference.get("counts"))
     parts = [f"{counts[name]} {words}" for name, words in _CHANGES.items() if counts.get(name)]
     same = counts.get("same", 0)
     screen.text(f"{counted(same, 'step')} the same" + "".join(f", {part}" for part in parts))
-    for node in map(table, told.get("nodes") or ()):
+    for node in map(json_object, difference.get("nodes") or ()):
         screen.line()
         screen.line(_headline(screen, node))
         screen.lines(_details(node))
-    if told.get("left_off"):
+    if difference.get("left_off"):
         screen.line()
-        screen.text(f"{counted(told['left_off'], 'more step')} that differ")
+        screen.text(f"{counted(difference['left_off'], 'more step')} that differ")
 
 
-def _totals(screen: Screen, told: _Document) -> Iterator[Text]:
+def _totals(screen: CommandConsole, difference: _Document) -> Iterator[Text]:
     from rich.text import Text
 
-    ids = [str(told.get(side) or "") for side in ("a", "b")]
+    ids = [str(difference.get(side) or "") for side in ("a", "b")]
     shown = [each[:SHORT_ID] if screen.pretty else each for each in ids]
     width = max(_COLUMN, *(len(each) + 2 for each in shown))
     rows: list[tuple[str, Sequence[tuple[str, str]]]] = [
         ("", [("A", "bold"), ("B", "bold")]),
         ("Execution", [(each, "cyan") for each in shown]),
-        ("Status", [_status(screen, status) for status in told.get("status") or ()]),
-        ("Time", [(_time(seconds), "") for seconds in told.get("duration_s") or ()]),
-        ("Tokens", [(_tokens(table(used)), "") for used in told.get("usage") or ()]),
-        ("Cost", [(_cost(table(used)), "") for used in told.get("usage") or ()]),
+        ("Status", [_status(screen, status) for status in difference.get("status") or ()]),
+        ("Time", [(_time(seconds), "") for seconds in difference.get("duration_s") or ()]),
+        ("Tokens", [(_tokens(json_object(used)), "") for used in difference.get("usage") or ()]),
+        ("Cost", [(_cost(json_object(used)), "") for used in difference.get("usage") or ()]),
     ]
     for name, cells in rows:
         line = Text(f"{name:<11}")
@@ -115,18 +115,18 @@ def _totals(screen: Screen, told: _Document) -> Iterator[Text]:
         yield line
 
 
-def _headline(screen: Screen, node: _Document) -> Text:
+def _headline(screen: CommandConsole, node: _Document) -> Text:
     """Give what became of a step: its path, then each column as one value or as before and after."""
     from rich.text import Text
 
-    arrow = f" {screen.sign('→', '->')} "
-    line = Text.assemble((cut(str(node.get("path")), _PATH_WIDTH), "bold cyan"), "  ")
+    arrow = f" {screen.symbol('→', '->')} "
+    line = Text.assemble((truncate(str(node.get("path")), _PATH_WIDTH), "bold cyan"), "  ")
     sides = [_status(screen, each) for each in node.get("status") or ()]
     for at, (words, style) in enumerate(dict.fromkeys(sides)):
         line.append(arrow if at else "").append(words, style)
     for words in (
         [_time(seconds) for seconds in node.get("duration_s") or ()],
-        [_tokens(table(used)) for used in node.get("usage") or ()],
+        [_tokens(json_object(used)) for used in node.get("usage") or ()],
     ):
         line.append("  ").append(arrow.join(dict.fromkeys(words)), "dim")
     return line
@@ -140,26 +140,26 @@ def _details(node: _Document) -> Iterator[Text]:
         yield Text(f"  the graph has another {', '.join(map(str, node['written']))}", "dim")
     for error, (sign, style) in zip(node.get("error") or (), _SIDES, strict=False):
         if error is not None:
-            yield Text(f"  {sign}{cut(error_text(error), _VALUE_WIDTH)}", style)
+            yield Text(f"  {sign}{truncate(error_text(error), _VALUE_WIDTH)}", style)
     if node.get("result"):
         for line in str(node["result"]).split("\n"):
             yield Text(f"  {clean(line)}", _LINE_STYLES.get(line[:1], ""))
         return
-    for handle, sides in table(node.get("outputs")).items():
+    for handle, sides in json_object(node.get("outputs")).items():
         for output, (sign, style) in zip(sides, _SIDES, strict=False):
             if output is not None:
-                yield Text(f"  {sign}{one_line(handle)}: {_value(table(output))}", style)
+                yield Text(f"  {sign}{one_line(handle)}: {_value(json_object(output))}", style)
 
 
 def _value(output: _Document) -> str:
     value = output.get("preview", output.get("value"))
-    return cut(value if isinstance(value, str) else json_text(value), _VALUE_WIDTH)
+    return truncate(value if isinstance(value, str) else json_text(value), _VALUE_WIDTH)
 
 
-def _status(screen: Screen, status: Any) -> tuple[str, str]:
+def _status(screen: CommandConsole, status: Any) -> tuple[str, str]:
     if status is None:
-        return screen.sign("·", "-"), "dim"
-    return f"{screen.glyph(str(status))} {status_words(str(status))}", state(str(status)).style
+        return screen.symbol("·", "-"), "dim"
+    return f"{screen.glyph(str(status))} {status_text(str(status))}", status_style(str(status)).style
 
 
 def _time(seconds: Any) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from rich.text import Text
 
-from planwave.cli.screen import Screen
-from planwave.cli.wording import cut, duration, one_line, plan_words, step_name, tail
+from planwave.cli.screen import CommandConsole
+from planwave.cli.wording import truncate, duration, one_line, plan_progress_text, step_name, tail
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -24,7 +24,7 @@ _SCANNED_CHARS: Final = 64 * 1024
 _TAIL_CHARS: Final = 600
 
 
-class Told(Protocol):
+class PlanUpdate(Protocol):
     """What the planner tells: ``PlanProgress`` fits."""
 
     @property
@@ -33,7 +33,7 @@ class Told(Protocol):
     def data(self) -> Mapping[str, Any]: ...
 
 
-class Draft:
+class PlanDraft:
     """What is known of a plan that is not finished.
 
     A capable model's plan is told node by node. A small model writes another form, of which only
@@ -46,8 +46,8 @@ class Draft:
         self.steps: list[str] = []
         self.text = ""
         self.thinking = ""
-        self.trouble = ""
-        self._told_nodes = False
+        self.problem = ""
+        self._has_node_events = False
         self._clock = clock
         self._began = clock()
 
@@ -56,25 +56,25 @@ class Draft:
         """Seconds since planning began."""
         return self._clock() - self._began
 
-    def apply(self, told: Told) -> list[str]:
+    def apply(self, update: PlanUpdate) -> list[str]:
         """Take in one thing; give the plain lines it is worth."""
-        match told.kind:
+        match update.kind:
             case "delta":
-                self._delta(str(told.data.get("text", "")), told.data.get("reasoning"))
+                self._delta(str(update.data.get("text", "")), update.data.get("reasoning"))
                 return []
             case "title":
-                self.title = one_line(str(told.data.get("title", "")))
+                self.title = one_line(str(update.data.get("title", "")))
             case "node":
-                if not self._told_nodes:
-                    self._told_nodes, self.steps = True, []
-                self.steps.append(step_name(told.data))
+                if not self._has_node_events:
+                    self._has_node_events, self.steps = True, []
+                self.steps.append(step_name(update.data))
                 return [f"step {len(self.steps)}: {self.steps[-1]}"]
             case "repair":
-                self.title, self.steps, self.text, self._told_nodes = "", [], "", False
-                self.trouble = plan_words(told.kind, told.data) or ""
+                self.title, self.steps, self.text, self._has_node_events = "", [], "", False
+                self.problem = plan_progress_text(update.kind, update.data) or ""
             case _:
                 pass
-        words = plan_words(told.kind, told.data)
+        words = plan_progress_text(update.kind, update.data)
         return [] if words is None else [words]
 
     def _delta(self, text: str, reasoning: object) -> None:
@@ -83,7 +83,7 @@ class Draft:
             return
         self.thinking = ""
         self.text += text
-        if self._told_nodes or '"' not in text or len(self.text) > _SCANNED_CHARS:
+        if self._has_node_events or '"' not in text or len(self.text) > _SCANNED_CHARS:
             return
         title = _TITLE.search(self.text)
         if title:
@@ -92,30 +92,30 @@ class Draft:
 
 
 @contextmanager
-def showing(screen: Screen, draft: Draft) -> Generator[Callable[[Told], None]]:
+def live_draft(screen: CommandConsole, draft: PlanDraft) -> Generator[Callable[[PlanUpdate], None]]:
     """Show a plan as it is written; gives the function that takes in what the planner tells."""
     if not screen.live:
         screen.line(f"planning with {draft.author}")
 
-        def tell(told: Told) -> None:
+        def tell(told: PlanUpdate) -> None:
             screen.lines(f"[{draft.elapsed:7.1f}s] {line}" for line in draft.apply(told))
 
         yield tell
         return
     from rich.live import Live
 
-    with Live(_Page(screen, draft), console=screen.out, refresh_per_second=10, transient=True):
+    with Live(_DraftView(screen, draft), console=screen.out, refresh_per_second=10, transient=True):
 
-        def show(told: Told) -> None:
+        def show(told: PlanUpdate) -> None:
             draft.apply(told)
 
         yield show
 
 
-class _Page:
+class _DraftView:
     """The moving part: who plans, the steps so far, the end of what is being written."""
 
-    def __init__(self, screen: Screen, draft: Draft) -> None:
+    def __init__(self, screen: CommandConsole, draft: PlanDraft) -> None:
         self._screen = screen
         self._draft = draft
 
@@ -128,19 +128,19 @@ class _Page:
         """Give the lines, at most ``height`` of them."""
         draft = self._draft
         head = Text.assemble(
-            (f"{self._screen.spin(draft.elapsed, '*')} ", "cyan"),
+            (f"{self._screen.spinner(draft.elapsed, '*')} ", "cyan"),
             ("Planning", "bold"),
             (f" with {one_line(draft.author)}  {duration(draft.elapsed)}", "dim"),
         )
         rows = [head]
-        if draft.trouble:
-            rows.append(Text(f"  {cut(draft.trouble, width - 3)}", style="yellow"))
+        if draft.problem:
+            rows.append(Text(f"  {truncate(draft.problem, width - 3)}", style="yellow"))
         if draft.title:
-            rows.append(Text(f"  {cut(draft.title, width - 3)}", style="bold"))
+            rows.append(Text(f"  {truncate(draft.title, width - 3)}", style="bold"))
         room = max(height - len(rows) - 2, 0)
         hidden = max(len(draft.steps) - room, 0)
         for number, step in enumerate(draft.steps[hidden:], start=hidden + 1):
-            rows.append(Text(f"  {number:>2}. {cut(step, width - 8)}"))
+            rows.append(Text(f"  {number:>2}. {truncate(step, width - 8)}"))
         saying = draft.thinking or draft.text
         rows.append(Text(f"  {tail(saying, width - 4)}", style="dim"))
         return rows

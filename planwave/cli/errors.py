@@ -9,7 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from planwave.cli.interrupt import Interrupted
-from planwave.cli.screen import Screen
+from planwave.cli.screen import CommandConsole
 from planwave.cli.wording import one_line
 from planwave.errors import (
     GraphInvalid,
@@ -21,7 +21,7 @@ from planwave.errors import (
     UnknownProvider,
 )
 from planwave.graph.diagnostics import Diagnostic
-from planwave.shapes import misfit
+from planwave.shapes import describe_error
 
 
 class ExitCode(IntEnum):
@@ -37,11 +37,11 @@ class ExitCode(IntEnum):
 
 def exit_code_of(error: PlanwaveError) -> int:
     """Give the exit code of a failure outside a running execution."""
-    from planwave.service.forking import ChangesInvalid
-    from planwave.service.requests import AnswerInvalid
+    from planwave.service.forking import InvalidChanges
+    from planwave.service.requests import InvalidAnswer
 
     match error:
-        case AnswerInvalid() | ChangesInvalid():
+        case InvalidAnswer() | InvalidChanges():
             return ExitCode.USAGE
         case Interrupted():
             return error.exit_code
@@ -55,13 +55,13 @@ def exit_code_of(error: PlanwaveError) -> int:
             return ExitCode.FAILED
 
 
-def usage(error: Any) -> InputError:
+def usage_error(error: Any) -> InputError:
     """Give what Typer finds wrong with a command line as an error of ours."""
     from pydantic import ValidationError  # only now: what goes right needs none of it
 
     said = str(error.format_message()).strip()
     if isinstance(refused := error.__cause__, ValidationError):
-        fault = misfit("it", refused.errors()[0]).removeprefix("it: ")
+        fault = describe_error("it", refused.errors()[0]).removeprefix("it: ")
         said = said.removesuffix(error.message) + fault
     said = said.rstrip(".")
     command = getattr(getattr(error, "ctx", None), "command_path", "planwave")
@@ -77,12 +77,12 @@ def system_error(error: OSError) -> PlanwaveError:
     return PlanwaveError(f"the system refused: {what}{said}", code="system-error", hint=hint)
 
 
-def our_fault(error: Exception, hint: str) -> PlanwaveError:
+def internal_error(error: Exception, hint: str) -> PlanwaveError:
     """Give an error that should not have happened as one of ours."""
     return PlanwaveError(f"this is a fault in planwave: {type(error).__name__}: {error}", hint=hint)
 
 
-def show_error(screen: Screen, error: PlanwaveError) -> None:
+def show_error(screen: CommandConsole, error: PlanwaveError) -> None:
     """Show a failure: one sentence, all diagnostics where there are any, the way out."""
     diagnostics = error.diagnostics if isinstance(error, GraphInvalid) else ()
     if screen.json:
@@ -99,7 +99,7 @@ def show_error(screen: Screen, error: PlanwaveError) -> None:
     screen.error(error.message, error.hint)
 
 
-def show_diagnostics(screen: Screen, diagnostics: Iterable[Diagnostic]) -> None:
+def show_diagnostics(screen: CommandConsole, diagnostics: Iterable[Diagnostic]) -> None:
     """List findings on stderr: where, what, and the way out of each."""
     for each in diagnostics:
         screen.err.print(diagnostic_line(each), soft_wrap=True)
@@ -110,12 +110,12 @@ def show_diagnostics(screen: Screen, diagnostics: Iterable[Diagnostic]) -> None:
 _STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 
 
-def diagnostic_line(found: Diagnostic) -> Text:
+def diagnostic_line(diagnostic: Diagnostic) -> Text:
     """Give the line of one finding."""
     return Text.assemble(
         "  ",
-        (f"{found.severity:<7} ", _STYLES.get(found.severity, "")),
-        (f"{one_line(found.pointer) or '/'}  ", "bold"),
-        one_line(found.message),
-        (f"  [{found.code}]", "dim"),
+        (f"{diagnostic.severity:<7} ", _STYLES.get(diagnostic.severity, "")),
+        (f"{one_line(diagnostic.pointer) or '/'}  ", "bold"),
+        one_line(diagnostic.message),
+        (f"  [{diagnostic.code}]", "dim"),
     )

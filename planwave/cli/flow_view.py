@@ -8,28 +8,28 @@ from rich.text import Text
 
 from planwave.cli.browsing import facts_lines, local_time, short_id
 from planwave.cli.plan_view import show_plan
-from planwave.cli.screen import Line, Screen
-from planwave.cli.wording import counted, cut
+from planwave.cli.screen import Line, CommandConsole
+from planwave.cli.wording import counted, truncate
 from planwave.service.documents import plan_of_flow
 from planwave.service.flow_history import Flow
 from planwave.storage.flows import FlowRecord, FlowVersion
 
 _NAME_CHARS = 200
-_VERSION_SHOWN = 12
+_VERSION_CHARS = 12
 """Characters of a version that a list shows; as good as unique."""
 
 
-def flow_line(screen: Screen, flow: FlowRecord) -> Line:
+def flow_line(screen: CommandConsole, flow: FlowRecord) -> Line:
     """Give the line of a flow in a list."""
     return Text.assemble(
         (short_id(screen, flow.flow_id), "cyan"),
         f"  {local_time(flow.updated_at)}  ",
         (f"revision {flow.revision:<4} {counted(flow.node_count, 'step'):>9}  ", "dim"),
-        cut(flow.name, _NAME_CHARS),
+        truncate(flow.name, _NAME_CHARS),
     )
 
 
-def show_flow(screen: Screen, flow: Flow, versions: Sequence[FlowVersion]) -> None:
+def show_flow(screen: CommandConsole, flow: Flow, versions: Sequence[FlowVersion]) -> None:
     """Write a flow: what it is, its waves, its versions, newest first."""
     facts = {
         "For": flow.description,
@@ -42,9 +42,9 @@ def show_flow(screen: Screen, flow: Flow, versions: Sequence[FlowVersion]) -> No
     screen.lines(_version_line(screen, each, flow.version) for each in versions)
 
 
-def _version_line(screen: Screen, version: FlowVersion, shown: str) -> Line:
+def _version_line(screen: CommandConsole, version: FlowVersion, shown: str) -> Line:
     is_shown = version.version == shown
-    name = version.version[:_VERSION_SHOWN] if screen.pretty else version.version
+    name = version.version[:_VERSION_CHARS] if screen.pretty else version.version
     return Text.assemble(
         f"  {screen.glyph('completed') if is_shown else ' '} ",
         (name, "cyan"),

@@ -12,7 +12,7 @@ import typer
 from planwave.cli.inputs import read_inputs
 from planwave.cli.options import (
     InputOption,
-    Invocation,
+    CommandContext,
     JsonFlag,
     LimitOption,
     MaxParallelOption,
@@ -25,23 +25,23 @@ from planwave.cli.options import (
     Scheduling,
     SchedulingOption,
     StorageOption,
-    invocation,
+    command_context,
 )
 from planwave.cli.reading import read_source
-from planwave.cli.running import finish, options_of
-from planwave.cli.work import Work
+from planwave.cli.running import run_and_exit, run_options
+from planwave.cli.work import RunJob
 from planwave.errors import GraphInvalid, InputError, NotFound
 
 if TYPE_CHECKING:
     from planwave.cli.reading import Source
-    from planwave.cli.remote import Remote
+    from planwave.cli.remote import RemoteBackend
     from planwave.service.flow_history import Flow
-    from planwave.service.history import History
+    from planwave.service.history import QueryService
     from planwave.service.service import Service
     from planwave.storage.flows import FlowVersion
 
 _VERSIONS_SHOWN: Final = 20
-_Given = TypeVar("_Given")
+_Result = TypeVar("_Given")
 
 flow_app = typer.Typer(
     help="Flows: graphs saved under a name, to be run many times.",
@@ -101,7 +101,7 @@ def flow() -> None:
 
 @flow_app.command()
 def save(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     name: NewNameArgument,
     file: FileArgument = None,
     plan: PlanOption = None,
@@ -118,34 +118,34 @@ def save(
     * `planwave flow save triage triage.json`
     * `planwave flow save "Weekly report" --plan last`
     """
-    asked = invocation(ctx, json, storage)
+    asked = command_context(typer_ctx, json, storage)
     if (file is None) == (plan is None):
         raise InputError(
             "a flow is saved from a file or from a plan",
             code="usage",
-            hint=f"{asked.again('flow save')} NAME FILE, or NAME --plan PLAN_ID",
+            hint=f"{asked.command_hint('flow save')} NAME FILE, or NAME --plan PLAN_ID",
         )
     source = None if file is None else read_source(file)
 
-    async def change(keeper: Service | Remote) -> Flow:
-        plan_id = None if plan is None else await _plan_of(keeper, plan)
-        return await _save(keeper, name, source, plan_id, description)
+    async def change(keeper: Service | RemoteBackend) -> Flow:
+        plan_id = None if plan is None else await _find_plan(keeper, plan)
+        return await _save_flow(keeper, name, source, plan_id, description)
 
-    kept = asyncio.run(_changing(asked, change))
-    screen = asked.screen()
+    kept = asyncio.run(_with_service(asked, change))
+    screen = asked.console()
     if screen.json:
         screen.result(kept.as_json())
         return
-    screen.whole(
+    screen.verbatim(
         f"{screen.glyph('completed')} Saved {kept.name} as revision {kept.revision}, "
         f"version {kept.version}"
     )
-    screen.whole(f"Run it with: {asked.again(f'flow run {kept.flow_id}')}")
+    screen.verbatim(f"Run it with: {asked.command_hint(f'flow run {kept.flow_id}')}")
 
 
 @flow_app.command()
 def ls(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     limit: LimitOption = 20,
     json: JsonFlag = False,
     storage: StorageOption = None,
@@ -156,27 +156,27 @@ def ls(
 
     * `planwave flow ls`
     """
-    from planwave.cli.browsing import older_ones
+    from planwave.cli.browsing import pagination_hint
     from planwave.cli.flow_view import flow_line
 
-    asked = invocation(ctx, json, storage)
-    screen = asked.screen()
-    found = asked.reading(lambda history: history.flows(limit=limit + 1))
+    asked = command_context(typer_ctx, json, storage)
+    screen = asked.console()
+    found = asked.read(lambda history: history.flows(limit=limit + 1))
     flows = found[:limit]
     if screen.json:
         screen.result({"flows": [asdict(each) for each in flows]})
     elif flows:
         screen.lines(flow_line(screen, each) for each in flows)
         if len(found) > limit:
-            older_ones(screen, asked, "flow ls", limit)
+            pagination_hint(screen, asked, "flow ls", limit)
     else:
         where = asked.settings().storage_dir
-        screen.text(f"No flows in {where} yet. Save one with: {asked.again('flow save')} NAME FILE")
+        screen.text(f"No flows in {where} yet. Save one with: {asked.command_hint('flow save')} NAME FILE")
 
 
 @flow_app.command()
 def show(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     name: NameArgument,
     version: VersionOption = None,
     json: JsonFlag = False,
@@ -191,14 +191,14 @@ def show(
     """
     from planwave.cli.flow_view import show_flow
 
-    asked = invocation(ctx, json, storage)
-    screen = asked.screen()
+    asked = command_context(typer_ctx, json, storage)
+    screen = asked.console()
 
-    async def read(history: History) -> tuple[Flow, list[FlowVersion]]:
-        found = await _find(history, name, version)
+    async def read(history: QueryService) -> tuple[Flow, list[FlowVersion]]:
+        found = await _find_flow(history, name, version)
         return found, [*await history.flow_versions(found.flow_id, limit=_VERSIONS_SHOWN + 1)]
 
-    found, versions = asked.reading(read)
+    found, versions = asked.read(read)
     if screen.json:
         screen.result(found.as_json())
     else:
@@ -209,7 +209,7 @@ def show(
 
 @flow_app.command()
 def rm(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     name: NameArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
@@ -220,24 +220,24 @@ def rm(
 
     * `planwave flow rm triage`
     """
-    asked = invocation(ctx, json, storage)
+    asked = command_context(typer_ctx, json, storage)
 
-    gone = asked.reading(lambda history: _find(history, name, None))
+    gone = asked.read(lambda history: _find_flow(history, name, None))
 
-    async def remove(keeper: Service | Remote) -> None:
+    async def remove(keeper: Service | RemoteBackend) -> None:
         await keeper.delete_flow(gone.flow_id)
 
-    asyncio.run(_changing(asked, remove))
-    screen = asked.screen()
+    asyncio.run(_with_service(asked, remove))
+    screen = asked.console()
     if screen.json:
         screen.result({"removed": gone.flow_id, "name": gone.name})
     else:
-        screen.whole(f"{screen.glyph('completed')} Removed {gone.name} ({gone.flow_id})")
+        screen.verbatim(f"{screen.glyph('completed')} Removed {gone.name} ({gone.flow_id})")
 
 
 @flow_app.command()
 def run(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     name: NameArgument,
     version: VersionOption = None,
     inputs: InputOption = None,
@@ -258,33 +258,33 @@ def run(
     * `planwave flow run triage --input "The printer is on fire"`
     * `planwave flow run triage --input message=Hello --version 3f0c --json`
     """
-    asked = invocation(ctx, json, storage, provider, model)
+    asked = command_context(typer_ctx, json, storage, provider, model)
     given = read_inputs(inputs or ())
-    options = options_of(scheduling, on_failure, max_parallel, run_to, run_from)
-    found = asked.reading(lambda history: _find(history, name, version))
-    finish(asked, Work(flow=found, options=options, inputs=given))
+    options = run_options(scheduling, on_failure, max_parallel, run_to, run_from)
+    found = asked.read(lambda history: _find_flow(history, name, version))
+    run_and_exit(asked, RunJob(flow=found, options=options, inputs=given))
 
 
-async def _find(history: History, name: str, version: str | None) -> Flow:
+async def _find_flow(history: QueryService, name: str, version: str | None) -> Flow:
     flow_id = await history.find_flow(name)
     if version is not None:
         version = await history.find_version(flow_id, version)
     return await history.flow(flow_id, version)
 
 
-async def _plan_of(keeper: Service | Remote, name: str) -> str:
+async def _find_plan(service: Service | RemoteBackend, name: str) -> str:
     """Give the id of a plan that is named by itself, or by an execution of it."""
-    found = await keeper.find(name)
+    found = await service.find(name)
     if found.kind == "plan":
         return found.id
-    plan_id = (await keeper.execution(found.id)).plan_id
+    plan_id = (await service.execution(found.id)).plan_id
     if plan_id is None:
         raise InputError(f"execution {found.id} has no plan", hint="name a plan, or a file")
     return plan_id
 
 
-async def _save(
-    keeper: Service | Remote,
+async def _save_flow(
+    service: Service | RemoteBackend,
     name: str,
     source: Source | None,
     plan_id: str | None,
@@ -294,12 +294,12 @@ async def _save(
     name = name.strip()
     try:
         try:
-            flow_id = await keeper.find_flow(name, by_start=False)
+            flow_id = await service.find_flow(name, by_start=False)
         except NotFound:
-            return await keeper.create_flow(
+            return await service.create_flow(
                 name, graph=graph, plan_id=plan_id, description=description
             )
-        return await keeper.update_flow(
+        return await service.update_flow(
             flow_id, graph=graph, plan_id=plan_id, description=description
         )
     except GraphInvalid as error:
@@ -307,8 +307,8 @@ async def _save(
         raise GraphInvalid(error.diagnostics, f"{where}: {error.message}") from error
 
 
-async def _changing(
-    asked: Invocation, change: Callable[[Service | Remote], Awaitable[_Given]]
-) -> _Given:
-    async with asked.workplace(asked.settings()) as place:
-        return await change(place.keeper)
+async def _with_service(
+    ctx: CommandContext, change: Callable[[Service | RemoteBackend], Awaitable[_Result]]
+) -> _Result:
+    async with ctx.backend(ctx.settings()) as place:
+        return await change(place.service)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from planwave.cli.controlling import finish
+from planwave.cli.controlling import exit_with
 from planwave.cli.interrupt import Interrupt
-from planwave.cli.options import Invocation, JsonFlag, StorageOption, invocation
+from planwave.cli.options import CommandContext, JsonFlag, StorageOption, command_context
 from planwave.cli.watching import ExecutionArgument, find_execution
-from planwave.cli.wording import cut, table
+from planwave.cli.wording import truncate, json_object
 from planwave.errors import InputError
 
 if TYPE_CHECKING:
-    from planwave.cli.workplace import Workplace
+    from planwave.cli.workplace import Backend
     from planwave.graph.model import Json
 
 _SHOWN = 60
@@ -25,7 +25,7 @@ _DATA = "data"
 
 
 def retry(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     name: ExecutionArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
@@ -38,16 +38,16 @@ def retry(
 
     * `planwave retry last`
     """
-    asked = invocation(ctx, json, storage)
+    asked = command_context(typer_ctx, json, storage)
 
-    async def make(place: Workplace, execution_id: str) -> str:
+    async def make(place: Backend, execution_id: str) -> str:
         return await place.retry(execution_id)
 
-    finish(asyncio.run(_run_new(asked, name, make)))
+    exit_with(asyncio.run(_follow_new(asked, name, make)))
 
 
 def fork(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     name: ExecutionArgument,
     rerun: Annotated[
         list[str] | None,
@@ -87,34 +87,34 @@ def fork(
     * `planwave fork 0199c3a1 --set compare.model=gpt-4o --set research.temperature=0.2`
     * `planwave fork last --changes changes.json`
     """
-    asked = invocation(ctx, json, storage)
-    from_file = {} if changes is None else _changes_in(changes)
+    asked = command_context(typer_ctx, json, storage)
+    from_file = {} if changes is None else _read_changes(changes)
 
-    async def make(place: Workplace, execution_id: str) -> str:
-        ids = _nodes_of(await place.document(execution_id)) if settings else ()
-        wanted = changed(from_file, settings or (), ids)
+    async def make(place: Backend, execution_id: str) -> str:
+        ids = _node_ids(await place.document(execution_id)) if settings else ()
+        wanted = apply_settings(from_file, settings or (), ids)
         return await place.fork(execution_id, rerun or (), wanted)
 
-    finish(asyncio.run(_run_new(asked, name, make)))
+    exit_with(asyncio.run(_follow_new(asked, name, make)))
 
 
-async def _run_new(
-    asked: Invocation, name: str, make: Callable[[Workplace, str], Awaitable[str]]
+async def _follow_new(
+    ctx: CommandContext, name: str, make: Callable[[Backend, str], Awaitable[str]]
 ) -> int:
     """Have an execution made out of one, and attend to it."""
-    from planwave.cli.attending import attend
+    from planwave.cli.attending import follow_run
 
-    screen, settings = asked.screen(), asked.settings()
-    async with asked.history(settings) as history:
+    screen, settings = ctx.console(), ctx.settings()
+    async with ctx.history(settings) as history:
         execution_id = await find_execution(history, name)
     with Interrupt(screen) as interrupt:
-        async with asked.workplace(settings) as place:
+        async with ctx.backend(settings) as place:
             made = await make(place, execution_id)
-            screen.whole(f"execution {made}, out of {execution_id}")
-            return await attend(asked, place, interrupt, made)
+            screen.verbatim(f"execution {made}, out of {execution_id}")
+            return await follow_run(ctx, place, interrupt, made)
 
 
-def changed(
+def apply_settings(
     changes: Mapping[str, Mapping[str, Json]], written: Sequence[str], ids: Sequence[str]
 ) -> dict[str, dict[str, Json]]:
     """Give changes with what ``--set`` says laid over their data.
@@ -125,7 +125,7 @@ def changed(
         ids: Of the nodes there are; they may hold dots.
 
     Raises:
-        InputError: ``usage``: it does not say which field of which node.
+        InputError: ``usage_error``: it does not say which field of which node.
     """
     made = {node_id: {**change} for node_id, change in changes.items()}
     for each in written:
@@ -134,33 +134,33 @@ def changed(
         path = place.removeprefix(f"{node_id}.").split(".")
         if not (equals and node_id and all(path)):
             raise InputError(
-                f"--set {cut(repr(each), _SHOWN)} names no field of a step",
+                f"--set {truncate(repr(each), _SHOWN)} names no field of a step",
                 code="usage",
                 hint=f"write NODE.FIELD=VALUE; the steps are {', '.join(ids[:8])}",
             )
         change = made.setdefault(node_id, {})
-        here: dict[str, Json] = {**table(change.get(_DATA))}
+        here: dict[str, Json] = {**json_object(change.get(_DATA))}
         change[_DATA] = here
         for name in path[:-1]:
-            deeper: dict[str, Json] = {**table(here.get(name))}
+            deeper: dict[str, Json] = {**json_object(here.get(name))}
             here[name] = deeper
             here = deeper
-        here[path[-1]] = _value_of(value)
+        here[path[-1]] = _parse_value(value)
     return made
 
 
-def _value_of(written: str) -> Json:
+def _parse_value(written: str) -> Json:
     try:
         return json_module.loads(written)
     except ValueError:
         return written
 
 
-def _changes_in(file: str) -> dict[str, dict[str, Json]]:
-    from planwave.cli.asking import json_in
-    from planwave.cli.reading import read_json
+def _read_changes(file: str) -> dict[str, dict[str, Json]]:
+    from planwave.cli.asking import parse_json
+    from planwave.cli.reading import read_json_file
 
-    changes = json_in(read_json(file), f"--changes {cut(repr(file), _SHOWN)}")
+    changes = parse_json(read_json_file(file), f"--changes {truncate(repr(file), _SHOWN)}")
     if isinstance(changes, dict):
         fields = cast("dict[str, Any]", changes)
         if all(isinstance(change, dict) for change in fields.values()):
@@ -172,5 +172,5 @@ def _changes_in(file: str) -> dict[str, dict[str, Json]]:
     )
 
 
-def _nodes_of(document: Mapping[str, Any]) -> Sequence[str]:
-    return [str(node["id"]) for node in table(document.get("graph")).get("nodes") or ()]
+def _node_ids(document: Mapping[str, Any]) -> Sequence[str]:
+    return [str(node["id"]) for node in json_object(document.get("graph")).get("nodes") or ()]

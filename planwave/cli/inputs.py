@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from typing import Any, cast
 
-from planwave.cli.wording import cut
+from planwave.cli.wording import truncate
 from planwave.errors import GraphInvalid, InputError
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json
 
-Given = dict[str, dict[str, Json]]
-Written = str | dict[str, Json]
+InputValues = dict[str, dict[str, Json]]
+InputArgument = str | dict[str, Json]
 """One ``--input``: a text, perhaps for a named node, or an object."""
-_SHOWN = 60
+_SHOWN_CHARS = 60
 
 
-def read_inputs(written: Iterable[str]) -> list[Written]:
+def read_inputs(written: Iterable[str]) -> list[InputArgument]:
     """Read all ``--input`` values as far as that needs no graph.
 
     Raises:
@@ -25,30 +25,30 @@ def read_inputs(written: Iterable[str]) -> list[Written]:
     return [_object(text) if text.lstrip().startswith("{") else text for text in written]
 
 
-def inputs_of(written: Sequence[Written], graph: Graph, catalogue: Catalogue) -> Given:
+def resolve_inputs(arguments: Sequence[InputArgument], graph: Graph, catalogue: Catalogue) -> InputValues:
     """Give all ``--input`` values as inputs of the graph they are meant for.
 
     Raises:
         InputError: A value names no node of the graph, or no node and there is no one entry node;
             an object that is not as an execution takes it.
     """
-    from planwave.executor.entry import copied_inputs
+    from planwave.executor.entry import copy_inputs
     from planwave.executor.program import Program
 
-    if not written:
+    if not arguments:
         return {}
-    program, given = Program(graph, catalogue), Given()
-    entries = [graph.nodes[number].id for number in sorted(program.entries)]
-    for each in written:
+    program, given = Program(graph, catalogue), InputValues()
+    entries = [graph.nodes[number].id for number in sorted(program.entry_nodes)]
+    for each in arguments:
         more = each if isinstance(each, dict) else _text(each, graph, entries)
-        said = copied_inputs(program, more)
+        said = copy_inputs(program, more)
         for node, values in said.items():
             given.setdefault(node, {}).update(values)
     return given
 
 
-def loose_inputs(
-    written: Sequence[Written], graph: Graph, entry_types: Container[str]
+def merge_inputs(
+    arguments: Sequence[InputArgument], graph: Graph, entry_types: Container[str]
 ) -> dict[str, Any]:
     """Give all ``--input`` values for a service that checks them itself.
 
@@ -62,7 +62,7 @@ def loose_inputs(
     """
     given: dict[str, Any] = {}
     entries = [node.id for node in graph.nodes if node.type in entry_types]
-    for each in written:
+    for each in arguments:
         said: dict[str, Any] = {**(each if isinstance(each, dict) else _text(each, graph, entries))}
         if len(entries) == 1 and not said.keys() & graph.by_id.keys():
             said = {entries[0]: said}
@@ -73,7 +73,7 @@ def loose_inputs(
     return given
 
 
-def _text(text: str, graph: Graph, entries: Sequence[str]) -> Given:
+def _text(text: str, graph: Graph, entries: Sequence[str]) -> InputValues:
     name, equals, value = text.partition("=")
     node, _, handle = name.strip().partition(":")
     if equals and node in graph.by_id:
@@ -81,20 +81,20 @@ def _text(text: str, graph: Graph, entries: Sequence[str]) -> Given:
     if len(entries) == 1:
         return {entries[0]: {DEFAULT_SOURCE_HANDLE: text}}
     raise InputError(
-        f"--input {cut(repr(text), _SHOWN)} does not say which node it is for, and the graph has "
+        f"--input {truncate(repr(text), _SHOWN_CHARS)} does not say which node it is for, and the graph has "
         f"{len(entries)} entry nodes",
         hint=f"write NODE=TEXT; the nodes are {', '.join(list(graph.by_id)[:8])}",
     )
 
 
 def _object(text: str) -> dict[str, Json]:
-    from planwave.graph.read import strict_json
+    from planwave.graph.read import parse_strict_json
 
     try:
-        return cast("dict[str, Json]", strict_json(text))
+        return cast("dict[str, Json]", parse_strict_json(text))
     except GraphInvalid as error:
         raise InputError(
-            f"--input {cut(repr(text), _SHOWN)}: {error.message}",
+            f"--input {truncate(repr(text), _SHOWN_CHARS)}: {error.message}",
             hint="write {NODE: {HANDLE: VALUE}} as JSON; "
             "a text that begins with a brace is given as NODE=TEXT",
         ) from error

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self, TypeVar
 
-from planwave.cli.screen import Screen
+from planwave.cli.screen import CommandConsole
 from planwave.errors import PlanwaveError
 
 _CAUSES = {
@@ -21,7 +21,7 @@ _CAUSES = {
     signal.SIGTERM: "stopped by a termination signal",
     signal.SIGHUP: "stopped because the terminal was closed",
 }
-_Given = TypeVar("_Given")
+_Result = TypeVar("_Given")
 
 
 class Interrupted(PlanwaveError):
@@ -51,7 +51,7 @@ class Interrupt:
         received: The number of the first signal, or None.
     """
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: CommandConsole) -> None:
         self.received: int | None = None
         self._screen = screen
         self._stop: Callable[[], object] | None = None
@@ -66,7 +66,7 @@ class Interrupt:
     def __enter__(self) -> Self:
         loop = asyncio.get_running_loop()
         for number in self._watched:
-            loop.add_signal_handler(number, self._arrived, number)
+            loop.add_signal_handler(number, self._received_signal, number)
         return self
 
     def __exit__(
@@ -79,7 +79,7 @@ class Interrupt:
         for number in self._watched:
             loop.remove_signal_handler(number)
 
-    def _arrived(self, number: int) -> None:
+    def _received_signal(self, number: int) -> None:
         if self.received is not None:
             if self._screen.live:
                 self._screen.out.show_cursor(True)
@@ -89,7 +89,7 @@ class Interrupt:
             self._stop()
 
     @contextmanager
-    def stopping(self, stop: Callable[[], object]) -> Generator[None]:
+    def on_stop(self, stop: Callable[[], object]) -> Generator[None]:
         """Call ``stop`` on the first signal, also when it came before; may be nested."""
         before, self._stop = self._stop, stop
         try:
@@ -99,7 +99,7 @@ class Interrupt:
         finally:
             self._stop = before
 
-    async def cancelling(self, work: Awaitable[_Given]) -> _Given:
+    async def cancel_on_signal(self, work: Awaitable[_Result]) -> _Result:
         """Await ``work``; the first signal cancels it.
 
         Raises:
@@ -108,7 +108,7 @@ class Interrupt:
         task = asyncio.current_task()
         if task is None:
             return await work
-        with self.stopping(task.cancel):
+        with self.on_stop(task.cancel):
             try:
                 return await work
             except asyncio.CancelledError:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from planwave.cli.errors import ExitCode
-from planwave.cli.options import Invocation, JsonFlag, StorageOption, invocation
+from planwave.cli.options import CommandContext, JsonFlag, StorageOption, command_context
 from planwave.cli.wording import counted
 from planwave.errors import InputError, StoreError
 
@@ -23,7 +23,7 @@ _MB: Final = 1_000_000
 
 
 def backup(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     file: Annotated[
         Path,
         typer.Argument(
@@ -47,16 +47,16 @@ def backup(
     from planwave.storage.backup import back_up
     from planwave.storage.files import ARTIFACT_DIR
 
-    asked = invocation(ctx, json, storage)
-    screen, settings = asked.screen(), asked.settings()
+    asked = command_context(typer_ctx, json, storage)
+    screen, settings = asked.console(), asked.settings()
     made = back_up(settings.storage_dir, file)
     if screen.json:
         screen.result(_backup_json(made))
     else:
         held = f"{counted(made.executions, 'execution')}, {counted(made.plans, 'plan')}"
         held += f" and {counted(made.flows, 'flow')}"
-        done, size = screen.glyph("completed"), _size(made.size)
-        screen.whole(f"{done} {held} of {settings.storage_dir} are in {file} ({size})")
+        done, size = screen.glyph("completed"), _size_text(made.size)
+        screen.verbatim(f"{done} {held} of {settings.storage_dir} are in {file} ({size})")
     if made.damaged:
         lost = counted(len(made.damaged), "large result")
         screen.error(
@@ -67,7 +67,7 @@ def backup(
 
 
 def prune(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     older_than: Annotated[
         int | None,
         typer.Option(
@@ -91,14 +91,14 @@ def prune(
 
     * `planwave prune --older-than 90`
     """
-    asked = invocation(ctx, json, storage)
-    screen, settings = asked.screen(), asked.settings()
+    asked = command_context(typer_ctx, json, storage)
+    screen, settings = asked.console(), asked.settings()
     days = older_than or settings.retention_days
     if days is None:
         raise InputError(
             "nothing says how old is too old",
             code="usage",
-            hint=f"{asked.again('prune')} --older-than 90, or set PLANWAVE_RETENTION_DAYS",
+            hint=f"{asked.command_hint('prune')} --older-than 90, or set PLANWAVE_RETENTION_DAYS",
         )
     before = datetime.now(UTC) - timedelta(days=days)
     removed = _prune(asked, settings, before) if settings.storage_dir.is_dir() else 0
@@ -109,9 +109,9 @@ def prune(
     screen.text(f"{screen.glyph('completed')} Removed {what} from {settings.storage_dir}")
 
 
-def _prune(asked: Invocation, settings: Settings, before: datetime) -> int:
+def _prune(ctx: CommandContext, settings: Settings, before: datetime) -> int:
     async def in_loop() -> int:
-        service = asked.composition.service(settings)  # not entered: nothing is to run
+        service = ctx.factories.service(settings)  # not entered: nothing is to run
         try:
             return await service.prune(before.isoformat())
         finally:
@@ -130,7 +130,7 @@ def _prune(asked: Invocation, settings: Settings, before: datetime) -> int:
         ) from error
 
 
-def _size(count: int) -> str:
+def _size_text(count: int) -> str:
     return f"{count / _MB:,.1f} MB" if count >= _MB else f"{count / 1_000:.0f} kB"
 
 

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from planwave.cli.errors import ExitCode
-from planwave.cli.options import Invocation, JsonFlag, StorageOption, invocation
+from planwave.cli.options import CommandContext, JsonFlag, StorageOption, command_context
 from planwave.cli.wording import counted
 from planwave.errors import StoreError
 
 if TYPE_CHECKING:
-    from planwave.cli.screen import Screen
+    from planwave.cli.screen import CommandConsole
     from planwave.settings import Settings
 
 _GIB = 1024**3
-_COUNTED = 1000
-_ELSEWHERE = "set PLANWAVE_STORAGE_DIR, or --storage, to a directory that can be written"
+_COUNT_LIMIT = 1000
+_STORAGE_HINT = "set PLANWAVE_STORAGE_DIR, or --storage, to a directory that can be written"
 
 model_app = typer.Typer(
     help="The embedded model: fetch it ahead of time.", no_args_is_help=True, add_completion=False
@@ -37,7 +37,7 @@ def model() -> None:
 
 @model_app.command()
 def pull(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     name: Annotated[
         str | None,
         typer.Argument(
@@ -58,18 +58,18 @@ def pull(
     * `planwave model pull`
     * `planwave model pull qwen2.5-coder-0.5b` (half the memory, weaker plans)
     """
-    from planwave.cli.fetching import fetch_showing
+    from planwave.cli.fetching import download_with_progress
 
-    asked = invocation(ctx, json)
-    screen, settings = asked.screen(), asked.settings()
-    path = fetch_showing(screen, settings, name or settings.local_model)
+    asked = command_context(typer_ctx, json)
+    screen, settings = asked.console(), asked.settings()
+    path = download_with_progress(screen, settings, name or settings.local_model)
     if screen.json:
         screen.result({"model": name or settings.local_model, "path": str(path)})
     else:
-        screen.whole(f"{screen.glyph('completed')} {name or settings.local_model} is in {path}")
+        screen.verbatim(f"{screen.glyph('completed')} {name or settings.local_model} is in {path}")
 
 
-def doctor(ctx: typer.Context, json: JsonFlag = False, storage: StorageOption = None) -> None:
+def doctor(typer_ctx: typer.Context, json: JsonFlag = False, storage: StorageOption = None) -> None:
     """Show what works on this machine, what does not, and how to enable it.
 
     For example:
@@ -77,15 +77,15 @@ def doctor(ctx: typer.Context, json: JsonFlag = False, storage: StorageOption = 
     * `planwave doctor`
     * `planwave doctor --json`
     """
-    asked = invocation(ctx, json, storage)
-    screen, settings = asked.screen(), asked.settings()
-    providers, local = asked.composition.providers(settings)
+    asked = command_context(typer_ctx, json, storage)
+    screen, settings = asked.console(), asked.settings()
+    providers, local = asked.factories.providers(settings)
     infos = providers.list()
-    kept = _storage(asked, settings)
-    can_plan = any(info.available for info in infos) or local.missing_model() is not None
+    kept = _storage_report(asked, settings)
+    can_plan = any(info.available for info in infos) or local.required_download() is not None
     found: dict[str, Any] = {
         "python": {"version": platform.python_version(), "executable": sys.executable},
-        "machine": _machine(settings),
+        "machine": _machine_report(settings),
         "providers": [
             {
                 "name": info.name,
@@ -96,23 +96,23 @@ def doctor(ctx: typer.Context, json: JsonFlag = False, storage: StorageOption = 
             }
             for info in infos
         ],
-        "models": _models(settings),
+        "models": _model_report(settings),
         "storage": kept,
         "ok": can_plan and kept["ok"],
     }
     if screen.json:
         screen.result(found)
     else:
-        _show(screen, found, can_plan)
+        _show_report(screen, found, can_plan)
     if not can_plan:
         raise typer.Exit(ExitCode.NO_PROVIDER)
     if not kept["ok"]:
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _show(screen: Screen, found: dict[str, Any], can_plan: bool) -> None:
+def _show_report(screen: CommandConsole, found: dict[str, Any], can_plan: bool) -> None:
     machine, store = found["machine"], found["storage"]
-    arrow = screen.sign("→", "->")
+    arrow = screen.symbol("→", "->")
     screen.text(f"planwave   {machine['planwave']}, Python {found['python']['version']}")
     memory, disk = machine["memory_bytes"], machine["disk_free_bytes"]
     size = f"{memory / _GIB:.1f} GiB memory" if memory else "memory unknown"
@@ -128,7 +128,7 @@ def _show(screen: Screen, found: dict[str, Any], can_plan: bool) -> None:
         model = f" ({info['default_model']})" if info["available"] and info["default_model"] else ""
         screen.text(f"  {sign} {info['name']:<{width}}  {info['reason']}{model}")
         if not info["available"] and info["how_to_enable"]:
-            screen.whole(f"    {arrow} {info['how_to_enable']}")
+            screen.verbatim(f"    {arrow} {info['how_to_enable']}")
     screen.line()
     screen.line("Embedded models")
     width = max((len(each["name"]) for each in found["models"]), default=0)
@@ -138,12 +138,12 @@ def _show(screen: Screen, found: dict[str, Any], can_plan: bool) -> None:
             each["path"] if each["cached"] else f"not fetched: planwave model pull {each['name']}"
         )
         able = "" if each["plans"] else " (runs steps, cannot plan)"
-        screen.whole(f"  {sign} {each['name']:<{width}}  {where}{able}")
+        screen.verbatim(f"  {sign} {each['name']:<{width}}  {where}{able}")
     screen.line()
     sign = screen.glyph("completed" if store["ok"] else "failed")
-    screen.whole(f"Storage    {sign} {store['directory']}: {store['state']}")
+    screen.verbatim(f"Storage    {sign} {store['directory']}: {store['state']}")
     if store["hint"]:
-        screen.whole(f"    {arrow} {store['hint']}")
+        screen.verbatim(f"    {arrow} {store['hint']}")
     if not can_plan:
         screen.error("no provider can be used: nothing can be planned", "see the lines above")
     elif not any(info["available"] for info in found["providers"]):
@@ -151,7 +151,7 @@ def _show(screen: Screen, found: dict[str, Any], can_plan: bool) -> None:
         screen.text("The first run fetches the embedded model; everything else is ready.")
 
 
-def _machine(settings: Settings) -> dict[str, Any]:
+def _machine_report(settings: Settings) -> dict[str, Any]:
     from importlib.metadata import version
 
     return {
@@ -174,19 +174,19 @@ def _memory_bytes() -> int | None:
 
 def _disk_free_bytes(directory: Path) -> int | None:
     try:
-        return shutil.disk_usage(_existing(directory)).free
+        return shutil.disk_usage(_nearest_existing(directory)).free
     except OSError:
         return None
 
 
-def _storage(asked: Invocation, settings: Settings) -> dict[str, Any]:
+def _storage_report(ctx: CommandContext, settings: Settings) -> dict[str, Any]:
     """Say whether plans and executions can be kept and read; changes nothing."""
     directory = settings.storage_dir
 
     async def count() -> str:
-        async with asked.composition.history(settings) as history:
-            kept = len(await history.executions(limit=_COUNTED))
-        more = "at least " if kept == _COUNTED else ""
+        async with ctx.factories.history(settings) as history:
+            kept = len(await history.executions(limit=_COUNT_LIMIT))
+        more = "at least " if kept == _COUNT_LIMIT else ""
         return f"readable, {more}{counted(kept, 'execution')}"
 
     def told(state: str, hint: str | None = None) -> dict[str, Any]:
@@ -194,18 +194,18 @@ def _storage(asked: Invocation, settings: Settings) -> dict[str, Any]:
         return {"directory": str(directory), "ok": ok, "state": state, "hint": hint}
 
     try:
-        place = _existing(directory)
+        place = _nearest_existing(directory)
         if not place.is_dir():
-            return told(f"{str(place)!r} is a file, not a directory", _ELSEWHERE)
+            return told(f"{str(place)!r} is a file, not a directory", _STORAGE_HINT)
         state = asyncio.run(count()) if directory.exists() else "not made yet"
     except StoreError as error:
-        return told(error.message, error.hint or _ELSEWHERE)
+        return told(error.message, error.hint or _STORAGE_HINT)
     except OSError as error:
-        return told(f"cannot be looked at: {error.strerror}", _ELSEWHERE)
-    return told(state) if os.access(place, os.W_OK) else told(f"{state}, not writable", _ELSEWHERE)
+        return told(f"cannot be looked at: {error.strerror}", _STORAGE_HINT)
+    return told(state) if os.access(place, os.W_OK) else told(f"{state}, not writable", _STORAGE_HINT)
 
 
-def _models(settings: Settings) -> list[dict[str, Any]]:
+def _model_report(settings: Settings) -> list[dict[str, Any]]:
     from planwave.providers.local_catalogue import MODEL_FILES
     from planwave.providers.local_files import is_present, model_path
 
@@ -221,7 +221,7 @@ def _models(settings: Settings) -> list[dict[str, Any]]:
     ]
 
 
-def _existing(path: Path) -> Path:
+def _nearest_existing(path: Path) -> Path:
     """Give the nearest directory above that exists."""
     here = path.absolute()
     while not here.exists() and here != here.parent:

@@ -6,11 +6,11 @@ import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 
-from planwave.cli.screen import Screen
+from planwave.cli.screen import CommandConsole
 
 
-class _Notes(logging.Handler):
-    def __init__(self, screen: Callable[[], Screen]) -> None:
+class _LogNotes(logging.Handler):
+    def __init__(self, screen: Callable[[], CommandConsole]) -> None:
         super().__init__(logging.WARNING)
         self._screen = screen
 
@@ -20,9 +20,9 @@ class _Notes(logging.Handler):
 
 
 @contextmanager
-def noting(screen: Callable[[], Screen]) -> Generator[None]:
+def logs_as_notes(screen: Callable[[], CommandConsole]) -> Generator[None]:
     """Show warnings of every logger on the screen there is when they come."""
-    notes, root = _Notes(screen), logging.getLogger()
+    notes, root = _LogNotes(screen), logging.getLogger()
     root.addHandler(notes)
     try:
         yield

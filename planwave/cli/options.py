@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeVar
 
 import typer
 
-from planwave.cli.screen import Screen
+from planwave.cli.screen import CommandConsole
 from planwave.errors import StoreError
 
 if TYPE_CHECKING:
-    from planwave.cli.remote import Holder, Remote
-    from planwave.cli.workplace import Workplace
+    from planwave.cli.remote import LockOwner, RemoteBackend
+    from planwave.cli.workplace import Backend
     from planwave.graph.capabilities import Catalogue
     from planwave.providers.api import Providers
-    from planwave.service.history import History
+    from planwave.service.history import QueryService
     from planwave.service.service import Service
     from planwave.settings import Settings
 
-_Given = TypeVar("_Given")
-_EVERYWHERE = "Options of every command"
+_Result = TypeVar("_Given")
+_GLOBAL_OPTIONS_PANEL = "Options of every command"
 JSON_FLAG: Final = "--json"
 MAX_LISTED: Final = 1000
 STDIN: Final = "-"
@@ -39,7 +39,7 @@ JsonFlag = Annotated[
         JSON_FLAG,
         metavar="",
         help="Write exactly one JSON object to stdout, at the end; progress goes to stderr.",
-        rich_help_panel=_EVERYWHERE,
+        rich_help_panel=_GLOBAL_OPTIONS_PANEL,
     ),
 ]
 StorageOption = Annotated[
@@ -48,7 +48,7 @@ StorageOption = Annotated[
         "--storage",
         metavar="DIR",
         help="Where plans, executions and JSON results are kept. [default: ./storage]",
-        rich_help_panel=_EVERYWHERE,
+        rich_help_panel=_GLOBAL_OPTIONS_PANEL,
     ),
 ]
 ProviderOption = Annotated[
@@ -57,7 +57,7 @@ ProviderOption = Annotated[
         "--provider",
         metavar="NAME",
         help="openai, anthropic, local, or one from planwave.toml. [default: the first there is]",
-        rich_help_panel=_EVERYWHERE,
+        rich_help_panel=_GLOBAL_OPTIONS_PANEL,
     ),
 ]
 ModelOption = Annotated[
@@ -66,7 +66,7 @@ ModelOption = Annotated[
         "--model",
         metavar="NAME",
         help="A model of that provider. [default: the provider's own]",
-        rich_help_panel=_EVERYWHERE,
+        rich_help_panel=_GLOBAL_OPTIONS_PANEL,
     ),
 ]
 
@@ -85,7 +85,7 @@ class OnFailure(StrEnum):
     STOP = "stop"
 
 
-class Status(StrEnum):
+class StatusFilter(StrEnum):
     """What an execution can be."""
 
     STARTING = "starting"
@@ -169,7 +169,7 @@ LimitOption = Annotated[
     ),
 ]
 StatusOption = Annotated[
-    Status | None, typer.Option("--status", help="Only executions that are so.")
+    StatusFilter | None, typer.Option("--status", help="Only executions that are so.")
 ]
 NodeOption = Annotated[
     str | None,
@@ -182,20 +182,20 @@ NodeOption = Annotated[
 class EmbeddedModel(Protocol):
     """What commands ask of the embedded model before anything needs it."""
 
-    def missing_model(self) -> str | None:
+    def required_download(self) -> str | None:
         """Give the model whose fetching would make it usable, None where that is not it."""
         ...
 
 
 @dataclass(frozen=True)
-class Composition:
+class Factories:
     """How ``main`` puts rooms together; the command line only asks for the result.
 
     Attributes:
         settings: Reads ``planwave.toml`` and the environment.
         service: Opens the service; it owns the storage directory while it is open.
         history: Opens what is kept for reading only, also while another process writes.
-        catalogue: Gives the node types, checked against the providers there are.
+        catalog: Gives the node types, checked against the providers there are.
         providers: Gives the provider catalogue and the embedded model behind it.
         serve: Serves HTTP until a signal says to stop, telling the URL once it listens; gives the
             exit code.
@@ -203,30 +203,30 @@ class Composition:
 
     settings: Callable[[], Settings]
     service: Callable[[Settings], Service]
-    history: Callable[[Settings], History]
-    catalogue: Callable[[Settings], Catalogue]
+    history: Callable[[Settings], QueryService]
+    catalog: Callable[[Settings], Catalogue]
     providers: Callable[[Settings], tuple[Providers, EmbeddedModel]]
     serve: Callable[[Settings, Callable[[str], object]], Coroutine[Any, Any, int]]
 
 
 @dataclass
-class Invocation:
+class CommandContext:
     """One call of ``planwave``: what was composed, and the options given before the command."""
 
-    composition: Composition
+    factories: Factories
     json: bool = False
     storage: str | None = None
     provider: str | None = None
     model: str | None = None
-    _served: dict[Path, Holder | None] = field(
-        default_factory=dict[Path, "Holder | None"], init=False, repr=False
+    _running_services: dict[Path, LockOwner | None] = field(
+        default_factory=dict[Path, "LockOwner | None"], init=False, repr=False
     )
 
-    def screen(self) -> Screen:
+    def console(self) -> CommandConsole:
         """Give where this invocation writes."""
-        return Screen(json=self.json)
+        return CommandConsole(json=self.json)
 
-    def again(self, words: str) -> str:
+    def command_hint(self, words: str) -> str:
         """Give a command to type next that means the same place."""
         place = "" if self.storage is None else f" --storage {shlex.quote(self.storage)}"
         return f"planwave {words}{place}"
@@ -238,48 +238,48 @@ class Invocation:
             InputError: A setting is unusable.
             UnknownModel: No embedded model has the name asked for; nothing is to be fetched.
         """
-        settings = self.composition.settings()
+        settings = self.factories.settings()
         changes: dict[str, object] = {}
         if self.storage is not None:
             changes["storage_dir"] = Path(os.path.expanduser(self.storage))
         if self.provider is not None:
             changes |= {"provider": self.provider, "model": self.model}
             if self.provider == "local" and self.model is not None:
-                changes["local_model"] = _embedded(self.model)
+                changes["local_model"] = _embedded_model(self.model)
         elif self.model is not None:
             changes["model"] = self.model
         return settings.model_copy(update=changes) if changes else settings
 
-    def served(self, settings: Settings) -> Holder | None:
+    def running_service(self, settings: Settings) -> LockOwner | None:
         """Give the service that holds the storage directory and answers; looked for once."""
-        from planwave.cli.remote import answers, holder
+        from planwave.cli.remote import is_planwave_service, lock_owner
 
         directory = settings.storage_dir
-        if directory not in self._served:
-            found = holder(directory)
-            is_there = found is not None and found.url is not None and answers(found.url)
-            self._served[directory] = found if is_there else None
-        return self._served[directory]
+        if directory not in self._running_services:
+            found = lock_owner(directory)
+            is_there = found is not None and found.url is not None and is_planwave_service(found.url)
+            self._running_services[directory] = found if is_there else None
+        return self._running_services[directory]
 
-    def remote(self, settings: Settings) -> Remote | None:
+    def remote_backend(self, settings: Settings) -> RemoteBackend | None:
         """Open the service that holds the storage directory; None where none answers."""
-        served = self.served(settings)
+        served = self.running_service(settings)
         if served is None or served.url is None:
             return None
-        from planwave.cli.remote import ANSWER_S, Remote
+        from planwave.cli.remote import RESPONSE_TIMEOUT_S, RemoteBackend
         from planwave.client import AsyncClient
 
-        client = AsyncClient(served.url, served.token, timeout_s=ANSWER_S)
-        return Remote(client, settings.storage_dir, self.provider, self.model)
+        client = AsyncClient(served.url, served.token, timeout_s=RESPONSE_TIMEOUT_S)
+        return RemoteBackend(client, settings.storage_dir, self.provider, self.model)
 
-    def history(self, settings: Settings) -> History:
+    def history(self, settings: Settings) -> QueryService:
         """Open what is kept for reading: through the service that holds it, or from the disk."""
-        return self.remote(settings) or self.composition.history(settings)
+        return self.remote_backend(settings) or self.factories.history(settings)
 
-    def reading(self, read: Callable[[History], Awaitable[_Given]]) -> _Given:
+    def read(self, read: Callable[[QueryService], Awaitable[_Result]]) -> _Result:
         """Give what is read, in an event loop of its own, of what is kept; see :meth:`history`."""
 
-        async def in_loop() -> _Given:
+        async def in_loop() -> _Result:
             async with self.history(self.settings()) as history:
                 return await read(history)
 
@@ -291,50 +291,50 @@ class Invocation:
         Raises:
             StoreError: ``storage-locked``, among others; says where its holder should answer.
         """
-        from planwave.cli.remote import holder
+        from planwave.cli.remote import lock_owner
 
         try:
-            return self.composition.service(settings)
+            return self.factories.service(settings)
         except StoreError as error:
-            found = holder(settings.storage_dir) if error.code == "storage-locked" else None
+            found = lock_owner(settings.storage_dir) if error.code == "storage-locked" else None
             if found is not None and found.url is not None:
                 error.hint = f"`planwave serve` holds it and does not answer at {found.url}: "
                 error.hint += "look at its log, or stop it"
             raise
 
     @asynccontextmanager
-    async def workplace(self, settings: Settings) -> AsyncGenerator[Workplace]:
+    async def backend(self, settings: Settings) -> AsyncGenerator[Backend]:
         """Open who plans and runs: the service that holds the storage directory, or this process.
 
         Raises:
             StoreError: As in :meth:`service`.
         """
-        remote = self.remote(settings)
+        remote = self.remote_backend(settings)
         if remote is not None:
             async with remote:
                 yield remote
             return
-        from planwave.cli.workplace import Here
+        from planwave.cli.workplace import LocalBackend
 
         async with self.service(settings) as service:
-            yield Here(service)
+            yield LocalBackend(service)
 
 
-def _embedded(model: str) -> str:
+def _embedded_model(model: str) -> str:
     from planwave.providers.local_catalogue import is_path, model_file
 
     return model if is_path(model) else model_file(model).name
 
 
-def invocation(
-    ctx: typer.Context,
+def command_context(
+    typer_ctx: typer.Context,
     json: bool,
     storage: str | None = None,
     provider: str | None = None,
     model: str | None = None,
-) -> Invocation:
+) -> CommandContext:
     """Give the invocation with a command's own options laid over those given before it."""
-    asked: Invocation = ctx.obj
+    asked: CommandContext = typer_ctx.obj
     asked.json = asked.json or json
     asked.storage = storage or asked.storage
     asked.provider = provider or asked.provider

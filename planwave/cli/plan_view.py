@@ -7,14 +7,14 @@ from typing import Any
 
 from rich.text import Text
 
-from planwave.cli.screen import Line, Screen
-from planwave.cli.wording import ID_WIDTH, counted, cut, money, one_line, spread, table
+from planwave.cli.screen import Line, CommandConsole
+from planwave.cli.wording import ID_WIDTH, counted, truncate, money, one_line, number_range, json_object
 from planwave.graph.model import FLOW, LINK, Graph, Node
 from planwave.graph.plan import Plan
-from planwave.graph.shape import shape
+from planwave.graph.shape import measure
 
 
-def show_plan(screen: Screen, plan: Plan, facts: Iterable[Line] = ()) -> None:
+def show_plan(screen: CommandConsole, plan: Plan, facts: Iterable[Line] = ()) -> None:
     """Write a plan: title, facts about it, waves with their nodes, forecast, what was fixed."""
     author = _author(plan.provider, plan.model)
     screen.line(
@@ -33,9 +33,9 @@ def show_plan(screen: Screen, plan: Plan, facts: Iterable[Line] = ()) -> None:
             screen.text(Text(f"Warning   {one_line(str(found.get('message')))}", style="yellow"))
 
 
-def wave_lines(screen: Screen, graph: Graph, author: str = "") -> Iterable[Text]:
+def wave_lines(screen: CommandConsole, graph: Graph, author: str = "") -> Iterable[Text]:
     """Give the lines that show a graph wave by wave; only other models than the author's are named."""
-    form = shape(graph)
+    form = measure(graph)
     width = min(ID_WIDTH, max((len(node.id) for node in graph.nodes), default=0))
     sources = _sources(graph, FLOW)
     seen: set[str] = set()
@@ -57,7 +57,7 @@ def wave_lines(screen: Screen, graph: Graph, author: str = "") -> Iterable[Text]
             yield from _node_lines(screen, node, links.get(node.id, []), width, author)
 
 
-def forecast_lines(screen: Screen, forecast: Mapping[str, Any]) -> Iterable[Text]:
+def forecast_lines(screen: CommandConsole, forecast: Mapping[str, Any]) -> Iterable[Text]:
     """Give one line of what a plan will take, and its critical path."""
     if not forecast:
         return
@@ -65,15 +65,15 @@ def forecast_lines(screen: Screen, forecast: Mapping[str, Any]) -> Iterable[Text
     parts = [f"{counted(nodes, 'step')} in {counted(waves, 'wave')}"]
     least = "at least " if forecast.get("at_least") else ""
     parts.append(f"{least}{counted(_number(forecast, 'calls'), 'model call')}")
-    tokens = table(forecast.get("tokens"))
+    tokens = json_object(forecast.get("tokens"))
     if tokens and _number(forecast, "calls"):
         parts.append(f"{_range_of(tokens)} tokens")
     parts.append(_cost(forecast))
-    dot = f" {screen.sign('·', '-')} "
+    dot = f" {screen.symbol('·', '-')} "
     yield Text.assemble(("Forecast  ", "bold"), dot.join(part for part in parts if part))
     path = [str(step) for step in forecast.get("critical_path") or ()]
     if len(path) > 1:
-        arrow = f" {screen.sign('→', '->')} "
+        arrow = f" {screen.symbol('→', '->')} "
         yield Text.assemble(("Longest   ", "bold"), (arrow.join(map(one_line, path)), "dim"))
     effects = forecast.get("effects") or ()
     if effects:
@@ -82,10 +82,10 @@ def forecast_lines(screen: Screen, forecast: Mapping[str, Any]) -> Iterable[Text
 
 
 def _node_lines(
-    screen: Screen, node: Node, sources: list[str], width: int, author: str
+    screen: CommandConsole, node: Node, sources: list[str], width: int, author: str
 ) -> Iterable[Text]:
     name = one_line(node.name)
-    line = Text.assemble("  ", (f"{cut(node.id, width):<{width}}", "cyan"))
+    line = Text.assemble("  ", (f"{truncate(node.id, width):<{width}}", "cyan"))
     if name and name != node.id:
         line.append(f"  {name}")
     model = _author(node.data.get("provider"), node.data.get("model"))
@@ -94,7 +94,7 @@ def _node_lines(
         line.append(f" ({model})", style="dim")
     if sources:
         named = ", ".join(dict.fromkeys(sources))
-        line.append(f"  {screen.sign('←', '<-')} {one_line(named)}", style="dim")
+        line.append(f"  {screen.symbol('←', '<-')} {one_line(named)}", style="dim")
     yield line
     if node.description:
         yield Text(f"  {'':<{width}}  {one_line(node.description)}", style="dim italic")
@@ -118,11 +118,11 @@ def _number(values: Mapping[str, Any], name: str) -> int:
 
 
 def _range_of(values: Mapping[str, Any]) -> str:
-    return spread(values.get("low") or 0, values.get("high") or 0)
+    return number_range(values.get("low") or 0, values.get("high") or 0)
 
 
 def _cost(forecast: Mapping[str, Any]) -> str:
-    cost = table(forecast.get("cost_usd"))
+    cost = json_object(forecast.get("cost_usd"))
     if not cost:
         return "price unknown" if _number(forecast, "calls") else ""
     low, high = float(cost.get("low") or 0), float(cost.get("high") or 0)

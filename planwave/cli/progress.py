@@ -15,18 +15,18 @@ from planwave.cli.wording import (
     duration,
     error_text,
     one_line,
-    plan_words,
-    table,
-    why_not,
+    plan_progress_text,
+    json_object,
+    status_reason,
 )
 from planwave.events import ENDED_STATUS, Event, OpenRequest
-from planwave.events.charging import Charges
-from planwave.events.course import is_timer, said
-from planwave.events.messages import MESSAGE, PLANNING, message_of
+from planwave.events.charging import UsageLedger
+from planwave.events.course import is_timer, answer_text
+from planwave.events.messages import MESSAGE, PLANNING, message_text
 from planwave.events.vocabulary import REQUESTED, WAITING, PauseKind, pause_kind
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, FLOW, Graph
 
-SETTLED = frozenset(
+NODE_END_STATUSES = frozenset(
     {"completed", "failed", "skipped", "blocked", "cancelled", "linked", "not_reached"}
 )
 _TAIL_CHARS = 600
@@ -67,9 +67,9 @@ class WaveLines:
     nodes: list[NodeLine] = field(default_factory=list[NodeLine])
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Whether nothing of the wave can change any more."""
-        return all(node.status in SETTLED for node in self.nodes)
+        return all(node.status in NODE_END_STATUSES for node in self.nodes)
 
 
 class RunProgress:
@@ -79,7 +79,7 @@ class RunProgress:
         reason: Why it is paused.
         requests: What waits to be answered, oldest first.
         timers: The requests so far that were no questions.
-        written: How many waves stand on the screen for good.
+        written_waves: How many waves stand on the screen for good.
 
     Args:
         graph: The graph that runs.
@@ -113,12 +113,12 @@ class RunProgress:
         self.error = ""
         self.requests: dict[str, OpenRequest] = {}
         self.timers: set[str] = set()
-        self.written = 0
-        self._at_work: set[str] = set()
+        self.written_waves = 0
+        self._active: set[str] = set()
         self.input_tokens = 0
         self.output_tokens = 0
         self.cost_usd = 0.0
-        self._charges = Charges()
+        self._charges = UsageLedger()
         self._clock = clock
         self._began = clock()
 
@@ -128,15 +128,15 @@ class RunProgress:
         return self._clock() - self._began
 
     @property
-    def is_at_rest(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether nothing happens any more before somebody does something: over, or paused.
 
         What goes on by itself within the hour is not at rest.
         """
-        if self.status == "paused" and self.pause == WAITING and self._waits_for_soon:
+        if self.status == "paused" and self.pause == WAITING and self._waits_for_timer:
             return False
         if self.status == "paused":
-            return self.pause != REQUESTED or not self._at_work
+            return self.pause != REQUESTED or not self._active
         return self.status in ENDED_STATUS
 
     @property
@@ -145,7 +145,7 @@ class RunProgress:
         return [each for name, each in self.requests.items() if name not in self.timers]
 
     @property
-    def _waits_for_soon(self) -> bool:
+    def _waits_for_timer(self) -> bool:
         timers = (self.requests[name] for name in self.timers & self.requests.keys())
         return any((each.timeout_s or 0.0) <= _SOON_S for each in timers)
 
@@ -162,31 +162,31 @@ class RunProgress:
 
     def apply(self, event: Event) -> None:
         """Take in one event; unknown ones change nothing, nested nodes only what holds them."""
-        self._charges.follow(event)
+        self._charges.observe(event)
         if event.type == "usage" and self._charges.is_paid(event):
-            self._use(event.data)
+            self._add_usage(event.data)
         elif event.type.startswith("execution."):
             self._execution(event)
         if event.path is None:
             return
         if event.type != "node.delta":
-            self._work(event, event.path)
+            self._track_activity(event, event.path)
         if (node := self.nodes.get(event.path)) is not None:
             if event.type == "node.delta":
                 self._delta(node, event)
             elif event.type.startswith("node."):
                 self._node(node, event)
-        elif event.type in _WORDS and (holder := self.nodes.get(_holder_of(event.path))):
-            holder.tail = f"{event.path[len(holder.id) :]} {_WORDS[event.type]}"
+        elif event.type in _EVENT_WORDS and (holder := self.nodes.get(_parent_of(event.path))):
+            holder.tail = f"{event.path[len(holder.id) :]} {_EVENT_WORDS[event.type]}"
 
-    def _work(self, event: Event, path: str) -> None:
+    def _track_activity(self, event: Event, path: str) -> None:
         """Note who is at work and who waits for what, nested nodes too."""
         data = event.data
         match event.type.removeprefix("node."):
             case "started":
-                self._at_work.add(path)
+                self._active.add(path)
             case "waiting":
-                self._at_work.discard(path)
+                self._active.discard(path)
                 request_id = str(data["request_id"])
                 self.requests[request_id] = OpenRequest(
                     request_id, path, data.get("request"), event.at, data.get("timeout_s")
@@ -196,20 +196,20 @@ class RunProgress:
             case "answered":
                 self.requests.pop(str(data["request_id"]), None)
                 if self.pause != REQUESTED:
-                    self._at_work.add(path)
+                    self._active.add(path)
             case "completed" | "failed" | "cancelled":
-                self._at_work.discard(path)
+                self._active.discard(path)
                 closed = [each for each in self.requests.values() if each.path == path]
                 for each in closed:
                     del self.requests[each.request_id]
             case "retrying" | "parked":
-                self._at_work.discard(path)
+                self._active.discard(path)
             case "unparked" if self.pause != REQUESTED:
-                self._at_work.add(path)
+                self._active.add(path)
             case _:
                 pass
 
-    def _use(self, data: Mapping[str, Any]) -> None:
+    def _add_usage(self, data: Mapping[str, Any]) -> None:
         self.input_tokens += int(data.get("input_tokens") or 0)
         self.output_tokens += int(data.get("output_tokens") or 0)
         self.cost_usd += float(data.get("cost_usd") or 0.0)
@@ -244,16 +244,16 @@ class RunProgress:
             node.started, node.attempt = self._clock(), event.attempt
         elif kind == "answered":
             is_time = event.data.get("request_id") in self.timers
-            node.status, node.note = "running", "" if is_time else said(event.data.get("answer"))
+            node.status, node.note = "running", "" if is_time else answer_text(event.data.get("answer"))
         elif kind in ("completed", "failed", "skipped", "blocked", "cancelled"):
             node.status, node.tail = kind, ""
             node.seconds = self._seconds(node, event)
-            node.note = why_not(kind, event.data) or node.warning or _way_of(event.data)
+            node.note = status_reason(kind, event.data) or node.warning or _route_of(event.data)
         elif kind in ("retrying", "waiting"):
-            node.status, node.note = kind, why_not(kind, event.data)
+            node.status, node.note = kind, status_reason(kind, event.data)
         elif kind in ("parked", "unparked"):  # what it waits for is told by who asks inside it
             node.status = "waiting" if kind == "parked" else "running"
-        elif (words := _planned(event)) is not None:
+        elif (words := _plan_progress(event)) is not None:
             node.tail = words
         elif kind == "log" and event.data.get("level") == "warning":
             node.warning = str(event.data.get("message", ""))
@@ -272,13 +272,13 @@ def progress_of(created: Event, clock: Callable[[], float] = time.monotonic) -> 
         GraphInvalid: What is stored of its graph was tampered with.
     """
     from planwave.graph.read import read_graph
-    from planwave.graph.shape import shape
+    from planwave.graph.shape import measure
 
     graph, _ = read_graph(created.data["graph"])
-    return RunProgress(graph, shape(graph).waves, clock)
+    return RunProgress(graph, measure(graph).waves, clock)
 
 
-def sentence(event: Event, progress: RunProgress) -> str | None:
+def event_line(event: Event, progress: RunProgress) -> str | None:
     """Give the plain line of an event for pipes and logs; None for events that need no line."""
     kind = event.type
     if kind == "execution.started":
@@ -293,38 +293,38 @@ def sentence(event: Event, progress: RunProgress) -> str | None:
         return f"goes on: {event.data.get('reason')}"
     if (message := message_line(event, progress)) is not None:
         return message
-    if (words := _planned(event)) is not None:
+    if (words := _plan_progress(event)) is not None:
         return f"planning   {event.path}: {words}"
-    node = _line_of(event, progress)
-    if node is None or kind not in _WORDS:
+    node = _node_line(event, progress)
+    if node is None or kind not in _EVENT_WORDS:
         return None
     if event.data.get("request_id") in progress.timers and kind == "node.answered":
-        return f"goes on    {node.id}{_named(node)}"
+        return f"goes on    {node.id}{_name_suffix(node)}"
     seconds = f" ({duration(node.seconds)})" if node.seconds is not None else ""
     note = f": {one_line(node.note)}" if node.note else ""
-    return f"{_WORDS[kind]:<10} {node.id}{_named(node)}{seconds}{note}"
+    return f"{_EVENT_WORDS[kind]:<10} {node.id}{_name_suffix(node)}{seconds}{note}"
 
 
-def _line_of(event: Event, progress: RunProgress) -> NodeLine | None:
+def _node_line(event: Event, progress: RunProgress) -> NodeLine | None:
     """Give the node an event is about; one inside another as far as this event tells of it."""
     path, data = event.path or "", event.data
-    if path in progress.nodes or _holder_of(path) not in progress.nodes:
+    if path in progress.nodes or _parent_of(path) not in progress.nodes:
         return progress.nodes.get(path)
     took = data.get("duration_s")
-    note = why_not(event.type.removeprefix("node."), data)
+    note = status_reason(event.type.removeprefix("node."), data)
     if event.type == "node.answered":
-        note = said(data.get("answer"))
+        note = answer_text(data.get("answer"))
     name = str(data.get("name") or path)
     return NodeLine(path, name, seconds=None if took is None else float(took), note=note)
 
 
-def _way_of(facts: Mapping[str, Any]) -> str:
+def _route_of(facts: Mapping[str, Any]) -> str:
     """Give the handles that a node chose, where it has others than the usual one."""
     handles: list[str] = list(facts.get("outputs") or ())
     return "" if DEFAULT_SOURCE_HANDLE in handles else ", ".join(handles)
 
 
-def _holder_of(path: str) -> str:
+def _parent_of(path: str) -> str:
     """Give the node of the graph that a nested node runs in: ``each`` of ``each[2]/read``."""
     return path.partition("[")[0]
 
@@ -334,18 +334,18 @@ def message_line(event: Event, progress: RunProgress) -> str | None:
     if event.type != "node.event" or event.data.get("event_type") != MESSAGE:
         return None
     node = progress.nodes.get(event.path or "")
-    return f"{node.name if node else event.path}: {one_line(message_of(event.data.get('data')))}"
+    return f"{node.name if node else event.path}: {one_line(message_text(event.data.get('data')))}"
 
 
-def _planned(event: Event) -> str | None:
+def _plan_progress(event: Event) -> str | None:
     """Say what happened while a node wrote a plan; None for other events."""
     if event.type != "node.event" or event.data.get("event_type") != PLANNING:
         return None
-    told = table(event.data.get("data"))
-    return plan_words(str(told.get("kind")), told)
+    told = json_object(event.data.get("data"))
+    return plan_progress_text(str(told.get("kind")), told)
 
 
-_WORDS = {
+_EVENT_WORDS = {
     "node.started": "started",
     "node.completed": "completed",
     "node.failed": "failed",
@@ -358,5 +358,5 @@ _WORDS = {
 }
 
 
-def _named(node: NodeLine) -> str:
+def _name_suffix(node: NodeLine) -> str:
     return f"  {one_line(node.name)}" if node.name != node.id else ""

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, NamedTuple, TextIO, cast
 
 from planwave.cli.options import STDIN
-from planwave.cli.wording import cut
+from planwave.cli.wording import truncate
 from planwave.errors import InputError, NotFound
 
 if TYPE_CHECKING:
@@ -43,14 +43,14 @@ def read_source(file: str) -> Source:
         raise
 
 
-def source_of(flow: Flow) -> Source:
+def flow_source(flow: Flow) -> Source:
     """Give the graph of a flow as if it had been read."""
     from planwave.graph.plan import canonical_json
 
     return Source(flow.name, canonical_json(flow.graph).encode())
 
 
-def read_json(file: str) -> bytes:
+def read_json_file(file: str) -> bytes:
     """Read JSON from a file, or from stdin, unchecked.
 
     Raises:
@@ -78,7 +78,7 @@ def read_goal(written: str) -> str:
 
 
 def _read_file(file: str) -> bytes:
-    shown = cut(repr(file), _NAME_SHOWN)
+    shown = truncate(repr(file), _NAME_SHOWN)
     try:
         with open(file, "rb") as stream:
             content = stream.read(MAX_FILE_BYTES + 1)
@@ -87,7 +87,7 @@ def _read_file(file: str) -> bytes:
     except (OSError, ValueError) as error:  # ValueError: a name no file can have
         said = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InputError(f"{shown} cannot be read: {said}") from error
-    return _held_to_limit(content, shown)
+    return _check_size(content, shown)
 
 
 def _read_stdin(what: str) -> bytes:
@@ -96,10 +96,10 @@ def _read_stdin(what: str) -> bytes:
         raise InputError(
             f"stdin is closed: {what} cannot be read from it", hint="name a file, or open stdin"
         )
-    return _held_to_limit(stdin.buffer.read(MAX_FILE_BYTES + 1), "stdin")
+    return _check_size(stdin.buffer.read(MAX_FILE_BYTES + 1), "stdin")
 
 
-def _held_to_limit(content: bytes, name: str) -> bytes:
+def _check_size(content: bytes, name: str) -> bytes:
     if len(content) > MAX_FILE_BYTES:
         raise InputError(f"{name} is larger than {MAX_FILE_BYTES >> 20} MiB: not a plan")
     return content

@@ -13,35 +13,35 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from planwave.cli.inputs import Written, loose_inputs
-from planwave.cli.remote_documents import checked, document_of
-from planwave.cli.remote_flows import Ask, FlowShelf, RemoteFlows
-from planwave.errors import Busy, GraphInvalid, InputError, LimitExceeded, NotFound
+from planwave.cli.inputs import InputArgument, merge_inputs
+from planwave.cli.remote_documents import check_document, parse_document
+from planwave.cli.remote_flows import PageRequest, FlowShelf, RemoteFlows
+from planwave.errors import TooManyRequests, GraphInvalid, InputError, LimitExceeded, NotFound
 from planwave.events import OpenRequest
 from planwave.service.flow_history import Flow
-from planwave.storage.lock import holder_of
-from planwave.storage.records import STORE_STATUSES, ExecutionRecord, Place, PlanRecord, Store
+from planwave.storage.lock import read_owner
+from planwave.storage.records import STORE_STATUSES, ExecutionRecord, PageCursor, PlanRecord, Store
 
 if TYPE_CHECKING:
-    from planwave.cli.drafting import Told
+    from planwave.cli.drafting import PlanUpdate
     from planwave.cli.reading import Source
     from planwave.client import AsyncClient
     from planwave.events import Event
     from planwave.executor.options import RunOptions
     from planwave.graph.model import Json
     from planwave.graph.plan import Plan
-    from planwave.service.forking import Changes
+    from planwave.service.forking import NodeChanges
 
-_PROBE_S: Final = 10.0
+_PROBE_TIMEOUT_S: Final = 10.0
 """How long a service that is well may take to say so, on a machine that is busy with what it runs."""
-ANSWER_S: Final = 120.0
+RESPONSE_TIMEOUT_S: Final = 120.0
 """How long one answer may take; planning and event streams have no such end."""
-_GLANCE_S: Final = 0.02
-_DOCUMENT_GLANCES: Final = 250
+_POLL_INTERVAL_S: Final = 0.02
+_DOCUMENT_POLLS: Final = 250
 """A service writes a document right after an execution's end."""
 
 
-class Holder(NamedTuple):
+class LockOwner(NamedTuple):
     """A process that holds a storage directory, as it describes itself."""
 
     pid: int
@@ -53,23 +53,23 @@ class Holder(NamedTuple):
         return f"Holder(pid={self.pid}, url={self.url!r})"
 
 
-def holder(directory: Path) -> Holder | None:
+def lock_owner(directory: Path) -> LockOwner | None:
     """Give the process that holds a directory; None where it is gone, or there is none."""
-    said = holder_of(directory) or {}
+    said = read_owner(directory) or {}
     pid, url, token = said.get("pid"), said.get("url"), said.get("token")
     if not isinstance(pid, int) or not _is_alive(pid):
         return None
-    return Holder(
+    return LockOwner(
         pid, url if isinstance(url, str) else None, token if isinstance(token, str) else None
     )
 
 
-def answers(url: str) -> bool:
+def is_planwave_service(url: str) -> bool:
     """Say whether a planwave service answers at an address; no token is sent to find out."""
     import httpx2
 
     try:
-        said: Any = httpx2.get(f"{url}/healthz", timeout=_PROBE_S, trust_env=False).json()
+        said: Any = httpx2.get(f"{url}/healthz", timeout=_PROBE_TIMEOUT_S, trust_env=False).json()
     except (httpx2.TransportError, httpx2.InvalidURL, ValueError):
         return False
     return said in [{"status": status} for status in STORE_STATUSES]
@@ -85,8 +85,8 @@ def _is_alive(pid: int) -> bool:
     return pid > 0
 
 
-class Remote(RemoteFlows):
-    """A running service: reads what :class:`History` reads, and works as a ``Workplace``.
+class RemoteBackend(RemoteFlows):
+    """A running service: reads what :class:`QueryService` reads, and works as a ``Backend``.
 
     Args:
         client: Speaks with the service; closed together with this.
@@ -95,7 +95,7 @@ class Remote(RemoteFlows):
         model: A model of that provider.
     """
 
-    runs_here = False
+    runs_in_process = False
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Remote(RemoteFlows):
         self._client = client
         self._provider = provider
         self._model = model
-        self._written: dict[str, Any] | Flow = {}
+        self._source: dict[str, Any] | Flow = {}
 
     async def plan_status(self, plan_id: str) -> str:
         """Give the status of a plan."""
@@ -125,43 +125,43 @@ class Remote(RemoteFlows):
     # -- as a workplace ----------------------------------------------------------------------------
 
     @property
-    def keeper(self) -> Remote:
-        """See :meth:`Workplace.keeper`."""
+    def service(self) -> RemoteBackend:
+        """See :meth:`Workplace.service`."""
         return self
 
-    def author(self) -> str:
+    def planner_name(self) -> str:
         """Name who is going to plan: what was asked for, or the service, which chooses."""
         asked = "/".join(name for name in (self._provider, self._model) if name)
         return asked or f"the service at {self._client.url}"
 
-    async def plan_goal(self, goal: str, tell: Callable[[Told], None]) -> Plan:
+    async def plan_goal(self, goal: str, on_progress: Callable[[PlanUpdate], None]) -> Plan:
         """Have a goal planned and kept."""
         from planwave.service.documents import plan_of
 
-        made = await self._client.create_plan(goal, self._provider, self._model, on_progress=tell)
+        made = await self._client.create_plan(goal, self._provider, self._model, on_progress=on_progress)
         return plan_of(_plan_record(made))
 
-    async def plan_source(self, source: Source, inputs: Sequence[Written]) -> Plan:
+    async def plan_source(self, source: Source, inputs: Sequence[InputArgument]) -> Plan:
         """Read a plan or graph and have it checked; it is kept when it is started.
 
         Raises:
             GraphInvalid: It has errors; the message names the source.
             InputError: Inputs are for nodes it does not have, or a provider was asked for.
         """
-        from planwave.service.documents import plan_by_hand
+        from planwave.service.documents import plan_from_graph
 
-        self._refuse_choice()
+        self._reject_model_choice()
         try:
-            document = document_of(source.content)
+            document = parse_document(source.content)
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"{source.name}: {error.message}") from error
-        report = await checked(self._client, document, source.name)
-        plan = plan_by_hand(report, plan_id="", created_at="", forecast=lambda _: {})
-        await self._given(inputs, plan)
-        self._written = document
+        report = await check_document(self._client, document, source.name)
+        plan = plan_from_graph(report, plan_id="", created_at="", forecast=lambda _: {})
+        await self._resolved_inputs(inputs, plan)
+        self._source = document
         return plan
 
-    async def plan_flow(self, flow: Flow, inputs: Sequence[Written]) -> Plan:
+    async def plan_flow(self, flow: Flow, inputs: Sequence[InputArgument]) -> Plan:
         """Have a flow checked, for an execution with these inputs.
 
         Raises:
@@ -170,20 +170,20 @@ class Remote(RemoteFlows):
         """
         from planwave.service.documents import plan_of_flow
 
-        self._refuse_choice()
-        await checked(self._client, flow.graph, f"flow {flow.name!r}")
+        self._reject_model_choice()
+        await check_document(self._client, flow.graph, f"flow {flow.name!r}")
         plan = plan_of_flow(flow)
-        await self._given(inputs, plan)
-        self._written = flow
+        await self._resolved_inputs(inputs, plan)
+        self._source = flow
         return plan
 
-    async def start(self, plan: Plan, inputs: Sequence[Written], options: RunOptions | None) -> str:
+    async def start(self, plan: Plan, inputs: Sequence[InputArgument], options: RunOptions | None) -> str:
         """Have a plan started; gives the id of its execution."""
         how: dict[str, Any] = {
-            "inputs": await self._given(inputs, plan) or None,
+            "inputs": await self._resolved_inputs(inputs, plan) or None,
             "options": None if options is None else options.as_json(),
         }
-        what = plan.plan_id or self._written
+        what = plan.plan_id or self._source
         if isinstance(what, Flow):
             made = await self._client.execute_flow(what.flow_id, version=what.version, **how)
         else:
@@ -199,10 +199,10 @@ class Remote(RemoteFlows):
     async def wait(self, execution_id: str) -> None:
         """Wait until the service has written the document of an execution that came to rest."""
         path = self.document_path(execution_id)
-        for _ in range(_DOCUMENT_GLANCES):
+        for _ in range(_DOCUMENT_POLLS):
             if path is None or path.is_file():
                 return
-            await asyncio.sleep(_GLANCE_S)
+            await asyncio.sleep(_POLL_INTERVAL_S)
 
     async def cancel(
         self, execution_id: str, cause: str | None = None, *, node: str | None = None
@@ -231,12 +231,12 @@ class Remote(RemoteFlows):
         """Have what failed of an execution started as a new one."""
         return str((await self._client.retry(execution_id))["execution_id"])
 
-    async def fork(self, execution_id: str, rerun: Sequence[str], changes: Changes) -> str:
+    async def fork(self, execution_id: str, rerun: Sequence[str], changes: NodeChanges) -> str:
         """Have a changed execution made out of one, and started."""
         made = await self._client.fork(execution_id, rerun=rerun, changes=changes or None)
         return str(made["execution_id"])
 
-    def _refuse_choice(self) -> None:
+    def _reject_model_choice(self) -> None:
         if self._provider or self._model:
             raise InputError(
                 "--provider and --model have no effect here: the service at "
@@ -245,16 +245,16 @@ class Remote(RemoteFlows):
                 hint="name provider and model in the data of the nodes, or stop the service first",
             )
 
-    async def _given(self, inputs: Sequence[Written], plan: Plan) -> dict[str, Any]:
+    async def _resolved_inputs(self, inputs: Sequence[InputArgument], plan: Plan) -> dict[str, Any]:
         if not inputs:
             return {}
         types = (await self._client.node_types())["node_types"]
         entry_types = {each["node_type"] for each in types if each["entry"]}
-        return loose_inputs(inputs, plan.graph, entry_types)
+        return merge_inputs(inputs, plan.graph, entry_types)
 
 
 class _Shelf:
-    """What :class:`History` reads of a store, over HTTP."""
+    """What :class:`QueryService` reads of a store, over HTTP."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
@@ -275,7 +275,7 @@ class _Shelf:
             return None
 
     async def plans(
-        self, *, text: str | None = None, before: str | Place | None = None, limit: int = 50
+        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
     ) -> list[PlanRecord]:
         async def ask(cursor: str | None, size: int) -> Mapping[str, Any]:
             return await self._client.plans(q=text, cursor=cursor, limit=size)
@@ -288,7 +288,7 @@ class _Shelf:
         status: str | None = None,
         text: str | None = None,
         since: str | None = None,
-        before: str | Place | None = None,
+        before: str | PageCursor | None = None,
         limit: int = 50,
         plan_id: str | None = None,
         flow_id: str | None = None,
@@ -312,9 +312,9 @@ class _Shelf:
 
     async def _read(
         self,
-        ask: Ask,
+        ask: PageRequest,
         what: str,
-        before: str | Place | None,
+        before: str | PageCursor | None,
         limit: int,
     ) -> list[dict[str, Any]]:
         """Read page after page; ``before`` is the last one of what was given so far."""
@@ -327,7 +327,7 @@ class _Shelf:
             size = min(self._page, limit - len(found))
             try:
                 page = await ask(cursor, size)
-            except Busy as error:
+            except TooManyRequests as error:
                 await asyncio.sleep(error.retry_after_s)
                 continue
             except LimitExceeded:

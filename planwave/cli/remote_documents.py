@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from planwave.service.documents import CheckReport
 
 
-def document_of(source: bytes) -> dict[str, Any]:
+def parse_document(source: bytes) -> dict[str, Any]:
     """Read the JSON of a plan or graph.
 
     Raises:
         GraphInvalid: It is no JSON, or no object.
     """
-    from planwave.graph.read import read_graph, strict_json
+    from planwave.graph.read import read_graph, parse_strict_json
 
-    document = strict_json(source)
+    document = parse_strict_json(source)
     if not isinstance(document, dict):
         read_graph(document)  # says so
     return cast("dict[str, Any]", document)
 
 
-async def checked(client: AsyncClient, document: Mapping[str, Any], name: str) -> CheckReport:
+async def check_document(client: AsyncClient, document: Mapping[str, Any], name: str) -> CheckReport:
     """Have a service check a document, and give what it found as a check here would give it.
 
     Raises:

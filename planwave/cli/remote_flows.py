@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from planwave.cli.remote_documents import document_of
+from planwave.cli.remote_documents import parse_document
 from planwave.errors import NotFound
 from planwave.service.flow_history import Flow
-from planwave.service.history import History
+from planwave.service.history import QueryService
 from planwave.storage.flows import FlowRecord, FlowVersion
 
 if TYPE_CHECKING:
     from planwave.client import AsyncClient
-    from planwave.storage.records import Place
+    from planwave.storage.records import PageCursor
 
-Ask = Callable[[str | None, int], Awaitable[Mapping[str, Any]]]
+PageRequest = Callable[[str | None, int], Awaitable[Mapping[str, Any]]]
 """Asks for one page: from a cursor on, so many items."""
 
 
@@ -23,12 +23,12 @@ class ReadPages(Protocol):
     """Reads page after page; ``before`` is the last one of what was given so far."""
 
     async def __call__(
-        self, ask: Ask, what: str, before: str | Place | None, limit: int
+        self, ask: PageRequest, what: str, before: str | PageCursor | None, limit: int
     ) -> list[dict[str, Any]]: ...
 
 
 class FlowShelf:
-    """What :class:`History` reads of a store's flows, over HTTP."""
+    """What :class:`QueryService` reads of a store's flows, over HTTP."""
 
     def __init__(self, client: AsyncClient, read: ReadPages) -> None:
         self._client = client
@@ -53,7 +53,7 @@ class FlowShelf:
         )
 
     async def page(
-        self, *, text: str | None = None, before: str | Place | None = None, limit: int = 50
+        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
     ) -> Sequence[FlowRecord]:
         async def ask(cursor: str | None, size: int) -> Mapping[str, Any]:
             return await self._client.flows(q=text, cursor=cursor, limit=size)
@@ -61,7 +61,7 @@ class FlowShelf:
         return [_record(each) for each in await self._read(ask, "flow", before, limit)]
 
     async def versions(
-        self, flow_id: str, *, before: Place | None = None, limit: int = 50
+        self, flow_id: str, *, before: PageCursor | None = None, limit: int = 50
     ) -> Sequence[FlowVersion]:
         async def ask(cursor: str | None, size: int) -> Mapping[str, Any]:
             return await self._client.flow_versions(flow_id, cursor=cursor, limit=size)
@@ -79,8 +79,8 @@ class FlowShelf:
         ]
 
 
-class RemoteFlows(History):
-    """Changes flows of a running service; :class:`planwave.cli.remote.Remote` adds the rest."""
+class RemoteFlows(QueryService):
+    """Changes flows of a running service; :class:`planwave.cli.remote.RemoteBackend` adds the rest."""
 
     _client: AsyncClient
 
@@ -93,7 +93,7 @@ class RemoteFlows(History):
         description: str | None = None,
     ) -> Flow:
         """Have a graph, or a stored plan, saved under a name."""
-        document = None if graph is None else document_of(graph)
+        document = None if graph is None else parse_document(graph)
         made = await self._client.create_flow(
             name, document, plan_id=plan_id, description=description
         )
@@ -108,7 +108,7 @@ class RemoteFlows(History):
         description: str | None = None,
     ) -> Flow:
         """Have a flow changed."""
-        document = None if graph is None else document_of(graph)
+        document = None if graph is None else parse_document(graph)
         changed = await self._client.update_flow(
             flow_id, graph=document, plan_id=plan_id, description=description
         )

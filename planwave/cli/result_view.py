@@ -8,24 +8,24 @@ from typing import Any, Final
 
 from rich.text import Text
 
-from planwave.cli.screen import Screen
+from planwave.cli.screen import CommandConsole
 from planwave.cli.wording import (
     DURATION_WIDTH,
     ID_WIDTH,
     STATUS_WIDTH,
     counted,
-    cut,
+    truncate,
     duration,
     error_text,
     money,
     one_line,
-    state,
-    status_words,
-    table,
-    why_not,
+    status_style,
+    status_text,
+    json_object,
+    status_reason,
 )
 from planwave.errors import NESTED_FAILED
-from planwave.events.course import TIMEOUT, said
+from planwave.events.course import TIMEOUT, answer_text
 
 Document = Mapping[str, Any]
 
@@ -33,7 +33,7 @@ _FAILURES_SHOWN: Final = 20
 """A thousand items that failed alike teach nobody more than twenty."""
 
 
-def show_result(screen: Screen, document: Document, path: Path | None) -> None:
+def show_result(screen: CommandConsole, document: Document, path: Path | None) -> None:
     """Write an execution's outcome; with ``--json`` the document, and nothing beside it."""
     if screen.json:
         screen.result({**document, "document_path": None if path is None else str(path)})
@@ -48,7 +48,7 @@ def show_result(screen: Screen, document: Document, path: Path | None) -> None:
     screen.line()
     screen.text(summary(screen, document))
     if path is not None and path.is_file():
-        screen.whole(f"Kept in {path}")
+        screen.verbatim(f"Kept in {path}")
 
 
 def final_results(document: Document) -> list[tuple[str, str]]:
@@ -61,12 +61,12 @@ def final_results(document: Document) -> list[tuple[str, str]]:
     ]
 
 
-def show_failures(screen: Screen, document: Document) -> None:
+def show_failures(screen: CommandConsole, document: Document) -> None:
     """Name every node that failed, and why; or why the whole execution did.
 
     A node that failed only by what runs inside it is named by the path of that.
     """
-    failed = _first_failures(document)
+    failed = _root_failures(document)
     why = error_text(document.get("error"))
     if failed or why:
         screen.line()
@@ -78,7 +78,7 @@ def show_failures(screen: Screen, document: Document) -> None:
         screen.text(Text(f"  … and {more:,} more", style="dim"))
 
 
-def _first_failures(document: Document) -> list[Mapping[str, Any]]:
+def _root_failures(document: Document) -> list[Mapping[str, Any]]:
     failed = [node for node in nodes_of(document) if node.get("status") == "failed"]
     around = {
         path[:at] for path in map(_path, failed) for at, each in enumerate(path) if each == "["
@@ -86,28 +86,28 @@ def _first_failures(document: Document) -> list[Mapping[str, Any]]:
     return [
         node
         for node in failed
-        if _path(node) not in around or table(node.get("error")).get("code") != NESTED_FAILED
+        if _path(node) not in around or json_object(node.get("error")).get("code") != NESTED_FAILED
     ]
 
 
-def show_failure(screen: Screen, node: Mapping[str, Any]) -> None:
+def show_failure(screen: CommandConsole, node: Mapping[str, Any]) -> None:
     """Name a node that did not complete, say why, and the way out."""
     status = str(node.get("status"))
     name = _path(node) if _is_nested(node) else one_line(str(node.get("name") or node["id"]))
-    why = one_line(why_not(status, node)) or status_words(status)
-    style = "yellow" if node.get("handled") else state(status).style
+    why = one_line(status_reason(status, node)) or status_text(status)
+    style = "yellow" if node.get("handled") else status_style(status).style
     screen.text(Text.assemble((f"{screen.glyph(status)} {name}: ", style), why))
-    hint = table(node.get("error")).get("hint")
+    hint = json_object(node.get("error")).get("hint")
     if hint:
-        screen.text(Text(f"  {screen.sign('→', '->')} {one_line(str(hint))}", style="dim"))
+        screen.text(Text(f"  {screen.symbol('→', '->')} {one_line(str(hint))}", style="dim"))
 
 
-def node_lines(screen: Screen, document: Document) -> list[Text]:
+def node_lines(screen: CommandConsole, document: Document) -> list[Text]:
     """Give one line a node: state, time, id, name, and why it did not run."""
     lines: list[Text] = []
     nodes = nodes_of(document)
     asking = {
-        each.get("path"): each.get("request") for each in map(table, document.get("requests") or ())
+        each.get("path"): each.get("request") for each in map(json_object, document.get("requests") or ())
     }
     width = min(ID_WIDTH, max((len(_path(node)) for node in nodes), default=0))
     for node in nodes:
@@ -117,28 +117,28 @@ def node_lines(screen: Screen, document: Document) -> list[Text]:
         line = Text.assemble(
             "  ",
             (
-                f"{screen.glyph(status)} {status_words(status):<{STATUS_WIDTH}} ",
-                state(status).style,
+                f"{screen.glyph(status)} {status_text(status):<{STATUS_WIDTH}} ",
+                status_style(status).style,
             ),
             (f"{seconds:>{DURATION_WIDTH}}  ", "dim"),
-            (f"{cut(path, width):<{width}}", "cyan"),
+            (f"{truncate(path, width):<{width}}", "cyan"),
         )
         name = one_line(str(node.get("name") or ""))
         if name not in ("", path, node["id"]):
             line.append(f"  {name}")
-        if why := why_not(status, {**node, "request": asking.get(path)}):
+        if why := status_reason(status, {**node, "request": asking.get(path)}):
             line.append(f"  {one_line(why)}", style="dim")
         lines.append(line)
-        lines += [_answer_line(answer) for answer in map(table, node.get("answers") or ())]
+        lines += [_answer_line(answer) for answer in map(json_object, node.get("answers") or ())]
     return lines
 
 
 def _answer_line(answer: Mapping[str, Any]) -> Text:
     by = "nobody in time" if answer.get("by") == TIMEOUT else "a person"
-    return Text(f"      answered by {by}: {one_line(said(answer.get('answer')))}", style="dim")
+    return Text(f"      answered by {by}: {one_line(answer_text(answer.get('answer')))}", style="dim")
 
 
-def summary(screen: Screen, document: Document) -> Text:
+def summary(screen: CommandConsole, document: Document) -> Text:
     """Give one line: status, nodes that run (not those inside others), time, tokens, cost."""
     status = str(document.get("status"))
     steps = [node for node in nodes_of(document) if not _is_nested(node)]
@@ -148,17 +148,17 @@ def summary(screen: Screen, document: Document) -> Text:
     seconds = document.get("execution_time") or _seconds(document)
     if isinstance(seconds, int | float):
         parts.append(duration(float(seconds)))
-    parts += _usage(table(document.get("usage")))
-    dot = f" {screen.sign('·', '-')} "
+    parts += _usage(json_object(document.get("usage")))
+    dot = f" {screen.symbol('·', '-')} "
     return Text.assemble(
-        (f"{screen.glyph(status)} {status_words(status)}", f"bold {state(status).style}"),
+        (f"{screen.glyph(status)} {status_text(status)}", f"bold {status_style(status).style}"),
         f"{dot}{dot.join(parts)}",
     )
 
 
 def nodes_of(document: Document) -> list[Mapping[str, Any]]:
     """Give the nodes of a document."""
-    return [node for node in map(table, document.get("nodes") or ()) if node.get("id")]
+    return [node for node in map(json_object, document.get("nodes") or ()) if node.get("id")]
 
 
 def _path(node: Mapping[str, Any]) -> str:
@@ -192,9 +192,9 @@ def _is_nested(node: Mapping[str, Any]) -> bool:
 
 
 def _edges(document: Document) -> list[Mapping[str, Any]]:
-    graph = table(document.get("graph"))
-    return [table(edge) for edge in graph.get("edges") or ()]
+    graph = json_object(document.get("graph"))
+    return [json_object(edge) for edge in graph.get("edges") or ()]
 
 
 def _is_flow(edge: Mapping[str, Any]) -> bool:
-    return table(edge.get("data")).get("channel") == "flow"
+    return json_object(edge.get("data")).get("channel") == "flow"

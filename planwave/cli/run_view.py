@@ -11,24 +11,24 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from planwave.cli.progress import (
-    SETTLED,
+    NODE_END_STATUSES,
     NodeLine,
     RunProgress,
     WaveLines,
     message_line,
-    sentence,
+    event_line,
 )
-from planwave.cli.screen import Screen
+from planwave.cli.screen import CommandConsole
 from planwave.cli.wording import (
     DURATION_WIDTH,
     STATUS_WIDTH,
     counted,
-    cut,
+    truncate,
     duration,
     money,
     one_line,
-    state,
-    status_words,
+    status_style,
+    status_text,
     tail,
 )
 from planwave.events import Event
@@ -38,17 +38,17 @@ if TYPE_CHECKING:
 
 FRAMES_PER_SECOND = 10
 _NAME_WIDTH = 30
-_AT_WORK = ("running", "retrying")
+_ACTIVE = ("running", "retrying")
 
 
-STOPS: Final = "Ctrl-C stops"
+STOP_HINT: Final = "Ctrl-C stops"
 
 
-async def follow(
-    screen: Screen,
+async def show_events(
+    screen: CommandConsole,
     progress: RunProgress,
     events: AsyncIterator[Event],
-    keys: str = STOPS,
+    keys_hint: str = STOP_HINT,
     *,
     until: Callable[[], bool] = lambda: False,
 ) -> bool:
@@ -65,10 +65,10 @@ async def follow(
         Whether it was interrupted; called again, it goes on.
     """
     if screen.live:
-        return await _follow_live(screen, progress, events, keys, until)
+        return await _show_events_live(screen, progress, events, keys_hint, until)
     async for event in events:
         progress.apply(event)
-        said = sentence(event, progress)
+        said = event_line(event, progress)
         if said is not None:
             screen.line(f"[{progress.elapsed:7.1f}s] {said}")
         if until():
@@ -76,8 +76,8 @@ async def follow(
     return False
 
 
-async def _follow_live(
-    screen: Screen,
+async def _show_events_live(
+    screen: CommandConsole,
     progress: RunProgress,
     events: AsyncIterator[Event],
     keys: str,
@@ -85,7 +85,7 @@ async def _follow_live(
 ) -> bool:
     from rich.live import Live
 
-    frame = Frame(screen, progress, keys)
+    frame = RunScreen(screen, progress, keys)
     with Live(frame, console=screen.out, auto_refresh=False, transient=True) as live:
 
         async def tick() -> None:
@@ -109,10 +109,10 @@ async def _follow_live(
                 ticking.cancel()
 
 
-class Frame:
+class RunScreen:
     """What is redrawn: the waves that are not settled. Settled ones scroll away above, in order."""
 
-    def __init__(self, screen: Screen, progress: RunProgress, keys: str = STOPS) -> None:
+    def __init__(self, screen: CommandConsole, progress: RunProgress, keys: str = STOP_HINT) -> None:
         self._screen = screen
         self._progress = progress
         self._keys = keys
@@ -122,16 +122,16 @@ class Frame:
     def print_settled(self, *, all_left: bool = False) -> None:
         """Write the waves that will not change any more above the moving part."""
         waves = self._progress.waves
-        while self._progress.written < len(waves):
-            wave = waves[self._progress.written]
-            if not (all_left or wave.settled):
+        while self._progress.written_waves < len(waves):
+            wave = waves[self._progress.written_waves]
+            if not (all_left or wave.is_settled):
                 return
-            self._progress.written += 1
+            self._progress.written_waves += 1
             self._screen.lines(self._wave(wave, self._screen.width))
 
     def rows(self, width: int, height: int) -> list[Text]:
         """Give the moving part: waves at work or ahead, then one line of totals."""
-        left = self._progress.waves[self._progress.written :]
+        left = self._progress.waves[self._progress.written_waves :]
         rows = [row for wave in left for row in self._wave(wave, width)]
         if len(rows) > height - 2:
             rows = [row for wave in left for row in self._wave(wave, width, only_active=True)]
@@ -156,35 +156,35 @@ class Frame:
         return [Text(title, style="bold"), *(self._node(node, width) for node in nodes)]
 
     def _node(self, node: NodeLine, width: int) -> Text:
-        look = state(node.status)
+        look = status_style(node.status)
         seconds = self._progress.running_for(node)
         took = "" if seconds is None else duration(seconds)
         row = Text.assemble(
             "  ",
             (
-                f"{self._glyph(node.status)} {status_words(node.status):<{STATUS_WIDTH}} ",
+                f"{self._glyph(node.status)} {status_text(node.status):<{STATUS_WIDTH}} ",
                 look.style,
             ),
-            f"{_padded(cut(node.name, self._name_width), self._name_width)} ",
+            f"{_padded(truncate(node.name, self._name_width), self._name_width)} ",
             (f"{took:>{DURATION_WIDTH}}  ", "dim"),
         )
         room = width - row.cell_len - 1
         if node.note:
-            row.append(cut(node.note, room), style=look.style)
+            row.append(truncate(node.note, room), style=look.style)
         elif node.status == "running":
             row.append(tail(node.tail, room), style="dim")
         elif node.status == "pending" and node.needs:
-            row.append(cut("after " + ", ".join(node.needs), room), style="dim")
+            row.append(truncate("after " + ", ".join(node.needs), room), style="dim")
         return row
 
     def _glyph(self, status: str) -> str:
         still = self._screen.glyph(status)
-        return self._screen.spin(time.monotonic(), still) if status in _AT_WORK else still
+        return self._screen.spinner(time.monotonic(), still) if status in _ACTIVE else still
 
     def _totals(self) -> Text:
         progress = self._progress
         nodes = progress.counted_nodes
-        done = sum(node.status in SETTLED for node in nodes)
+        done = sum(node.status in NODE_END_STATUSES for node in nodes)
         parts = [f"{done} of {counted(len(nodes), 'step')} done", duration(progress.elapsed)]
         tokens = progress.input_tokens + progress.output_tokens
         if tokens:
@@ -194,7 +194,7 @@ class Frame:
         if progress.status == "paused":
             parts.append(f"paused: {one_line(progress.reason)}")
         parts.append(self._keys)
-        return Text(f" {self._screen.sign('·', '-')} ".join(parts), style="dim")
+        return Text(f" {self._screen.symbol('·', '-')} ".join(parts), style="dim")
 
 
 def _padded(text: str, width: int) -> str:

@@ -13,7 +13,7 @@ from planwave.cli.options import (
     FileArgument,
     GoalArgument,
     InputOption,
-    Invocation,
+    CommandContext,
     JsonFlag,
     MaxParallelOption,
     ModelOption,
@@ -25,17 +25,17 @@ from planwave.cli.options import (
     Scheduling,
     SchedulingOption,
     StorageOption,
-    invocation,
+    command_context,
 )
-from planwave.cli.reading import read_goal, read_source, source_of
-from planwave.cli.work import Work, do
+from planwave.cli.reading import read_goal, read_source, flow_source
+from planwave.cli.work import RunJob, run_job
 
 if TYPE_CHECKING:
     from planwave.executor.options import RunOptions
 
 
 def run(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     goal: GoalArgument,
     scheduling: SchedulingOption = Scheduling.EAGER,
     on_failure: OnFailureOption = OnFailure.CONTINUE,
@@ -58,13 +58,13 @@ def run(
     * `planwave run "Write a haiku about tides" --provider anthropic --json > result.json`
     * `planwave run - < goal.txt`
     """
-    asked = invocation(ctx, json, storage, provider, model)
-    options = options_of(scheduling, on_failure, max_parallel)
-    finish(asked, Work(goal=read_goal(goal), options=options, inputs=read_inputs(inputs or ())))
+    asked = command_context(typer_ctx, json, storage, provider, model)
+    options = run_options(scheduling, on_failure, max_parallel)
+    run_and_exit(asked, RunJob(goal=read_goal(goal), options=options, inputs=read_inputs(inputs or ())))
 
 
 def plan(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     goal: GoalArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
@@ -78,12 +78,12 @@ def plan(
     * `planwave plan "Organise a two-day conference for 80 people"`
     * `planwave plan --json "Explain tides" > plan.json` (edit it, then: planwave exec plan.json)
     """
-    asked = invocation(ctx, json, storage, provider, model)
-    finish(asked, Work(goal=read_goal(goal)))
+    asked = command_context(typer_ctx, json, storage, provider, model)
+    run_and_exit(asked, RunJob(goal=read_goal(goal)))
 
 
 def exec_(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     file: FileArgument,
     scheduling: SchedulingOption = Scheduling.EAGER,
     on_failure: OnFailureOption = OnFailure.CONTINUE,
@@ -104,12 +104,12 @@ def exec_(
     * `planwave exec flow.json --input start="Hello" --scheduling waves`
     * `planwave exec flow.json --run-to summary`
     """
-    asked = invocation(ctx, json, storage, provider, model)
-    options = options_of(scheduling, on_failure, max_parallel, run_to, run_from)
-    finish(asked, Work(source=read_source(file), options=options, inputs=read_inputs(inputs or ())))
+    asked = command_context(typer_ctx, json, storage, provider, model)
+    options = run_options(scheduling, on_failure, max_parallel, run_to, run_from)
+    run_and_exit(asked, RunJob(source=read_source(file), options=options, inputs=read_inputs(inputs or ())))
 
 
-def options_of(
+def run_options(
     scheduling: Scheduling,
     on_failure: OnFailure,
     max_parallel: int | None,
@@ -128,19 +128,19 @@ def options_of(
     )
 
 
-def finish(asked: Invocation, work: Work) -> None:
+def run_and_exit(ctx: CommandContext, job: RunJob) -> None:
     """Do the work in an event loop and leave with its exit code."""
-    from planwave.cli.fetching import fetch_missing, missing_model
+    from planwave.cli.fetching import download_model, missing_model
     from planwave.planner.planner import check_goal
 
-    settings = asked.settings()
-    if not work.is_planned:
-        check_goal(work.goal, settings.limits)
-    if asked.served(settings) is None:  # a service has its own models
-        source = work.source if work.flow is None else source_of(work.flow)
-        missing = missing_model(asked.composition, settings, source)
+    settings = ctx.settings()
+    if not job.is_planned:
+        check_goal(job.goal, settings.limits)
+    if ctx.running_service(settings) is None:  # a service has its own models
+        source = job.source if job.flow is None else flow_source(job.flow)
+        missing = missing_model(ctx.factories, settings, source)
         if missing is not None:
-            fetch_missing(asked.screen(), settings, missing)
-    code = asyncio.run(do(asked, settings, work))
+            download_model(ctx.console(), settings, missing)
+    code = asyncio.run(run_job(ctx, settings, job))
     if code:
         raise typer.Exit(code)

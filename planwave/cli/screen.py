@@ -14,14 +14,14 @@ from typing import IO, Any, TextIO, cast
 from rich.console import Console
 from rich.text import Text
 
-from planwave.cli.wording import clean, json_text, one_line, state
+from planwave.cli.wording import clean, json_text, one_line, status_style
 
 Line = Text | str
 _UNKNOWN_WIDTH = 80
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
-class Screen:
+class CommandConsole:
     """The terminal (or pipe, or file) of one command.
 
     Attributes:
@@ -36,8 +36,8 @@ class Screen:
         self, *, json: bool = False, out: Console | None = None, live: bool | None = None
     ) -> None:
         self.json = json
-        self.err = out if out is not None else _console(stderr=True)
-        self.out = out or (self.err if json else _console())
+        self.err = out if out is not None else _rich_console(stderr=True)
+        self.out = out or (self.err if json else _rich_console())
         movable = _is_terminal(self.out.file) and os.environ.get("TERM", "") not in ("", "dumb")
         self.live = movable if live is None else live
         self.pretty = self.live or self.out.is_terminal
@@ -54,14 +54,14 @@ class Screen:
 
     def glyph(self, status: str) -> str:
         """Give the sign of a status that this terminal can show."""
-        look = state(status)
+        look = status_style(status)
         return look.glyph if self.unicode else look.ascii
 
-    def sign(self, fine: str, plain: str) -> str:
+    def symbol(self, unicode: str, plain: str) -> str:
         """Choose between a sign and its ASCII form."""
-        return fine if self.unicode else plain
+        return unicode if self.unicode else plain
 
-    def spin(self, seconds: float, plain: str) -> str:
+    def spinner(self, seconds: float, plain: str) -> str:
         """Give the sign of something at work at a moment: it turns, or stays in ASCII."""
         return _SPINNER[int(seconds * 10) % len(_SPINNER)] if self.unicode else plain
 
@@ -88,7 +88,7 @@ class Screen:
         for each in texts:
             self.text(each)
 
-    def whole(self, text: str) -> None:
+    def verbatim(self, text: str) -> None:
         """Write what people copy, a path or a command, without a line break of ours in it."""
         self.out.print(Text(clean(text)), soft_wrap=True)
 
@@ -102,9 +102,9 @@ class Screen:
         if not self.pretty:
             self.text(text)
             return
-        from planwave.cli.answer import rendered
+        from planwave.cli.answer import render_markdown
 
-        self.out.print(rendered(clean(text)))
+        self.out.print(render_markdown(clean(text)))
 
     def result(self, value: Mapping[str, Any]) -> None:
         """Write the one JSON object of ``--json``; nothing where stdout was closed."""
@@ -115,7 +115,7 @@ class Screen:
     def error(self, message: str, hint: str | None = None) -> None:
         """Write one red sentence, and the way out on a line of its own."""
         self.err.print(
-            Text.assemble((f"{self.sign('✗', 'x')} ", "bold red"), (one_line(message), "red")),
+            Text.assemble((f"{self.symbol('✗', 'x')} ", "bold red"), (one_line(message), "red")),
             soft_wrap=True,
         )
         if hint:
@@ -130,11 +130,11 @@ class Screen:
     def hint(self, text: str) -> None:
         """Write the way out."""
         self.err.print(
-            Text.assemble((f"  {self.sign('→', '->')} ", "dim"), one_line(text)), soft_wrap=True
+            Text.assemble((f"  {self.symbol('→', '->')} ", "dim"), one_line(text)), soft_wrap=True
         )
 
 
-def _console(*, stderr: bool = False) -> Console:
+def _rich_console(*, stderr: bool = False) -> Console:
     console = Console(stderr=stderr, highlight=False)
     if console.width < 1:  # COLUMNS=0: nothing at all would be printed
         console.width = _UNKNOWN_WIDTH

@@ -16,11 +16,11 @@ from planwave.cli.options import (
     ModelOption,
     ProviderOption,
     StorageOption,
-    invocation,
+    command_context,
 )
 
 if TYPE_CHECKING:
-    from planwave.cli.screen import Screen
+    from planwave.cli.screen import CommandConsole
     from planwave.settings import Settings
 
 HostOption = Annotated[
@@ -38,7 +38,7 @@ PortOption = Annotated[
 
 
 def serve(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     host: HostOption = None,
     port: PortOption = None,
     json: JsonFlag = False,
@@ -58,19 +58,19 @@ def serve(
     * `PLANWAVE_TOKEN=… planwave serve --host 0.0.0.0 --port 80`
     * `planwave serve --port 0 --json` (the first line says where it listens)
     """
-    asked = invocation(ctx, json, storage, provider, model)
+    asked = command_context(typer_ctx, json, storage, provider, model)
     settings = asked.settings()
     chosen: dict[str, object] = {"host": host, "port": port}
     settings = settings.model_copy(
         update={name: value for name, value in chosen.items() if value is not None}
     )
-    told = partial(_show, asked.screen(), settings)
-    code = asyncio.run(asked.composition.serve(settings, told))
+    told = partial(_show_address, asked.console(), settings)
+    code = asyncio.run(asked.factories.serve(settings, told))
     if code:
         raise typer.Exit(code)
 
 
-def _show(screen: Screen, settings: Settings, url: str) -> None:
+def _show_address(screen: CommandConsole, settings: Settings, url: str) -> None:
     """Say where the service is reached."""
     directory = settings.storage_dir.absolute()
     if screen.json:
@@ -83,10 +83,10 @@ def _show(screen: Screen, settings: Settings, url: str) -> None:
         sys.stdout.write(dumps(told) + "\n")  # one line: whoever started it waits for that
         sys.stdout.flush()
         return
-    screen.whole(f"planwave listens on {url}")
+    screen.verbatim(f"planwave listens on {url}")
     if settings.api_docs:
-        screen.whole(f"  what it answers to: {url}/docs")
-    screen.whole(f"  everything is kept in {directory}")
+        screen.verbatim(f"  what it answers to: {url}/docs")
+    screen.verbatim(f"  everything is kept in {directory}")
     if settings.token is not None:
         screen.text("  requests carry the token: Authorization: Bearer …")
     screen.text("  Ctrl-C stops it gently, twice at once")

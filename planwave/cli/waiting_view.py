@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
-from planwave.cli.wording import one_line, table
-from planwave.events.course import asked as asked_for
+from planwave.cli.wording import one_line, json_object
+from planwave.events.course import request_text as asked_for
 from planwave.events.course import is_timer
 from planwave.events.vocabulary import WAITING, pause_kind
-from planwave.graph.values import text_of
+from planwave.graph.values import to_text
 
 if TYPE_CHECKING:
-    from planwave.cli.options import Invocation
-    from planwave.cli.screen import Screen
+    from planwave.cli.options import CommandContext
+    from planwave.cli.screen import CommandConsole
 
 
 _VALUE_LINES: Final = 12
@@ -24,16 +24,16 @@ _VALUE_CHARS: Final = 2_000
 """More of a value only hides the command that answers; asked inline, a person sees more of it."""
 
 
-def show_waiting(asked: Invocation, screen: Screen, document: Mapping[str, Any]) -> None:
+def show_waiting(ctx: CommandContext, screen: CommandConsole, document: Mapping[str, Any]) -> None:
     """Say of a paused execution what it waits for, and how it goes on; nothing of others."""
     if document.get("status") != "paused":
         return
     execution_id = str(document.get("execution_id"))
-    requests = [table(each) for each in document.get("requests") or ()]
+    requests = [json_object(each) for each in document.get("requests") or ()]
     for request in requests:
         said = f"{request.get('path')}: {asked_for(request.get('request'))}"
         screen.text(Text(f"{screen.glyph('waiting')} {one_line(said)}", style="yellow"))
-        fields = table(request.get("request"))
+        fields = json_object(request.get("request"))
         for line in _value_lines(fields.get("value")):
             screen.text(Text(f"    {one_line(line)}".rstrip(), style="dim"))
         actions = [str(each) for each in fields.get("actions") or ()]
@@ -43,20 +43,20 @@ def show_waiting(asked: Invocation, screen: Screen, document: Mapping[str, Any])
         others = [shlex.quote(one_line(each)) for each in actions[1:]]
         either = f"   (or {', '.join(others)})" if others else ""
         way = "have it go on at once" if is_timer(fields) else "answer"
-        screen.whole(f"  {way} with: {asked.again(words)}{either}")
+        screen.verbatim(f"  {way} with: {ctx.command_hint(words)}{either}")
     if any(is_timer(each.get("request")) for each in requests):
-        screen.whole(f"It goes on by itself then, while this runs: {asked.again('serve')}")
+        screen.verbatim(f"It goes on by itself then, while this runs: {ctx.command_hint('serve')}")
     if not requests or pause_kind({"reason": document.get("reason")}) != WAITING:
         reason = one_line(str(document.get("reason") or "paused"))
-        again = asked.again(f"resume {execution_id}")
-        screen.whole(f"It is {reason}; have it go on with: {again}")
+        again = ctx.command_hint(f"resume {execution_id}")
+        screen.verbatim(f"It is {reason}; have it go on with: {again}")
 
 
 def _value_lines(value: Any) -> Iterator[str]:
     """Give what a decision is about, as much as helps to remember it."""
     if value is None or value == "":
         return
-    text = text_of(value)
+    text = to_text(value)
     lines = text[:_VALUE_CHARS].splitlines()
     yield from lines[:_VALUE_LINES]
     if len(text) > _VALUE_CHARS or len(lines) > _VALUE_LINES:

@@ -13,15 +13,15 @@ import typer
 
 from planwave.cli.errors import ExitCode
 from planwave.cli.interrupt import Interrupt, Interrupted
-from planwave.cli.options import Invocation, JsonFlag, StorageOption, invocation
+from planwave.cli.options import CommandContext, JsonFlag, StorageOption, command_context
 from planwave.errors import InputError
 from planwave.events import ENDED_STATUS, TERMINAL, Event
 from planwave.events.course import is_timer
 from planwave.events.vocabulary import WAITING, pause_kind
 
 if TYPE_CHECKING:
-    from planwave.cli.screen import Screen
-    from planwave.service.history import History
+    from planwave.cli.screen import CommandConsole
+    from planwave.service.history import QueryService
 
 ExecutionArgument = Annotated[
     str,
@@ -31,13 +31,13 @@ ExecutionArgument = Annotated[
         show_default=False,
     ),
 ]
-_LEAVES: Final = "Ctrl-C leaves, it goes on"
-_LOOK_S: Final = 0.5
+_KEYS_HINT: Final = "Ctrl-C leaves, it goes on"
+_POLL_INTERVAL_S: Final = 0.5
 """Between two looks at what another process has written."""
 
 
 def watch(
-    ctx: typer.Context,
+    typer_ctx: typer.Context,
     name: ExecutionArgument,
     json: JsonFlag = False,
     storage: StorageOption = None,
@@ -51,31 +51,31 @@ def watch(
     * `planwave watch last`
     * `planwave watch 0199c3a1 --json > result.json`
     """
-    code = asyncio.run(_watch(invocation(ctx, json, storage), name))
+    code = asyncio.run(_watch(command_context(typer_ctx, json, storage), name))
     if code:
         raise typer.Exit(code)
 
 
-async def _watch(asked: Invocation, name: str) -> int:
+async def _watch(ctx: CommandContext, name: str) -> int:
     from planwave.cli.result_view import show_result
     from planwave.cli.waiting_view import show_waiting
 
-    screen, settings = asked.screen(), asked.settings()
+    screen, settings = ctx.console(), ctx.settings()
     with Interrupt(screen) as interrupt:
-        async with asked.history(settings) as history:
+        async with ctx.history(settings) as history:
             try:
-                execution_id = await interrupt.cancelling(_follow(asked, screen, history, name))
+                execution_id = await interrupt.cancel_on_signal(_follow(ctx, screen, history, name))
             except Interrupted as left:
                 left.message = "left; the execution goes on as it was"
-                left.hint = f"come back with: {asked.again(f'watch {name}')}"
+                left.hint = f"come back with: {ctx.command_hint(f'watch {name}')}"
                 raise
             document = await history.document(execution_id)
             show_result(screen, document, history.document_path(execution_id))
-    show_waiting(asked, screen, document)
+    show_waiting(ctx, screen, document)
     status = document["status"]
     if status not in (*ENDED_STATUS, "paused"):
-        cut_off = f"have it go on with: {asked.again(f'resume {execution_id}')}"
-        unstarted = f"end it with: {asked.again(f'cancel {execution_id}')}"
+        cut_off = f"have it go on with: {ctx.command_hint(f'resume {execution_id}')}"
+        unstarted = f"end it with: {ctx.command_hint(f'cancel {execution_id}')}"
         screen.error(
             f"nobody runs this execution: it stays {status}",
             unstarted if status == "starting" else cut_off,
@@ -83,25 +83,25 @@ async def _watch(asked: Invocation, name: str) -> int:
     return ExitCode.OK if status in ("completed", "paused") else ExitCode.FAILED
 
 
-async def _follow(asked: Invocation, screen: Screen, history: History, name: str) -> str:
+async def _follow(ctx: CommandContext, screen: CommandConsole, history: QueryService, name: str) -> str:
     """Show an execution until it ends, or nobody runs it any more; gives its id."""
     from planwave.cli.progress import progress_of
-    from planwave.cli.run_view import follow
+    from planwave.cli.run_view import show_events
 
     execution_id = await find_execution(history, name)
-    async with aclosing(_events(asked, history, execution_id)) as events:
+    async with aclosing(_events(ctx, history, execution_id)) as events:
         created = await anext(events)
         before = await history.document(execution_id)
-        clock = _Clock(created)
+        clock = _EventClock(created)
         progress = progress_of(created, clock)
         screen.line(f"{created.data.get('title') or execution_id}")
-        told = _with_ways_on(asked, screen, before, clock.showing(events))
-        await follow(screen, progress, told, _LEAVES)
+        told = _with_hints(ctx, screen, before, clock.showing(events))
+        await show_events(screen, progress, told, _KEYS_HINT)
     return execution_id
 
 
-async def _with_ways_on(
-    asked: Invocation, screen: Screen, before: Mapping[str, Any], events: AsyncIterator[Event]
+async def _with_hints(
+    ctx: CommandContext, screen: CommandConsole, before: Mapping[str, Any], events: AsyncIterator[Event]
 ) -> AsyncIterator[Event]:
     """Give events; say behind each question that is open how it is answered, and how a pause ends.
 
@@ -117,25 +117,25 @@ async def _with_ways_on(
         is_news, request_id = event.seq > before["last_seq"], event.data.get("request_id")
         is_open = is_news or request_id in still_open
         if event.type == "node.waiting" and is_open and not is_timer(event.data.get("request")):
-            words = asked.again(f"answer {event.execution_id} {request_id}")
-            screen.whole(f"  answer with: {words}")
+            words = ctx.command_hint(f"answer {event.execution_id} {request_id}")
+            screen.verbatim(f"  answer with: {words}")
         elif event.type == "execution.paused" and is_news and pause_kind(event.data) != WAITING:
-            screen.whole(f"  have it go on with: {asked.again(f'resume {event.execution_id}')}")
+            screen.verbatim(f"  have it go on with: {ctx.command_hint(f'resume {event.execution_id}')}")
 
 
-async def _events(asked: Invocation, history: History, execution_id: str) -> AsyncGenerator[Event]:
+async def _events(ctx: CommandContext, history: QueryService, execution_id: str) -> AsyncGenerator[Event]:
     """Give the events of an execution: from the service that runs it, or as they are stored."""
-    from planwave.cli.remote import Remote, holder
+    from planwave.cli.remote import RemoteBackend, lock_owner
 
-    if isinstance(history, Remote):
+    if isinstance(history, RemoteBackend):
         async with aclosing(history.watch(execution_id)) as events:
             async for event in events:
                 yield event
         await history.wait(execution_id)
         return
-    directory, seq = asked.settings().storage_dir, 0
+    directory, seq = ctx.settings().storage_dir, 0
     while True:
-        somebody_writes = holder(directory) is not None
+        somebody_writes = lock_owner(directory) is not None
         for event in await history.events(execution_id, after=seq):
             seq = event.seq
             yield event
@@ -143,10 +143,10 @@ async def _events(asked: Invocation, history: History, execution_id: str) -> Asy
                 return
         if not somebody_writes:
             return
-        await asyncio.sleep(_LOOK_S)
+        await asyncio.sleep(_POLL_INTERVAL_S)
 
 
-async def find_execution(history: History, name: str) -> str:
+async def find_execution(history: QueryService, name: str) -> str:
     """Give the id of an execution that a short name stands for.
 
     Raises:
@@ -161,7 +161,7 @@ async def find_execution(history: History, name: str) -> str:
     return found.id
 
 
-class _Clock:
+class _EventClock:
     """Tells the time of an execution: while something that happened is shown, when that was."""
 
     def __init__(self, created: Event) -> None:

@@ -9,16 +9,16 @@ from typing import Any, Final, NamedTuple, cast
 
 from rich.cells import cell_len
 
-from planwave.events.course import asked, is_timer
+from planwave.events.course import request_text, is_timer
 
-_UNSAFE: Final = re.compile(
+_UNSAFE_CHARACTERS: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 """Control characters (a model's reply must not move the cursor or rename the window), direction
 overrides (must not reorder what is read), lone surrogates (cannot be written)."""
 
 
-class State(NamedTuple):
+class StatusStyle(NamedTuple):
     """How a node status looks: a glyph, the same in ASCII, and a Rich style."""
 
     glyph: str
@@ -26,55 +26,55 @@ class State(NamedTuple):
     style: str
 
 
-STATES: Final[dict[str, State]] = {
-    "pending": State("·", ".", "dim"),
-    "starting": State("·", ".", "dim"),
-    "draft": State("·", ".", "dim"),
-    "running": State("●", ">", "cyan"),
-    "executing": State("●", ">", "cyan"),
-    "retrying": State("↻", "~", "yellow"),
-    "waiting": State("◷", "?", "yellow"),
-    "paused": State("◷", "?", "yellow"),
-    "completed": State("✓", "+", "green"),
-    "failed": State("✗", "x", "red"),
-    "skipped": State("→", "-", "dim"),
-    "blocked": State("⊘", "!", "red"),
-    "cancelled": State("■", "#", "yellow"),
-    "linked": State("∞", "&", "dim"),
-    "not_reached": State("·", ".", "dim"),
+STATUS_STYLES: Final[dict[str, StatusStyle]] = {
+    "pending": StatusStyle("·", ".", "dim"),
+    "starting": StatusStyle("·", ".", "dim"),
+    "draft": StatusStyle("·", ".", "dim"),
+    "running": StatusStyle("●", ">", "cyan"),
+    "executing": StatusStyle("●", ">", "cyan"),
+    "retrying": StatusStyle("↻", "~", "yellow"),
+    "waiting": StatusStyle("◷", "?", "yellow"),
+    "paused": StatusStyle("◷", "?", "yellow"),
+    "completed": StatusStyle("✓", "+", "green"),
+    "failed": StatusStyle("✗", "x", "red"),
+    "skipped": StatusStyle("→", "-", "dim"),
+    "blocked": StatusStyle("⊘", "!", "red"),
+    "cancelled": StatusStyle("■", "#", "yellow"),
+    "linked": StatusStyle("∞", "&", "dim"),
+    "not_reached": StatusStyle("·", ".", "dim"),
 }
-_UNKNOWN: Final = State("?", "?", "dim")
-STATUS_WIDTH: Final = max(map(len, STATES))
+_UNKNOWN_STYLE: Final = StatusStyle("?", "?", "dim")
+STATUS_WIDTH: Final = max(map(len, STATUS_STYLES))
 EXECUTION_STATUS_WIDTH: Final = len("completed")
 DURATION_WIDTH: Final = len("59 min 59 s")
 ID_WIDTH: Final = 28
 """Where columns follow an id; what is longer is cut."""
 
 
-def state(status: str) -> State:
+def status_style(status: str) -> StatusStyle:
     """Give the look of a status; unknown ones are shown plainly, never an error."""
-    return STATES.get(status, _UNKNOWN)
+    return STATUS_STYLES.get(status, _UNKNOWN_STYLE)
 
 
-def status_words(status: str) -> str:
+def status_text(status: str) -> str:
     """Give a status as people read it."""
     return status.replace("_", " ")
 
 
-def table(value: Any) -> Mapping[str, Any]:
+def json_object(value: Any) -> Mapping[str, Any]:
     """Give a JSON object as one, and anything else as an empty one."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def error_text(error: Any) -> str:
     """Give the sentence of a stored error, whatever form it has; nothing for no error."""
-    fields = table(error)
+    fields = json_object(error)
     if fields:
         return str(fields.get("message") or fields.get("code") or "")
     return "" if error is None else str(error)
 
 
-def why_not(status: str, facts: Mapping[str, Any]) -> str:
+def status_reason(status: str, facts: Mapping[str, Any]) -> str:
     """Say in one line why a node did not complete; empty for one that did, or has not yet.
 
     Args:
@@ -89,21 +89,21 @@ def why_not(status: str, facts: Mapping[str, Any]) -> str:
             wait = facts.get("delay_s")
             return said if wait is None else f"{said}; tries again in {duration(float(wait))}"
         case "blocked":
-            return f"because {table(facts.get('cause')).get('node')} failed"
+            return f"because {json_object(facts.get('cause')).get('node')} failed"
         case "cancelled":
             return str(facts.get("cause") or "")
         case "waiting":
             request = facts.get("request")
             if is_timer(request):
-                return asked(request)
-            return "waits for an answer" + ("" if request is None else f": {asked(request)}")
+                return request_text(request)
+            return "waits for an answer" + ("" if request is None else f": {request_text(request)}")
         case _:
             return str(facts.get("reason") or "")
 
 
 def clean(text: str) -> str:
     """Give text that only prints: line breaks and tabs stay, everything that steers is dropped."""
-    return _UNSAFE.sub("", text)
+    return _UNSAFE_CHARACTERS.sub("", text)
 
 
 def one_line(text: str) -> str:
@@ -114,7 +114,7 @@ def one_line(text: str) -> str:
 def json_text(value: Any, *, ascii_only: bool = False) -> str:
     """Give JSON to read and edit: in its own letters, what steers a terminal as escapes."""
     text = json.dumps(value, ensure_ascii=ascii_only, indent=2)
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSAFE_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def tail(text: str, width: int) -> str:
@@ -129,7 +129,7 @@ def tail(text: str, width: int) -> str:
     return "…" + line
 
 
-def cut(text: str, width: int) -> str:
+def truncate(text: str, width: int) -> str:
     """Give the start of a text as one line of at most ``width`` terminal cells."""
     line = one_line(text[: 4 * max(width, 1)])
     if cell_len(line) <= width:
@@ -165,13 +165,13 @@ def money(usd: float) -> str:
     return f"${usd:.2f}" if usd >= 0.1 else f"${usd:.4f}"
 
 
-def spread(low: float, high: float) -> str:
+def number_range(low: float, high: float) -> str:
     """Give a range of whole numbers, or the one number both ends share."""
     low_text, high_text = f"{round(low):,}", f"{round(high):,}"
     return low_text if low_text == high_text else f"{low_text} to {high_text}"
 
 
-def plan_words(kind: str, data: Mapping[str, Any]) -> str | None:
+def plan_progress_text(kind: str, data: Mapping[str, Any]) -> str | None:
     """Say one thing that happened while a plan was written; None for what needs no words."""
     match kind:
         case "title":

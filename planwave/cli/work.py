@@ -6,27 +6,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planwave.cli.attending import attend
+from planwave.cli.attending import follow_run
 from planwave.cli.errors import ExitCode
-from planwave.cli.inputs import Written
+from planwave.cli.inputs import InputArgument
 from planwave.cli.interrupt import Interrupt, Interrupted
 from planwave.errors import PlanwaveError
 
 if TYPE_CHECKING:
-    from planwave.cli.options import Invocation
+    from planwave.cli.options import CommandContext
     from planwave.cli.reading import Source
-    from planwave.cli.screen import Screen
-    from planwave.cli.workplace import Workplace
+    from planwave.cli.screen import CommandConsole
+    from planwave.cli.workplace import Backend
     from planwave.executor.options import RunOptions
     from planwave.graph.plan import Plan
     from planwave.service.flow_history import Flow
     from planwave.settings import Settings
 
-_UNPLANNED = "stopped while planning; nothing was run, and no plan was kept"
+_STOPPED_WHILE_PLANNING = "stopped while planning; nothing was run, and no plan was kept"
 
 
 @dataclass(frozen=True)
-class Work:
+class RunJob:
     """What one command is to do.
 
     Attributes:
@@ -41,7 +41,7 @@ class Work:
     source: Source | None = None
     flow: Flow | None = None
     options: RunOptions | None = None
-    inputs: Sequence[Written] = ()
+    inputs: Sequence[InputArgument] = ()
 
     @property
     def is_planned(self) -> bool:
@@ -49,55 +49,55 @@ class Work:
         return self.source is not None or self.flow is not None
 
 
-async def do(asked: Invocation, settings: Settings, work: Work) -> int:
+async def run_job(ctx: CommandContext, settings: Settings, job: RunJob) -> int:
     """Plan, perhaps run, and show it; gives the exit code.
 
     Raises:
         Interrupted: The person stopped it before anything ran.
         PlanwaveError: It could not be planned, or not be started.
     """
-    screen = asked.screen()
+    screen = ctx.console()
     with Interrupt(screen) as interrupt:
-        async with asked.workplace(settings) as place:
+        async with ctx.backend(settings) as place:
             try:
-                made = await interrupt.cancelling(_plan(place, screen, work))
+                made = await interrupt.cancel_on_signal(_make_plan(place, screen, job))
             except Interrupted as stopped:
-                stopped.message = "stopped before anything ran" if work.is_planned else _UNPLANNED
+                stopped.message = "stopped before anything ran" if job.is_planned else _STOPPED_WHILE_PLANNING
                 raise
-            if work.options is not None:
-                execution_id = await _start(asked, place, made, work)
-                return await attend(asked, place, interrupt, execution_id)
+            if job.options is not None:
+                execution_id = await _start_execution(ctx, place, made, job)
+                return await follow_run(ctx, place, interrupt, execution_id)
     if screen.json:
         screen.result(made.as_json())
     else:
         screen.line()
-        screen.whole(f"Kept; look again with: {asked.again(f'show {made.plan_id}')}")
+        screen.verbatim(f"Kept; look again with: {ctx.command_hint(f'show {made.plan_id}')}")
     return ExitCode.OK
 
 
-async def _plan(place: Workplace, screen: Screen, work: Work) -> Plan:
+async def _make_plan(backend: Backend, screen: CommandConsole, job: RunJob) -> Plan:
     from planwave.cli.plan_view import show_plan
 
-    if work.flow is not None:
-        made = await place.plan_flow(work.flow, work.inputs)
-    elif work.source is not None:
-        made = await place.plan_source(work.source, work.inputs)
+    if job.flow is not None:
+        made = await backend.plan_flow(job.flow, job.inputs)
+    elif job.source is not None:
+        made = await backend.plan_source(job.source, job.inputs)
     else:
-        from planwave.cli.drafting import Draft, showing
+        from planwave.cli.drafting import PlanDraft, live_draft
 
-        with showing(screen, Draft(place.author())) as tell:
-            made = await place.plan_goal(work.goal, tell)
+        with live_draft(screen, PlanDraft(backend.planner_name())) as tell:
+            made = await backend.plan_goal(job.goal, tell)
         screen.line()
     show_plan(screen, made)
     return made
 
 
-async def _start(asked: Invocation, place: Workplace, made: Plan, work: Work) -> str:
+async def _start_execution(ctx: CommandContext, backend: Backend, made: Plan, job: RunJob) -> str:
     """Start a plan; gives the id of its execution, which is kept from here on."""
     try:
-        return await place.start(made, work.inputs, work.options)
+        return await backend.start(made, job.inputs, job.options)
     except PlanwaveError as error:
-        if not work.is_planned:
-            kept = f"the plan is kept: {asked.again(f'show {made.plan_id}')}"
+        if not job.is_planned:
+            kept = f"the plan is kept: {ctx.command_hint(f'show {made.plan_id}')}"
             error.hint = f"{error.hint}; {kept}" if error.hint else kept
         raise

@@ -7,37 +7,37 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from planwave.cli.drafting import Told
-from planwave.cli.inputs import Written, inputs_of
+from planwave.cli.drafting import PlanUpdate
+from planwave.cli.inputs import InputArgument, resolve_inputs
 from planwave.errors import GraphInvalid
 
 if TYPE_CHECKING:
     from planwave.cli.reading import Source
-    from planwave.cli.remote import Remote
+    from planwave.cli.remote import RemoteBackend
     from planwave.events import Event, OpenRequest
     from planwave.executor.options import RunOptions
     from planwave.graph.model import Json
     from planwave.graph.plan import Plan
-    from planwave.service.flow_history import Flow, FlowChoice
-    from planwave.service.forking import Changes
+    from planwave.service.flow_history import Flow, FlowRef
+    from planwave.service.forking import NodeChanges
     from planwave.service.service import Service
 
 
-class Workplace(Protocol):
+class Backend(Protocol):
     """What commands ask of whoever plans and runs.
 
     Attributes:
-        runs_here: What it starts runs in this process, and stops with it.
+        runs_in_process: What it starts runs in this process, and stops with it.
     """
 
-    runs_here: bool
+    runs_in_process: bool
 
     @property
-    def keeper(self) -> Service | Remote:
+    def service(self) -> Service | RemoteBackend:
         """Give who keeps plans and flows there."""
         ...
 
-    def author(self) -> str:
+    def planner_name(self) -> str:
         """Name who is going to plan.
 
         Raises:
@@ -45,11 +45,11 @@ class Workplace(Protocol):
         """
         ...
 
-    async def plan_goal(self, goal: str, tell: Callable[[Told], None]) -> Plan:
+    async def plan_goal(self, goal: str, on_progress: Callable[[PlanUpdate], None]) -> Plan:
         """Plan a goal and keep the plan."""
         ...
 
-    async def plan_source(self, source: Source, inputs: Sequence[Written]) -> Plan:
+    async def plan_source(self, source: Source, inputs: Sequence[InputArgument]) -> Plan:
         """Read a plan or graph that was written already, for an execution with these inputs.
 
         It is kept when it is started.
@@ -60,7 +60,7 @@ class Workplace(Protocol):
         """
         ...
 
-    async def plan_flow(self, flow: Flow, inputs: Sequence[Written]) -> Plan:
+    async def plan_flow(self, flow: Flow, inputs: Sequence[InputArgument]) -> Plan:
         """Take a version of a flow, for an execution with these inputs.
 
         Raises:
@@ -69,7 +69,7 @@ class Workplace(Protocol):
         """
         ...
 
-    async def start(self, plan: Plan, inputs: Sequence[Written], options: RunOptions | None) -> str:
+    async def start(self, plan: Plan, inputs: Sequence[InputArgument], options: RunOptions | None) -> str:
         """Start a plan that this place gave; gives the id of its execution, which is kept."""
         ...
 
@@ -124,7 +124,7 @@ class Workplace(Protocol):
         """Start what failed of an execution as a new one; gives its id."""
         ...
 
-    async def fork(self, execution_id: str, rerun: Sequence[str], changes: Changes) -> str:
+    async def fork(self, execution_id: str, rerun: Sequence[str], changes: NodeChanges) -> str:
         """Start a changed execution made out of one; gives its id."""
         ...
 
@@ -137,14 +137,14 @@ class Workplace(Protocol):
         ...
 
 
-class Here:
+class LocalBackend:
     """This process does the work; it owns the storage directory meanwhile."""
 
-    runs_here = True
+    runs_in_process = True
 
     def __init__(self, service: Service) -> None:
-        self.keeper = self._service = service
-        self._written: Plan | FlowChoice | None = None
+        self.service = self._service = service
+        self._source: Plan | FlowRef | None = None
         self.watch = service.watch
         self.wait = service.wait
         self.cancel = service.cancel
@@ -153,42 +153,42 @@ class Here:
         self.document = service.document
         self.document_path = service.document_path
 
-    def author(self) -> str:
-        """See :meth:`Workplace.author`."""
+    def planner_name(self) -> str:
+        """See :meth:`Workplace.planner_name`."""
         return "/".join(self._service.providers.resolve(None, None))
 
-    async def plan_goal(self, goal: str, tell: Callable[[Told], None]) -> Plan:
+    async def plan_goal(self, goal: str, on_progress: Callable[[PlanUpdate], None]) -> Plan:
         """See :meth:`Workplace.plan_goal`."""
-        return await self._service.create_plan(goal, on_progress=tell)
+        return await self._service.create_plan(goal, on_progress=on_progress)
 
-    async def plan_source(self, source: Source, inputs: Sequence[Written]) -> Plan:
+    async def plan_source(self, source: Source, inputs: Sequence[InputArgument]) -> Plan:
         """See :meth:`Workplace.plan_source`."""
         try:
             plan = await self._service.read_plan(source.content)
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"{source.name}: {error.message}") from error
-        inputs_of(inputs, plan.graph, self._service.catalogue)
-        self._written = plan
+        resolve_inputs(inputs, plan.graph, self._service.catalogue)
+        self._source = plan
         return plan
 
-    async def plan_flow(self, flow: Flow, inputs: Sequence[Written]) -> Plan:
+    async def plan_flow(self, flow: Flow, inputs: Sequence[InputArgument]) -> Plan:
         """See :meth:`Workplace.plan_flow`."""
         from planwave.service.documents import plan_of_flow
-        from planwave.service.flow_history import FlowChoice
+        from planwave.service.flow_history import FlowRef
 
         try:
             read = await self._service.read_plan(flow.graph)
         except GraphInvalid as error:
             raise GraphInvalid(error.diagnostics, f"flow {flow.name!r}: {error.message}") from error
         plan = replace(plan_of_flow(flow), diagnostics=read.diagnostics, forecast=read.forecast)
-        inputs_of(inputs, plan.graph, self._service.catalogue)
-        self._written = FlowChoice(flow.flow_id, flow.version)
+        resolve_inputs(inputs, plan.graph, self._service.catalogue)
+        self._source = FlowRef(flow.flow_id, flow.version)
         return plan
 
-    async def start(self, plan: Plan, inputs: Sequence[Written], options: RunOptions | None) -> str:
-        """See :meth:`Workplace.start`."""
-        given = inputs_of(inputs, plan.graph, self._service.catalogue)
-        what = self._written or plan.plan_id
+    async def start(self, plan: Plan, inputs: Sequence[InputArgument], options: RunOptions | None) -> str:
+        """See :meth:`Workplace.start_command`."""
+        given = resolve_inputs(inputs, plan.graph, self._service.catalogue)
+        what = self._source or plan.plan_id
         record = await self._service.execute(what, inputs=given, options=options)
         return record.execution_id
 
@@ -196,7 +196,7 @@ class Here:
         """See :meth:`Workplace.retry`."""
         return (await self._service.retry(execution_id)).execution_id
 
-    async def fork(self, execution_id: str, rerun: Sequence[str], changes: Changes) -> str:
+    async def fork(self, execution_id: str, rerun: Sequence[str], changes: NodeChanges) -> str:
         """See :meth:`Workplace.fork`."""
         made = await self._service.fork(execution_id, rerun=rerun, changes=changes or None)
         return made.execution_id

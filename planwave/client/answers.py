@@ -12,7 +12,7 @@ NodeStatus = Literal[
 PlanStatus = Literal["draft", "executing", "completed", "failed"]
 
 
-class Diagnostic(TypedDict):
+class DiagnosticResponse(TypedDict):
     """One finding about a graph; ``error`` stops it from running."""
 
     code: str
@@ -26,11 +26,11 @@ class Diagnostic(TypedDict):
     fix: NotRequired[str]
 
 
-class Check(TypedDict):
+class CheckResponse(TypedDict):
     """What was found in a graph, and whether it can run there."""
 
     valid: bool
-    diagnostics: list[Diagnostic]
+    diagnostics: list[DiagnosticResponse]
 
 
 class Span(TypedDict):
@@ -48,7 +48,7 @@ class Effect(TypedDict):
     effect: Literal["write", "once"]
 
 
-class Forecast(TypedDict):
+class ForecastResponse(TypedDict):
     """What a plan will take; ``cost_usd`` is None where a price is unknown."""
 
     waves: int
@@ -63,7 +63,7 @@ class Forecast(TypedDict):
     effects: list[Effect]
 
 
-class Node(TypedDict):
+class NodeDocument(TypedDict):
     """One step of a graph."""
 
     id: str
@@ -75,7 +75,7 @@ class Node(TypedDict):
     ui: NotRequired[dict[str, Any]]
 
 
-class Edge(TypedDict):
+class EdgeDocument(TypedDict):
     """One wire of a graph; ``data`` has its ``channel``."""
 
     id: NotRequired[str]
@@ -87,7 +87,7 @@ class Edge(TypedDict):
     data: dict[str, Any]
 
 
-class Plan(TypedDict):
+class PlanResponse(TypedDict):
     """A plan with its graph."""
 
     plan_id: str
@@ -99,9 +99,9 @@ class Plan(TypedDict):
     created_at: str
     provider: str | None
     model: str | None
-    nodes: list[Node]
-    edges: list[Edge]
-    diagnostics: list[Diagnostic]
+    nodes: list[NodeDocument]
+    edges: list[EdgeDocument]
+    diagnostics: list[DiagnosticResponse]
     fixes: list[str]
     attempts: list[dict[str, Any]]
     forecast: dict[str, Any]
@@ -122,14 +122,14 @@ class PlanSummary(TypedDict):
     node_count: int
 
 
-class Plans(TypedDict):
+class PlansResponse(TypedDict):
     """One page of plans, newest first; ``next_cursor`` is None on the last one."""
 
     plans: list[PlanSummary]
     next_cursor: str | None
 
 
-class ExecutionMade(TypedDict):
+class ExecutionCreated(TypedDict):
     """An execution that was accepted; ``position`` is its place in the queue, 1 for the next.
 
     ``flow_version`` is the version of the flow it runs.
@@ -159,21 +159,21 @@ class ExecutionSummary(TypedDict):
     completed_at: str | None
 
 
-class Executions(TypedDict):
+class ExecutionsResponse(TypedDict):
     """One page of executions, newest first; ``next_cursor`` is None on the last one."""
 
     executions: list[ExecutionSummary]
     next_cursor: str | None
 
 
-class Wave(TypedDict):
+class WaveResponse(TypedDict):
     """How far an execution has come: the lowest unfinished wave, and how many there are."""
 
     current: int
     total: int
 
 
-class Usage(TypedDict):
+class UsageResponse(TypedDict):
     """What model calls took together; ``cost_usd`` is None where a price is unknown."""
 
     calls: int
@@ -183,7 +183,7 @@ class Usage(TypedDict):
     estimated: bool
 
 
-class Failure(TypedDict):
+class ErrorInfo(TypedDict):
     """Why something failed; branch on ``code``."""
 
     code: str
@@ -192,7 +192,7 @@ class Failure(TypedDict):
     node: NotRequired[str]
 
 
-class Request(TypedDict):
+class OpenRequestResponse(TypedDict):
     """A question the node ``path`` waits on; after ``timeout_s`` it goes on without an answer."""
 
     request_id: str
@@ -202,13 +202,13 @@ class Request(TypedDict):
     timeout_s: float | None
 
 
-class Requests(TypedDict):
+class OpenRequestsResponse(TypedDict):
     """What an execution waits to be answered, oldest first."""
 
-    requests: list[Request]
+    requests: list[OpenRequestResponse]
 
 
-class Execution(TypedDict):
+class ExecutionResponse(TypedDict):
     """The state of an execution; ``node_states`` is the status of each node by its path."""
 
     execution_id: str
@@ -221,13 +221,13 @@ class Execution(TypedDict):
     status: ExecutionStatus
     node_states: dict[str, NodeStatus]
     logs: list[str]
-    wave: Wave
+    wave: WaveResponse
     queue_position: int | None
     waitingForInput: bool
     currentNodeId: str | None
-    requests: list[Request]
-    usage: Usage
-    error: Failure | None
+    requests: list[OpenRequestResponse]
+    usage: UsageResponse
+    error: ErrorInfo | None
     failures: list[str]
     handled_failures: list[str]
     reason: str | None
@@ -241,7 +241,7 @@ class Execution(TypedDict):
     completed_at: str | None
 
 
-class Result(TypedDict):
+class ResultResponse(TypedDict):
     """What an execution gave; ``node_results`` is text by node path."""
 
     execution_id: str
@@ -249,7 +249,7 @@ class Result(TypedDict):
     status: ExecutionStatus
     node_results: dict[str, str]
     execution_logs: list[str]
-    error: Failure | None
+    error: ErrorInfo | None
     started_at: str | None
     completed_at: str | None
 
@@ -267,7 +267,7 @@ class DocumentNode(TypedDict):
     status: NodeStatus
     result: str | None
     outputs: dict[str, Any] | None
-    error: Failure | None
+    error: ErrorInfo | None
     handled: bool
     reason: str | None
     cause: Any
@@ -281,10 +281,10 @@ class DocumentNode(TypedDict):
     answers: list[dict[str, Any]]
     started_at: str | None
     completed_at: str | None
-    usage: Usage
+    usage: UsageResponse
 
 
-class Document(TypedDict):
+class DocumentResponse(TypedDict):
     """A whole execution: the same as its JSON document in the storage directory."""
 
     schema_version: int
@@ -301,16 +301,16 @@ class Document(TypedDict):
     started_at: str | None
     completed_at: str | None
     last_seq: int
-    error: Failure | None
+    error: ErrorInfo | None
     failures: list[str]
     handled_failures: list[str]
     reason: str | None
     cause: Any
     waitingForInput: bool
     currentNodeId: str | None
-    requests: list[Request]
-    waves: Wave
-    usage: Usage
+    requests: list[OpenRequestResponse]
+    waves: WaveResponse
+    usage: UsageResponse
     inputs: dict[str, Any] | None
     nodes: list[DocumentNode]
     node_results: dict[str, str]
@@ -318,7 +318,7 @@ class Document(TypedDict):
     graph: dict[str, Any] | None
 
 
-class Explanation(TypedDict):
+class ExplainResponse(TypedDict):
     """Why a node ran, did not run, or waits; branch on ``code``."""
 
     path: str
@@ -330,5 +330,5 @@ class Explanation(TypedDict):
     course: list[dict[str, Any]]
     parameters: NotRequired[dict[str, dict[str, Any]]]
     prompt: NotRequired[Any]
-    error: NotRequired[Failure]
-    requests: NotRequired[list[Request]]
+    error: NotRequired[ErrorInfo]
+    requests: NotRequired[list[OpenRequestResponse]]

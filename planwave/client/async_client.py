@@ -11,49 +11,49 @@ import httpx2
 
 from planwave.client import calls
 from planwave.client.answers import (
-    Check,
-    Document,
-    Execution,
-    ExecutionMade,
-    Executions,
-    Explanation,
-    Forecast,
-    Plan,
-    Plans,
-    Requests,
-    Result,
+    CheckResponse,
+    DocumentResponse,
+    ExecutionResponse,
+    ExecutionCreated,
+    ExecutionsResponse,
+    ExplainResponse,
+    ForecastResponse,
+    PlanResponse,
+    PlansResponse,
+    OpenRequestsResponse,
+    ResultResponse,
 )
-from planwave.client.async_flows import AsyncFlowCalls
-from planwave.client.calls import Call
-from planwave.client.differences import Difference
+from planwave.client.async_flows import AsyncFlowMethods
+from planwave.client.calls import RequestSpec
+from planwave.client.differences import DifferenceResponse
 from planwave.client.failures import unreachable
-from planwave.client.offers import NodeTypes, Providers, ServiceLimits
+from planwave.client.offers import NodeTypesResponse, ProvidersResponse, LimitsResponse
 from planwave.client.stream import (
-    OVER,
-    Message,
-    MessageReader,
-    Progress,
-    Told,
+    STREAM_ENDED,
+    ServerSentEvent,
+    EventStreamParser,
+    StreamPosition,
+    PlanStreamEvent,
     is_worth_retrying,
-    plan_in,
+    plan_from_message,
 )
 from planwave.client.transfer import (
-    CONNECT_S,
+    CONNECT_TIMEOUT_S,
     STREAM_TIMEOUT,
-    Patience,
-    address_of,
-    answer_of,
-    headers_of,
+    RetryPolicy,
+    validated_url,
+    parse_response,
+    auth_headers,
     is_stream,
-    refusal_of,
-    request_of,
-    stream_of,
+    error_from_response,
+    request_arguments,
+    event_stream_request,
 )
 from planwave.errors import PlanwaveError, Unreachable
 from planwave.events import Event
 
 
-class AsyncClient(AsyncFlowCalls):
+class AsyncClient(AsyncFlowMethods):
     """Speaks with one service; an async context manager.
 
     Answers are JSON as the service documents it. Failures are raised as the exceptions a service in
@@ -78,11 +78,11 @@ class AsyncClient(AsyncFlowCalls):
         timeout_s: float = 900.0,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        self.url = address_of(url)
+        self.url = validated_url(url)
         self._http = httpx2.AsyncClient(
             base_url=self.url,
-            headers=headers_of(token),
-            timeout=httpx2.Timeout(timeout_s, connect=CONNECT_S),
+            headers=auth_headers(token),
+            timeout=httpx2.Timeout(timeout_s, connect=CONNECT_TIMEOUT_S),
             transport=transport,
             trust_env=False,
         )
@@ -109,32 +109,32 @@ class AsyncClient(AsyncFlowCalls):
             NotFound: There is no such execution.
             Unreachable: The service went away and did not come back.
         """
-        progress, patience = Progress(after), Patience()
+        progress, patience = StreamPosition(after), RetryPolicy()
         while not progress.is_over:
-            given, failure = progress.given, None
+            given, failure = progress.delivered, None
             try:
                 async with aclosing(
-                    self._messages(stream_of(execution_id, progress.cursor))
+                    self._messages(event_stream_request(execution_id, progress.cursor))
                 ) as told:
                     async for message in told:
-                        for event in progress.take(message):
+                        for event in progress.new_events(message):
                             yield event
             except PlanwaveError as error:
                 if not is_worth_retrying(error):
                     raise
                 failure = error
             if not progress.is_over:
-                await asyncio.sleep(patience.pause(progress.given > given, failure))
+                await asyncio.sleep(patience.next_delay(progress.delivered > given, failure))
 
-    async def _messages(self, call: Call) -> AsyncGenerator[Message]:
+    async def _messages(self, call: RequestSpec) -> AsyncGenerator[ServerSentEvent]:
         """Give what one connection tells."""
-        reader = MessageReader()
+        reader = EventStreamParser()
         try:
-            async with self._http.stream(**request_of(call), timeout=STREAM_TIMEOUT) as response:
+            async with self._http.stream(**request_arguments(call), timeout=STREAM_TIMEOUT) as response:
                 if not response.is_success:
-                    raise refusal_of(response, await response.aread())
+                    raise error_from_response(response, await response.aread())
                 if not is_stream(response):
-                    yield OVER
+                    yield STREAM_ENDED
                 else:
                     async for chunk in response.aiter_bytes():
                         for message in reader.feed(chunk):
@@ -142,12 +142,12 @@ class AsyncClient(AsyncFlowCalls):
         except httpx2.RequestError as error:
             raise unreachable(self.url, error) from error
 
-    async def _ask(self, call: Call) -> Any:
+    async def _send(self, call: RequestSpec) -> Any:
         try:
-            response = await self._http.request(**request_of(call))
+            response = await self._http.request(**request_arguments(call))
         except httpx2.RequestError as error:
             raise unreachable(self.url, error) from error
-        return answer_of(response)
+        return parse_response(response)
 
     # -- plans -------------------------------------------------------------------------------------
 
@@ -157,9 +157,9 @@ class AsyncClient(AsyncFlowCalls):
         provider: str | None = None,
         model: str | None = None,
         *,
-        on_progress: Callable[[Told], object] | None = None,
+        on_progress: Callable[[PlanStreamEvent], object] | None = None,
         idempotency_key: str | None = None,
-    ) -> Plan:
+    ) -> PlanResponse:
         """Plan a goal; it is stored when this returns.
 
         Args:
@@ -174,40 +174,40 @@ class AsyncClient(AsyncFlowCalls):
             PlanwaveError: Whatever :meth:`Service.create_plan` raises.
         """
         if on_progress is None:
-            return await self._ask(calls.create_plan(prompt, provider, model, idempotency_key))
+            return await self._send(calls.create_plan(prompt, provider, model, idempotency_key))
         call = calls.create_plan(prompt, provider, model, idempotency_key, stream=True)
         async with aclosing(self._messages(call)) as messages:
             async for message in messages:
-                plan = plan_in(message, on_progress)
+                plan = plan_from_message(message, on_progress)
                 if plan is not None:
                     return plan
         raise Unreachable(f"the service at {self.url} went away before the plan was written")
 
     async def plans(
         self, *, q: str | None = None, cursor: str | None = None, limit: int | None = None
-    ) -> Plans:
+    ) -> PlansResponse:
         """Give one page of plans, newest first: ``{"plans": […], "next_cursor"}``."""
-        return await self._ask(calls.get("api", "plans", q=q, cursor=cursor, limit=limit))
+        return await self._send(calls.get("api", "plans", q=q, cursor=cursor, limit=limit))
 
-    async def plan(self, plan_id: str) -> Plan:
+    async def plan(self, plan_id: str) -> PlanResponse:
         """Give a plan."""
-        return await self._ask(calls.get("api", "plans", plan_id))
+        return await self._send(calls.get("api", "plans", plan_id))
 
     async def delete_plan(self, plan_id: str) -> None:
         """Remove a plan; its executions stay."""
-        await self._ask(calls.delete("api", "plans", plan_id))
+        await self._send(calls.delete("api", "plans", plan_id))
 
-    async def validate(self, plan_id: str) -> Check:
+    async def validate(self, plan_id: str) -> CheckResponse:
         """Check a stored plan again: ``{"valid", "diagnostics"}``."""
-        return await self._ask(calls.post("api", "plans", plan_id, "validate"))
+        return await self._send(calls.post("api", "plans", plan_id, "validate"))
 
-    async def forecast(self, plan_id: str) -> Forecast:
+    async def forecast(self, plan_id: str) -> ForecastResponse:
         """Say what running a plan will take: waves, calls, tokens, cost."""
-        return await self._ask(calls.get("api", "plans", plan_id, "forecast"))
+        return await self._send(calls.get("api", "plans", plan_id, "forecast"))
 
-    async def check(self, graph: Mapping[str, Any]) -> Check:
+    async def check(self, graph: Mapping[str, Any]) -> CheckResponse:
         """Find everything that is wrong with a graph: ``{"valid", "diagnostics"}``."""
-        return await self._ask(calls.post("api", "check", body={"graph": graph}))
+        return await self._send(calls.post("api", "check", body={"graph": graph}))
 
     # -- executions --------------------------------------------------------------------------------
 
@@ -219,7 +219,7 @@ class AsyncClient(AsyncFlowCalls):
         options: Mapping[str, Any] | None = None,
         start: bool = True,
         idempotency_key: str | None = None,
-    ) -> ExecutionMade:
+    ) -> ExecutionCreated:
         """Execute a stored plan, or a graph.
 
         Args:
@@ -227,17 +227,17 @@ class AsyncClient(AsyncFlowCalls):
             inputs: ``{node_id: {handle: value}}``: nodes settled with these values.
             options: ``scheduling``, ``on_failure``, ``max_parallel``, ``run_to``, ``run_from``,
                 ``policies``.
-            start: Queue it now; else :meth:`start` does.
+            start: Queue it now; else :meth:`start_command` does.
             idempotency_key: The same key and arguments make one execution, however often.
 
         Returns:
             ``{"execution_id", "plan_id", "status", "position"}``; it is durable.
         """
-        return await self._ask(calls.execute(what, inputs, options, start, idempotency_key))
+        return await self._send(calls.execute(what, inputs, options, start, idempotency_key))
 
-    async def start(self, execution_id: str) -> ExecutionMade:
+    async def start(self, execution_id: str) -> ExecutionCreated:
         """Queue an execution that was made with ``start=False``."""
-        return await self._ask(calls.post("api", "execute", execution_id, "start"))
+        return await self._send(calls.post("api", "execute", execution_id, "start"))
 
     async def run(
         self,
@@ -248,10 +248,10 @@ class AsyncClient(AsyncFlowCalls):
         inputs: Mapping[str, Any] | None = None,
         options: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
-    ) -> ExecutionMade:
+    ) -> ExecutionCreated:
         """Plan a goal and run the plan; answers as :meth:`execute` does."""
         call = calls.run(prompt, provider, model, inputs, options, idempotency_key)
-        return await self._ask(call)
+        return await self._send(call)
 
     async def executions(
         self,
@@ -263,36 +263,36 @@ class AsyncClient(AsyncFlowCalls):
         flow_id: str | None = None,
         cursor: str | None = None,
         limit: int | None = None,
-    ) -> Executions:
+    ) -> ExecutionsResponse:
         """Give one page of executions, newest first: ``{"executions": […], "next_cursor"}``."""
         query = {"status": status, "q": q, "since": since, "plan_id": plan_id, "flow_id": flow_id}
-        return await self._ask(calls.get("api", "executions", **query, cursor=cursor, limit=limit))
+        return await self._send(calls.get("api", "executions", **query, cursor=cursor, limit=limit))
 
-    async def execution(self, execution_id: str) -> Execution:
+    async def execution(self, execution_id: str) -> ExecutionResponse:
         """Give the state of an execution."""
-        return await self._ask(calls.get("api", "executions", execution_id))
+        return await self._send(calls.get("api", "executions", execution_id))
 
-    async def result(self, execution_id: str) -> Result:
+    async def result(self, execution_id: str) -> ResultResponse:
         """Give what an execution gave: ``{"status", "node_results", "execution_logs", …}``."""
-        return await self._ask(calls.get("api", "executions", execution_id, "result"))
+        return await self._send(calls.get("api", "executions", execution_id, "result"))
 
-    async def document(self, execution_id: str) -> Document:
+    async def document(self, execution_id: str) -> DocumentResponse:
         """Give the whole document of an execution."""
-        return await self._ask(calls.get("api", "executions", execution_id, "document"))
+        return await self._send(calls.get("api", "executions", execution_id, "document"))
 
-    async def explain(self, execution_id: str, path: str) -> Explanation:
+    async def explain(self, execution_id: str, path: str) -> ExplainResponse:
         """Say why a node ran, did not run, or waits."""
-        return await self._ask(calls.get("api", "executions", execution_id, "explain", path))
+        return await self._send(calls.get("api", "executions", execution_id, "explain", path))
 
-    async def diff(self, execution_id: str, other_id: str) -> Difference:
+    async def diff(self, execution_id: str, other_id: str) -> DifferenceResponse:
         """Say what differs between two executions, node by node."""
-        return await self._ask(calls.get("api", "executions", execution_id, "diff", other_id))
+        return await self._send(calls.get("api", "executions", execution_id, "diff", other_id))
 
-    async def requests(self, execution_id: str) -> Requests:
+    async def requests(self, execution_id: str) -> OpenRequestsResponse:
         """Give what an execution waits to be answered: ``{"requests": […]}``, oldest first."""
-        return await self._ask(calls.get("api", "executions", execution_id, "requests"))
+        return await self._send(calls.get("api", "executions", execution_id, "requests"))
 
-    async def answer(self, execution_id: str, request_id: str, answer: Any) -> ExecutionMade:
+    async def answer(self, execution_id: str, request_id: str, answer: Any) -> ExecutionCreated:
         """Answer a request, once; the answer is durable when this returns.
 
         Args:
@@ -305,28 +305,28 @@ class AsyncClient(AsyncFlowCalls):
             Gone: ``request-closed``: its time was over, or its node was cancelled.
             InputError: It is no answer to this request, which stays open.
         """
-        return await self._ask(calls.answer(execution_id, request_id, answer))
+        return await self._send(calls.answer(execution_id, request_id, answer))
 
-    async def pause(self, execution_id: str) -> ExecutionMade:
+    async def pause(self, execution_id: str) -> ExecutionCreated:
         """Have nothing more of an execution started; nodes at work go on to their end."""
-        return await self._ask(calls.post("api", "executions", execution_id, "pause"))
+        return await self._send(calls.post("api", "executions", execution_id, "pause"))
 
-    async def resume(self, execution_id: str) -> ExecutionMade:
+    async def resume(self, execution_id: str) -> ExecutionCreated:
         """Have an execution go on that was paused by request, or set aside."""
-        return await self._ask(calls.post("api", "executions", execution_id, "resume"))
+        return await self._send(calls.post("api", "executions", execution_id, "resume"))
 
     async def cancel(
         self, execution_id: str, cause: str | None = None, *, node: str | None = None
-    ) -> ExecutionMade:
+    ) -> ExecutionCreated:
         """Stop an execution, or the one node of that path; that is durable when this returns."""
-        return await self._ask(calls.cancel(execution_id, cause, node))
+        return await self._send(calls.cancel(execution_id, cause, node))
 
     async def retry(
         self, execution_id: str, *, start: bool = True, idempotency_key: str | None = None
-    ) -> ExecutionMade:
+    ) -> ExecutionCreated:
         """Make a new execution that runs what failed, was blocked or was cancelled."""
         path = ("api", "executions", execution_id, "retry")
-        return await self._ask(calls.post(*path, body={"start": start}, key=idempotency_key))
+        return await self._send(calls.post(*path, body={"start": start}, key=idempotency_key))
 
     async def fork(
         self,
@@ -337,7 +337,7 @@ class AsyncClient(AsyncFlowCalls):
         options: Mapping[str, Any] | None = None,
         start: bool = True,
         idempotency_key: str | None = None,
-    ) -> ExecutionMade:
+    ) -> ExecutionCreated:
         """Make a new execution of the same graph that takes over every result it still holds.
 
         Args:
@@ -345,17 +345,17 @@ class AsyncClient(AsyncFlowCalls):
             rerun: Ids of nodes that run in any case, with all that runs inside them.
             changes: ``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``.
             options: As in :meth:`execute`, without ``policies``; those of the one before by default.
-            start: Queue it now; else :meth:`start` does.
+            start: Queue it now; else :meth:`start_command` does.
             idempotency_key: The same key and arguments make one execution, however often.
         """
         call = calls.fork(execution_id, rerun, changes, options, start, idempotency_key)
-        return await self._ask(call)
+        return await self._send(call)
 
     async def delete_execution(self, execution_id: str) -> None:
         """Remove an execution that has ended."""
-        await self._ask(calls.delete("api", "executions", execution_id))
+        await self._send(calls.delete("api", "executions", execution_id))
 
-    async def wait(self, execution_id: str) -> Result:
+    async def wait(self, execution_id: str) -> ResultResponse:
         """Wait until an execution is over, and give its result."""
         async for _ in self.events(execution_id):
             pass
@@ -363,14 +363,14 @@ class AsyncClient(AsyncFlowCalls):
 
     # -- what there is -----------------------------------------------------------------------------
 
-    async def providers(self) -> Providers:
+    async def providers(self) -> ProvidersResponse:
         """Give the providers, whether they can be used, and why not."""
-        return await self._ask(calls.get("api", "providers"))
+        return await self._send(calls.get("api", "providers"))
 
-    async def node_types(self) -> NodeTypes:
+    async def node_types(self) -> NodeTypesResponse:
         """Give the node types with their ports and the JSON Schemas of their data."""
-        return await self._ask(calls.get("api", "node-types"))
+        return await self._send(calls.get("api", "node-types"))
 
-    async def limits(self) -> ServiceLimits:
+    async def limits(self) -> LimitsResponse:
         """Give the limits the service enforces."""
-        return await self._ask(calls.get("api", "limits"))
+        return await self._send(calls.get("api", "limits"))

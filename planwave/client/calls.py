@@ -10,7 +10,7 @@ NO_BODY: Final = object()
 """Stands where a request has none; None is JSON's null."""
 
 
-class Call(NamedTuple):
+class RequestSpec(NamedTuple):
     """One request.
 
     Attributes:
@@ -30,29 +30,29 @@ class Call(NamedTuple):
     if_match: str | None = None
 
 
-def get(*path: str, **query: Any) -> Call:
+def get(*path: str, **query: Any) -> RequestSpec:
     """Read something."""
-    return Call("GET", _path(path), _given(query))
+    return RequestSpec("GET", _path(path), _without_none(query))
 
 
-def post(*path: str, body: Mapping[str, Any] | None = None, key: str | None = None) -> Call:
+def post(*path: str, body: Mapping[str, Any] | None = None, key: str | None = None) -> RequestSpec:
     """Have something done."""
-    return Call("POST", _path(path), body=NO_BODY if body is None else _given(body), key=key)
+    return RequestSpec("POST", _path(path), body=NO_BODY if body is None else _without_none(body), key=key)
 
 
-def put(*path: str, body: Mapping[str, Any], if_match: str | None) -> Call:
+def put(*path: str, body: Mapping[str, Any], if_match: str | None) -> RequestSpec:
     """Have something changed."""
-    return Call("PUT", _path(path), body=_given(body), if_match=if_match)
+    return RequestSpec("PUT", _path(path), body=_without_none(body), if_match=if_match)
 
 
-def delete(*path: str) -> Call:
+def delete(*path: str) -> RequestSpec:
     """Remove something."""
-    return Call("DELETE", _path(path))
+    return RequestSpec("DELETE", _path(path))
 
 
 def create_plan(
     prompt: str, provider: str | None, model: str | None, key: str | None, *, stream: bool = False
-) -> Call:
+) -> RequestSpec:
     """Plan a goal; ``stream`` has its progress told."""
     body = {"prompt": prompt, "provider": provider, "model": model}
     call = post("api", "plan", body=body, key=key)
@@ -65,7 +65,7 @@ def execute(
     options: Mapping[str, Any] | None,
     start: bool,
     key: str | None,
-) -> Call:
+) -> RequestSpec:
     """Execute a stored plan (its id) or a graph."""
     named = {"plan_id": what} if isinstance(what, str) else {"graph": what}
     body = {**named, "inputs": inputs, "options": options, "start": start}
@@ -79,7 +79,7 @@ def execute_flow(
     options: Mapping[str, Any] | None,
     start: bool,
     key: str | None,
-) -> Call:
+) -> RequestSpec:
     """Execute a flow, or one of its versions."""
     named = {"flow_id": flow_id, "version": version}
     body = {**named, "inputs": inputs, "options": options, "start": start}
@@ -93,7 +93,7 @@ def run(
     inputs: Mapping[str, Any] | None,
     options: Mapping[str, Any] | None,
     key: str | None,
-) -> Call:
+) -> RequestSpec:
     """Plan a goal and run the plan."""
     body = {
         "prompt": prompt,
@@ -105,13 +105,13 @@ def run(
     return post("api", "run", body=body, key=key)
 
 
-def answer(execution_id: str, request_id: str, given: Any) -> Call:
+def answer(execution_id: str, request_id: str, given: Any) -> RequestSpec:
     """Answer a request; of the answer everything is sent, nulls too."""
     path = _path(("api", "executions", execution_id, "requests", request_id))
-    return Call("POST", path, body=given)
+    return RequestSpec("POST", path, body=given)
 
 
-def cancel(execution_id: str, cause: str | None, node: str | None) -> Call:
+def cancel(execution_id: str, cause: str | None, node: str | None) -> RequestSpec:
     """Stop an execution, or one node of it."""
     return post("api", "executions", execution_id, "cancel", body={"cause": cause, "node": node})
 
@@ -123,7 +123,7 @@ def fork(
     options: Mapping[str, Any] | None,
     start: bool,
     key: str | None,
-) -> Call:
+) -> RequestSpec:
     """Make a changed execution out of one."""
     body = {"rerun": list(rerun), "changes": changes, "options": options, "start": start}
     return post("api", "executions", execution_id, "fork", body=body, key=key)
@@ -133,5 +133,5 @@ def _path(parts: tuple[str, ...]) -> str:
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}

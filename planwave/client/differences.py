@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from planwave.client.answers import ExecutionStatus, Failure, NodeStatus, Usage
+from planwave.client.answers import ExecutionStatus, ErrorInfo, NodeStatus, UsageResponse
 
 
 class NodeDifference(TypedDict):
@@ -14,8 +14,8 @@ class NodeDifference(TypedDict):
     change: Literal["same", "changed", "only_a", "only_b"]
     status: list[NodeStatus | None]
     duration_s: list[float | None]
-    usage: list[Usage | None]
-    error: NotRequired[list[Failure | None]]
+    usage: list[UsageResponse | None]
+    error: NotRequired[list[ErrorInfo | None]]
     written: NotRequired[list[str]]
     outputs: NotRequired[dict[str, list[dict[str, Any] | None]]]
     result: NotRequired[str]
@@ -30,14 +30,14 @@ class DifferenceCounts(TypedDict):
     only_b: int
 
 
-class Difference(TypedDict):
+class DifferenceResponse(TypedDict):
     """What differs between two executions; pairs are of ``a`` and ``b``."""
 
     a: str
     b: str
     status: list[ExecutionStatus]
     duration_s: list[float | None]
-    usage: list[Usage]
+    usage: list[UsageResponse]
     counts: DifferenceCounts
     nodes: list[NodeDifference]
     left_off: int

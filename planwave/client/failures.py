@@ -7,14 +7,14 @@ from types import SimpleNamespace
 from typing import Any, Final, cast
 
 from planwave.errors import (
-    Busy,
+    TooManyRequests,
     Conflict,
     Forbidden,
     Gone,
     InputError,
     LimitExceeded,
     NotFound,
-    Outdated,
+    PreconditionFailed,
     PlanwaveError,
     ProviderError,
     StoreError,
@@ -22,19 +22,19 @@ from planwave.errors import (
     Unreachable,
 )
 
-_OF_STATUS: Final[Mapping[int, type[PlanwaveError]]] = {
+_CLASS_OF_STATUS: Final[Mapping[int, type[PlanwaveError]]] = {
     401: Unauthorized,
     403: Forbidden,
     404: NotFound,
     409: Conflict,
     410: Gone,
-    412: Outdated,
+    412: PreconditionFailed,
     413: LimitExceeded,
-    429: Busy,
+    429: TooManyRequests,
     502: ProviderError,
     503: StoreError,
 }
-_EXTRAS: Final[Mapping[str, Any]] = {
+_DEFAULT_ATTRIBUTES: Final[Mapping[str, Any]] = {
     "retry_after_s": 0.0,
     "limit": "",
     "value": 0.0,
@@ -47,7 +47,7 @@ _EXTRAS: Final[Mapping[str, Any]] = {
 """What classes carry besides code, message and hint, and what stands for it where it was not sent."""
 
 
-def failure_of(status: int, problem: Mapping[str, Any]) -> PlanwaveError:
+def error_from_problem(status: int, problem: Mapping[str, Any]) -> PlanwaveError:
     """Give the exception a problem stands for.
 
     Args:
@@ -56,8 +56,8 @@ def failure_of(status: int, problem: Mapping[str, Any]) -> PlanwaveError:
             a :class:`PlanwaveError` that says so.
     """
     code = problem.get("code")
-    kind = _KINDS.get(code) if isinstance(code, str) else None
-    kind = kind or _OF_STATUS.get(status) or (InputError if status < 500 else PlanwaveError)
+    kind = _CLASS_OF_CODE.get(code) if isinstance(code, str) else None
+    kind = kind or _CLASS_OF_STATUS.get(status) or (InputError if status < 500 else PlanwaveError)
     error = kind.__new__(kind)
     message = str(problem.get("detail") or f"the service answered with status {status}")
     hint = problem.get("hint")
@@ -68,14 +68,14 @@ def failure_of(status: int, problem: Mapping[str, Any]) -> PlanwaveError:
         hint=hint if isinstance(hint, str) else None,
     )
     error.status_hint = status
-    for name, missing in _EXTRAS.items():
+    for name, missing in _DEFAULT_ATTRIBUTES.items():
         setattr(error, name, problem.get(name, missing))
-    error.__dict__["diagnostics"] = tuple(_Finding(issue) for issue in _objects(problem, "issues"))
+    error.__dict__["diagnostics"] = tuple(_SentDiagnostic(issue) for issue in _objects(problem, "issues"))
     error.__dict__["attempts"] = _objects(problem, "attempts")
     return error
 
 
-def not_planwave(what: str) -> PlanwaveError:
+def unexpected_response(what: str) -> PlanwaveError:
     """Give the exception for an answer no planwave service gives."""
     return PlanwaveError(
         f"the answer was {what}",
@@ -90,7 +90,7 @@ def unreachable(url: str, error: Exception) -> Unreachable:
     return Unreachable(f"no planwave service answers at {url}: {reason}")
 
 
-_UNSAID: Final[Mapping[str, Any]] = {
+_DEFAULT_DIAGNOSTIC: Final[Mapping[str, Any]] = {
     "code": "",
     "severity": "error",
     "message": "",
@@ -103,11 +103,11 @@ _UNSAID: Final[Mapping[str, Any]] = {
 }
 
 
-class _Finding(SimpleNamespace):
+class _SentDiagnostic(SimpleNamespace):
     """A diagnostic as it was sent."""
 
     def __init__(self, issue: Mapping[str, Any]) -> None:
-        shown = {**_UNSAID, **issue}
+        shown = {**_DEFAULT_DIAGNOSTIC, **issue}
         super().__init__(**{name: shown[name] for name in shown if name.isidentifier()})
         self._issue = dict(issue)
 
@@ -121,10 +121,10 @@ def _objects(problem: Mapping[str, Any], name: str) -> tuple[dict[str, Any], ...
     return tuple(cast("dict[str, Any]", each) for each in found if isinstance(each, dict))
 
 
-def _all_kinds(kind: type[PlanwaveError]) -> Iterator[type[PlanwaveError]]:
+def _all_subclasses(kind: type[PlanwaveError]) -> Iterator[type[PlanwaveError]]:
     for inner in kind.__subclasses__():
         yield inner
-        yield from _all_kinds(inner)
+        yield from _all_subclasses(inner)
 
 
-_KINDS: Final = {kind.code: kind for kind in _all_kinds(PlanwaveError) if "code" in vars(kind)}
+_CLASS_OF_CODE: Final = {kind.code: kind for kind in _all_subclasses(PlanwaveError) if "code" in vars(kind)}

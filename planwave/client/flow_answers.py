@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from planwave.client.answers import Edge, Node
+from planwave.client.answers import EdgeDocument, NodeDocument
 
 
-class Graph(TypedDict):
+class GraphDocument(TypedDict):
     """Nodes and edges."""
 
-    nodes: list[Node]
-    edges: list[Edge]
+    nodes: list[NodeDocument]
+    edges: list[EdgeDocument]
 
 
-class Flow(TypedDict):
+class FlowResponse(TypedDict):
     """A flow with its graph; ``version`` is the hash of that, ``revision`` counts changes."""
 
     flow_id: str
@@ -24,7 +24,7 @@ class Flow(TypedDict):
     revision: int
     created_at: str
     updated_at: str
-    graph: Graph
+    graph: GraphDocument
 
 
 class FlowSummary(TypedDict):
@@ -40,14 +40,14 @@ class FlowSummary(TypedDict):
     node_count: int
 
 
-class Flows(TypedDict):
+class FlowsResponse(TypedDict):
     """One page of flows, newest first; ``next_cursor`` is None on the last one."""
 
     flows: list[FlowSummary]
     next_cursor: str | None
 
 
-class FlowVersion(TypedDict):
+class FlowVersionResponse(TypedDict):
     """One content of a flow; ``revision`` is the first one that had it."""
 
     version: str
@@ -56,9 +56,9 @@ class FlowVersion(TypedDict):
     node_count: int
 
 
-class FlowVersions(TypedDict):
+class FlowVersionsResponse(TypedDict):
     """One page of versions, newest first; ``next_cursor`` is None on the last one."""
 
     flow_id: str
-    versions: list[FlowVersion]
+    versions: list[FlowVersionResponse]
     next_cursor: str | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, TypedDict
 
 
-class Provider(TypedDict):
+class ProviderDetails(TypedDict):
     """One provider, and why it can or cannot be used."""
 
     name: str
@@ -18,16 +18,16 @@ class Provider(TypedDict):
     open_models: bool
 
 
-class Providers(TypedDict):
+class ProvidersResponse(TypedDict):
     """The providers that can be used, by name, and details of all."""
 
     providers: list[str]
     default_models: dict[str, str | None]
     models: dict[str, list[str]]
-    details: list[Provider]
+    details: list[ProviderDetails]
 
 
-class Port(TypedDict):
+class PortResponse(TypedDict):
     """A named socket of a node type."""
 
     name: str
@@ -41,13 +41,13 @@ class Port(TypedDict):
     shape: str
 
 
-class NodeType(TypedDict):
+class NodeTypeResponse(TypedDict):
     """One node type; ``schema`` is the JSON Schema of its ``data``, ``example`` a graph to run."""
 
     node_type: str
     purpose: str
-    inputs: list[Port]
-    outputs: list[Port]
+    inputs: list[PortResponse]
+    outputs: list[PortResponse]
     entry: bool
     executes: bool
     materializes: bool
@@ -60,13 +60,13 @@ class NodeType(TypedDict):
     example: dict[str, Any]
 
 
-class NodeTypes(TypedDict):
+class NodeTypesResponse(TypedDict):
     """The node types there are."""
 
-    node_types: list[NodeType]
+    node_types: list[NodeTypeResponse]
 
 
-class Limit(TypedDict):
+class LimitResponse(TypedDict):
     """One limit; ``variable`` is the environment variable that sets it."""
 
     name: str
@@ -78,7 +78,7 @@ class Limit(TypedDict):
     variable: str
 
 
-class ServiceLimits(TypedDict):
+class LimitsResponse(TypedDict):
     """What may not be passed there."""
 
-    limits: list[Limit]
+    limits: list[LimitResponse]

@@ -10,15 +10,15 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from planwave.client.failures import failure_of, not_planwave
+from planwave.client.failures import error_from_problem, unexpected_response
 from planwave.errors import PlanwaveError
 from planwave.events import TERMINAL, TRANSIENT, Event
 
 if TYPE_CHECKING:
-    from planwave.client.answers import Plan
+    from planwave.client.answers import PlanResponse
 
 
-class Message(NamedTuple):
+class ServerSentEvent(NamedTuple):
     """One server-sent event."""
 
     event: str
@@ -28,11 +28,11 @@ class Message(NamedTuple):
 DRAINING: Final = "server_draining"
 TOO_SLOW: Final = "too_slow"
 PROBLEM: Final = "problem"
-OVER: Final = Message("", "")
+STREAM_ENDED: Final = ServerSentEvent("", "")
 """Stands for an answer that says: nothing comes after what is known. No stream has this message."""
 
 
-class MessageReader:
+class EventStreamParser:
     """Puts what comes together to messages (WHATWG HTML, server-sent events).
 
     Lines end with a line feed and nothing else: JSON may hold U+2028 and its like as they are.
@@ -43,7 +43,7 @@ class MessageReader:
         self._event = ""
         self._data: list[str] = []
 
-    def feed(self, chunk: bytes) -> Iterator[Message]:
+    def feed(self, chunk: bytes) -> Iterator[ServerSentEvent]:
         """Take some bytes, cut anywhere; give the messages they complete."""
         *lines, rest = chunk.split(b"\n")
         if lines:
@@ -55,9 +55,9 @@ class MessageReader:
             if message is not None:
                 yield message
 
-    def _line(self, line: str) -> Message | None:
+    def _line(self, line: str) -> ServerSentEvent | None:
         if not line:
-            message = Message(self._event or "message", "\n".join(self._data))
+            message = ServerSentEvent(self._event or "message", "\n".join(self._data))
             has_data, self._event, self._data = bool(self._data), "", []
             return message if has_data else None
         name, _, value = line.partition(":")
@@ -69,22 +69,22 @@ class MessageReader:
         return None
 
 
-class Progress:
+class StreamPosition:
     """How far one consumer has read an execution.
 
     Attributes:
         cursor: The last stored event it has.
-        given: How many events it was given, pieces of text included.
+        delivered: How many events it was given, pieces of text included.
         is_over: It has the terminal event, or there is none to come.
     """
 
     def __init__(self, after: int = 0) -> None:
         self.cursor = after
-        self.given = 0
+        self.delivered = 0
         self.is_over = False
         self._lengths: dict[tuple[str | None, int | None, str], int] = {}
 
-    def take(self, message: Message) -> Iterator[Event]:
+    def new_events(self, message: ServerSentEvent) -> Iterator[Event]:
         """Give what is new in a message.
 
         Raises:
@@ -92,22 +92,22 @@ class Progress:
         """
         if message.event in (DRAINING, TOO_SLOW):
             return
-        if message is OVER:
+        if message is STREAM_ENDED:
             self.is_over = True
             return
-        said = said_in(message)
+        said = parse_data(message)
         if message.event == PROBLEM:
-            raise problem_in(said)
+            raise error_in_stream(said)
         try:
-            event = event_of(said)
+            event = parse_event(said)
         except (KeyError, TypeError) as error:
-            raise not_planwave(f"an event {message.event!r} that is none") from error
+            raise unexpected_response(f"an event {message.event!r} that is none") from error
         if event.type in TRANSIENT:
             yield from self._new_text(event)
         elif event.seq > self.cursor:
             self.cursor = event.seq
             self.is_over = event.type in TERMINAL
-            self.given += 1
+            self.delivered += 1
             yield event
 
     def _new_text(self, event: Event) -> Iterator[Event]:
@@ -119,14 +119,14 @@ class Progress:
         new = text[known - offset :]
         if new:
             self._lengths[key] = known + len(new)
-            self.given += 1
+            self.delivered += 1
             yield event._replace(data={**event.data, "text": new, "offset": known})
 
 
-class Told(NamedTuple):
+class PlanStreamEvent(NamedTuple):
     """Something that happened while a plan was written.
 
-    ``data`` by kind: ``delta`` ``{"text", "reasoning"}``; ``title`` ``{"title"}``; ``node`` ``{"id",
+    ``data`` by kind: ``publish_delta`` ``{"text", "reasoning"}``; ``title`` ``{"title"}``; ``node`` ``{"id",
     "name", …}``; ``edge`` ``{"source", "target", "channel"}``; ``repair`` ``{"attempt",
     "diagnostics"}``: the plan is written anew; ``fix`` ``{"fix"}``.
     """
@@ -135,22 +135,22 @@ class Told(NamedTuple):
     data: dict[str, Any]
 
 
-def plan_in(message: Message, tell: Callable[[Told], object]) -> Plan | None:
+def plan_from_message(message: ServerSentEvent, on_progress: Callable[[PlanStreamEvent], object]) -> PlanResponse | None:
     """Give the plan where a message has it; anything else that happened is told.
 
     Raises:
         PlanwaveError: Why there will be no plan.
     """
-    said = said_in(message)
+    said = parse_data(message)
     if message.event in (DRAINING, PROBLEM):
-        raise problem_in(said)
+        raise error_in_stream(said)
     if message.event == "plan":
         return cast("Plan", said)
-    tell(Told(message.event, said))
+    on_progress(PlanStreamEvent(message.event, said))
     return None
 
 
-def said_in(message: Message) -> dict[str, Any]:
+def parse_data(message: ServerSentEvent) -> dict[str, Any]:
     """Give the JSON object of a message.
 
     Raises:
@@ -161,17 +161,17 @@ def said_in(message: Message) -> dict[str, Any]:
     except ValueError:
         said = None
     if not isinstance(said, dict):
-        raise not_planwave(f"an event {message.event!r} without a JSON object")
+        raise unexpected_response(f"an event {message.event!r} without a JSON object")
     return cast("dict[str, Any]", said)
 
 
-def problem_in(said: Mapping[str, Any]) -> PlanwaveError:
+def error_in_stream(said: Mapping[str, Any]) -> PlanwaveError:
     """Give the exception a problem in a stream stands for."""
     status = said.get("status")
-    return failure_of(status if isinstance(status, int) else 500, said)
+    return error_from_problem(status if isinstance(status, int) else 500, said)
 
 
-def event_of(said: dict[str, Any]) -> Event:
+def parse_event(said: dict[str, Any]) -> Event:
     """Give an event of its JSON.
 
     Raises:

@@ -11,49 +11,49 @@ import httpx2
 
 from planwave.client import calls
 from planwave.client.answers import (
-    Check,
-    Document,
-    Execution,
-    ExecutionMade,
-    Executions,
-    Explanation,
-    Forecast,
-    Plan,
-    Plans,
-    Requests,
-    Result,
+    CheckResponse,
+    DocumentResponse,
+    ExecutionResponse,
+    ExecutionCreated,
+    ExecutionsResponse,
+    ExplainResponse,
+    ForecastResponse,
+    PlanResponse,
+    PlansResponse,
+    OpenRequestsResponse,
+    ResultResponse,
 )
-from planwave.client.calls import Call
-from planwave.client.differences import Difference
+from planwave.client.calls import RequestSpec
+from planwave.client.differences import DifferenceResponse
 from planwave.client.failures import unreachable
-from planwave.client.offers import NodeTypes, Providers, ServiceLimits
+from planwave.client.offers import NodeTypesResponse, ProvidersResponse, LimitsResponse
 from planwave.client.stream import (
-    OVER,
-    Message,
-    MessageReader,
-    Progress,
-    Told,
+    STREAM_ENDED,
+    ServerSentEvent,
+    EventStreamParser,
+    StreamPosition,
+    PlanStreamEvent,
     is_worth_retrying,
-    plan_in,
+    plan_from_message,
 )
-from planwave.client.sync_flows import FlowCalls
+from planwave.client.sync_flows import FlowMethods
 from planwave.client.transfer import (
-    CONNECT_S,
+    CONNECT_TIMEOUT_S,
     STREAM_TIMEOUT,
-    Patience,
-    address_of,
-    answer_of,
-    headers_of,
+    RetryPolicy,
+    validated_url,
+    parse_response,
+    auth_headers,
     is_stream,
-    refusal_of,
-    request_of,
-    stream_of,
+    error_from_response,
+    request_arguments,
+    event_stream_request,
 )
 from planwave.errors import PlanwaveError, Unreachable
 from planwave.events import Event
 
 
-class Client(FlowCalls):
+class Client(FlowMethods):
     """Speaks with one service; a context manager.
 
     Answers are JSON as the service documents it. Failures are raised as the exceptions a service in
@@ -78,11 +78,11 @@ class Client(FlowCalls):
         timeout_s: float = 900.0,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
-        self.url = address_of(url)
+        self.url = validated_url(url)
         self._http = httpx2.Client(
             base_url=self.url,
-            headers=headers_of(token),
-            timeout=httpx2.Timeout(timeout_s, connect=CONNECT_S),
+            headers=auth_headers(token),
+            timeout=httpx2.Timeout(timeout_s, connect=CONNECT_TIMEOUT_S),
             transport=transport,
             trust_env=False,
         )
@@ -99,41 +99,41 @@ class Client(FlowCalls):
 
     def events(self, execution_id: str, *, after: int = 0) -> Generator[Event]:
         """Give the events of an execution as they happen; see :meth:`AsyncClient.events`."""
-        progress, patience = Progress(after), Patience()
+        progress, patience = StreamPosition(after), RetryPolicy()
         while not progress.is_over:
-            given, failure = progress.given, None
+            given, failure = progress.delivered, None
             try:
-                with closing(self._messages(stream_of(execution_id, progress.cursor))) as told:
+                with closing(self._messages(event_stream_request(execution_id, progress.cursor))) as told:
                     for message in told:
-                        yield from progress.take(message)
+                        yield from progress.new_events(message)
             except PlanwaveError as error:
                 if not is_worth_retrying(error):
                     raise
                 failure = error
             if not progress.is_over:
-                time.sleep(patience.pause(progress.given > given, failure))
+                time.sleep(patience.next_delay(progress.delivered > given, failure))
 
-    def _messages(self, call: Call) -> Generator[Message]:
+    def _messages(self, call: RequestSpec) -> Generator[ServerSentEvent]:
         """Give what one connection tells."""
-        reader = MessageReader()
+        reader = EventStreamParser()
         try:
-            with self._http.stream(**request_of(call), timeout=STREAM_TIMEOUT) as response:
+            with self._http.stream(**request_arguments(call), timeout=STREAM_TIMEOUT) as response:
                 if not response.is_success:
-                    raise refusal_of(response, response.read())
+                    raise error_from_response(response, response.read())
                 if not is_stream(response):
-                    yield OVER
+                    yield STREAM_ENDED
                 else:
                     for chunk in response.iter_bytes():
                         yield from reader.feed(chunk)
         except httpx2.RequestError as error:
             raise unreachable(self.url, error) from error
 
-    def _ask(self, call: Call) -> Any:
+    def _send(self, call: RequestSpec) -> Any:
         try:
-            response = self._http.request(**request_of(call))
+            response = self._http.request(**request_arguments(call))
         except httpx2.RequestError as error:
             raise unreachable(self.url, error) from error
-        return answer_of(response)
+        return parse_response(response)
 
     # -- plans -------------------------------------------------------------------------------------
 
@@ -143,9 +143,9 @@ class Client(FlowCalls):
         provider: str | None = None,
         model: str | None = None,
         *,
-        on_progress: Callable[[Told], object] | None = None,
+        on_progress: Callable[[PlanStreamEvent], object] | None = None,
         idempotency_key: str | None = None,
-    ) -> Plan:
+    ) -> PlanResponse:
         """Plan a goal; it is stored when this returns.
 
         Args:
@@ -160,40 +160,40 @@ class Client(FlowCalls):
             PlanwaveError: Whatever :meth:`Service.create_plan` raises.
         """
         if on_progress is None:
-            return self._ask(calls.create_plan(prompt, provider, model, idempotency_key))
+            return self._send(calls.create_plan(prompt, provider, model, idempotency_key))
         call = calls.create_plan(prompt, provider, model, idempotency_key, stream=True)
         with closing(self._messages(call)) as messages:
             for message in messages:
-                plan = plan_in(message, on_progress)
+                plan = plan_from_message(message, on_progress)
                 if plan is not None:
                     return plan
         raise Unreachable(f"the service at {self.url} went away before the plan was written")
 
     def plans(
         self, *, q: str | None = None, cursor: str | None = None, limit: int | None = None
-    ) -> Plans:
+    ) -> PlansResponse:
         """Give one page of plans, newest first: ``{"plans": […], "next_cursor"}``."""
-        return self._ask(calls.get("api", "plans", q=q, cursor=cursor, limit=limit))
+        return self._send(calls.get("api", "plans", q=q, cursor=cursor, limit=limit))
 
-    def plan(self, plan_id: str) -> Plan:
+    def plan(self, plan_id: str) -> PlanResponse:
         """Give a plan."""
-        return self._ask(calls.get("api", "plans", plan_id))
+        return self._send(calls.get("api", "plans", plan_id))
 
     def delete_plan(self, plan_id: str) -> None:
         """Remove a plan; its executions stay."""
-        self._ask(calls.delete("api", "plans", plan_id))
+        self._send(calls.delete("api", "plans", plan_id))
 
-    def validate(self, plan_id: str) -> Check:
+    def validate(self, plan_id: str) -> CheckResponse:
         """Check a stored plan again: ``{"valid", "diagnostics"}``."""
-        return self._ask(calls.post("api", "plans", plan_id, "validate"))
+        return self._send(calls.post("api", "plans", plan_id, "validate"))
 
-    def forecast(self, plan_id: str) -> Forecast:
+    def forecast(self, plan_id: str) -> ForecastResponse:
         """Say what running a plan will take: waves, calls, tokens, cost."""
-        return self._ask(calls.get("api", "plans", plan_id, "forecast"))
+        return self._send(calls.get("api", "plans", plan_id, "forecast"))
 
-    def check(self, graph: Mapping[str, Any]) -> Check:
+    def check(self, graph: Mapping[str, Any]) -> CheckResponse:
         """Find everything that is wrong with a graph: ``{"valid", "diagnostics"}``."""
-        return self._ask(calls.post("api", "check", body={"graph": graph}))
+        return self._send(calls.post("api", "check", body={"graph": graph}))
 
     # -- executions --------------------------------------------------------------------------------
 
@@ -205,7 +205,7 @@ class Client(FlowCalls):
         options: Mapping[str, Any] | None = None,
         start: bool = True,
         idempotency_key: str | None = None,
-    ) -> ExecutionMade:
+    ) -> ExecutionCreated:
         """Execute a stored plan, or a graph.
 
         Args:
@@ -213,17 +213,17 @@ class Client(FlowCalls):
             inputs: ``{node_id: {handle: value}}``: nodes settled with these values.
             options: ``scheduling``, ``on_failure``, ``max_parallel``, ``run_to``, ``run_from``,
                 ``policies``.
-            start: Queue it now; else :meth:`start` does.
+            start: Queue it now; else :meth:`start_command` does.
             idempotency_key: The same key and arguments make one execution, however often.
 
         Returns:
             ``{"execution_id", "plan_id", "status", "position"}``; it is durable.
         """
-        return self._ask(calls.execute(what, inputs, options, start, idempotency_key))
+        return self._send(calls.execute(what, inputs, options, start, idempotency_key))
 
-    def start(self, execution_id: str) -> ExecutionMade:
+    def start(self, execution_id: str) -> ExecutionCreated:
         """Queue an execution that was made with ``start=False``."""
-        return self._ask(calls.post("api", "execute", execution_id, "start"))
+        return self._send(calls.post("api", "execute", execution_id, "start"))
 
     def run(
         self,
@@ -234,10 +234,10 @@ class Client(FlowCalls):
         inputs: Mapping[str, Any] | None = None,
         options: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
-    ) -> ExecutionMade:
+    ) -> ExecutionCreated:
         """Plan a goal and run the plan; answers as :meth:`execute` does."""
         call = calls.run(prompt, provider, model, inputs, options, idempotency_key)
-        return self._ask(call)
+        return self._send(call)
 
     def executions(
         self,
@@ -249,36 +249,36 @@ class Client(FlowCalls):
         flow_id: str | None = None,
         cursor: str | None = None,
         limit: int | None = None,
-    ) -> Executions:
+    ) -> ExecutionsResponse:
         """Give one page of executions, newest first: ``{"executions": […], "next_cursor"}``."""
         query = {"status": status, "q": q, "since": since, "plan_id": plan_id, "flow_id": flow_id}
-        return self._ask(calls.get("api", "executions", **query, cursor=cursor, limit=limit))
+        return self._send(calls.get("api", "executions", **query, cursor=cursor, limit=limit))
 
-    def execution(self, execution_id: str) -> Execution:
+    def execution(self, execution_id: str) -> ExecutionResponse:
         """Give the state of an execution."""
-        return self._ask(calls.get("api", "executions", execution_id))
+        return self._send(calls.get("api", "executions", execution_id))
 
-    def result(self, execution_id: str) -> Result:
+    def result(self, execution_id: str) -> ResultResponse:
         """Give what an execution gave: ``{"status", "node_results", "execution_logs", …}``."""
-        return self._ask(calls.get("api", "executions", execution_id, "result"))
+        return self._send(calls.get("api", "executions", execution_id, "result"))
 
-    def document(self, execution_id: str) -> Document:
+    def document(self, execution_id: str) -> DocumentResponse:
         """Give the whole document of an execution."""
-        return self._ask(calls.get("api", "executions", execution_id, "document"))
+        return self._send(calls.get("api", "executions", execution_id, "document"))
 
-    def explain(self, execution_id: str, path: str) -> Explanation:
+    def explain(self, execution_id: str, path: str) -> ExplainResponse:
         """Say why a node ran, did not run, or waits."""
-        return self._ask(calls.get("api", "executions", execution_id, "explain", path))
+        return self._send(calls.get("api", "executions", execution_id, "explain", path))
 
-    def diff(self, execution_id: str, other_id: str) -> Difference:
+    def diff(self, execution_id: str, other_id: str) -> DifferenceResponse:
         """Say what differs between two executions, node by node."""
-        return self._ask(calls.get("api", "executions", execution_id, "diff", other_id))
+        return self._send(calls.get("api", "executions", execution_id, "diff", other_id))
 
-    def requests(self, execution_id: str) -> Requests:
+    def requests(self, execution_id: str) -> OpenRequestsResponse:
         """Give what an execution waits to be answered: ``{"requests": […]}``, oldest first."""
-        return self._ask(calls.get("api", "executions", execution_id, "requests"))
+        return self._send(calls.get("api", "executions", execution_id, "requests"))
 
-    def answer(self, execution_id: str, request_id: str, answer: Any) -> ExecutionMade:
+    def answer(self, execution_id: str, request_id: str, answer: Any) -> ExecutionCreated:
         """Answer a request, once; the answer is durable when this returns.
 
         Args:
@@ -291,28 +291,28 @@ class Client(FlowCalls):
             Gone: ``request-closed``: its time was over, or its node was cancelled.
             InputError: It is no answer to this request, which stays open.
         """
-        return self._ask(calls.answer(execution_id, request_id, answer))
+        return self._send(calls.answer(execution_id, request_id, answer))
 
-    def pause(self, execution_id: str) -> ExecutionMade:
+    def pause(self, execution_id: str) -> ExecutionCreated:
         """Have nothing more of an execution started; nodes at work go on to their end."""
-        return self._ask(calls.post("api", "executions", execution_id, "pause"))
+        return self._send(calls.post("api", "executions", execution_id, "pause"))
 
-    def resume(self, execution_id: str) -> ExecutionMade:
+    def resume(self, execution_id: str) -> ExecutionCreated:
         """Have an execution go on that was paused by request, or set aside."""
-        return self._ask(calls.post("api", "executions", execution_id, "resume"))
+        return self._send(calls.post("api", "executions", execution_id, "resume"))
 
     def cancel(
         self, execution_id: str, cause: str | None = None, *, node: str | None = None
-    ) -> ExecutionMade:
+    ) -> ExecutionCreated:
         """Stop an execution, or the one node of that path; that is durable when this returns."""
-        return self._ask(calls.cancel(execution_id, cause, node))
+        return self._send(calls.cancel(execution_id, cause, node))
 
     def retry(
         self, execution_id: str, *, start: bool = True, idempotency_key: str | None = None
-    ) -> ExecutionMade:
+    ) -> ExecutionCreated:
         """Make a new execution that runs what failed, was blocked or was cancelled."""
         path = ("api", "executions", execution_id, "retry")
-        return self._ask(calls.post(*path, body={"start": start}, key=idempotency_key))
+        return self._send(calls.post(*path, body={"start": start}, key=idempotency_key))
 
     def fork(
         self,
@@ -323,7 +323,7 @@ class Client(FlowCalls):
         options: Mapping[str, Any] | None = None,
         start: bool = True,
         idempotency_key: str | None = None,
-    ) -> ExecutionMade:
+    ) -> ExecutionCreated:
         """Make a new execution of the same graph that takes over every result it still holds.
 
         Args:
@@ -331,17 +331,17 @@ class Client(FlowCalls):
             rerun: Ids of nodes that run in any case, with all that runs inside them.
             changes: ``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``.
             options: As in :meth:`execute`, without ``policies``; those of the one before by default.
-            start: Queue it now; else :meth:`start` does.
+            start: Queue it now; else :meth:`start_command` does.
             idempotency_key: The same key and arguments make one execution, however often.
         """
         call = calls.fork(execution_id, rerun, changes, options, start, idempotency_key)
-        return self._ask(call)
+        return self._send(call)
 
     def delete_execution(self, execution_id: str) -> None:
         """Remove an execution that has ended."""
-        self._ask(calls.delete("api", "executions", execution_id))
+        self._send(calls.delete("api", "executions", execution_id))
 
-    def wait(self, execution_id: str) -> Result:
+    def wait(self, execution_id: str) -> ResultResponse:
         """Wait until an execution is over, and give its result."""
         for _ in self.events(execution_id):
             pass
@@ -349,14 +349,14 @@ class Client(FlowCalls):
 
     # -- what there is -----------------------------------------------------------------------------
 
-    def providers(self) -> Providers:
+    def providers(self) -> ProvidersResponse:
         """Give the providers, whether they can be used, and why not."""
-        return self._ask(calls.get("api", "providers"))
+        return self._send(calls.get("api", "providers"))
 
-    def node_types(self) -> NodeTypes:
+    def node_types(self) -> NodeTypesResponse:
         """Give the node types with their ports and the JSON Schemas of their data."""
-        return self._ask(calls.get("api", "node-types"))
+        return self._send(calls.get("api", "node-types"))
 
-    def limits(self) -> ServiceLimits:
+    def limits(self) -> LimitsResponse:
         """Give the limits the service enforces."""
-        return self._ask(calls.get("api", "limits"))
+        return self._send(calls.get("api", "limits"))

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from planwave.client import calls
-from planwave.client.answers import ExecutionMade
-from planwave.client.calls import Call
-from planwave.client.flow_answers import Flow, Flows, FlowVersions
+from planwave.client.answers import ExecutionCreated
+from planwave.client.calls import RequestSpec
+from planwave.client.flow_answers import FlowResponse, FlowsResponse, FlowVersionsResponse
 
 
-class FlowCalls(ABC):
+class FlowMethods(ABC):
     """Flows of one service; :class:`Client` adds everything else."""
 
     @abstractmethod
-    def _ask(self, call: Call) -> Any: ...
+    def _send(self, call: RequestSpec) -> Any: ...
 
     def create_flow(
         self,
@@ -26,7 +26,7 @@ class FlowCalls(ABC):
         plan_id: str | None = None,
         description: str | None = None,
         idempotency_key: str | None = None,
-    ) -> Flow:
+    ) -> FlowResponse:
         """Save a graph, or that of a stored plan, under a name; it is stored when this returns.
 
         Args:
@@ -40,24 +40,24 @@ class FlowCalls(ABC):
             GraphInvalid: It can run nowhere; nothing is stored.
         """
         body = {"name": name, "graph": graph, "plan_id": plan_id, "description": description}
-        return self._ask(calls.post("api", "flows", body=body, key=idempotency_key))
+        return self._send(calls.post("api", "flows", body=body, key=idempotency_key))
 
     def flows(
         self, *, q: str | None = None, cursor: str | None = None, limit: int | None = None
-    ) -> Flows:
+    ) -> FlowsResponse:
         """Give one page of flows, newest first: ``{"flows": […], "next_cursor"}``."""
-        return self._ask(calls.get("api", "flows", q=q, cursor=cursor, limit=limit))
+        return self._send(calls.get("api", "flows", q=q, cursor=cursor, limit=limit))
 
-    def flow(self, flow_id: str, version: str | None = None) -> Flow:
+    def flow(self, flow_id: str, version: str | None = None) -> FlowResponse:
         """Give a flow as it is, or as it was in one of its versions."""
-        return self._ask(calls.get("api", "flows", flow_id, version=version))
+        return self._send(calls.get("api", "flows", flow_id, version=version))
 
     def flow_versions(
         self, flow_id: str, *, cursor: str | None = None, limit: int | None = None
-    ) -> FlowVersions:
+    ) -> FlowVersionsResponse:
         """Give one page of a flow's versions, newest first: ``{"versions": […], "next_cursor"}``."""
         path = ("api", "flows", flow_id, "versions")
-        return self._ask(calls.get(*path, cursor=cursor, limit=limit))
+        return self._send(calls.get(*path, cursor=cursor, limit=limit))
 
     def update_flow(
         self,
@@ -68,7 +68,7 @@ class FlowCalls(ABC):
         plan_id: str | None = None,
         description: str | None = None,
         if_match: str | None = None,
-    ) -> Flow:
+    ) -> FlowResponse:
         """Change a flow; what is not given stays as it is.
 
         Args:
@@ -80,15 +80,15 @@ class FlowCalls(ABC):
             if_match: The version it has to have at present.
 
         Raises:
-            Outdated: It has another version by now; nothing was changed.
+            PreconditionFailed: It has another version by now; nothing was changed.
             GraphInvalid: The graph can run nowhere; nothing was changed.
         """
         body = {"name": name, "graph": graph, "plan_id": plan_id, "description": description}
-        return self._ask(calls.put("api", "flows", flow_id, body=body, if_match=if_match))
+        return self._send(calls.put("api", "flows", flow_id, body=body, if_match=if_match))
 
     def delete_flow(self, flow_id: str) -> None:
         """Remove a flow with all its versions; its executions stay."""
-        self._ask(calls.delete("api", "flows", flow_id))
+        self._send(calls.delete("api", "flows", flow_id))
 
     def execute_flow(
         self,
@@ -99,7 +99,7 @@ class FlowCalls(ABC):
         options: Mapping[str, Any] | None = None,
         start: bool = True,
         idempotency_key: str | None = None,
-    ) -> ExecutionMade:
+    ) -> ExecutionCreated:
         """Execute a flow, or one of its versions.
 
         Args:
@@ -108,8 +108,8 @@ class FlowCalls(ABC):
             inputs: ``{node_id: {handle: value}}``: nodes settled with these values;
                 ``{handle: value}`` where there is one entry node.
             options: As in :meth:`Client.execute`.
-            start: Queue it now; else :meth:`Client.start` does.
+            start: Queue it now; else :meth:`Client.start_command` does.
             idempotency_key: The same key and arguments make one execution, however often.
         """
         call = calls.execute_flow(flow_id, version, inputs, options, start, idempotency_key)
-        return self._ask(call)
+        return self._send(call)

@@ -9,22 +9,22 @@ from typing import Any, Final, cast
 
 import httpx2
 
-from planwave.client.calls import NO_BODY, Call, get
-from planwave.client.failures import failure_of, not_planwave
+from planwave.client.calls import NO_BODY, RequestSpec, get
+from planwave.client.failures import error_from_problem, unexpected_response
 from planwave.errors import InputError, PlanwaveError, Unreachable
 
-CONNECT_S: Final = 10.0
+CONNECT_TIMEOUT_S: Final = 10.0
 NO_CONTENT: Final = 204
-STREAM_TIMEOUT: Final = httpx2.Timeout(60.0, connect=CONNECT_S)
+STREAM_TIMEOUT: Final = httpx2.Timeout(60.0, connect=CONNECT_TIMEOUT_S)
 """A stream says something at least every 15 s; a minute of silence is a broken connection."""
 _JSON: Final = "application/json"
 _ATTEMPTS: Final = 8
-_LONGEST_PAUSE_S: Final = 8.0
-_LONGEST_WAIT_S: Final = 60.0
+_MAX_DELAY_S: Final = 8.0
+_MAX_RETRY_AFTER_S: Final = 60.0
 """However long a service asks to be left alone."""
 
 
-def request_of(call: Call) -> dict[str, Any]:
+def request_arguments(call: RequestSpec) -> dict[str, Any]:
     """Give the arguments of a request."""
     headers = {} if call.key is None else {"idempotency-key": call.key}
     if call.if_match is not None:
@@ -35,12 +35,12 @@ def request_of(call: Call) -> dict[str, Any]:
     return made if call.body is NO_BODY else {**made, "json": call.body}
 
 
-def stream_of(execution_id: str, after: int) -> Call:
+def event_stream_request(execution_id: str, after: int) -> RequestSpec:
     """Ask for the events after a cursor."""
     return get("api", "executions", execution_id, "events", after=after)
 
 
-def address_of(url: str) -> str:
+def validated_url(url: str) -> str:
     """Give where a service is, without a slash at the end.
 
     Raises:
@@ -57,7 +57,7 @@ def address_of(url: str) -> str:
     )
 
 
-def headers_of(token: str | None) -> dict[bytes, bytes]:
+def auth_headers(token: str | None) -> dict[bytes, bytes]:
     """Give the headers of every request.
 
     Raises:
@@ -70,20 +70,20 @@ def headers_of(token: str | None) -> dict[bytes, bytes]:
     return {b"authorization": b"Bearer " + token.encode()}
 
 
-def answer_of(response: httpx2.Response) -> Any:
+def parse_response(response: httpx2.Response) -> Any:
     """Give the JSON of an answer, None for one without content.
 
     Raises:
         PlanwaveError: The answer is a problem, or no JSON.
     """
     if not response.is_success:
-        raise refusal_of(response, response.content)
+        raise error_from_response(response, response.content)
     if not response.content:
         return None
     try:
         return response.json()
     except ValueError as error:
-        raise not_planwave("no JSON") from error
+        raise unexpected_response("no JSON") from error
 
 
 def is_stream(response: httpx2.Response) -> bool:
@@ -95,21 +95,21 @@ def is_stream(response: httpx2.Response) -> bool:
     if response.status_code == NO_CONTENT:
         return False
     if response.headers.get("content-type", "").partition(";")[0] != "text/event-stream":
-        raise not_planwave("no event stream")
+        raise unexpected_response("no event stream")
     return True
 
 
-def refusal_of(response: httpx2.Response, content: bytes) -> PlanwaveError:
+def error_from_response(response: httpx2.Response, content: bytes) -> PlanwaveError:
     """Give the exception an answer other than success stands for."""
     try:
         problem: Any = json.loads(content)
     except ValueError:
         problem = {}
     said = cast("dict[str, Any]", problem) if isinstance(problem, dict) else {}
-    return failure_of(response.status_code, said)
+    return error_from_problem(response.status_code, said)
 
 
-class Patience:
+class RetryPolicy:
     """How long to wait before connecting again, and when to give up.
 
     Pauses double from a quarter of a second to 8 s, with jitter; whatever is given in between
@@ -119,7 +119,7 @@ class Patience:
     def __init__(self) -> None:
         self._failures = 0
 
-    def pause(self, progressed: bool, error: PlanwaveError | None = None) -> float:
+    def next_delay(self, progressed: bool, error: PlanwaveError | None = None) -> float:
         """Give the seconds to wait before the next connection.
 
         Args:
@@ -133,8 +133,8 @@ class Patience:
         if self._failures >= _ATTEMPTS:
             raise error or Unreachable("the event stream ends again and again before its end")
         asked = getattr(error, "retry_after_s", None)
-        least = min(float(asked), _LONGEST_WAIT_S) if isinstance(asked, int | float) else 0.0
+        least = min(float(asked), _MAX_RETRY_AFTER_S) if isinstance(asked, int | float) else 0.0
         if progressed:
             return least
-        longest = min(0.25 * 2 ** (self._failures - 1), _LONGEST_PAUSE_S)
+        longest = min(0.25 * 2 ** (self._failures - 1), _MAX_DELAY_S)
         return max(least, longest * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, no secret

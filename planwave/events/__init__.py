@@ -6,7 +6,7 @@ as log lines. Pure: no clock, no I/O, no pydantic; cheap to import.
 """
 
 from planwave.events.node_state import ENDED_NODE, NodeState, UsageTotal
-from planwave.events.sentences import SentenceLog, execution_logs
+from planwave.events.sentences import TextLog, execution_logs
 from planwave.events.state import ENDED_STATUS, ExecutionState, OpenRequest, fold
 from planwave.events.vocabulary import TERMINAL, TRANSIENT, Event
 
@@ -19,7 +19,7 @@ __all__ = [
     "ExecutionState",
     "NodeState",
     "OpenRequest",
-    "SentenceLog",
+    "TextLog",
     "UsageTotal",
     "execution_logs",
     "fold",

@@ -44,7 +44,7 @@ def _paused(state: ExecutionState, event: Event) -> None:
 
 
 def _resumed(state: ExecutionState, event: Event) -> None:
-    state.charges.follow(event)
+    state.usage_ledger.observe(event)
     state.status = "executing"
     state.reason = state.pause = None
 
@@ -67,12 +67,12 @@ def _cancelled(state: ExecutionState, event: Event) -> None:
 
 def _wave_started(state: ExecutionState, event: Event) -> None:
     if event.path is None:
-        state.begin_wave(event.data["wave"])
+        state.record_wave_started(event.data["wave"])
 
 
 def _wave_completed(state: ExecutionState, event: Event) -> None:
     if event.path is None:
-        state.finish_wave(event.data["wave"])
+        state.record_wave_completed(event.data["wave"])
 
 
 def _node_parked(state: ExecutionState, event: Event) -> None:
@@ -83,10 +83,10 @@ def _node_parked(state: ExecutionState, event: Event) -> None:
 
 def _node_unparked(state: ExecutionState, event: Event) -> None:
     state.node(event.path).status = "running"
-    state.charges.follow(event)
+    state.usage_ledger.observe(event)
 
 
-def _beginning(state: ExecutionState, event: Event) -> NodeState:
+def _begin_node(state: ExecutionState, event: Event) -> NodeState:
     """Give a node that begins; of one in a nested run that is made anew, what it used stays."""
     node = state.node(event.path)
     if node.status in ENDED_NODE:
@@ -95,14 +95,14 @@ def _beginning(state: ExecutionState, event: Event) -> NodeState:
 
 
 def _node_started(state: ExecutionState, event: Event) -> None:
-    node = _beginning(state, event)
+    node = _begin_node(state, event)
     node.status, node.name = "running", event.data.get("name")
-    node.enter(event.attempt)
+    node.begin_attempt(event.attempt)
     node.error = None
     node.started_at = node.started_at or event.at
     node.wave = event.data.get("wave", node.wave)
     node.via = event.data.get("via", node.via)
-    state.charges.follow(event)
+    state.usage_ledger.observe(event)
 
 
 def _end_node(state: ExecutionState, event: Event, status: str) -> NodeState:
@@ -112,7 +112,7 @@ def _end_node(state: ExecutionState, event: Event, status: str) -> NodeState:
     if event.attempt is not None:
         node.attempt = event.attempt
     node.duration_s = event.data.get("duration_s", node.duration_s)
-    state.charges.follow(event)
+    state.usage_ledger.observe(event)
     if state.requests:
         state.close_requests_of(node.path)
     return node
@@ -120,7 +120,7 @@ def _end_node(state: ExecutionState, event: Event, status: str) -> NodeState:
 
 def _node_completed(state: ExecutionState, event: Event) -> None:
     if event.data.get("reused"):
-        _beginning(state, event)
+        _begin_node(state, event)
     node = _end_node(state, event, "completed")
     node.outputs = event.data.get("outputs") or {}
     node.error = None
@@ -137,7 +137,7 @@ def _node_retrying(state: ExecutionState, event: Event) -> None:
     node = state.node(event.path)
     node.status = "retrying"
     node.error = event.data.get("error")
-    state.charges.follow(event)
+    state.usage_ledger.observe(event)
 
 
 def _node_skipped(state: ExecutionState, event: Event) -> None:
@@ -159,7 +159,7 @@ def _node_waiting(state: ExecutionState, event: Event) -> None:
     node.status = "waiting"
     data = event.data
     node.duration_s = data.get("duration_s", node.duration_s)
-    state.charges.follow(event)
+    state.usage_ledger.observe(event)
     request_id = data["request_id"]
     state.open_request(
         OpenRequest(request_id, node.path, data.get("request"), event.at, data.get("timeout_s"))
@@ -170,7 +170,7 @@ def _node_answered(state: ExecutionState, event: Event) -> None:
     node = state.node(event.path)
     state.close_request(event.data["request_id"], event.data.get("by") or "answered")
     node.answer = event.data.get("answer")
-    if node.status == "waiting" and not state.is_asking(node.path):
+    if node.status == "waiting" and not state.has_open_request(node.path):
         node.status = "running"
 
 
@@ -179,11 +179,11 @@ def _node_event(state: ExecutionState, event: Event) -> None:
     if kind == "prompt":
         state.node(event.path).prompt = said
     elif kind == RUN_GRAPH and said:
-        state.graphs_inside.open(event.path, said)
+        state.nested_graphs.record(event.path, said)
 
 
 def _usage(state: ExecutionState, event: Event) -> None:
-    is_paid = state.charges.is_paid(event)
+    is_paid = state.usage_ledger.is_paid(event)
     if is_paid:
         state.usage = state.usage.plus(event.data)
     if event.path is not None:
@@ -200,11 +200,11 @@ def _delta(state: ExecutionState, event: Event) -> None:
     if attempt < node.attempt or node.status in ENDED_NODE:
         return  # a straggler of an attempt whose text was dropped
     if attempt > node.attempt:
-        node.enter(attempt)
+        node.begin_attempt(attempt)
     node.stream(event.data["kind"], event.data["offset"], event.data["text"])
 
 
-CHANGES: Final[Mapping[str, Callable[[ExecutionState, Event], None]]] = {
+REDUCERS: Final[Mapping[str, Callable[[ExecutionState, Event], None]]] = {
     "execution.created": _created,
     "execution.started": _started,
     "execution.paused": _paused,

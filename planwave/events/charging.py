@@ -18,52 +18,52 @@ _LEFT: Final = frozenset(
 )
 
 
-_TOLD_APART: Final = ("provider", "model", "input_tokens", "output_tokens")
+_USAGE_KEY: Final = ("provider", "model", "input_tokens", "output_tokens")
 """What tells usages apart; two calls that are alike in these cost the same."""
 
 
-class _Stretch:
+class _AttemptUsage:
     """What an attempt has told it used, since it began, or was answered last.
 
     Attributes:
-        life: In which life of the execution it was when it was last heard of.
-        told: What it told that nobody had heard of before.
-        again: What of that it may tell again, in the order in which it is likely to.
+        generation: In which life of the execution it was when it was last heard of.
+        recorded: What it told that nobody had heard of before.
+        repeatable: What of that it may tell again, in the order in which it is likely to.
     """
 
-    __slots__ = ("again", "attempt", "life", "told")
+    __slots__ = ("repeatable", "attempt", "generation", "recorded")
 
-    def __init__(self, attempt: int | None, life: int) -> None:
-        self.attempt, self.life = attempt, life
-        self.told: list[Any] = []
-        self.again: list[Any] = []
+    def __init__(self, attempt: int | None, generation: int) -> None:
+        self.attempt, self.generation = attempt, generation
+        self.recorded: list[Any] = []
+        self.repeatable: list[Any] = []
 
-    def enter_again(self, life: int) -> None:
-        self.life = life
-        self.again = list(self.told)
+    def reenter(self, generation: int) -> None:
+        self.generation = generation
+        self.repeatable = list(self.recorded)
 
-    def is_new(self, what: Any, *, is_recorded: bool) -> bool:
+    def is_new(self, usage: Any, *, is_recorded: bool) -> bool:
         """Take in a usage; say whether it was not told before."""
-        if is_recorded and what in self.again:
-            self.again.remove(what)
+        if is_recorded and usage in self.repeatable:
+            self.repeatable.remove(usage)
             return False
-        self.told.append(what)
+        self.recorded.append(usage)
         return True
 
 
-class Charges:
+class UsageLedger:
     """Follows the events of an execution, and says of its usage what was paid."""
 
-    __slots__ = ("_epoch", "_first", "_life", "_stretches")
+    __slots__ = ("_epoch", "_first_entries", "_generation", "_attempts")
 
     def __init__(self) -> None:
-        self._first: dict[str | None, int | None] = {}
+        self._first_entries: dict[str | None, int | None] = {}
         """The attempts that were never entered again: what they are served was not paid here."""
-        self._stretches: dict[str | None, _Stretch] = {}
+        self._attempts: dict[str | None, _AttemptUsage] = {}
         self._epoch: Any = 1
-        self._life = 0
+        self._generation = 0
 
-    def follow(self, event: Event) -> None:
+    def observe(self, event: Event) -> None:
         """Take in an event; most mean nothing here."""
         kind = event.type
         if kind in _ENTERED:
@@ -71,34 +71,34 @@ class Charges:
         elif kind in _LEFT:
             # What goes on later has calls of its own, unless it was cut off and is to begin again.
             if not event.data.get("interrupted"):
-                self._first.pop(event.path, None)
-                self._stretches.pop(event.path, None)
+                self._first_entries.pop(event.path, None)
+                self._attempts.pop(event.path, None)
         elif kind == "execution.resumed" and event.data.get("epoch") != self._epoch:
             # Another owner enters again all that was at work; the same one had it only paused.
             self._epoch = event.data.get("epoch")
-            self._life += 1
-            self._first.clear()
+            self._generation += 1
+            self._first_entries.clear()
 
     def is_paid(self, event: Event) -> bool:
         """Say whether a ``usage`` event tells of something that was paid and not told of before."""
         path, is_recorded = event.path, bool(event.data.get("recorded"))
-        found = self._stretches.get(path)
+        found = self._attempts.get(path)
         if found is None or found.attempt != event.attempt:
-            found = self._stretches[path] = _Stretch(event.attempt, self._life)
-        elif found.life != self._life:
-            found.enter_again(self._life)
+            found = self._attempts[path] = _AttemptUsage(event.attempt, self._generation)
+        elif found.generation != self._generation:
+            found.reenter(self._generation)
         # Any node may say anything there, so nothing is hashed.
         said = event.data
-        what = [said.get(name) for name in _TOLD_APART]
+        what = [said.get(name) for name in _USAGE_KEY]
         is_new = found.is_new(what, is_recorded=is_recorded)
-        is_first = event.attempt is not None and self._first.get(path) == event.attempt
+        is_first = event.attempt is not None and self._first_entries.get(path) == event.attempt
         return is_new and not (is_recorded and is_first)
 
     def _enter(self, event: Event) -> None:
-        found = self._stretches.get(event.path)
+        found = self._attempts.get(event.path)
         if found is not None and found.attempt == event.attempt:
-            found.enter_again(self._life)
+            found.reenter(self._generation)
         if found is None and event.type == "node.started" and not event.data.get("reentry"):
-            self._first[event.path] = event.attempt
+            self._first_entries[event.path] = event.attempt
         else:
-            self._first.pop(event.path, None)
+            self._first_entries.pop(event.path, None)

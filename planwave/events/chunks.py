@@ -36,17 +36,17 @@ from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable,
 from typing import Any, Final
 
 from planwave.errors import InputError
-from planwave.events.charging import Charges
-from planwave.events.floor import Floor, Piece
-from planwave.events.graphs import Graphs, GraphsInside
-from planwave.events.messages import MESSAGE, message_of
-from planwave.events.node_state import NOTHING_USED
-from planwave.events.showing import Showing
+from planwave.events.charging import UsageLedger
+from planwave.events.floor import TurnQueue, Chunk
+from planwave.events.graphs import GraphLookup, NestedGraphs
+from planwave.events.messages import MESSAGE, message_text
+from planwave.events.node_state import NO_USAGE
+from planwave.events.showing import Visibility
 from planwave.events.vocabulary import RUN_GRAPH, TERMINAL, Event
 from planwave.graph.model import Graph
-from planwave.graph.values import text_of
+from planwave.graph.values import to_text
 
-_BETWEEN: Final = "\n\n"
+_PARAGRAPH_BREAK: Final = "\n\n"
 _INTERNAL: Final = frozenset({"prompt", "wired", "once"})
 """Node events that are between nodes and the engine, and not for whom the answer is for."""
 _STATUS: Final = {
@@ -62,16 +62,16 @@ _STATUS: Final = {
     "node.parked": "waiting",
     "node.unparked": "running",
 }
-_TOLD: Final = (
+_STATUS_FIELDS: Final = (
     "error", "handled", "reason", "cause", "request_id", "request", "duration_s",
 )  # fmt: skip
-_LOSES: Final = frozenset({"node.started", "node.retrying", "node.failed"})
+_DISCARDS_TEXT: Final = frozenset({"node.started", "node.retrying", "node.failed"})
 """Events after which the text that an attempt has streamed does not hold."""
-_OVER: Final = frozenset(
+_ENDED: Final = frozenset(
     {"node.completed", "node.failed", "node.skipped", "node.blocked", "node.cancelled"}
 )
 """Events after which a node has nothing more to say."""
-_KINDS: Final = {"text": "content", "reasoning": "reasoning_content"}
+_DELTA_FIELDS: Final = {"text": "content", "reasoning": "reasoning_content"}
 
 
 async def chunks(
@@ -88,9 +88,9 @@ async def chunks(
     beside ``choices``, which the OpenAI SDK raises as an ``APIError``.
 
     Args:
-        events: From the first on: a ``planwave.Run``, what a client's ``events`` gives, or stored
+        events: From the first on: a ``planwave.CommandRunner``, what a client's ``events`` gives, or stored
             ones. Leaving the chunks early leaves the events too.
-        graph: What is run; needed only where the events do not tell: not those of a ``Run``, nor
+        graph: What is run; needed only where the events do not tell: not those of a ``CommandRunner``, nor
             those that begin with ``execution.created``.
         visible: Ids of the nodes whose text is content; by default those nobody reads on.
         model: What stands as ``model`` in every chunk.
@@ -100,32 +100,32 @@ async def chunks(
     """
     if graph is None:
         graph = getattr(events, "graph", None)
-    telling = _Telling(graph, visible, model)
+    telling = ChunkEncoder(graph, visible, model)
     if isinstance(events, AsyncIterable):
         given = aiter(events)
         try:
             async for event in given:
-                for chunk in telling.of(event):
+                for chunk in telling.encode(event):
                     yield chunk
         finally:
             if isinstance(given, AsyncGenerator):
                 await given.aclose()
     else:
         for event in events:
-            for chunk in telling.of(event):
+            for chunk in telling.encode(event):
                 yield chunk
 
 
-class _Spoken:
+class _StreamedSoFar:
     """What the present attempt of one node has streamed, and how much of that was told."""
 
-    __slots__ = ("_lengths", "_pieces", "attempt", "told")
+    __slots__ = ("_lengths", "_pieces", "attempt", "emitted")
 
     def __init__(self, attempt: int | None) -> None:
         self.attempt = attempt
-        self.told = 0
+        self.emitted = 0
         self._pieces: list[str] = []
-        self._lengths = dict.fromkeys(_KINDS, 0)
+        self._lengths = dict.fromkeys(_DELTA_FIELDS, 0)
 
     @property
     def text(self) -> str:
@@ -140,7 +140,7 @@ class _Spoken:
             return False
         return not piece.startswith(self.text[offset : offset + len(piece)])
 
-    def fresh(self, kind: str, offset: int, piece: str) -> str:
+    def new_text(self, kind: str, offset: int, piece: str) -> str:
         """Give what is new of a piece; nothing of one behind a hole."""
         known = self._lengths[kind]
         new = piece[known - offset :] if offset <= known else ""
@@ -150,7 +150,7 @@ class _Spoken:
         return new
 
 
-class _Telling:
+class ChunkEncoder:
     """Turns events into chunks one after the other."""
 
     def __init__(
@@ -159,63 +159,63 @@ class _Telling:
         visible: Collection[str] | None,
         model: str,
     ) -> None:
-        self._visible, self._model = visible, model
-        self._inside = GraphsInside()
-        self._showing: Showing | None = None
+        self._visible_ids, self._model = visible, model
+        self._nested_graphs = NestedGraphs()
+        self._visibility: Visibility | None = None
         if graph is not None:
-            self._look_at(graph.document if isinstance(graph, Graph) else graph)
+            self._set_graph(graph.document if isinstance(graph, Graph) else graph)
         self._head: dict[str, Any] = {}
-        self._floor = Floor()
-        self._spoken: dict[str, _Spoken] = {}
-        self._heard: set[str] = set()
-        self._called: set[str] = set()
+        self._turns = TurnQueue()
+        self._streamed: dict[str, _StreamedSoFar] = {}
+        self._speakers: set[str] = set()
+        self._messaged: set[str] = set()
         self._turn: str | None = None
         self._length = 0
-        self._usage = NOTHING_USED
-        self._charges = Charges()
-        self._about: dict[str, tuple[dict[str, Any], bool]] = {}
+        self._usage = NO_USAGE
+        self._usage_ledger = UsageLedger()
+        self._meta_cache: dict[str, tuple[dict[str, Any], bool]] = {}
         """Nodes that are not over: looking one up for each of its tokens would cost more than these."""
 
-    def of(self, event: Event) -> Iterator[dict[str, Any]]:
+    def encode(self, event: Event) -> Iterator[dict[str, Any]]:
         """Give the chunks of the next event."""
-        self._charges.follow(event)
+        self._usage_ledger.observe(event)
         created = event.data.get("graph") if event.type == "execution.created" else None
-        if created is not None and self._showing is None:
-            self._look_at(created)
+        if created is not None and self._visibility is None:
+            self._set_graph(created)
         if not self._head:
             self._head = {
                 "id": f"chatcmpl-{event.execution_id}",
                 "object": "chat.completion.chunk",
-                "created": timegm(_moment(event.at)),
+                "created": timegm(_time_parts(event.at)),
                 "model": self._model,
             }
             execution = {"id": event.execution_id, "status": "starting"}
             yield self._chunk({"role": "assistant", "content": ""}, {"execution": execution})
         if event.type in TERMINAL:
-            yield from self._told(self._floor.close())
+            yield from self._emit(self._turns.close())
             yield self._end(event)
         elif event.type in ("execution.started", "execution.paused", "execution.resumed"):
             yield self._chunk({"content": ""}, {"execution": _execution(event)})
         elif event.type == "usage":
-            if self._charges.is_paid(event):
+            if self._usage_ledger.is_paid(event):
                 self._usage = self._usage.plus(event.data)
         elif event.path is not None:
-            yield from self._of_node(event, event.path)
+            yield from self._encode_node(event, event.path)
 
-    def _look_at(self, graph: Mapping[str, Any]) -> None:
-        self._showing = Showing(graph, self._visible)
-        self._graphs = Graphs(graph, self._inside)
+    def _set_graph(self, graph: Mapping[str, Any]) -> None:
+        self._visibility = Visibility(graph, self._visible_ids)
+        self._graphs = GraphLookup(graph, self._nested_graphs)
 
-    def _known(self) -> Showing:
-        if self._showing is None:
+    def _require_visibility(self) -> Visibility:
+        if self._visibility is None:
             raise InputError(
                 "these events do not say which graph they are of",
                 code="no-graph",
                 hint="pass graph=…, or begin with the event execution.created",
             )
-        return self._showing
+        return self._visibility
 
-    def _of_node(self, event: Event, path: str) -> Iterator[dict[str, Any]]:
+    def _encode_node(self, event: Event, path: str) -> Iterator[dict[str, Any]]:
         meta, data = self._meta(event, path), event.data
         match event.type:
             case "node.delta":
@@ -225,100 +225,100 @@ class _Telling:
             case "node.event" if data["event_type"] == MESSAGE:
                 yield from self._message(event, path, meta)
             case "node.event" if data["event_type"] == RUN_GRAPH:
-                self._inside.open(path, data["data"])
+                self._nested_graphs.record(path, data["data"])
             case "node.event" if data["event_type"] not in _INTERNAL:
                 said = {"type": data["event_type"], "data": data.get("data")}
                 yield self._chunk({"content": ""}, {"meta": meta, "event": said})
             case _ if event.type in _STATUS:
-                yield from self._change(event, path, meta)
+                yield from self._status_change(event, path, meta)
             case _:
                 pass
 
     def _meta(self, event: Event, path: str) -> dict[str, Any]:
-        known = self._about.get(path)
+        known = self._meta_cache.get(path)
         if known is None:
-            known = self._about[path] = self._looked_up(path)
-        if event.type in _OVER:
-            del self._about[path]
+            known = self._meta_cache[path] = self._node_meta(path)
+        if event.type in _ENDED:
+            del self._meta_cache[path]
         facts, visible = known
         attempt = {} if event.attempt is None else {"attempt": event.attempt}
         return {**facts, **attempt, "visible": visible}
 
-    def _looked_up(self, path: str) -> tuple[dict[str, Any], bool]:
+    def _node_meta(self, path: str) -> tuple[dict[str, Any], bool]:
         """Give what is known of a node, and whether what it streams is visible."""
-        showing = self._known()
-        place = self._graphs.place_of(path)
+        showing = self._require_visibility()
+        place = self._graphs.locate(path)
         name = place.graph.name_of(place.id) if place.is_known else None
         facts = {
             "node_id": place.id,
-            "node_type": showing.type_of(path) or place.written.get("type"),
+            "node_type": showing.type_of(path) or place.document.get("type"),
             "name": showing.name_of(path) or name,
             "path": path,
         }
-        return {k: v for k, v in facts.items() if v is not None}, showing.streams(path)
+        return {k: v for k, v in facts.items() if v is not None}, showing.is_visible(path)
 
     def _delta(self, event: Event, path: str, meta: dict[str, Any]) -> Iterator[dict[str, Any]]:
         data = event.data
         kind, offset, text = data["kind"], data["offset"], data["text"]
-        if kind not in _KINDS or not meta["visible"]:
+        if kind not in _DELTA_FIELDS or not meta["visible"]:
             yield self._chunk({"content": ""}, {"meta": meta, "delta": data})
             return
-        spoken = self._spoken.get(path)
+        spoken = self._streamed.get(path)
         if spoken is not None and spoken.is_rewritten(kind, offset, text):
-            if lost := self._lost(path):
+            if lost := self._discard(path):
                 yield self._chunk({"content": ""}, {"meta": meta, "discard": lost})
             offset, text, spoken = 0, spoken.text[:offset] + text, None
         if spoken is None or spoken.attempt != event.attempt:
-            spoken = self._spoken[path] = _Spoken(event.attempt)
-        if new := spoken.fresh(kind, offset, text):
+            spoken = self._streamed[path] = _StreamedSoFar(event.attempt)
+        if new := spoken.new_text(kind, offset, text):
             turn = f"{path} {event.attempt}"
-            yield from self._say(Piece(path, turn, kind, new, {"meta": meta}))
+            yield from self._push(Chunk(path, turn, kind, new, {"meta": meta}))
 
     def _message(self, event: Event, path: str, meta: dict[str, Any]) -> Iterator[dict[str, Any]]:
         said: Any = event.data.get("data")
         about: dict[str, Any] = {"meta": meta, "event": {"type": MESSAGE, "data": said}}
-        held = self._floor.holds(path)
-        self._called.add(path)
-        yield from self._say(Piece(path, f"message {event.seq}", "text", message_of(said), about))
+        held = self._turns.is_speaking(path)
+        self._messaged.add(path)
+        yield from self._push(Chunk(path, f"message {event.seq}", "text", message_text(said), about))
         if not held:
-            yield from self._told(self._floor.leave(path))
+            yield from self._emit(self._turns.finish(path))
 
-    def _change(self, event: Event, path: str, meta: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _status_change(self, event: Event, path: str, meta: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Tell that a node's status has changed, and before that what it has not said so far."""
         meta = {**meta, "status": _STATUS[event.type]}
-        about = {"meta": meta, **{name: event.data[name] for name in _TOLD if name in event.data}}
-        if event.type in _LOSES and (lost := self._lost(path)):
+        about = {"meta": meta, **{name: event.data[name] for name in _STATUS_FIELDS if name in event.data}}
+        if event.type in _DISCARDS_TEXT and (lost := self._discard(path)):
             about["discard"] = lost
         yield self._chunk({"content": ""}, about)
         if event.type == "node.started":
             return
-        if event.data.get("outputs") and (rest := self._rest(event, path)):
+        if event.data.get("outputs") and (rest := self._remaining(event, path)):
             turn, text = rest
-            yield from self._say(Piece(path, turn, "text", text, {"meta": meta}))
-        if (spoken := self._spoken.get(path)) is not None:
-            spoken.told = 0  # others may speak now, so it is not the end of the content any more
-        yield from self._told(self._floor.leave(path))
+            yield from self._push(Chunk(path, turn, "text", text, {"meta": meta}))
+        if (spoken := self._streamed.get(path)) is not None:
+            spoken.emitted = 0  # others may speak now, so it is not the end of the content any more
+        yield from self._emit(self._turns.finish(path))
 
-    def _lost(self, path: str) -> int:
+    def _discard(self, path: str) -> int:
         """Take back what a node has streamed; give how many characters of it were told."""
-        spoken = self._spoken.pop(path, None)
+        spoken = self._streamed.pop(path, None)
         if spoken is None:
             return 0
-        self._floor.withdraw(path)
-        self._heard.discard(path)
-        self._length -= spoken.told
-        return spoken.told
+        self._turns.discard(path)
+        self._speakers.discard(path)
+        self._length -= spoken.emitted
+        return spoken.emitted
 
-    def _rest(self, event: Event, path: str) -> tuple[str, str] | None:
+    def _remaining(self, event: Event, path: str) -> tuple[str, str] | None:
         """Give what is still to be told of a node's result: all that it has not streamed."""
-        if event.data.get("given") or path in self._called:
+        if event.data.get("given") or path in self._messaged:
             return None
-        showing = self._known()
-        if not (self._heard | self._called).isdisjoint(showing.spoken_for_by(path)):
+        showing = self._require_visibility()
+        if not (self._speakers | self._messaged).isdisjoint(showing.speakers_behind(path)):
             return None
-        values = showing.results(path, event.data["outputs"])
-        text = _BETWEEN.join(filter(None, map(text_of, values)))
-        spoken = self._spoken.get(path)
+        values = showing.visible_values(path, event.data["outputs"])
+        text = _PARAGRAPH_BREAK.join(filter(None, map(to_text, values)))
+        spoken = self._streamed.get(path)
         streamed = "" if spoken is None else spoken.text
         if text.startswith(streamed):
             text = text[len(streamed) :]
@@ -326,22 +326,22 @@ class _Telling:
         is_text = all(isinstance(value, str) for value in values)
         return (f"{path} result", text) if is_text and text else None
 
-    def _say(self, piece: Piece) -> Iterator[dict[str, Any]]:
+    def _push(self, piece: Chunk) -> Iterator[dict[str, Any]]:
         if piece.kind == "text" and piece.text:
-            self._heard.add(piece.speaker)
-        return self._told(self._floor.say(piece))
+            self._speakers.add(piece.speaker)
+        return self._emit(self._turns.push(piece))
 
-    def _told(self, pieces: Iterable[Piece]) -> Iterator[dict[str, Any]]:
+    def _emit(self, pieces: Iterable[Chunk]) -> Iterator[dict[str, Any]]:
         for piece in pieces:
             text = piece.text
             if piece.kind == "text" and text:
                 if self._length and self._turn != piece.turn:
-                    text = _BETWEEN + text
+                    text = _PARAGRAPH_BREAK + text
                 self._turn = piece.turn
                 self._length += len(text)
-                if (spoken := self._spoken.get(piece.speaker)) is not None:
-                    spoken.told += len(text)
-            yield self._chunk({_KINDS[piece.kind]: text}, piece.about)
+                if (spoken := self._streamed.get(piece.speaker)) is not None:
+                    spoken.emitted += len(text)
+            yield self._chunk({_DELTA_FIELDS[piece.kind]: text}, piece.extras)
 
     def _chunk(
         self, delta: dict[str, Any], extras: Mapping[str, Any], finish: str | None = None
@@ -375,7 +375,7 @@ def _error(event: Event) -> dict[str, Any]:
     """Give how an execution ended as the OpenAI API words a failure."""
     failed = event.type == "execution.failed"
     error: Mapping[str, Any] = event.data.get("error") or {}
-    message = error.get("message") or text_of(event.data.get("cause")) or "the execution failed"
+    message = error.get("message") or to_text(event.data.get("cause")) or "the execution failed"
     failures: list[str] = event.data.get("failures") or []
     return {
         "message": message,
@@ -385,6 +385,6 @@ def _error(event: Event) -> dict[str, Any]:
     }
 
 
-def _moment(at: str) -> tuple[int, ...]:
+def _time_parts(at: str) -> tuple[int, ...]:
     """Give a time of an event, UTC, as numbers from the year to the second."""
     return (*map(int, at[:10].split("-")), *map(int, at[11:19].split(":")))

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from planwave.events.vocabulary import Event
-from planwave.graph.values import text_of
+from planwave.graph.values import to_text
 
 TIMEOUT: Final = "timeout"
 """Stands for who answered where nobody did in time."""
 PERSON: Final = "person"
 
 
-class Step(NamedTuple):
+class TimelineEntry(NamedTuple):
     """One thing that happened to a node.
 
     Attributes:
@@ -27,113 +27,113 @@ class Step(NamedTuple):
             skipped blocked cancelled``; ``given reused changed`` for a result without a run: from the inputs, from
             the execution before a fork, or as the fork was asked to change it.
         attempt: In which attempt, None where there was none.
-        facts: What there is to say about it, by name; as JSON.
+        details: What there is to say about it, by name; as JSON.
     """
 
     seq: int
     at: str
     what: str
     attempt: int | None
-    facts: dict[str, Any]
+    details: dict[str, Any]
 
     def as_json(self) -> dict[str, Any]:
         """Give ``{"seq", "at", "what", "attempt"?}`` and the facts."""
         shown: dict[str, Any] = {"seq": self.seq, "at": self.at, "what": self.what}
         if self.attempt is not None:
             shown["attempt"] = self.attempt
-        return shown | self.facts
+        return shown | self.details
 
 
-def courses(events: Iterable[Event]) -> dict[str, list[Step]]:
+def timelines(events: Iterable[Event]) -> dict[str, list[TimelineEntry]]:
     """Give the course of every node that anything happened to, by path."""
-    found: dict[str, list[Step]] = {}
+    found: dict[str, list[TimelineEntry]] = {}
     for event in events:
-        tell = _TOLD.get(event.type)
+        tell = _CONVERTERS.get(event.type)
         if tell is not None and event.path is not None:
             what, facts = tell(event.data)
-            step = Step(event.seq, event.at, what, event.attempt, facts)
+            step = TimelineEntry(event.seq, event.at, what, event.attempt, facts)
             found.setdefault(event.path, []).append(step)
     return found
 
 
-def reentries(course: Iterable[Step]) -> int:
+def reentries(timeline: Iterable[TimelineEntry]) -> int:
     """Say how often a node was entered again because its process had ended."""
-    return sum(step.what == "entered-again" for step in course)
+    return sum(step.what == "entered-again" for step in timeline)
 
 
-def answers(course: Iterable[Step]) -> list[dict[str, Any]]:
+def answers(timeline: Iterable[TimelineEntry]) -> list[dict[str, Any]]:
     """Give what a node was answered: ``[{"request_id", "at", "by", "answer", …}]``."""
-    return [{"at": step.at, **step.facts} for step in course if step.what == "answered"]
+    return [{"at": step.at, **step.details} for step in timeline if step.what == "answered"]
 
 
-def said(answer: Any) -> str:
+def answer_text(answer: Any) -> str:
     """Give an answer for people: the decision with its note, or any other answer as text."""
-    decision = _field(answer, "decision")
+    decision = field_of(answer, "decision")
     if not isinstance(decision, str):
-        return text_of(answer) or "nothing"
+        return to_text(answer) or "nothing"
     edited = " (with a value)" if "value" in answer else ""
-    note = _field(answer, "note")
+    note = field_of(answer, "note")
     return f"{decision}{edited}: {note}" if isinstance(note, str) and note else decision + edited
 
 
-def asked(request: Any) -> str:
+def request_text(request: Any) -> str:
     """Give a request for people: its question, or all of it as text."""
     for name in ("prompt", "message", "question"):
-        if isinstance(found := _field(request, name), str) and found:
+        if isinstance(found := field_of(request, name), str) and found:
             return found
-    return text_of(request)
+    return to_text(request)
 
 
 def is_timer(request: Any) -> bool:
     """Say whether a request waits for a time, not for a person."""
-    return _field(request, "kind") == "timer"
+    return field_of(request, "kind") == "timer"
 
 
 def end_of_timer(request: Any) -> str:
     """Give the time that a timer waits for, as it says it; its text where it does not."""
-    until = _field(request, "until")
-    return until if isinstance(until, str) else asked(request)
+    until = field_of(request, "until")
+    return until if isinstance(until, str) else request_text(request)
 
 
 def is_decision(request: Any) -> bool:
     """Say whether a request is planwave's own, about a node that was cut off and may act but once."""
-    return _field(request, "kind") == "interrupted"
+    return field_of(request, "kind") == "interrupted"
 
 
-def _field(value: Any, name: str) -> Any:
+def field_of(value: Any, name: str) -> Any:
     return cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
 
 
-_Told = tuple[str, dict[str, Any]]
+_EntryParts = tuple[str, dict[str, Any]]
 
 
-def _started(data: Mapping[str, Any]) -> _Told:
+def _started(data: Mapping[str, Any]) -> _EntryParts:
     again = {"reentry": data["reentry"]} if data.get("reentry") else {}
     return "entered-again" if again else "started", again
 
 
-def _retrying(data: Mapping[str, Any]) -> _Told:
+def _retrying(data: Mapping[str, Any]) -> _EntryParts:
     named = ("error", "delay_s", "next_attempt")
     return "tried-again", {name: data.get(name) for name in named}
 
 
-def _waiting(data: Mapping[str, Any]) -> _Told:
+def _waiting(data: Mapping[str, Any]) -> _EntryParts:
     facts = {"request_id": data["request_id"], "request": data.get("request")}
     if data.get("timeout_s") is not None:
         facts |= {"timeout_s": data["timeout_s"], "timeout_answer": data.get("timeout_answer")}
     return "asked", facts
 
 
-def _answered(data: Mapping[str, Any]) -> _Told:
+def _answered(data: Mapping[str, Any]) -> _EntryParts:
     answer = data.get("answer")
     facts = {"request_id": data["request_id"], "by": data.get("by") or PERSON, "answer": answer}
     for name in ("decision", "note"):
-        if (value := _field(answer, name)) is not None:
+        if (value := field_of(answer, name)) is not None:
             facts[name] = value
     return "answered", facts
 
 
-def _completed(data: Mapping[str, Any]) -> _Told:
+def _completed(data: Mapping[str, Any]) -> _EntryParts:
     if data.get("reused"):
         return "reused", {"reused": data["reused"]}
     for what in ("given", "changed"):
@@ -142,23 +142,23 @@ def _completed(data: Mapping[str, Any]) -> _Told:
     return "completed", {"duration_s": data.get("duration_s")}
 
 
-def _failed(data: Mapping[str, Any]) -> _Told:
+def _failed(data: Mapping[str, Any]) -> _EntryParts:
     return "failed", {"error": data.get("error"), "handled": bool(data.get("handled"))}
 
 
-def _skipped(data: Mapping[str, Any]) -> _Told:
+def _skipped(data: Mapping[str, Any]) -> _EntryParts:
     return "skipped", {"reason": data.get("reason")}
 
 
-def _blocked(data: Mapping[str, Any]) -> _Told:
+def _blocked(data: Mapping[str, Any]) -> _EntryParts:
     return "blocked", {"cause": data.get("cause")}
 
 
-def _cancelled(data: Mapping[str, Any]) -> _Told:
+def _cancelled(data: Mapping[str, Any]) -> _EntryParts:
     return "cancelled", {"cause": data.get("cause")}
 
 
-_TOLD: Final[Mapping[str, Callable[[Mapping[str, Any]], _Told]]] = {
+_CONVERTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], _EntryParts]]] = {
     "node.started": _started,
     "node.retrying": _retrying,
     "node.waiting": _waiting,

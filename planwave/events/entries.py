@@ -14,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, cast
 
-from planwave.events.course import TIMEOUT, asked, is_timer, said
-from planwave.events.messages import MESSAGE, message_of
+from planwave.events.course import TIMEOUT, request_text, is_timer, answer_text
+from planwave.events.messages import MESSAGE, message_text
 from planwave.events.vocabulary import WAITING, Event, pause_kind
-from planwave.graph.values import DataValue, result_text, text_of
+from planwave.graph.values import DataValue, result_text, to_text
 
 SYSTEM: Final = "system"
 """Stands where a node id would, for what concerns the whole execution."""
 
-_SAID: Final = frozenset(
+_LOGGED_EVENTS: Final = frozenset(
     {"logic_check", "subagent_call_start", "subagent_call_end", "subagent_call_error"}
 )
 """Node events that are entries as they are."""
@@ -30,7 +30,7 @@ _ANSWERED: Final = "answered"
 """Why executions go on where a node has told of it."""
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """One line: ``timestamp`` is UTC, ``node_id`` a node's path, ``content`` for people.
 
     ``seq`` is that of the event it tells of.
@@ -52,59 +52,59 @@ class Entry(NamedTuple):
         }
 
 
-class EntryLog:
+class TypedLog:
     """Turns events into entries one after the other.
 
     It remembers names, who asked a model, and which requests are timers.
     """
 
-    __slots__ = ("_asked", "_timers", "_titles")
+    __slots__ = ("_prompted", "_timers", "_titles")
 
     def __init__(self) -> None:
         self._titles: dict[str, str] = {}
-        self._asked: set[str] = set()
+        self._prompted: set[str] = set()
         self._timers: set[str] = set()
 
-    def told(self, event: Event) -> Entry | None:
+    def entry_for(self, event: Event) -> LogEntry | None:
         """Give the entry of an event, or None for one that is not worth a line."""
         data, path = event.data, event.path or SYSTEM
         match event.type:
             case "execution.created":
                 self._learn_titles(data.get("graph") or {})
             case "node.started":
-                self._asked.discard(path)
+                self._prompted.discard(path)
                 again = ", again: it was cut off" if data.get("reentry") else ""
                 title = self._titles.get(path) or data.get("name") or path
                 return _entry(event, "step_start", f"{title}{again}")
             case "node.event":
-                return self._said(event, path)
+                return self._node_event_entry(event, path)
             case "node.waiting" | "node.answered":
-                return self._of_request(event)
+                return self._request_entry(event)
             case "node.cancelled" if event.attempt is not None:  # else it was not at work
-                return _entry(event, "error", f"Cancelled: {text_of(data.get('cause'))}")
-            case "node.completed" if path in self._asked:
+                return _entry(event, "error", f"Cancelled: {to_text(data.get('cause'))}")
+            case "node.completed" if path in self._prompted:
                 return _entry(event, "llm_response", _result_of(data))
             case "node.failed" | "node.retrying":
-                kind = "llm_error" if path in self._asked else "error"
+                kind = "llm_error" if path in self._prompted else "error"
                 return _entry(event, kind, _message_of(data))
             case "execution.paused" | "execution.resumed":
-                return _held(event)
+                return _pause_entry(event)
             case _:
-                return _end_of(event)
+                return _end_entry(event)
         return None
 
-    def _of_request(self, event: Event) -> Entry:
+    def _request_entry(self, event: Event) -> LogEntry:
         data, request_id = event.data, event.data.get("request_id")
         if event.type == "node.waiting":
             is_time = is_timer(data.get("request"))
             if is_time:
                 self._timers.add(str(request_id))
-            return _entry(event, "timer" if is_time else "wait_input", asked(data.get("request")))
+            return _entry(event, "timer" if is_time else "wait_input", request_text(data.get("request")))
         is_late = data.get("by") == TIMEOUT
         if is_late and request_id in self._timers:
             return _entry(event, "timer", "The time has come.")
         late = "Nobody answered in time: " if is_late else ""
-        return _entry(event, "input_received", f"{late}{said(data.get('answer'))}")
+        return _entry(event, "input_received", f"{late}{answer_text(data.get('answer'))}")
 
     def _learn_titles(self, graph: Mapping[str, Any]) -> None:
         for node in graph.get("nodes", ()):
@@ -112,30 +112,30 @@ class EntryLog:
             named = f"{name} " if name and name != node["id"] else ""
             self._titles[node["id"]] = f"{named}{node['type']} node"
 
-    def _said(self, event: Event, path: str) -> Entry | None:
+    def _node_event_entry(self, event: Event, path: str) -> LogEntry | None:
         kind, said = str(event.data.get("event_type")), event.data.get("data")
         fields = cast("dict[str, Any]", said) if isinstance(said, dict) else {}
         if kind == "prompt":
-            self._asked.add(path)
-            return _entry(event, "start_prompt", text_of(fields.get("prompt")))
+            self._prompted.add(path)
+            return _entry(event, "start_prompt", to_text(fields.get("prompt")))
         if kind == MESSAGE:
-            return _entry(event, MESSAGE, message_of(said))
-        if kind in _SAID:
-            return _entry(event, kind, text_of(fields.get("message", said)))
+            return _entry(event, MESSAGE, message_text(said))
+        if kind in _LOGGED_EVENTS:
+            return _entry(event, kind, to_text(fields.get("message", said)))
         return None
 
 
-def entries(events: Iterable[Event]) -> list[Entry]:
+def execution_log_entries(events: Iterable[Event]) -> list[LogEntry]:
     """Give the log of an execution as entries, in the order of its events."""
-    log = EntryLog()
-    return [entry for event in events if (entry := log.told(event)) is not None]
+    log = TypedLog()
+    return [entry for event in events if (entry := log.entry_for(event)) is not None]
 
 
-def _entry(event: Event, kind: str, content: str) -> Entry:
-    return Entry(event.seq, event.at, event.path or SYSTEM, kind, content)
+def _entry(event: Event, kind: str, content: str) -> LogEntry:
+    return LogEntry(event.seq, event.at, event.path or SYSTEM, kind, content)
 
 
-def _held(event: Event) -> Entry | None:
+def _pause_entry(event: Event) -> LogEntry | None:
     """Give the entry of a pause or its end; where a node asked and was answered, it has told that."""
     reason = str(event.data.get("reason"))
     if event.type == "execution.paused":
@@ -148,10 +148,10 @@ def _held(event: Event) -> Entry | None:
     return _entry(event, "input_received", f"Execution resumed: {reason}")
 
 
-def _end_of(event: Event) -> Entry | None:
+def _end_entry(event: Event) -> LogEntry | None:
     """Give the entry of an execution that ended for a reason no node has told."""
     if event.type == "execution.cancelled":
-        return _entry(event, "error", f"Cancelled: {text_of(event.data.get('cause'))}")
+        return _entry(event, "error", f"Cancelled: {to_text(event.data.get('cause'))}")
     if event.type == "execution.failed" and "node" not in (event.data.get("error") or {}):
         return _entry(event, "error", _message_of(event.data))
     return None

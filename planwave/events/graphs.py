@@ -16,7 +16,7 @@ _Document = Mapping[str, Any]
 
 
 @dataclass(slots=True)
-class GraphsInside:
+class NestedGraphs:
     """The graphs that ran inside nodes, as ``run_graph`` events tell them.
 
     Attributes:
@@ -27,39 +27,39 @@ class GraphsInside:
     documents: dict[str, _Document] = field(default_factory=dict[str, _Document])
     runs: dict[str, str] = field(default_factory=dict[str, str])
 
-    def open(self, path: str | None, said: _Document) -> None:
+    def record(self, path: str | None, data: _Document) -> None:
         """Take in what a node said of a run: which graph it is of, or that it is let go of."""
-        if "graph" in said:
-            self.runs[f"{path}[{said['key']}]/"] = said["graph"]
-        if "document" in said:
-            self.documents[said["graph"]] = said["document"]
+        if "graph" in data:
+            self.runs[f"{path}[{data['key']}]/"] = data["graph"]
+        if "document" in data:
+            self.documents[data["graph"]] = data["document"]
 
 
-class KnownGraph:
+class DocumentIndex:
     """One graph, by its nodes.
 
     Attributes:
         nodes: The documents of its nodes by id.
-        into, out_of: Its edges by the node they lead to, or come from, in edge order.
+        incoming, outgoing: Its edges by the node they lead to, or come from, in edge order.
     """
 
-    __slots__ = ("into", "nodes", "out_of")
+    __slots__ = ("incoming", "nodes", "outgoing")
 
     def __init__(self, document: _Document) -> None:
         self.nodes: dict[str, _Document] = {n["id"]: n for n in document.get("nodes", ())}
-        self.into: dict[str, list[_Document]] = {}
-        self.out_of: dict[str, list[_Document]] = {}
+        self.incoming: dict[str, list[_Document]] = {}
+        self.outgoing: dict[str, list[_Document]] = {}
         for edge in document.get("edges", ()):
-            self.into.setdefault(edge["target"], []).append(edge)
-            self.out_of.setdefault(edge["source"], []).append(edge)
+            self.incoming.setdefault(edge["target"], []).append(edge)
+            self.outgoing.setdefault(edge["source"], []).append(edge)
 
-    def flows_into(self, node_id: str) -> list[_Document]:
+    def flow_edges_into(self, node_id: str) -> list[_Document]:
         """Give the flow edges into a node, in edge order."""
-        return [e for e in self.into.get(node_id, ()) if e["data"]["channel"] == FLOW]
+        return [e for e in self.incoming.get(node_id, ()) if e["data"]["channel"] == FLOW]
 
     def is_linked(self, node_id: str) -> bool:
         """Say whether a node is used by others, and never run by itself."""
-        out = self.out_of.get(node_id, ())
+        out = self.outgoing.get(node_id, ())
         return bool(out) and all(edge["data"]["channel"] != FLOW for edge in out)
 
     def name_of(self, node_id: str) -> str:
@@ -68,10 +68,10 @@ class KnownGraph:
 
 
 _NOTHING: Final[_Document] = {}
-_UNKNOWN: Final = KnownGraph(_NOTHING)
+_UNKNOWN: Final = DocumentIndex(_NOTHING)
 
 
-class Place(NamedTuple):
+class NodeLocation(NamedTuple):
     """Where a node is.
 
     Attributes:
@@ -82,7 +82,7 @@ class Place(NamedTuple):
     """
 
     prefix: str
-    graph: KnownGraph
+    graph: DocumentIndex
     id: str
 
     @property
@@ -91,17 +91,17 @@ class Place(NamedTuple):
         return self.id in self.graph.nodes
 
     @property
-    def asker(self) -> str | None:
+    def parent(self) -> str | None:
         """The node it is inside of; None in the execution's own graph."""
         return self.prefix[: self.prefix.rfind("[")] if self.prefix else None
 
     @property
-    def written(self) -> _Document:
+    def document(self) -> _Document:
         """What the graph says of it: nothing where that was never told."""
         return self.graph.nodes.get(self.id, _NOTHING)
 
 
-class Graphs:
+class GraphLookup:
     """Finds the graph of any node of one execution.
 
     Args:
@@ -109,23 +109,23 @@ class Graphs:
         inside: Those that ran inside nodes; more may be told as time goes on.
     """
 
-    def __init__(self, own: _Document | None, inside: GraphsInside) -> None:
-        self._told = inside
-        self._own = KnownGraph(own or _NOTHING)
-        self._inside: dict[str, KnownGraph] = {}
+    def __init__(self, own: _Document | None, nested: NestedGraphs) -> None:
+        self._nested = nested
+        self._own = DocumentIndex(own or _NOTHING)
+        self._indexes: dict[str, DocumentIndex] = {}
 
-    def place_of(self, path: str) -> Place:
+    def locate(self, path: str) -> NodeLocation:
         """Give where a node is."""
         prefix = path[: path.rfind("/") + 1]
         graph = self._graph_at(prefix) if prefix else self._own
-        return Place(prefix, graph, path[len(prefix) :])
+        return NodeLocation(prefix, graph, path[len(prefix) :])
 
-    def _graph_at(self, prefix: str) -> KnownGraph:
-        name = self._told.runs.get(prefix)
-        document = None if name is None else self._told.documents.get(name)
+    def _graph_at(self, prefix: str) -> DocumentIndex:
+        name = self._nested.runs.get(prefix)
+        document = None if name is None else self._nested.documents.get(name)
         if name is None or document is None:
             return _UNKNOWN
-        graph = self._inside.get(name)
+        graph = self._indexes.get(name)
         if graph is None:
-            graph = self._inside[name] = KnownGraph(document)
+            graph = self._indexes[name] = DocumentIndex(document)
         return graph

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
-from planwave.graph.values import text_of
+from planwave.graph.values import to_text
 
 MESSAGE: Final = "message"
 """``event_type`` of such a ``node.event``; its data are ``{"text", "extras"}``."""
@@ -14,7 +14,7 @@ PLANNING: Final = "planning"
 (``title``, ``node``, ``edge``, ``fix``; ``repair``: it is written anew)."""
 
 
-def message_of(data: Any) -> str:
+def message_text(data: Any) -> str:
     """Give the text of a message, "" where it has none; data of another shape are the text."""
     text: Any = cast("dict[str, Any]", data).get("text", "") if isinstance(data, dict) else data
-    return text_of(text)
+    return to_text(text)

@@ -11,7 +11,7 @@ ENDED_NODE: Final = frozenset(
     {"completed", "failed", "skipped", "blocked", "cancelled", "linked", "not_reached"}
 )
 """Node statuses that never change again within an execution."""
-_STREAMED: Final = ("text", "reasoning")
+_STORED_KINDS: Final = ("text", "reasoning")
 """Kinds of streamed text that are kept to be shown again."""
 
 
@@ -83,7 +83,7 @@ class UsageTotal:
         }
 
 
-NOTHING_USED: Final = UsageTotal()
+NO_USAGE: Final = UsageTotal()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class NodeState:
     prompt: Any = None
     provider: str | None = None
     model: str | None = None
-    usage: UsageTotal = NOTHING_USED
+    usage: UsageTotal = NO_USAGE
     _streamed: dict[str, StreamedText] | None = field(default=None, repr=False, compare=False)
     """By kind; None until there is any: most nodes never stream."""
 
@@ -167,12 +167,12 @@ class NodeState:
     @property
     def text(self) -> str:
         """The text streamed so far by the newest attempt."""
-        return self._said("text")
+        return self._streamed_text("text")
 
     @property
     def reasoning(self) -> str:
         """The reasoning streamed so far by the newest attempt."""
-        return self._said("reasoning")
+        return self._streamed_text("reasoning")
 
     @property
     def has_streamed(self) -> bool:
@@ -182,21 +182,21 @@ class NodeState:
     @property
     def is_untouched(self) -> bool:
         """Whether nothing is known of it but that it is there: what every such node shows."""
-        return _told_of(self) == _NOTHING_TOLD
+        return _field_values(self) == _UNTOUCHED
 
-    def _said(self, kind: str) -> str:
+    def _streamed_text(self, kind: str) -> str:
         return "" if self._streamed is None else str(self._streamed[kind])
 
-    def enter(self, attempt: int | None) -> None:
+    def begin_attempt(self, attempt: int | None) -> None:
         """Go to an attempt: the text of the one before is dropped."""
         self.attempt = attempt or max(self.attempt, 1)
         self._streamed = None
 
     def stream(self, kind: str, offset: int, piece: str) -> None:
         """Put a piece of streamed text; only text and reasoning are kept to be shown again."""
-        if kind in _STREAMED:
+        if kind in _STORED_KINDS:
             if self._streamed is None:
-                self._streamed = {each: StreamedText() for each in _STREAMED}
+                self._streamed = {each: StreamedText() for each in _STORED_KINDS}
             self._streamed[kind].put(offset, piece)
 
     def as_json(self) -> dict[str, Any]:
@@ -227,5 +227,5 @@ class NodeState:
         }
 
 
-_told_of: Final = attrgetter(*(each.name for each in fields(NodeState) if each.name != "path"))
-_NOTHING_TOLD: Final = _told_of(NodeState(""))
+_field_values: Final = attrgetter(*(each.name for each in fields(NodeState) if each.name != "path"))
+_UNTOUCHED: Final = _field_values(NodeState(""))

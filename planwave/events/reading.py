@@ -6,35 +6,35 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from planwave.errors import Conflict, KernelMisuse, PlanwaveError
+from planwave.errors import Conflict, InvalidTransition, PlanwaveError
 
 UNREADABLE: Final = "unreadable"
 _OF_DATA: Final = (
-    ArithmeticError, KernelMisuse, LookupError, RecursionError, TypeError, ValueError,
+    ArithmeticError, InvalidTransition, LookupError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
 """What code that reads stored data raises where they have another form than planwave gives them."""
 _JSON: Final = (dict, list, str, int, float, type(None))
 
 
 @contextmanager
-def reading(execution_id: str) -> Generator[None]:
+def guard_stored(execution_id: str) -> Generator[None]:
     """Make sense of what is stored of an execution: somebody may have written to it, or the disk.
 
     An error that no data can cause is a bug of planwave's, or of a node type's. It is a refusal too,
     so that it stops this execution alone, but it is told as what it is.
 
     Raises:
-        Conflict: ``unreadable``: what is stored is nothing that planwave has stored, or there is a
+        Conflict: ``unreadable_error``: what is stored is nothing that planwave has stored, or there is a
             bug in what reads it.
     """
     try:
         yield
     except Exception as error:
-        if isinstance(error, PlanwaveError) and not isinstance(error, KernelMisuse):
+        if isinstance(error, PlanwaveError) and not isinstance(error, InvalidTransition):
             raise
         why = f"{type(error).__name__}: {error}"
         if _is_of_data(error):
-            raise unreadable(execution_id, why) from error
+            raise unreadable_error(execution_id, why) from error
         raise Conflict(
             f"execution {execution_id} cannot be read because of a bug: {why} ({_place_of(error)})",
             code=UNREADABLE,
@@ -61,7 +61,7 @@ def _place_of(error: Exception) -> str:
     return f"{module}.{code.co_qualname}, line {frame.tb_lineno}"
 
 
-def unreadable(execution_id: str, why: str) -> Conflict:
+def unreadable_error(execution_id: str, why: str) -> Conflict:
     """Give the error for what somebody has changed or removed, and its way out."""
     return Conflict(
         f"what is stored of execution {execution_id} cannot be read: {why}",

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from planwave.events.course import TIMEOUT, end_of_timer, is_timer, said
-from planwave.events.messages import MESSAGE, message_of
+from planwave.events.course import TIMEOUT, end_of_timer, is_timer, answer_text
+from planwave.events.messages import MESSAGE, message_text
 from planwave.events.vocabulary import TERMINAL, Event
 
 
-class SentenceLog:
+class TextLog:
     """Turns events into sentences one after the other.
 
     It remembers the nodes' names, which requests are timers, and which failed dependencies it has
@@ -27,24 +27,24 @@ class SentenceLog:
         self._blockers: set[str] = set()
         self._timers: set[str] = set()
 
-    def told(self, event: Event) -> str | None:
+    def line_for(self, event: Event) -> str | None:
         """Give the sentence of an event, or None for one that is not worth a line.
 
         Nested nodes are named by their whole path.
         """
         if event.path is None or event.type == "wave.started":
-            return self._of_execution(event)
+            return self._execution_line(event)
         if event.type in ("node.waiting", "node.answered"):
-            return self._of_request(event, event.path)
-        return self._of_work(event, event.path)
+            return self._request_line(event, event.path)
+        return self._node_line(event, event.path)
 
-    def _of_work(self, event: Event, node: str) -> str | None:
+    def _node_line(self, event: Event, node: str) -> str | None:
         data = event.data
         match event.type:
             case "node.started":
                 self._learn_name(node, data.get("name"))
                 again = " again, as it was cut off" if data.get("reentry") else ""
-                return f"Starting node {self._named(node)}{again}"
+                return f"Starting node {self._label(node)}{again}"
             case "node.completed" if data.get("reused"):
                 return f"Completed node {node} (taken over from execution {_origin_of(data)})"
             case "node.completed" if data.get("changed"):
@@ -52,32 +52,32 @@ class SentenceLog:
             case "node.completed":
                 return f"Completed node {node} (took {data.get('duration_s') or 0.0:.2f}s)"
             case "node.failed":
-                return f"Failed node {self._named(node)} - {_message_of(data)}"
+                return f"Failed node {self._label(node)} - {_message_of(data)}"
             case "node.blocked":
                 return self._blocked_by(data)
             case "node.cancelled" if event.attempt is not None:  # else it was not at work
-                return f"Cancelled node {self._named(node)} - {data.get('cause')}"
+                return f"Cancelled node {self._label(node)} - {data.get('cause')}"
             case "node.event" if data.get("event_type") == MESSAGE:
-                return f"Message from node {self._named(node)} - {message_of(data.get('data'))}"
+                return f"Message from node {self._label(node)} - {message_text(data.get('data'))}"
             case _:
                 return None
 
-    def _of_request(self, event: Event, node: str) -> str:
+    def _request_line(self, event: Event, node: str) -> str:
         data = event.data
         if event.type == "node.waiting":
             request = data.get("request")
             if not is_timer(request):
-                return f"Waiting for an answer: node {self._named(node)}"
+                return f"Waiting for an answer: node {self._label(node)}"
             self._timers.add(data["request_id"])
-            return f"Waiting until {end_of_timer(request)}: node {self._named(node)}"
-        answer = said(data.get("answer"))
+            return f"Waiting until {end_of_timer(request)}: node {self._label(node)}"
+        answer = answer_text(data.get("answer"))
         if data.get("by") != TIMEOUT:
-            return f"Answered node {self._named(node)} - {answer}"
+            return f"Answered node {self._label(node)} - {answer}"
         if data.get("request_id") in self._timers:
-            return f"The time has come: node {self._named(node)} goes on"
-        return f"No answer in time: node {self._named(node)} goes on with {answer}"
+            return f"The time has come: node {self._label(node)} goes on"
+        return f"No answer in time: node {self._label(node)} goes on with {answer}"
 
-    def _of_execution(self, event: Event) -> str | None:
+    def _execution_line(self, event: Event) -> str | None:
         data = event.data
         match event.type:
             case "execution.created":
@@ -109,7 +109,7 @@ class SentenceLog:
         if name is not None:
             self._names[path] = name
 
-    def _named(self, path: str) -> str:
+    def _label(self, path: str) -> str:
         return f"{path}: {self._names.get(path) or path.rpartition('/')[2]}"
 
     def _blocked_by(self, data: dict[str, Any]) -> str | None:
@@ -123,8 +123,8 @@ class SentenceLog:
 
 def execution_logs(events: Iterable[Event]) -> list[str]:
     """Give the log of an execution as sentences, in the order of its events."""
-    log = SentenceLog()
-    return [line for event in events if (line := log.told(event)) is not None]
+    log = TextLog()
+    return [line for event in events if (line := log.line_for(event)) is not None]
 
 
 def _origin_of(data: dict[str, Any]) -> str:

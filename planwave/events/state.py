@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from planwave.errors import KernelMisuse
-from planwave.events.changes import CHANGES
-from planwave.events.charging import Charges
+from planwave.errors import InvalidTransition
+from planwave.events.changes import REDUCERS
+from planwave.events.charging import UsageLedger
 from planwave.events.course import is_timer
-from planwave.events.graphs import GraphsInside
-from planwave.events.node_state import NOTHING_USED, NodeState, OpenRequest, UsageTotal
+from planwave.events.graphs import NestedGraphs
+from planwave.events.node_state import NO_USAGE, NodeState, OpenRequest, UsageTotal
 from planwave.events.vocabulary import TRANSIENT, Event, PauseKind
 
 ENDED_STATUS: Final = frozenset({"completed", "failed", "cancelled"})
@@ -57,12 +57,12 @@ class ExecutionState:
     nodes: dict[str, NodeState] = field(default_factory=dict[str, NodeState])
     requests: dict[str, OpenRequest] = field(default_factory=dict[str, OpenRequest])
     closed_requests: dict[str, str] = field(default_factory=dict[str, str])
-    usage: UsageTotal = NOTHING_USED
-    graphs_inside: GraphsInside = field(default_factory=GraphsInside)
-    charges: Charges = field(default_factory=Charges, repr=False, compare=False)
+    usage: UsageTotal = NO_USAGE
+    nested_graphs: NestedGraphs = field(default_factory=NestedGraphs)
+    usage_ledger: UsageLedger = field(default_factory=UsageLedger, repr=False, compare=False)
     _waves_begun: set[int] = field(default_factory=set[int], repr=False)
     _waves_done: set[int] = field(default_factory=set[int], repr=False)
-    _asking: dict[str, set[str]] = field(default_factory=dict[str, set[str]], repr=False)
+    _requests_by_path: dict[str, set[str]] = field(default_factory=dict[str, set[str]], repr=False)
 
     @property
     def waves(self) -> dict[str, int]:
@@ -87,34 +87,34 @@ class ExecutionState:
     @property
     def waiting_for_input(self) -> bool:
         """Whether somebody is asked something; who waits for a time asks nobody."""
-        return next(self._questions(), None) is not None
+        return next(self._user_requests(), None) is not None
 
     @property
     def current_node_id(self) -> str | None:
         """The node of the oldest open request that asks somebody."""
-        first = next(self._questions(), None)
+        first = next(self._user_requests(), None)
         return None if first is None else first.path
 
-    def _questions(self) -> Iterator[OpenRequest]:
+    def _user_requests(self) -> Iterator[OpenRequest]:
         return (each for each in self.requests.values() if not is_timer(each.request))
 
     def apply(self, event: Event) -> None:
         """Take in the next fact.
 
         Raises:
-            KernelMisuse: ``seq`` does not follow, or the event is of another execution.
+            InvalidTransition: ``seq`` does not follow, or the event is of another execution.
         """
         self._check_order(event)
-        change = CHANGES.get(event.type)
+        change = REDUCERS.get(event.type)
         if change is not None:
             change(self, event)
 
     def _check_order(self, event: Event) -> None:
         if event.type in TRANSIENT:
             if event.seq != 0:
-                raise KernelMisuse(f"{event.type} is never stored, yet has seq {event.seq}")
+                raise InvalidTransition(f"{event.type} is never stored, yet has seq {event.seq}")
         elif event.seq != self.last_seq + 1:
-            raise KernelMisuse(
+            raise InvalidTransition(
                 f"event {event.type} has seq {event.seq} where {self.last_seq + 1} must follow"
             )
         else:
@@ -122,7 +122,7 @@ class ExecutionState:
         if not self.execution_id:
             self.execution_id = event.execution_id
         elif event.execution_id != self.execution_id:
-            raise KernelMisuse(
+            raise InvalidTransition(
                 f"event of execution {event.execution_id!r} told to {self.execution_id!r}"
             )
 
@@ -130,10 +130,10 @@ class ExecutionState:
         """Give a node's state, making it if the events had not named it yet.
 
         Raises:
-            KernelMisuse: ``path`` is None.
+            InvalidTransition: ``path`` is None.
         """
         if path is None:
-            raise KernelMisuse("an event about a node has no path")
+            raise InvalidTransition("an event about a node has no path")
         state = self.nodes.get(path)
         if state is None:
             state = self.nodes[path] = NodeState(path)
@@ -142,15 +142,15 @@ class ExecutionState:
     def open_request(self, request: OpenRequest) -> None:
         """Note that a node asks something."""
         self.requests[request.request_id] = request
-        self._asking.setdefault(request.path, set()).add(request.request_id)
+        self._requests_by_path.setdefault(request.path, set()).add(request.request_id)
 
-    def is_asking(self, path: str) -> bool:
+    def has_open_request(self, path: str) -> bool:
         """Say whether a node has an open request."""
-        return path in self._asking
+        return path in self._requests_by_path
 
     def close_requests_of(self, path: str) -> None:
         """Forget the open requests of a node that has ended."""
-        for request_id in sorted(self._asking.get(path, ())):
+        for request_id in sorted(self._requests_by_path.get(path, ())):
             self.close_request(request_id, "cancelled")
 
     def close_request(self, request_id: str, by: str) -> None:
@@ -159,10 +159,10 @@ class ExecutionState:
         if request is None:
             return
         self.closed_requests[request_id] = by
-        others = self._asking[request.path]
+        others = self._requests_by_path[request.path]
         others.discard(request_id)
         if not others:
-            del self._asking[request.path]
+            del self._requests_by_path[request.path]
 
     def end(self, status: str, at: str) -> None:
         """End the execution; nothing waits any more."""
@@ -172,11 +172,11 @@ class ExecutionState:
         for request_id in list(self.requests):
             self.close_request(request_id, "cancelled")
 
-    def begin_wave(self, wave: int) -> None:
+    def record_wave_started(self, wave: int) -> None:
         """Note that the first node of a wave has started."""
         self._waves_begun.add(wave)
 
-    def finish_wave(self, wave: int) -> None:
+    def record_wave_completed(self, wave: int) -> None:
         """Note that all of a wave is settled."""
         self._waves_done.add(wave)
 
@@ -219,7 +219,7 @@ def fold(events: Iterable[Event]) -> ExecutionState:
     """Give the state of an execution after these events.
 
     Raises:
-        KernelMisuse: The events are not one execution's, numbered 1, 2, 3 … (deltas 0).
+        InvalidTransition: The events are not one execution's, numbered 1, 2, 3 … (deltas 0).
     """
     state = ExecutionState()
     for event in events:

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from planwave.errors import Conflict, PlanwaveError
 
-AT_REST: Final = "at-rest"
+ALREADY_ENDED: Final = "at-rest"
 """The code of a refusal that came too late: what is stored of the execution has the last word."""
-Take = Callable[[Any, Any], None]
+TurnCallback = Callable[[Any, Any], None]
 """How a message is taken in its turn: called with what it is about, and what it says."""
 
 
-class Asked:
+class PendingCommands:
     """The commands of one execution that nobody has been told about yet.
 
     Args:
@@ -26,14 +26,14 @@ class Asked:
 
     def __init__(
         self,
-        post: Callable[[Take, Any, Any], None],
+        post: Callable[[TurnCallback, Any, Any], None],
         after_commit: Callable[[Callable[[], None]], None],
     ) -> None:
-        self._post: Callable[[Take, Any, Any], None] | None = post
+        self._post: Callable[[TurnCallback, Any, Any], None] | None = post
         self._after_commit: Callable[[Callable[[], None]], None] | None = after_commit
         self._open: set[asyncio.Future[None]] = set()
 
-    def ask(self, take: Take, about: Any, what: Any) -> asyncio.Future[None]:
+    def send(self, callback: TurnCallback, about: Any, what: Any) -> asyncio.Future[None]:
         """Put a command into the mailbox.
 
         Returns:
@@ -41,51 +41,51 @@ class Asked:
             look at it.
         """
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        done.add_done_callback(_look_at)
+        done.add_done_callback(_retrieve_exception)
         post, after_commit = self._post, self._after_commit
         if post is None or after_commit is None:
-            settle(done, _too_late())
+            resolve_future(done, _already_ended())
             return done
         self._open.add(done)
 
         def taken(about: Any, what: Any) -> None:
             refusal: PlanwaveError | None = None
             try:
-                take(about, what)
+                callback(about, what)
             except PlanwaveError as error:
                 refusal = error
-            after_commit(lambda: self._tell(done, refusal))
+            after_commit(lambda: self._reply(done, refusal))
 
         post(taken, about, what)
         return done
 
-    def _tell(self, done: asyncio.Future[None], refusal: PlanwaveError | None) -> None:
+    def _reply(self, done: asyncio.Future[None], refusal: PlanwaveError | None) -> None:
         self._open.discard(done)
-        settle(done, refusal)
+        resolve_future(done, refusal)
 
     def close(self) -> None:
         """Refuse what came too late for a turn, now and later."""
         for done in self._open:
-            settle(done, _too_late())
+            resolve_future(done, _already_ended())
         self._open.clear()
         self._post = self._after_commit = None  # they would keep the execution alive
 
 
-def _too_late() -> Conflict:
-    return Conflict("the execution has just come to rest", code=AT_REST)
+def _already_ended() -> Conflict:
+    return Conflict("the execution has just come to rest", code=ALREADY_ENDED)
 
 
-def settle(asked: asyncio.Future[Any], result: Any) -> None:
+def resolve_future(future: asyncio.Future[Any], result: Any) -> None:
     """Give a future its result, or its error, unless it has one."""
-    if asked.done():
+    if future.done():
         return
     if isinstance(result, PlanwaveError):
-        asked.set_exception(result)
+        future.set_exception(result)
     else:
-        asked.set_result(result)
+        future.set_result(result)
 
 
-def _look_at(done: asyncio.Future[None]) -> None:
+def _retrieve_exception(done: asyncio.Future[None]) -> None:
     """Have nobody complain of an error that nobody asked for."""
     if not done.cancelled():
         done.exception()

@@ -7,25 +7,25 @@ from inspect import isawaitable
 from typing import Any, TypeVar, cast
 
 from planwave.errors import NodeError, PlanwaveError, ResultNotJson
-from planwave.executor.program import Program, Step
-from planwave.executor.runtime import Runtime
+from planwave.executor.program import Program, BoundNode
+from planwave.executor.runtime import GraphRuntime
 from planwave.expressions import compile_template
 from planwave.graph.capabilities import ExecutionResult, NodeEvent, Resumable, Suspension
-from planwave.graph.json_values import NotJson, is_whole_text, to_json
+from planwave.graph.json_values import NotJson, is_utf8_text, to_json
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
-from planwave.graph.ports import has_output, outputs_shown
+from planwave.graph.ports import has_output, outputs_text
 from planwave.graph.values import DataValue, Inputs
 
 _T = TypeVar("_T")
 
 
-class NodeScope:
+class TemplateVariables:
     """What expressions in one node's data may name; values are looked up only when asked for."""
 
     __slots__ = ("_inputs", "_node", "_runtime", "_variables")
 
     def __init__(
-        self, runtime: Runtime, node: int, inputs: Inputs, variables: Mapping[str, Json]
+        self, runtime: GraphRuntime, node: int, inputs: Inputs, variables: Mapping[str, Json]
     ) -> None:
         self._runtime, self._node = runtime, node
         self._inputs, self._variables = inputs, variables
@@ -38,14 +38,14 @@ class NodeScope:
             main = DEFAULT_TARGET_HANDLE if DEFAULT_TARGET_HANDLE in self._inputs else None
             return self._inputs.text(main)
         if root == "nodes":
-            return self._ancestors()
+            return self._ancestor_outputs()
         if root in self._variables:
             return self._variables[root]
         if root == DEFAULT_TARGET_HANDLE and root not in self._inputs and len(self._inputs) == 1:
             return next(iter(self._inputs.values())).value
         return self._inputs[root].value
 
-    def _ancestors(self) -> dict[str, dict[str, Json]]:
+    def _ancestor_outputs(self) -> dict[str, dict[str, Json]]:
         program, outputs = self._runtime.program, self._runtime.outputs
         return {
             program.topology.ids[n]: {handle: v.value for handle, v in given.items()}
@@ -54,34 +54,34 @@ class NodeScope:
         }
 
 
-async def heard(given: Any, say: Callable[[_T, NodeEvent], None], speaker: _T) -> Any:
+async def read_result(returned: Any, emit: Callable[[_T, NodeEvent], None], emitter: _T) -> Any:
     """Give what ``execute`` gave, whatever its form: a generator's events are said on the way."""
-    if isawaitable(given):
-        return await given
-    if not hasattr(given, "__aiter__"):
-        return given
+    if isawaitable(returned):
+        return await returned
+    if not hasattr(returned, "__aiter__"):
+        return returned
     try:
-        async for item in given:
+        async for item in returned:
             if type(item) is not NodeEvent:
                 return item
-            say(speaker, item)
+            emit(emitter, item)
     finally:  # also where what it said is refused
-        if isinstance(given, AsyncGenerator):
-            await given.aclose()
+        if isinstance(returned, AsyncGenerator):
+            await returned.aclose()
     return None
 
 
-def vetted(
-    step: Step, result: Any, say: Callable[[_T, NodeEvent], None], speaker: _T
+def validate_result(
+    step: BoundNode, result: Any, emit: Callable[[_T, NodeEvent], None], emitter: _T
 ) -> ExecutionResult | Suspension:
     """Check that a result is one that can be stored as JSON; say the events in it."""
     if isinstance(result, ExecutionResult):
         outputs: Any = result.outputs  # what a node calls so; it may be anything
         if type(outputs) is not dict and not isinstance(outputs, Mapping):
-            raise _invalid(step, f"outputs that are {type(outputs).__name__}, not by handle")
-        plain = _vet_outputs(step, result.outputs)
+            raise _invalid_result(step, f"outputs that are {type(outputs).__name__}, not by handle")
+        plain = _check_outputs(step, result.outputs)
         for event in result.events:
-            say(speaker, event)
+            emit(emitter, event)
         return result if plain is None else result._replace(outputs=plain)
     if isinstance(result, Suspension):
         if not isinstance(step.implementation, Resumable):
@@ -96,10 +96,10 @@ def vetted(
         except NotJson as fault:
             message = f"node {step.node.id!r} waits with a request that is {fault}"
             raise ResultNotJson(message) from fault
-    raise _invalid(step, f"{type(result).__name__}, not an ExecutionResult or Suspension")
+    raise _invalid_result(step, f"{type(result).__name__}, not an ExecutionResult or Suspension")
 
 
-def _vet_outputs(step: Step, outputs: Mapping[Any, Any]) -> dict[str, DataValue] | None:
+def _check_outputs(step: BoundNode, outputs: Mapping[Any, Any]) -> dict[str, DataValue] | None:
     """Check outputs; return them as they will be stored where that is not what they are."""
     handles, plain = step.handles, None
     for handle, value in outputs.items():
@@ -112,41 +112,41 @@ def _vet_outputs(step: Step, outputs: Mapping[Any, Any]) -> dict[str, DataValue]
         except NotJson as fault:
             raise _not_json(step, handle, str(fault)) from fault
         if type(handle) is not str or handle not in handles:
-            _vet_handle(step, handle)
+            _check_handle(step, handle)
         if stored is not value.value:
             plain = dict(outputs) if plain is None else plain
             plain[handle] = value._replace(value=stored)
     return plain
 
 
-def _vet_handle(step: Step, handle: Any) -> None:
-    if type(handle) is not str or not is_whole_text(handle):
+def _check_handle(step: BoundNode, handle: Any) -> None:
+    if type(handle) is not str or not is_utf8_text(handle):
         raise _not_json(step, handle, "under a name that is not text")
     if not has_output(step.facts, handle):
-        raise _invalid(
+        raise _invalid_result(
             step,
             f"a result on handle {handle!r}, which its type does not have; "
-            f"its outputs are: {outputs_shown(step.facts)}",
+            f"its outputs are: {outputs_text(step.facts)}",
         )
 
 
-def _invalid(step: Step, what: str) -> NodeError:
+def _invalid_result(step: BoundNode, reason: str) -> NodeError:
     return NodeError(
-        f"node {step.node.id!r} of type {step.node.type!r} gave {what}", code="invalid-result"
+        f"node {step.node.id!r} of type {step.node.type!r} gave {reason}", code="invalid-result"
     )
 
 
-def _not_json(step: Step, handle: Any, fault: str) -> ResultNotJson:
+def _not_json(step: BoundNode, handle: Any, reason: str) -> ResultNotJson:
     return ResultNotJson(
-        f"node {step.node.id!r} gave, on handle {handle!r}, a value that is {fault}",
+        f"node {step.node.id!r} gave, on handle {handle!r}, a value that is {reason}",
         hint="return text, numbers, booleans, null, lists and objects with text keys",
     )
 
 
-async def resolved_data(
+async def resolve_data(
     program: Program,
     node: int,
-    runtime: Runtime,
+    runtime: GraphRuntime,
     inputs: Inputs,
     variables: Mapping[str, Json],
     renderer: Any,
@@ -155,23 +155,23 @@ async def resolved_data(
     step = program.steps[node]
     if step.template is None:
         return step.node.data
-    scope = NodeScope(runtime, node, inputs, variables)
+    scope = TemplateVariables(runtime, node, inputs, variables)
     resolved: Mapping[str, Json] = await step.template.resolve(scope, renderer)
     return resolved
 
 
-async def resolved_value(
-    value: Json, runtime: Runtime, node: int, variables: Mapping[str, Json], renderer: Any
+async def resolve_value(
+    value: Json, runtime: GraphRuntime, node: int, variables: Mapping[str, Json], renderer: Any
 ) -> Json:
     """Give any value with its expressions resolved as they would be in a node's data."""
     template = compile_template(value)
     if template is None:
         return value
-    scope = NodeScope(runtime, node, Inputs(runtime.arrivals_at(node)), variables)
+    scope = TemplateVariables(runtime, node, Inputs(runtime.arrivals_at(node)), variables)
     return await template.resolve(scope, renderer)
 
 
-def as_node_error(error: BaseException) -> NodeError:
+def to_node_error(error: BaseException) -> NodeError:
     """Give any exception of a node as a NodeError; planned errors keep code and hint.
 
     A group of them, as a ``TaskGroup`` raises it, is its first.

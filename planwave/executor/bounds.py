@@ -13,55 +13,55 @@ _RESULT = "largest_result_bytes"
 _STATE = "run_state_bytes"
 
 
-class Bounds:
+class RunLimits:
     """Holds an execution to what its options bound; nothing is counted that is not bounded.
 
     Attributes:
-        held: The bytes of all results.
+        result_bytes: The bytes of all results.
     """
 
-    __slots__ = ("_events", "_made", "_result", "_state", "_steps", "held")
+    __slots__ = ("_max_events", "_starts", "_max_result_bytes", "_max_state_bytes", "_max_starts", "result_bytes")
 
     def __init__(self, options: RunOptions) -> None:
-        self._events = options.max_events
-        self._result = options.max_result_bytes
-        self._state = options.max_state_bytes
-        self._steps = options.max_steps
-        self.held = self._made = 0
+        self._max_events = options.max_events
+        self._max_result_bytes = options.max_result_bytes
+        self._max_state_bytes = options.max_state_bytes
+        self._max_starts = options.max_steps
+        self.result_bytes = self._starts = 0
 
-    def hold(self, size: int, steps: int) -> None:
+    def restore(self, size: int, starts: int) -> None:
         """Count results and starts that were stored before."""
-        self.held += size
-        self._made += steps
+        self.result_bytes += size
+        self._starts += starts
 
-    def step(self) -> LimitExceeded | None:
+    def count_start(self) -> LimitExceeded | None:
         """Count the start of a node; give why there are no more to be."""
-        self._made += 1
-        if self._steps is not None and self._made > self._steps:
+        self._starts += 1
+        if self._max_starts is not None and self._starts > self._max_starts:
             what = "starts of nodes in one execution"
-            return LimitExceeded("steps", self._steps, self._made, what=what)
+            return LimitExceeded("steps", self._max_starts, self._starts, what=what)
         return None
 
-    def take(self, path: str, outputs: Mapping[str, DataValue]) -> NodeError | None:
+    def add_result(self, path: str, outputs: Mapping[str, DataValue]) -> NodeError | None:
         """Count a result; give why it is refused where it is too large by itself."""
-        if self._result is None and self._state is None:
+        if self._max_result_bytes is None and self._max_state_bytes is None:
             return None
         size = 0
         for _, value in outputs.values():
             size += size_of(value)
-        if self._result is not None and size > self._result:
+        if self._max_result_bytes is not None and size > self._max_result_bytes:
             return NodeError(
-                f"node {path!r} gave a result of {size} bytes; limit {_RESULT} is {self._result}",
+                f"node {path!r} gave a result of {size} bytes; limit {_RESULT} is {self._max_result_bytes}",
                 code=LimitExceeded.code,
                 hint="give less, or where it lies in place of the whole",
             )
-        self.held += size
+        self.result_bytes += size
         return None
 
-    def passed(self, events: int) -> LimitExceeded | None:
+    def exceeded(self, events: int) -> LimitExceeded | None:
         """Give the bound that the whole execution has passed, if any."""
-        if self._events is not None and events > self._events:
-            return LimitExceeded("events", self._events, events)
-        if self._state is not None and self.held > self._state:
-            return LimitExceeded(_STATE, self._state, self.held, what="all results of a run")
+        if self._max_events is not None and events > self._max_events:
+            return LimitExceeded("events", self._max_events, events)
+        if self._max_state_bytes is not None and self.result_bytes > self._max_state_bytes:
+            return LimitExceeded(_STATE, self._max_state_bytes, self.result_bytes, what="all results of a run")
         return None

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Deadlines(Generic[T]):
+class DeadlineTimers(Generic[T]):
     """Calls ``due`` when a moment has come; times are the event loop's own, in seconds.
 
     Nothing is ever removed: who is told of a deadline that no longer matters ignores it. A heap of
@@ -27,13 +27,13 @@ class Deadlines(Generic[T]):
         self._order = count()
         self._timer: asyncio.TimerHandle | None = None
 
-    def after(self, delay_s: float, what: T) -> None:
+    def after(self, delay_s: float, message: T) -> None:
         """Tell ``what`` when ``delay_s`` seconds have passed."""
-        self.at(self._loop.time() + delay_s, what)
+        self.at(self._loop.time() + delay_s, message)
 
-    def at(self, when: float, what: T) -> None:
+    def at(self, when: float, message: T) -> None:
         """Tell ``what`` when that time has come."""
-        heapq.heappush(self._heap, (when, next(self._order), what))
+        heapq.heappush(self._heap, (when, next(self._order), message))
         if self._timer is None or when < self._timer.when():
             self._arm()
 

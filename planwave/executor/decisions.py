@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any, Literal, NamedTuple
 
 
-class Status(IntEnum):
+class NodeStatus(IntEnum):
     """What became of a node so far; linked nodes keep the fate of their prerequisites here."""
 
     PENDING = 0
@@ -32,27 +32,27 @@ class Cause(NamedTuple):
 
 Start = tuple[int, int | None]
 """A node that may start, and the edge that won it where it has ``join: any``."""
-Unrun = tuple[int, Cause]
-Final = Literal["completed", "failed", "cancelled"]
+NotRun = tuple[int, Cause]
+RunOutcome = Literal["completed", "failed", "cancelled"]
 
 
 class Decisions(NamedTuple):
     """What follows from the facts since the last time, each list in graph order."""
 
     starts: Sequence[Start]
-    skipped: Sequence[Unrun]
-    blocked: Sequence[Unrun]
-    cancelled: Sequence[Unrun]
+    skipped: Sequence[NotRun]
+    blocked: Sequence[NotRun]
+    cancelled: Sequence[NotRun]
     waves_completed: Sequence[int]
-    finished: Final | None
+    finished: RunOutcome | None
     paused: bool
 
 
-made: Callable[[type[Decisions], tuple[Any, ...]], Decisions] = tuple[Any, ...].__new__
+new_decisions: Callable[[type[Decisions], tuple[Any, ...]], Decisions] = tuple[Any, ...].__new__
 """Makes decisions of their fields in order; the constructor would cost as much again."""
 
 
-class Rules(NamedTuple):
+class SchedulingRules(NamedTuple):
     """What the kernel must know of policies and ports, by node number."""
 
     join_any: frozenset[int] = frozenset()

@@ -19,38 +19,38 @@ ONCE: Final = "once"
 _ENDS: Final = frozenset(
     {"node.completed", "node.failed", "node.skipped", "node.blocked", "node.cancelled"}
 )
-_SAID: Final = frozenset({"node.event", "node.log"})
+_EMITTED: Final = frozenset({"node.event", "node.log"})
 
 
-class StoredRun:
+class StoredGraphRun:
     """What is stored of one nested run.
 
     Attributes:
-        asker: The path of the node it is inside of.
-        facts: What happened in it since it was opened last.
+        parent_path: The path of the node it is inside of.
+        events: What happened in it since it was opened last.
         identity: Hashes of its graph, and of inputs and variables; None where nobody wrote them down.
-        attempt: The attempt of its node that opened it.
-        before: The highest attempt its nodes could have had when it was opened.
-        highest: The highest attempt of its nodes so far.
-        is_spent: It came to nothing, and is to be made anew.
+        attempt_number: The attempt of its node that opened it.
+        attempt_offset: The highest attempt its nodes could have had when it was opened.
+        highest_attempt: The highest attempt of its nodes so far.
+        must_restart: It came to nothing, and is to be made anew.
     """
 
-    __slots__ = ("asker", "attempt", "before", "facts", "highest", "identity", "is_spent")
+    __slots__ = ("parent_path", "attempt_number", "attempt_offset", "events", "highest_attempt", "identity", "must_restart")
 
-    def __init__(self, asker: str) -> None:
-        self.asker = asker
-        self.facts: list[Event] = []
+    def __init__(self, parent_path: str) -> None:
+        self.parent_path = parent_path
+        self.events: list[Event] = []
         self.identity: tuple[str, str] | None = None
-        self.attempt = 1
-        self.before = self.highest = 0
-        self.is_spent = False
+        self.attempt_number = 1
+        self.attempt_offset = self.highest_attempt = 0
+        self.must_restart = False
 
     def latest(self) -> dict[str, Event]:
         """Give what became of each of its nodes last, by path."""
         return {
             event.path: event
-            for event in self.facts
-            if event.path and event.type.startswith("node.") and event.type not in _SAID
+            for event in self.events
+            if event.path and event.type.startswith("node.") and event.type not in _EMITTED
         }
 
     def requests(self) -> dict[str, Event]:
@@ -59,147 +59,147 @@ class StoredRun:
         return {each.data["request_id"]: each for each in latest if each.type == "node.waiting"}
 
 
-class Dormant:
+class StoredNestedRuns:
     """The stored nested runs of one execution, and the values its nodes have to find again.
 
     Attributes:
-        told_graphs: The hashes of the graphs that were told.
+        recorded_graphs: The hashes of the graphs that were told.
     """
 
     def __init__(self) -> None:
-        self.told_graphs: set[str] = set()
-        self._runs: dict[str, StoredRun] = {}
-        self._inside: dict[str, dict[str, None]] = {}
-        self._kept: dict[str, dict[str, Json]] = {}
+        self.recorded_graphs: set[str] = set()
+        self._runs: dict[str, StoredGraphRun] = {}
+        self._children: dict[str, dict[str, None]] = {}
+        self._once_values: dict[str, dict[str, Json]] = {}
 
     def __contains__(self, prefix: str) -> bool:
         return prefix in self._runs
 
-    def tell(self, prefix: str, event: Event) -> None:
+    def add(self, prefix: str, event: Event) -> None:
         """Take in what happened in a nested run ("": what its askers did, and not in any)."""
         if prefix:
-            run = self._run_at(prefix)
-            run.facts.append(event)
-            run.highest = max(run.highest, event.attempt or 0)
+            run = self._get_or_create(prefix)
+            run.events.append(event)
+            run.highest_attempt = max(run.highest_attempt, event.attempt or 0)
         path = event.path or ""
         if event.type == "node.event":
-            self._said(path, event)
+            self._add_node_event(path, event)
         elif event.type == "node.retrying":
-            self.try_again(path)
+            self.mark_failed_for_restart(path)
 
-    def run_of(self, prefix: str) -> StoredRun | None:
+    def get(self, prefix: str) -> StoredGraphRun | None:
         """Give what is stored of a nested run, as long as nobody has asked for it."""
         return self._runs.get(prefix)
 
-    def take(self, prefix: str) -> StoredRun | None:
+    def pop(self, prefix: str) -> StoredGraphRun | None:
         """Give what is stored of a nested run that is asked for now."""
         run = self._runs.pop(prefix, None)
         if run is not None:
-            self._inside[run.asker].pop(prefix, None)
+            self._children[run.parent_path].pop(prefix, None)
             for path, event in run.latest().items():
-                run.highest = max([run.highest, *self._attempts_below(path)])
+                run.highest_attempt = max([run.highest_attempt, *self._attempts_inside(path)])
                 if event.type in _ENDS:
-                    self.forget(path)
+                    self.discard(path)
         return run
 
-    def take_kept(self, path: str) -> dict[str, Json]:
+    def pop_once_values(self, path: str) -> dict[str, Json]:
         """Give the values a node has to find again."""
-        return self._kept.pop(path, {})
+        return self._once_values.pop(path, {})
 
     def requests(self) -> list[tuple[str, Event]]:
         """Give what is asked in all of them, in the order it was asked."""
         found = [each for run in self._runs.values() for each in run.requests().items()]
         return sorted(found, key=lambda each: each[1].seq)
 
-    def parked(self, path: str) -> int | None:
+    def parked_attempt(self, path: str) -> int | None:
         """Give the attempt of a node in one of them that is parked; None where it is not."""
-        run = self._runs.get(prefix_of(path))
+        run = self._runs.get(path_prefix(path))
         latest = None if run is None else run.latest().get(path)
         return latest.attempt if latest is not None and latest.type == "node.parked" else None
 
-    def open_below(self, path: str) -> list[Event]:
+    def unfinished_inside(self, path: str) -> list[Event]:
         """Give what became last of each node inside a node that has not ended, innermost first."""
         found: list[Event] = []
-        for prefix in self._inside.get(path, ()):
+        for prefix in self._children.get(path, ()):
             for inner, event in self._runs[prefix].latest().items():
-                found += self.open_below(inner)
+                found += self.unfinished_inside(inner)
                 if event.type not in _ENDS:
                     found.append(event)
         return found
 
-    def try_again(self, path: str) -> None:
+    def mark_failed_for_restart(self, path: str) -> None:
         """Have a node's next attempt make anew what came to nothing."""
-        for prefix in list(self._inside.get(path, ())):
-            if any(_came_to_nothing(event) for event in self._runs[prefix].facts):
-                self._spend(prefix)
+        for prefix in list(self._children.get(path, ())):
+            if any(_is_unsuccessful(event) for event in self._runs[prefix].events):
+                self._mark_for_restart(prefix)
 
-    def forget(self, path: str) -> None:
+    def discard(self, path: str) -> None:
         """Forget all that is inside a node."""
-        self._kept.pop(path, None)
-        for prefix in self._inside.pop(path, ()):
+        self._once_values.pop(path, None)
+        for prefix in self._children.pop(path, ()):
             run = self._runs.pop(prefix, None)
-            for inner in {event.path for event in run.facts} if run else ():
-                self.forget(inner or "")
+            for inner in {event.path for event in run.events} if run else ():
+                self.discard(inner or "")
 
-    def _run_at(self, prefix: str) -> StoredRun:
+    def _get_or_create(self, prefix: str) -> StoredGraphRun:
         run = self._runs.get(prefix)
         if run is None:
             asker = prefix[: prefix.rfind("[")]
-            run = self._runs[prefix] = StoredRun(asker)
-            self._inside.setdefault(asker, {})[prefix] = None
+            run = self._runs[prefix] = StoredGraphRun(asker)
+            self._children.setdefault(asker, {})[prefix] = None
         return run
 
-    def _said(self, path: str, event: Event) -> None:
+    def _add_node_event(self, path: str, event: Event) -> None:
         kind = event.data.get("event_type")
         if kind == ONCE:
             said = event.data["data"]
-            self._kept.setdefault(path, {})[said["key"]] = said["value"]
+            self._once_values.setdefault(path, {})[said["key"]] = said["value"]
         elif kind == RUN_GRAPH:
-            self._opened(f"{path}[{event.data['data']['key']}]/", event)
+            self._open(f"{path}[{event.data['data']['key']}]/", event)
 
-    def _opened(self, prefix: str, event: Event) -> None:
+    def _open(self, prefix: str, event: Event) -> None:
         said: dict[str, Any] = event.data["data"]
         if prefix in self._runs:
-            self._spend(prefix)
+            self._mark_for_restart(prefix)
         if said.get("dropped"):
             return
         if "document" in said:
-            self.told_graphs.add(said["graph"])
-        run = self._run_at(prefix)
+            self.recorded_graphs.add(said["graph"])
+        run = self._get_or_create(prefix)
         run.identity = (said["graph"], said["inputs"])
-        run.attempt = event.attempt or 1
-        run.before = said.get("before", 0)
-        run.highest = max(run.highest, run.before)
-        run.is_spent = False
+        run.attempt_number = event.attempt or 1
+        run.attempt_offset = said.get("before", 0)
+        run.highest_attempt = max(run.highest_attempt, run.attempt_offset)
+        run.must_restart = False
 
-    def _spend(self, prefix: str) -> None:
+    def _mark_for_restart(self, prefix: str) -> None:
         """Note that a nested run is to be made anew."""
         run = self._runs[prefix]
-        for inner in {event.path or "" for event in run.facts}:
-            run.highest = max([run.highest, *self._attempts_below(inner)])
-            self.forget(inner)
-        run.facts = []
-        run.is_spent = True
+        for inner in {event.path or "" for event in run.events}:
+            run.highest_attempt = max([run.highest_attempt, *self._attempts_inside(inner)])
+            self.discard(inner)
+        run.events = []
+        run.must_restart = True
 
-    def _attempts_below(self, path: str) -> Iterator[int]:
-        for prefix in self._inside.get(path, ()):
+    def _attempts_inside(self, path: str) -> Iterator[int]:
+        for prefix in self._children.get(path, ()):
             run = self._runs[prefix]
-            yield run.highest
-            for inner in {event.path or "" for event in run.facts}:
-                yield from self._attempts_below(inner)
+            yield run.highest_attempt
+            for inner in {event.path or "" for event in run.events}:
+                yield from self._attempts_inside(inner)
 
 
-def _came_to_nothing(event: Event) -> bool:
+def _is_unsuccessful(event: Event) -> bool:
     if event.type == "node.failed":
         return not event.data.get("handled")
     return event.type == "node.cancelled"
 
 
-def prefix_of(path: str) -> str:
+def path_prefix(path: str) -> str:
     """Give what goes before a node's id in its path: that of the nested run it is in, "" in none."""
     return path[: path.rfind("/") + 1]
 
 
-def askers_of(path: str) -> Iterable[str]:
+def ancestor_paths(path: str) -> Iterable[str]:
     """Give the paths of the nodes that a node is inside of, outermost first."""
     return [path[:at] for at, each in enumerate(path) if each == "["]

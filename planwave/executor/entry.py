@@ -8,37 +8,37 @@ from typing import Any, cast
 
 from planwave.errors import InputError
 from planwave.executor.options import RunOptions
-from planwave.executor.program import Program, Step
-from planwave.expressions.text import copy_of
-from planwave.graph.capabilities import Enterable
+from planwave.executor.program import Program, BoundNode
+from planwave.expressions.text import copy_json
+from planwave.graph.capabilities import InputAdapter
 from planwave.graph.json_values import NotJson, to_json_each
 from planwave.graph.model import Json
-from planwave.graph.ports import has_output, outputs_shown
+from planwave.graph.ports import has_output, outputs_text
 
-_NODES_SHOWN = 20
+_MAX_NODES_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class InputPlan:
     """Which part of a program is chosen to run; see ``docs/semantics.md``, "Entry".
 
     Attributes:
-        given: The nodes that are settled from outside, with their values.
+        preset: The nodes that are settled from outside, with their values.
         dropped: Entry nodes that were not chosen.
         part: The nodes that run or are settled; None for all.
     """
 
-    given: Mapping[int, Mapping[str, Json]]
+    preset: Mapping[int, Mapping[str, Json]]
     dropped: frozenset[int]
     part: frozenset[int] | None
 
 
-def entry_of(
+def plan_inputs(
     program: Program,
     inputs: Mapping[str, Mapping[str, Json]] | None,
     options: RunOptions = RunOptions(),  # noqa: B008 - immutable
-) -> Entry:
-    """Find the part that runs with some inputs, which are as :func:`own_inputs` gives them.
+) -> InputPlan:
+    """Find the part that runs with some inputs, which are as :func:`validate_inputs` gives them.
 
     Where inputs name entry nodes, the other entry nodes are dropped; what a chosen entry reaches
     runs, with everything that is needed for it; what only feeds settled or dropped nodes does not.
@@ -49,12 +49,12 @@ def entry_of(
         InputError: ``unknown-input-node``; ``unknown-node`` where an option names one, and
             ``nothing-to-run`` where the options leave nothing.
     """
-    given = {_number(program, node_id): values for node_id, values in (inputs or {}).items()}
-    entry = _entered(program, given)
+    given = {_node_number(program, node_id): values for node_id, values in (inputs or {}).items()}
+    entry = _plan_entries(program, given)
     if not (options.run_from or options.run_to):
         return entry
-    before = _numbers(program, options.run_from, "run_from")
-    ends = _numbers(program, options.run_to, "run_to")
+    before = _node_numbers(program, options.run_from, "run_from")
+    ends = _node_numbers(program, options.run_to, "run_to")
     wanted = set(range(len(program.steps)) if entry.part is None else entry.part) - entry.dropped
     if before:
         wanted &= program.walk(before, forward=True)
@@ -63,36 +63,36 @@ def entry_of(
     if not wanted:
         raise _nothing_to_run(options)
     needed = program.walk(wanted, forward=False, stops=entry.dropped | given.keys())
-    return Entry(given, entry.dropped & needed, frozenset(needed | given.keys()))
+    return InputPlan(given, entry.dropped & needed, frozenset(needed | given.keys()))
 
 
-def _entered(program: Program, given: Mapping[int, Mapping[str, Json]]) -> Entry:
+def _plan_entries(program: Program, preset: Mapping[int, Mapping[str, Json]]) -> InputPlan:
     """Find what inputs choose by themselves."""
-    chosen = program.entries & given.keys()
+    chosen = program.entry_nodes & preset.keys()
     if not chosen:
-        return Entry(given, frozenset(), None)
-    dropped = program.entries - chosen
+        return InputPlan(preset, frozenset(), None)
+    dropped = program.entry_nodes - chosen
     reached = program.walk(chosen, forward=True)
-    part = program.walk(reached, forward=False, stops=dropped | given.keys())
-    return Entry(given, dropped, frozenset(part | dropped))
+    part = program.walk(reached, forward=False, stops=dropped | preset.keys())
+    return InputPlan(preset, dropped, frozenset(part | dropped))
 
 
-def _numbers(program: Program, node_ids: Sequence[str], option: str) -> set[int]:
+def _node_numbers(program: Program, node_ids: Sequence[str], option: str) -> set[int]:
     index = program.topology.index
     unknown = [node_id for node_id in node_ids if node_id not in index]
     if unknown:
-        names = ", ".join(map(repr, unknown[:_NODES_SHOWN]))
+        names = ", ".join(map(repr, unknown[:_MAX_NODES_LISTED]))
         raise InputError(
             f"{option} names {names}, not in the graph",
             code="unknown-node",
-            hint=f"nodes are: {', '.join(program.topology.ids[:_NODES_SHOWN])}",
+            hint=f"nodes are: {', '.join(program.topology.ids[:_MAX_NODES_LISTED])}",
         )
     return {index[node_id] for node_id in node_ids}
 
 
 def _nothing_to_run(options: RunOptions) -> InputError:
     asked = [
-        f"{name} {', '.join(map(repr, ids[:_NODES_SHOWN]))}"
+        f"{name} {', '.join(map(repr, ids[:_MAX_NODES_LISTED]))}"
         for name, ids in (("run_from", options.run_from), ("run_to", options.run_to))
         if ids
     ]
@@ -103,7 +103,7 @@ def _nothing_to_run(options: RunOptions) -> InputError:
     )
 
 
-def own_inputs(program: Program, inputs: Mapping[str, Any] | None) -> dict[str, dict[str, Json]]:
+def validate_inputs(program: Program, inputs: Mapping[str, Any] | None) -> dict[str, dict[str, Json]]:
     """Check and copy the inputs of one run, so that no node of it can change what the next is given.
 
     Where a node's type has ``enter``, what it makes of its values is what it is settled with.
@@ -116,15 +116,15 @@ def own_inputs(program: Program, inputs: Mapping[str, Any] | None) -> dict[str, 
         ``{node_id: {handle: value}}``; given again, they stay as they are.
 
     Raises:
-        InputError: As :func:`copied_inputs`, and ``invalid-inputs`` where the type refuses them.
+        InputError: As :func:`copy_inputs`, and ``invalid-inputs`` where the type refuses them.
     """
     return {
-        node_id: _entered_values(program, program.topology.index[node_id], values)
-        for node_id, values in copied_inputs(program, inputs).items()
+        node_id: _adapted_values(program, program.topology.index[node_id], values)
+        for node_id, values in copy_inputs(program, inputs).items()
     }
 
 
-def copied_inputs(program: Program, inputs: Mapping[str, Any] | None) -> dict[str, dict[str, Json]]:
+def copy_inputs(program: Program, inputs: Mapping[str, Any] | None) -> dict[str, dict[str, Json]]:
     """Check and copy inputs as far as they can be checked without the types' own word.
 
     Raises:
@@ -133,21 +133,21 @@ def copied_inputs(program: Program, inputs: Mapping[str, Any] | None) -> dict[st
     """
     if inputs is None:
         return {}
-    pairs = _object(inputs, "inputs")
-    entry = _flat_for(program, pairs)
+    pairs = _require_object(inputs, "inputs")
+    entry = _flat_entry_node(program, pairs)
     if entry is not None:
         pairs = {entry: pairs}
     return {
-        node_id: _own_values(program, _number(program, node_id), values)
+        node_id: _checked_values(program, _node_number(program, node_id), values)
         for node_id, values in pairs.items()
     }
 
 
-def _flat_for(program: Program, inputs: Mapping[Any, Any]) -> str | None:
+def _flat_entry_node(program: Program, inputs: Mapping[Any, Any]) -> str | None:
     """Give the one entry node that flat inputs are for, or None where they are not flat."""
-    if len(program.entries) != 1 or not inputs:
+    if len(program.entry_nodes) != 1 or not inputs:
         return None
-    (number,) = program.entries
+    (number,) = program.entry_nodes
     step, index = program.steps[number], program.topology.index
     is_flat = all(
         isinstance(key, str) and key not in index and has_output(step.facts, key) for key in inputs
@@ -155,27 +155,27 @@ def _flat_for(program: Program, inputs: Mapping[Any, Any]) -> str | None:
     return step.node.id if is_flat else None
 
 
-def _entered_values(program: Program, number: int, values: dict[str, Json]) -> dict[str, Json]:
+def _adapted_values(program: Program, number: int, values: dict[str, Json]) -> dict[str, Json]:
     step = program.steps[number]
-    if not isinstance(step.implementation, Enterable):
+    if not isinstance(step.implementation, InputAdapter):
         return values
     try:
-        entered = step.implementation.enter(values)
+        entered = step.implementation.adapt_inputs(values)
     except InputError as error:
-        message = f"{_where(step)}: {error.message}"
+        message = f"{_location(step)}: {error.message}"
         raise InputError(message, code="invalid-inputs", hint=error.hint) from error
-    return _own_values(program, number, entered)
+    return _checked_values(program, number, entered)
 
 
-def _where(step: Step) -> str:
+def _location(step: BoundNode) -> str:
     return f"inputs[{step.node.id!r}]"
 
 
-def _own_values(program: Program, number: int, values: object) -> dict[str, Json]:
+def _checked_values(program: Program, number: int, values: object) -> dict[str, Json]:
     step = program.steps[number]
-    where = _where(step)
+    where = _location(step)
     try:
-        copy: dict[str, Json] = copy_of(to_json_each(_object(values, where)))
+        copy: dict[str, Json] = copy_json(to_json_each(_require_object(values, where)))
     except NotJson as fault:
         message = f"{where} cannot be given to a node: it holds {fault}"
         raise InputError(message, code="invalid-inputs") from fault
@@ -183,13 +183,13 @@ def _own_values(program: Program, number: int, values: object) -> dict[str, Json
         if not has_output(step.facts, handle):
             raise InputError(
                 f"{where} names handle {handle!r}, which type {step.node.type!r} does not have; "
-                f"its outputs are: {outputs_shown(step.facts)}",
+                f"its outputs are: {outputs_text(step.facts)}",
                 code="invalid-inputs",
             )
     return copy
 
 
-def _object(value: object, where: str) -> Mapping[Any, Any]:
+def _require_object(value: object, where: str) -> Mapping[Any, Any]:
     if isinstance(value, Mapping):
         return cast("Mapping[Any, Any]", value)
     raise InputError(
@@ -199,10 +199,10 @@ def _object(value: object, where: str) -> Mapping[Any, Any]:
     )
 
 
-def _number(program: Program, node_id: object) -> int:
+def _node_number(program: Program, node_id: object) -> int:
     number = program.topology.index.get(cast("str", node_id))
     if number is None:
-        shown = ", ".join(program.topology.ids[:_NODES_SHOWN])
+        shown = ", ".join(program.topology.ids[:_MAX_NODES_LISTED])
         raise InputError(
             f"inputs name node {node_id!r}, which is not in the graph",
             code="unknown-input-node",

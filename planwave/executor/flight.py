@@ -9,75 +9,75 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from planwave.errors import NESTED_FAILED, NodeError
-from planwave.executor.decisions import Cause, Status
-from planwave.executor.earlier import Life
+from planwave.executor.decisions import Cause, NodeStatus
+from planwave.executor.earlier import GraphRunRecord
 from planwave.executor.program import Program
-from planwave.executor.runtime import Outputs, Runtime
+from planwave.executor.runtime import Outputs, GraphRuntime
 from planwave.executor.schedule import Schedule
 from planwave.graph.model import Json
 
 
 class Phase(Enum):
-    """Where an attempt is; only ``FLYING`` holds a slot."""
+    """Where an attempt is; only ``RUNNING`` holds a slot."""
 
     QUEUED = "queued"
-    FLYING = "flying"
+    RUNNING = "flying"
     NESTED = "nested"
     BACKOFF = "backoff"
     PARKED = "parked"
-    OVER = "over"
+    DONE = "over"
 
 
-QUEUED, FLYING, NESTED, BACKOFF, PARKED, OVER = Phase
+QUEUED, RUNNING, NESTED, BACKOFF, PARKED, DONE = Phase
 """The phases by themselves: they are asked for several times a node."""
 
 
-class Scope:
+class GraphRun:
     """One running graph: the execution's own (``prefix`` ""), or one nested inside a node.
 
     Attributes:
-        run: What a nested one is to the node it is inside of; None for the execution's own.
+        nested_run: What a nested one is to the node it is inside of; None for the execution's own.
         depth: How many graphs it is inside of.
         failures: The error of every unhandled failed node by its path, in order of failing.
-        before: The highest attempt that its nodes, or nodes inside them, may have had before it was
+        attempt_offset: The highest attempt that its nodes, or nodes inside them, may have had before it was
             made anew; theirs go on from there.
-        highest: The highest attempt that any of them has had by now, or is about to have.
+        highest_attempt: The highest attempt that any of them has had by now, or is about to have.
         is_retryable: The first of them might not come again.
-        rests: Nothing goes on in it before a request inside is answered.
-        earlier: Of a fork: what it goes by, the latest first; see ``reuse.py``.
-        waves_ahead: The ids of the nodes of each wave that has not begun, in graph order.
+        is_idle: Nothing goes on in it before a request inside is answered.
+        parent_runs: Of a fork: what it goes by, the latest first; see ``reuse.py``.
+        unstarted_waves: The ids of the nodes of each wave that has not begun, in graph order.
     """
 
     __slots__ = (
-        "before", "depth", "earlier", "failures", "flights", "given", "handled", "highest",
+        "attempt_offset", "depth", "parent_runs", "failures", "attempts", "has_presets", "handled_failures", "highest_attempt",
         "is_retryable", "path",
-        "prefix", "program", "rests", "run", "runtime", "schedule", "waves_ahead",
+        "prefix", "program", "is_idle", "nested_run", "runtime", "schedule", "unstarted_waves",
     )  # fmt: skip
 
-    def __init__(self, program: Program, schedule: Schedule, runtime: Runtime) -> None:
+    def __init__(self, program: Program, schedule: Schedule, runtime: GraphRuntime) -> None:
         self.program = program
         self.schedule = schedule
         self.runtime = runtime
         self.prefix = runtime.prefix
         self.path = runtime.prefix[:-1] or None
-        self.run: NestedRun | None = None
-        self.depth = self.before = self.highest = 0
-        self.rests = self.is_retryable = False
-        self.earlier: Sequence[Shadow] = ()
-        self.given = runtime.outputs.count(None) < len(runtime.outputs)
-        self.flights: dict[int, Flight] = {}
+        self.nested_run: NestedRun | None = None
+        self.depth = self.attempt_offset = self.highest_attempt = 0
+        self.is_idle = self.is_retryable = False
+        self.parent_runs: Sequence[ParentGraphRun] = ()
+        self.has_presets = runtime.outputs.count(None) < len(runtime.outputs)
+        self.attempts: dict[int, Attempt] = {}
         self.failures: dict[str, dict[str, Any]] = {}
-        self.handled: list[str] = []
-        self.waves_ahead: dict[int, list[str]] = {}
+        self.handled_failures: list[str] = []
+        self.unstarted_waves: dict[int, list[str]] = {}
         for node_id, wave in zip(program.topology.ids, schedule.waves.number, strict=True):
-            self.waves_ahead.setdefault(wave, []).append(node_id)
+            self.unstarted_waves.setdefault(wave, []).append(node_id)
 
     def results(self) -> dict[str, Outputs]:
         """Give the outputs of every node that has any, by id."""
         ids = self.program.topology.ids
         return {ids[n]: given for n, given in enumerate(self.runtime.outputs) if given is not None}
 
-    def note_failure(self, path: str, error: dict[str, Any], retryable: bool) -> None:
+    def record_failure(self, path: str, error: dict[str, Any], retryable: bool) -> None:
         """Note that a node failed, and nothing made up for it."""
         if not self.failures:
             self.is_retryable = retryable
@@ -105,133 +105,133 @@ class Scope:
 
     def has_completed(self, node: int) -> bool:
         """Say whether a node has a result of its own, not one its error policy put in its place."""
-        return self.schedule.status[node] is Status.COMPLETED
+        return self.schedule.status[node] is NodeStatus.COMPLETED
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether every node that was to run has a result of its own."""
-        ran = (Status.COMPLETED, Status.SKIPPED)
+        ran = (NodeStatus.COMPLETED, NodeStatus.SKIPPED)
         linked, statuses = self.program.topology.linked, self.schedule.status
         return all(on or each in ran for on, each in zip(linked, statuses, strict=True))
 
-    def cancelled(self, path: str, cause: str) -> None:
+    def record_cancelled(self, path: str, cause: str) -> None:
         """Note that a node was cancelled by itself: this graph has failed by that."""
         self.failures[path] = {"code": "node-cancelled", "message": cause}
 
-    def airborne(self) -> Iterator[Flight]:
+    def active_attempts(self) -> Iterator[Attempt]:
         """Give every unsettled flight of this graph and of those nested in it."""
-        for flight in self.flights.values():
-            yield flight
-            for child in flight.inside.open_scopes() if flight.inside else ():
-                yield from child.airborne()
+        for attempt in self.attempts.values():
+            yield attempt
+            for child in attempt.node_run.open_graph_runs() if attempt.node_run else ():
+                yield from child.active_attempts()
 
 
-class Shadow(NamedTuple):
+class ParentGraphRun(NamedTuple):
     """A graph of an execution before a fork, as it was left; what the same graph of the fork goes by.
 
     Attributes:
         generation: How many executions lie between that one and the fork.
     """
 
-    life: Life
-    scope: Scope
+    record: GraphRunRecord
+    graph_run: GraphRun
     generation: int = 0
 
 
-class Flight:
+class Attempt:
     """One attempt of one node, from its start to its outcome.
 
     Once its phase is ``OVER`` the driver has settled it; whatever its task still says is dropped.
 
     Attributes:
-        resume: ``(state, answer)`` where it goes on after an answer, the ``answers``-th of this
+        resume_args: ``(state, answer)`` where it goes on after an answer, the ``answers``-th of this
             attempt.
-        reentry: How often it was cut off by the end of a process before.
-        begun: It goes on after a wait: that it began was told before.
+        reentries: How often it was cut off by the end of a process before.
+        was_started: It goes on after a wait: that it began was told before.
         started: When it was launched, by the clock of the loop; below 0 before.
-        ran_s: How long its attempt ran before it waited, or was parked, last.
+        elapsed_s: How long its attempt ran before it waited, or was parked, last.
         own_s: How long its attempt had done its own work when its own clock was stopped last.
         own_since: When its own clock was started, by the clock of the loop; below 0 while it stands.
-        decided: What a person said is to become of it after it was cut off, where nothing came of
+        decision: What a person said is to become of it after it was cut off, where nothing came of
             that as yet.
         limit_s: Bounds its own time.
         has_deadline: A deadline of its own time is set.
-        nesting: The nested runs it waits for.
-        busy: Calls of its own, and results of nested runs, that it has yet to get.
+        open_nested_runs: The nested runs it waits for.
+        own_calls: Calls of its own, and results of nested runs, that it has yet to get.
         covered: Of these calls, how often one goes around the wait for a nested run.
-        stirs: Grows with all it is seen to do while it waits for nested runs.
-        inside: What runs inside its node, or None if nothing did.
+        activity: Grows with all it is seen to do while it waits for nested runs.
+        node_run: What runs inside its node, or None if nothing did.
     """
 
     __slots__ = (
-        "answers", "attempt", "begun", "busy", "covered", "decided", "has_deadline", "inside", "limit_s",
-        "nesting", "node", "offsets", "own_s", "own_since", "path", "phase", "ran_s", "reentry",
-        "resume", "scope", "started", "stirs", "task",
+        "answer_count", "number", "was_started", "own_calls", "covered", "decision", "has_deadline", "node_run", "limit_s",
+        "open_nested_runs", "node", "stream_offsets", "own_s", "own_since", "path", "phase", "elapsed_s", "reentries",
+        "resume_args", "graph_run", "started", "activity", "task",
     )  # fmt: skip
 
     def __init__(
         self,
-        scope: Scope,
+        graph_run: GraphRun,
         node: int,
-        attempt: int = 1,
-        resume: tuple[Any, Any] | None = None,
-        answers: int = 0,
-        reentry: int = 0,
+        number: int = 1,
+        resume_args: tuple[Any, Any] | None = None,
+        answer_count: int = 0,
+        reentries: int = 0,
     ) -> None:
-        self.scope = scope
+        self.graph_run = graph_run
         self.node = node
-        self.attempt = attempt
-        if attempt > scope.highest:  # it may be cancelled before it begins
-            scope.highest = attempt
-        self.path = scope.prefix + scope.program.topology.ids[node]
-        self.resume = resume
-        self.answers = answers
-        self.reentry = reentry
+        self.number = number
+        if number > graph_run.highest_attempt:  # it may be cancelled before it begins
+            graph_run.highest_attempt = number
+        self.path = graph_run.prefix + graph_run.program.topology.ids[node]
+        self.resume_args = resume_args
+        self.answer_count = answer_count
+        self.reentries = reentries
         self.phase = QUEUED
         self.task: asyncio.Task[None] | None = None
         self.started = -1.0
-        self.ran_s = self.own_s = 0.0
+        self.elapsed_s = self.own_s = 0.0
         self.own_since = -1.0
         self.limit_s: float | None = None
-        self.begun = self.has_deadline = False
-        self.decided: Json = None
-        self.nesting = self.busy = self.covered = self.stirs = 0
-        self.inside: Inside | None = None
-        self.offsets: dict[str, int] | None = None
+        self.was_started = self.has_deadline = False
+        self.decision: Json = None
+        self.open_nested_runs = self.own_calls = self.covered = self.activity = 0
+        self.node_run: NodeRun | None = None
+        self.stream_offsets: dict[str, int] | None = None
 
-    def followed_by(self, following: Flight) -> Flight:
+    def replaced_by(self, successor: Attempt) -> Attempt:
         """Give what is inside the node to the flight that goes on in place of this one."""
-        if following.attempt == self.attempt:
-            following.ran_s, following.own_s = self.ran_s, self.own_s
-        following.inside, self.inside = self.inside, None
-        if following.inside is not None:
-            following.inside.flight = following
-        return following
+        if successor.number == self.number:
+            successor.elapsed_s, successor.own_s = self.elapsed_s, self.own_s
+        successor.node_run, self.node_run = self.node_run, None
+        if successor.node_run is not None:
+            successor.node_run.attempt = successor
+        return successor
 
-    def refusal(self) -> NodeError:
+    def ended_error(self) -> NodeError:
         """Give the error of who asks for something in this attempt's name once it is settled."""
-        return NodeError(f"attempt {self.attempt} of node {self.path!r} is over")
+        return NodeError(f"attempt {self.number} of node {self.path!r} is over")
 
     @property
-    def acts_once(self) -> bool:
+    def at_most_once(self) -> bool:
         """Whether what it does must not be done twice."""
-        step = self.scope.program.steps[self.node]
+        step = self.graph_run.program.steps[self.node]
         return (step.node.policy.effect or step.facts.effect) == "once"
 
-    def ran(self, now: float) -> float:
+    def elapsed(self, now: float) -> float:
         """Give the seconds its attempt has run by now; nothing of what it waited counts."""
-        ran_s = self.ran_s + (now - self.started if self.started >= 0.0 else 0.0)
+        ran_s = self.elapsed_s + (now - self.started if self.started >= 0.0 else 0.0)
         return _microseconds(ran_s)
 
-    def rest(self, now: float) -> dict[str, Any]:
+    def stop_clock(self, now: float) -> dict[str, Any]:
         """Note that it waits from now on; return its times as events carry them.
 
         ``duration_s`` is how long its attempt has run, ``own_time_s`` how long of that it has done
         its own work.
         """
-        self.ran_s, self.started = self.ran(now), -1.0
+        self.elapsed_s, self.started = self.elapsed(now), -1.0
         self.stop_own_clock(now)
-        return {"duration_s": self.ran_s, "own_time_s": _microseconds(self.own_s)}
+        return {"duration_s": self.elapsed_s, "own_time_s": _microseconds(self.own_s)}
 
     def start_own_clock(self, now: float) -> None:
         """Note that it does its own work from now on."""
@@ -252,7 +252,7 @@ class Flight:
 
         A call of its own that goes around such a wait (``with context.busy():``) waits too.
         """
-        return self.phase is FLYING and self.nesting > 0 and self.busy <= self.covered
+        return self.phase is RUNNING and self.open_nested_runs > 0 and self.own_calls <= self.covered
 
 
 class NestedRun:
@@ -260,80 +260,80 @@ class NestedRun:
 
     Attributes:
         key: Its name within the node.
-        inside: All that runs inside that node.
+        node_run: All that runs inside that node.
         identity: Hashes of the graph, and of inputs and variables.
-        attempt: The node's attempt in which it was opened.
-        scope: The running graph, None before and after.
+        attempt_number: The node's attempt in which it was opened.
+        graph_run: The running graph, None before and after.
         outcome: What it came to; None where it has not ended, or came to nothing.
-        before: The highest attempt of its nodes so far, where it is to be made anew.
-        asked: Where its outcome is waited for.
-        is_dropped: The node let go of it while it ran.
+        attempt_offset: The highest attempt of its nodes so far, where it is to be made anew.
+        waiters: Where its outcome is waited for.
+        is_abandoned: The node let go of it while it ran.
     """
 
     __slots__ = (
-        "asked", "attempt", "before", "identity", "inside", "is_dropped", "key", "outcome", "scope"
+        "waiters", "attempt_number", "attempt_offset", "identity", "node_run", "is_abandoned", "key", "outcome", "graph_run"
     )  # fmt: skip
 
-    def __init__(self, key: str, inside: Inside, identity: tuple[str, str], attempt: int) -> None:
+    def __init__(self, key: str, node_run: NodeRun, identity: tuple[str, str], attempt_number: int) -> None:
         self.key = key
-        self.inside = inside
+        self.node_run = node_run
         self.identity = identity
-        self.attempt = attempt
-        self.scope: Scope | None = None
+        self.attempt_number = attempt_number
+        self.graph_run: GraphRun | None = None
         self.outcome: Mapping[str, Outputs] | NodeError | None = None
-        self.before = 0
-        self.asked: list[asyncio.Future[Any]] = []
-        self.is_dropped = False
+        self.attempt_offset = 0
+        self.waiters: list[asyncio.Future[Any]] = []
+        self.is_abandoned = False
 
-    def outcome_for(self, attempt: int) -> Mapping[str, Outputs] | NodeError | None:
+    def outcome_for(self, attempt_number: int) -> Mapping[str, Outputs] | NodeError | None:
         """Give what it came to, or None where an attempt of its node has to make it anew."""
-        is_spent = isinstance(self.outcome, NodeError) and self.attempt < attempt
-        return None if is_spent or self.is_dropped else self.outcome
+        is_spent = isinstance(self.outcome, NodeError) and self.attempt_number < attempt_number
+        return None if is_spent or self.is_abandoned else self.outcome
 
 
-class Inside:
+class NodeRun:
     """What runs, ran and was kept inside one node; it lasts as long as the node, over all attempts.
 
     Attributes:
-        flight: The attempt that is at work, or will be.
-        runs: The nested runs by key, those that have ended too.
-        open: How many have not.
-        resting: How many of those wait for answers, with nothing else to do.
-        kept: The values of ``once`` by key.
-        making: Held by those who make such a value.
+        attempt: The attempt that is at work, or will be.
+        nested_runs: The nested runs by key, those that have ended too.
+        open_count: How many have not.
+        waiting: How many of those wait for answers, with nothing else to do.
+        once_values: The values of ``once`` by key.
+        once_locks: Held by those who make such a value.
     """
 
-    __slots__ = ("flight", "kept", "making", "open", "resting", "runs")
+    __slots__ = ("attempt", "once_values", "once_locks", "open_count", "waiting", "nested_runs")
 
-    def __init__(self, flight: Flight) -> None:
-        self.flight = flight
-        self.runs: dict[str, NestedRun] = {}
-        self.open = self.resting = 0
-        self.kept: dict[str, Json] = {}
-        self.making: dict[str, asyncio.Lock] = {}
+    def __init__(self, attempt: Attempt) -> None:
+        self.attempt = attempt
+        self.nested_runs: dict[str, NestedRun] = {}
+        self.open_count = self.waiting = 0
+        self.once_values: dict[str, Json] = {}
+        self.once_locks: dict[str, asyncio.Lock] = {}
 
-    def open_scopes(self) -> list[Scope]:
+    def open_graph_runs(self) -> list[GraphRun]:
         """Give the running graphs."""
-        if not self.open:
+        if not self.open_count:
             return []
-        return [run.scope for run in self.runs.values() if run.scope is not None]
+        return [run.graph_run for run in self.nested_runs.values() if run.graph_run is not None]
 
-    def let_go(self) -> list[Scope]:
+    def drop_waiters(self) -> list[GraphRun]:
         """Give the running graphs, which nobody waits for any more."""
-        for run in self.runs.values() if self.open else ():
-            run.asked.clear()
-        return self.open_scopes()
+        for run in self.nested_runs.values() if self.open_count else ():
+            run.waiters.clear()
+        return self.open_graph_runs()
 
 
 def _microseconds(seconds: float) -> float:
     return int(seconds * 1e6 + 0.5) / 1e6  # ``round`` takes three times as long
 
 
-current_flight: ContextVar[Flight] = ContextVar("current_flight")
+current_attempt: ContextVar[Attempt] = ContextVar("current_attempt")
 """The attempt a task works for; tasks it starts inherit it, so that late ones are known as late."""
 
 
-def outputs_document(outputs: Mapping[str, Any]) -> dict[str, Any]:
+def outputs_to_json(outputs: Mapping[str, Any]) -> dict[str, Any]:
     """Give outputs as events carry them: ``{handle: {"type", "value"}}``."""
     document: dict[str, Any] = {}
     for handle, (kind, value) in outputs.items():  # a comprehension is a call more for each node

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from planwave.errors import NodeError
-from planwave.executor.attempt import resolved_data, resolved_value
-from planwave.executor.flight import current_flight
-from planwave.executor.identity import Then, result_key
-from planwave.executor.keeping import Keeping
-from planwave.executor.nesting import Nesting
-from planwave.executor.runtime import LinkUse, Outputs, Runtime
+from planwave.executor.attempt import resolve_data, resolve_value
+from planwave.executor.attempt import current_attempt
+from planwave.executor.identity import HowMade, result_key
+from planwave.executor.keeping import OnceValues
+from planwave.executor.nesting import NestedRuns
+from planwave.executor.runtime import LinkStats, Outputs, GraphRuntime
 from planwave.graph.capabilities import FlowContext
 from planwave.graph.model import Graph, Json
 from planwave.graph.values import Inputs
@@ -23,8 +23,8 @@ class NodeHost:
     Attributes:
         services: What nodes find as ``context.services``.
         links: How links were used.
-        nesting: Runs nested graphs; None once the execution is over.
-        keeping: Keeps what nodes have to find again; None likewise.
+        nested_runs: Runs nested graphs; None once the execution is over.
+        once_values: Keeps what nodes have to find again; None likewise.
         variables: What expressions of the execution's own graph may name besides inputs.
     """
 
@@ -37,57 +37,57 @@ class NodeHost:
         state: Any,
         renderer: Any,
     ) -> None:
-        self.links = LinkUse()
+        self.links = LinkStats()
         self.services = services
-        self.nesting: Nesting | None = None
-        self.keeping: Keeping | None = None
+        self.nested_runs: NestedRuns | None = None
+        self.once_values: OnceValues | None = None
         self.execution_id, self.chat_id, self.state = execution_id, chat_id, state
         self.variables: Mapping[str, Json] = dict(variables or {})
         self._renderer = renderer
 
-    async def nested(
+    async def run_nested(
         self,
-        runtime: Runtime,
+        runtime: GraphRuntime,
         key: str,
         graph: Graph,
         inputs: Mapping[str, Any],
         variables: Mapping[str, Json],
     ) -> Mapping[str, Outputs]:
         """Run a graph inside a running node; see ``RuntimeApi.run_graph``."""
-        if self.nesting is None:
+        if self.nested_runs is None:
             raise NodeError("the execution this node belongs to is over")
-        return await self.nesting.run(runtime, key, graph, inputs, variables)
+        return await self.nested_runs.run(runtime, key, graph, inputs, variables)
 
-    async def data_of(self, runtime: Runtime, node: int, inputs: Inputs) -> Mapping[str, Json]:
+    async def resolve_data(self, runtime: GraphRuntime, node: int, inputs: Inputs) -> Mapping[str, Json]:
         """Give a node's data with its expressions resolved."""
-        return await resolved_data(
+        return await resolve_data(
             runtime.program, node, runtime, inputs, runtime.variables, self._renderer
         )
 
-    async def resolved(
-        self, runtime: Runtime, node: int, value: Json, variables: Mapping[str, Json]
+    async def resolve_value(
+        self, runtime: GraphRuntime, node: int, value: Json, variables: Mapping[str, Json]
     ) -> Json:
         """Give a value with its expressions resolved as in a node's data, with names added."""
         seen = {**runtime.variables, **variables}
-        return await resolved_value(value, runtime, node, seen, self._renderer)
+        return await resolve_value(value, runtime, node, seen, self._renderer)
 
-    async def key_of(self, runtime: Runtime, node: int, then: Then | None = None) -> str:
+    async def result_key(self, runtime: GraphRuntime, node: int, how_made: HowMade | None = None) -> str:
         """Give the identity of a node's result; see ``executor/identity.py``."""
         return await result_key(
-            runtime, node, runtime.variables, self._renderer, services=self.services, then=then
+            runtime, node, runtime.variables, self._renderer, services=self.services, how_made=how_made
         )
 
-    def asking(self) -> int:
+    def current_node(self) -> int:
         """Give the number of the node whose task this is called in."""
-        return current_flight.get().node
+        return current_attempt.get().node
 
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
         """Give a value that a node has to find again; see ``RuntimeApi.once``."""
-        if self.keeping is None:
+        if self.once_values is None:
             raise NodeError("the execution this node belongs to is over")
-        return await self.keeping.once(key, fn)
+        return await self.once_values.once(key, fn)
 
-    def context(self, runtime: Runtime, node: int, attempt: int) -> FlowContext:
+    def context(self, runtime: GraphRuntime, node: int, attempt: int) -> FlowContext:
         """Give the context of one attempt."""
         node_id = runtime.program.topology.ids[node]
         return FlowContext(

@@ -10,46 +10,46 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from planwave.executor.attempt import resolved_data
-from planwave.executor.onlooker import Onlooker
-from planwave.executor.program import Step
-from planwave.executor.runtime import Runtime
-from planwave.graph.capabilities import FlowContext, Traceable
+from planwave.executor.attempt import resolve_data
+from planwave.executor.onlooker import ReadonlyRuntime
+from planwave.executor.program import BoundNode
+from planwave.executor.runtime import GraphRuntime
+from planwave.graph.capabilities import FlowContext, ReusableResult
 from planwave.graph.model import Json
 from planwave.graph.plan import canonical_json
 from planwave.graph.values import Inputs
 
 _GOAL: Final = "goal"
-_NOTHING: Final[Mapping[str, Json]] = {}
+NO_ONCE_VALUES: Final[Mapping[str, Json]] = {}
 
 
-class Then(NamedTuple):
+class HowMade(NamedTuple):
     """What is stored of how a node came to its result.
 
     Attributes:
-        versions: The versions of the types it follows from, other than the first; None where that is
+        type_versions: The versions of the types it follows from, other than the first; None where that is
             not known.
-        kept: The values the node kept, by key.
+        once_values: The values the node kept, by key.
     """
 
-    versions: Mapping[str, int] | None = None
-    kept: Mapping[str, Json] = _NOTHING
+    type_versions: Mapping[str, int] | None = None
+    once_values: Mapping[str, Json] = NO_ONCE_VALUES
 
 
 async def result_key(
-    runtime: Runtime,
+    runtime: GraphRuntime,
     node: int,
     variables: Mapping[str, Json],
     renderer: Any,
     *,
     services: Any = None,
-    then: Then | None = None,
+    how_made: HowMade | None = None,
 ) -> str:
     """Give the identity of the result a node has, or would have, with what has reached it by now.
 
     It covers the node's type, the type's version, the task (``description``), the data with their
     expressions resolved, what arrived (input, source, and value), the goal where the type reads it,
-    what the type itself says it follows from besides (see ``graph.capabilities.Traceable``), and the
+    what the type itself says it follows from besides (see ``graph.capabilities.ReusableResult``), and the
     same of everything linked in, links of links included. What a template names (``goal``,
     ``trigger``, earlier nodes) counts by what it comes to. Names and positions that the node cannot
     see do not count; neither does its policy. O(size of all this).
@@ -69,39 +69,39 @@ async def result_key(
         PlanwaveError: An expression cannot be resolved, or the type cannot tell what it follows
             from: there is no result to take over.
     """
-    of_node = _Facts(runtime, variables, renderer, services, then)
+    of_node = _KeyParts(runtime, variables, renderer, services, how_made)
     program = runtime.program
     for each in program.linked_into(node):
-        kept = None if then is None else then.kept if each == node else _NOTHING
-        of_node.signed[program.topology.ids[each]] = _digest(await of_node.facts(each, kept))
-    return of_node.signed[program.topology.ids[node]]
+        kept = None if how_made is None else how_made.once_values if each == node else NO_ONCE_VALUES
+        of_node.digests[program.topology.ids[each]] = _digest(await of_node.parts_of(each, kept))
+    return of_node.digests[program.topology.ids[node]]
 
 
-class _Facts:
+class _KeyParts:
     """Works out what the nodes of one graph follow from.
 
     Attributes:
-        signed: The digests of those done, by id.
+        digests: The digests of those done, by id.
     """
 
     def __init__(
         self,
-        runtime: Runtime,
+        runtime: GraphRuntime,
         variables: Mapping[str, Json],
         renderer: Any,
         services: Any,
-        then: Then | None,
+        how_made: HowMade | None,
     ) -> None:
         self._runtime, self._variables = runtime, variables
-        self._renderer, self._services, self._then = renderer, services, then
-        self.signed: dict[str, str] = {}
+        self._renderer, self._services, self._how_made = renderer, services, how_made
+        self.digests: dict[str, str] = {}
 
-    async def facts(self, node: int, kept: Mapping[str, Json] | None) -> dict[str, Json]:
+    async def parts_of(self, node: int, once_values: Mapping[str, Json] | None) -> dict[str, Json]:
         """Give what one node follows from; what is linked into it is done."""
         runtime, program = self._runtime, self._runtime.program
         step, arrivals = program.steps[node], runtime.arrivals_at(node)
         inputs = Inputs(arrivals)
-        data = await resolved_data(program, node, runtime, inputs, self._variables, self._renderer)
+        data = await resolve_data(program, node, runtime, inputs, self._variables, self._renderer)
         facts: dict[str, Json] = {
             "type": step.node.type,
             "version": self._version(step),
@@ -113,23 +113,23 @@ class _Facts:
                 for a in arrivals
             ],
             "links": [
-                [e.target_handle, e.source, e.source_handle, self.signed[e.source]]
+                [e.target_handle, e.source, e.source_handle, self.digests[e.source]]
                 for e in program.links_into(node)
             ],
         }
         if step.facts.reads_goal:
             facts[_GOAL] = self._variables.get(_GOAL)
-        if isinstance(step.implementation, Traceable):
-            onlooker = Onlooker(runtime, node, self._variables, self._renderer, kept)
+        if isinstance(step.implementation, ReusableResult):
+            onlooker = ReadonlyRuntime(runtime, node, self._variables, self._renderer, once_values)
             path = runtime.prefix + step.node.id
             context = FlowContext(step.node.id, "", path, 1, None, None, onlooker, self._services)
-            facts["besides"] = await step.implementation.follows_from(data, inputs, context)
+            facts["besides"] = await step.implementation.result_depends_on(data, inputs, context)
         return facts
 
-    def _version(self, step: Step) -> int:
-        if self._then is None or self._then.versions is None:
+    def _version(self, step: BoundNode) -> int:
+        if self._how_made is None or self._how_made.type_versions is None:
             return step.facts.version
-        return self._then.versions.get(step.node.type, 1)
+        return self._how_made.type_versions.get(step.node.type, 1)
 
 
 def _digest(value: Json) -> str:

@@ -7,99 +7,99 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Protocol
 
 from planwave.errors import ResultNotJson
-from planwave.executor.asked import settle
-from planwave.executor.bounds import Bounds
+from planwave.executor.asked import resolve_future
+from planwave.executor.bounds import RunLimits
 from planwave.executor.dormant import ONCE
-from planwave.executor.flight import OVER, Flight, Inside, current_flight
-from planwave.executor.parking import Busy
-from planwave.executor.reuse import KeyHost, Reuse
-from planwave.expressions.text import copy_of
+from planwave.executor.attempt import DONE, Attempt, NodeRun, current_attempt
+from planwave.executor.parking import OwnWork
+from planwave.executor.reuse import ResultKeyHost, Reuse
+from planwave.expressions.text import copy_json
 from planwave.graph.json_values import NotJson, to_json
 from planwave.graph.model import Json
 from planwave.graph.values import DataValue
 
 
-class Driver(Protocol):
+class _Driver(Protocol):
     """What keeping needs of the execution."""
 
     @property
-    def host(self) -> KeyHost: ...
+    def host(self) -> ResultKeyHost: ...
 
     reuse: Reuse | None
 
     def post(self, take: Any, about: Any, what: Any) -> None: ...
     def after_commit(self, call: Callable[[], None]) -> None: ...
-    def stirred(self, flight: Flight) -> None: ...
+    def note_activity(self, attempt: Attempt) -> None: ...
 
 
-class Settler(Protocol):
+class _Reducer(Protocol):
     """What keeping needs of those who settle outcomes."""
 
     emit: Any
-    bounds: Bounds | None
+    limits: RunLimits | None
 
-    def inside_of(self, flight: Flight) -> Inside: ...
+    def node_run_of(self, attempt: Attempt) -> NodeRun: ...
 
 
-class _Made(NamedTuple):
+class _OnceValueMade(NamedTuple):
     """A value that was made, and where it is waited for until it is durable."""
 
     key: str
     value: Json
-    kept: asyncio.Future[None]
+    stored: asyncio.Future[None]
 
 
-class Keeping:
+class OnceValues:
     """The values of one execution's nodes."""
 
-    def __init__(self, driver: Driver, settler: Settler) -> None:
-        self._driver, self._settler = driver, settler
+    def __init__(self, driver: _Driver, reducer: _Reducer) -> None:
+        self._driver, self._reducer = driver, reducer
 
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
         """Give the value a node has under a key; see ``RuntimeApi.once``."""
-        flight = current_flight.get()
-        if flight.phase is OVER:
-            raise flight.refusal()
-        inside = self._settler.inside_of(flight)
-        if key not in inside.kept:
-            async with inside.making.setdefault(key, asyncio.Lock()):
-                if key not in inside.kept:
-                    with Busy(flight, self._driver.stirred):
-                        await self._make(flight, key, fn)
-            inside.making.pop(key, None)
-        return copy_of(inside.kept[key])  # the node may go on to change what it has
+        attempt = current_attempt.get()
+        if attempt.phase is DONE:
+            raise attempt.ended_error()
+        node_run = self._reducer.node_run_of(attempt)
+        if key not in node_run.once_values:
+            async with node_run.once_locks.setdefault(key, asyncio.Lock()):
+                if key not in node_run.once_values:
+                    with OwnWork(attempt, self._driver.note_activity):
+                        await self._compute(attempt, key, fn)
+            node_run.once_locks.pop(key, None)
+        return copy_json(node_run.once_values[key])  # the node may go on to change what it has
 
-    async def _make(self, flight: Flight, key: str, fn: Callable[[], Awaitable[Json]]) -> None:
+    async def _compute(self, attempt: Attempt, key: str, fn: Callable[[], Awaitable[Json]]) -> None:
         reuse, host = self._driver.reuse, self._driver.host
-        had = None if reuse is None else await reuse.kept_by(flight, key, host)
+        had = None if reuse is None else await reuse.once_value(attempt, key, host)
         made = await fn() if had is None else had.value
         try:
-            as_stored = copy_of(to_json(made))
+            as_stored = copy_json(to_json(made))
         except NotJson as fault:
             raise ResultNotJson(
-                f"node {flight.path!r} was to keep, as {key!r}, a value that is {fault}",
+                f"node {attempt.path!r} was to keep, as {key!r}, a value that is {fault}",
                 hint="keep text, numbers, booleans, null, lists and objects with text keys",
             ) from fault
         kept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._driver.post(self._keep, flight, _Made(key, as_stored, kept))
+        self._driver.post(self._store, attempt, _OnceValueMade(key, as_stored, kept))
         await kept
 
-    def _keep(self, flight: Flight, made: _Made) -> None:
+    def _store(self, attempt: Attempt, made: _OnceValueMade) -> None:
         """Tell a value; it is the node's once that is durable."""
-        inside = flight.inside
-        if flight.phase is OVER or inside is None:
-            return settle(made.kept, flight.refusal())
-        bounds = self._settler.bounds
+        node_run = attempt.node_run
+        if attempt.phase is DONE or node_run is None:
+            return resolve_future(made.stored, attempt.ended_error())
+        bounds = self._reducer.limits
         if bounds is not None:
-            refused = bounds.take(flight.path, {made.key: DataValue("any", made.value)})
+            refused = bounds.add_result(attempt.path, {made.key: DataValue("any", made.value)})
             if refused is not None:
-                return settle(made.kept, refused)
+                return resolve_future(made.stored, refused)
         data = {"event_type": ONCE, "data": {"key": made.key, "value": made.value}}
-        self._settler.emit("node.event", data, flight.path, flight.attempt)
+        self._reducer.emit("node.event", data, attempt.path, attempt.number)
 
         def durable() -> None:
-            inside.kept[made.key] = made.value
-            settle(made.kept, None)
+            node_run.once_values[made.key] = made.value
+            resolve_future(made.stored, None)
 
         self._driver.after_commit(durable)
         return None

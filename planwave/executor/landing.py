@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
-from planwave.executor.flight import Flight
+from planwave.executor.attempt import Attempt
 
 GRACE_S: Final = 1.5
 """How long a finished execution waits for cancelled node tasks to clean up. A cancel holds within two
@@ -15,7 +15,7 @@ _abandoned: Final[set[asyncio.Task[None]]] = set()
 """Tasks that ignored cancellation; kept only so that they are not collected while they run."""
 
 
-class Landing:
+class CancelledTasks:
     """The cancelled tasks of one execution, until they have ended."""
 
     __slots__ = ("_tasks",)
@@ -23,16 +23,16 @@ class Landing:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def abort(self, flight: Flight) -> None:
+    def cancel(self, attempt: Attempt) -> None:
         """Cancel the task of a flight that was settled without it."""
-        if flight.task is not None and not flight.task.done():
-            flight.task.cancel()
-            self._tasks.add(flight.task)
-            flight.task.add_done_callback(self._tasks.discard)
+        if attempt.task is not None and not attempt.task.done():
+            attempt.task.cancel()
+            self._tasks.add(attempt.task)
+            attempt.task.add_done_callback(self._tasks.discard)
 
-    async def land(self, airborne: Iterable[Flight]) -> None:
+    async def wait_cancelled(self, active: Iterable[Attempt]) -> None:
         """Cancel what still runs and wait for it, but no longer than the grace time."""
-        for task in [flight.task for flight in airborne if flight.task is not None]:
+        for task in [attempt.task for attempt in active if attempt.task is not None]:
             task.cancel()
             self._tasks.add(task)
         if self._tasks:

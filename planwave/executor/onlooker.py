@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from planwave.errors import NodeError
-from planwave.executor.attempt import resolved_value
-from planwave.executor.runtime import Runtime
+from planwave.executor.attempt import resolve_value
+from planwave.executor.runtime import GraphRuntime
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.model import Channel, Edge, Graph, Json, Node
 from planwave.graph.values import Arrival, DataValue
 
 
-class Onlooker:
+class ReadonlyRuntime:
     """Satisfies ``graph.capabilities.RuntimeApi`` for one node that is not run.
 
     Args:
@@ -27,14 +27,14 @@ class Onlooker:
 
     def __init__(
         self,
-        runtime: Runtime,
+        runtime: GraphRuntime,
         node: int,
         variables: Mapping[str, Json],
         renderer: Any,
-        kept: Mapping[str, Json] | None,
+        once_values: Mapping[str, Json] | None,
     ) -> None:
         self._runtime, self._node = runtime, node
-        self._variables, self._renderer, self._kept = variables, renderer, kept
+        self._variables, self._renderer, self._once_values = variables, renderer, once_values
 
     def get_node(self, node_id: str) -> Node:
         """Give a node; InputError ``unknown-node`` if there is none."""
@@ -43,17 +43,17 @@ class Onlooker:
     def incoming_edges(
         self, node_id: str, *, channel: Channel | None = None, target_handle: str | None = None
     ) -> Sequence[Edge]:
-        """Give the edges into a node; see ``Runtime``."""
+        """Give the edges into a node; see ``GraphRuntime``."""
         return self._runtime.incoming_edges(node_id, channel=channel, target_handle=target_handle)
 
     def outgoing_edges(
         self, node_id: str, *, channel: Channel | None = None, source_handle: str | None = None
     ) -> Sequence[Edge]:
-        """Give the edges out of a node; see ``Runtime``."""
+        """Give the edges out of a node; see ``GraphRuntime``."""
         return self._runtime.outgoing_edges(node_id, channel=channel, source_handle=source_handle)
 
     def arrivals(self, node_id: str, target_handle: str | None = None) -> tuple[Arrival, ...]:
-        """Give what reached a node; see ``Runtime``."""
+        """Give what reached a node; see ``GraphRuntime``."""
         return self._runtime.arrivals(node_id, target_handle)
 
     def cache_get(self, namespace: str, key: str) -> Any:
@@ -74,9 +74,9 @@ class Onlooker:
         return self._runtime.catalogue
 
     async def resolve(self, value: Json, variables: Mapping[str, Json]) -> Json:
-        """Give a value with its expressions resolved; see ``Runtime``."""
+        """Give a value with its expressions resolved; see ``GraphRuntime``."""
         seen = {**self._variables, **variables}
-        return await resolved_value(value, self._runtime, self._node, seen, self._renderer)
+        return await resolve_value(value, self._runtime, self._node, seen, self._renderer)
 
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
         """Give what the node kept under a key, or, where it did not run, would keep now.
@@ -84,11 +84,11 @@ class Onlooker:
         Raises:
             NodeError: It ran, and kept nothing under it.
         """
-        if self._kept is None:
+        if self._once_values is None:
             return await fn()
-        if key not in self._kept:
-            raise self._refusal(f"find {key!r}")
-        return self._kept[key]
+        if key not in self._once_values:
+            raise self._not_running_error(f"find {key!r}")
+        return self._once_values[key]
 
     async def run_graph(
         self,
@@ -99,12 +99,12 @@ class Onlooker:
         variables: Mapping[str, Json] | None = None,
     ) -> Mapping[str, Mapping[str, DataValue]]:
         """Refuse: nothing is run."""
-        raise self._refusal(f"run {key!r}")
+        raise self._not_running_error(f"run {key!r}")
 
     async def resolve_links(self, node_id: str, target_handle: str) -> list[Any]:
         """Refuse: nothing is made."""
-        raise self._refusal(f"resolve {target_handle!r}")
+        raise self._not_running_error(f"resolve {target_handle!r}")
 
-    def _refusal(self, what: str) -> NodeError:
+    def _not_running_error(self, what: str) -> NodeError:
         node_id = self._runtime.program.topology.ids[self._node]
         return NodeError(f"node {node_id!r} cannot {what} where it is not run")

@@ -7,106 +7,106 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Final, Protocol
 
-from planwave.executor.dormant import askers_of, prefix_of
-from planwave.executor.flight import FLYING, NESTED, PARKED, QUEUED, Flight, Scope
-from planwave.executor.past import Past
+from planwave.executor.dormant import ancestor_paths, path_prefix
+from planwave.executor.attempt import RUNNING, NESTED, PARKED, QUEUED, Attempt, GraphRun
+from planwave.executor.past import History
 from planwave.executor.publisher import Publisher
 from planwave.executor.slots import Slots
 
-_PATIENCE: Final = 12
+_IDLE_ROUNDS: Final = 12
 """Rounds of the event loop in which a node can do something with what it got last.
 
 What it got reaches its code through some tasks and locks of its own, a round for each.
 """
 
 
-class Driver(Protocol):
+class _Driver(Protocol):
     """What parking needs of the execution."""
 
     publisher: Publisher
     slots: Slots
-    root: Scope
-    past: Past | None
+    root: GraphRun
+    history: History | None
 
     def time(self) -> float: ...
     def post(self, take: Any, about: Any, what: Any) -> None: ...
-    def abort(self, flight: Flight) -> None: ...
+    def cancel_task(self, attempt: Attempt) -> None: ...
 
 
-class Settler(Protocol):
+class _Reducer(Protocol):
     """What parking needs of those who settle outcomes."""
 
     emit: Any
 
-    def touch(self, scope: Scope) -> None: ...
-    def scope_at(self, prefix: str) -> Scope | None: ...
+    def mark_changed(self, graph_run: GraphRun) -> None: ...
+    def graph_run_at(self, prefix: str) -> GraphRun | None: ...
 
 
 class Parking:
     """Parks the nodes of one execution; what is public runs inside a turn of the driver."""
 
-    def __init__(self, driver: Driver, settler: Settler) -> None:
-        self._driver, self._settler = driver, settler
+    def __init__(self, driver: _Driver, reducer: _Reducer) -> None:
+        self._driver, self._reducer = driver, reducer
 
     # -- parking -----------------------------------------------------------------------------------
 
-    def note(self, scope: Scope, rests: bool) -> None:
+    def set_idle(self, graph_run: GraphRun, is_idle: bool) -> None:
         """Note whether a nested run can only wait for answers; perhaps so can its node now."""
-        run = scope.run
-        if run is None or scope.rests == rests or run.scope is not scope:
+        run = graph_run.nested_run
+        if run is None or graph_run.is_idle == is_idle or run.graph_run is not graph_run:
             return
-        scope.rests = rests
-        run.inside.resting += 1 if rests else -1
-        if rests:
-            self.consider(run.inside.flight)
+        graph_run.is_idle = is_idle
+        run.node_run.waiting += 1 if is_idle else -1
+        if is_idle:
+            self.park_if_idle(run.node_run.attempt)
 
-    def wake(self, scope: Scope) -> None:
+    def mark_active(self, graph_run: GraphRun) -> None:
         """Note that something goes on in a graph again, or that it has ended."""
-        if scope.rests and scope.run is not None:
-            scope.rests = False
-            scope.run.inside.resting -= 1
+        if graph_run.is_idle and graph_run.nested_run is not None:
+            graph_run.is_idle = False
+            graph_run.nested_run.node_run.waiting -= 1
 
-    def consider(self, flight: Flight, _: object = None) -> None:
+    def park_if_idle(self, attempt: Attempt, _: object = None) -> None:
         """Free a node's slot, or park it, if it still only waits once its code had time to go on."""
-        if flight.only_nests or _can_only_wait(flight):
-            self._wait_for_more(flight, flight.stirs, _PATIENCE)
+        if attempt.only_nests or _is_idle(attempt):
+            self._recheck(attempt, attempt.activity, _IDLE_ROUNDS)
 
-    def _wait_for_more(self, flight: Flight, stirs: int, rounds: int) -> None:
-        if flight.stirs != stirs or flight.phase not in (FLYING, NESTED):
+    def _recheck(self, attempt: Attempt, activity: int, rounds: int) -> None:
+        if attempt.activity != activity or attempt.phase not in (RUNNING, NESTED):
             return
         if rounds:
             loop = asyncio.get_running_loop()
-            loop.call_soon(self._wait_for_more, flight, stirs, rounds - 1)
+            loop.call_soon(self._recheck, attempt, activity, rounds - 1)
         else:
-            self._driver.post(self._rest, flight, stirs)
+            self._driver.post(self._rest, attempt, activity)
 
-    def _rest(self, flight: Flight, stirs: int) -> None:
-        if flight.stirs != stirs:
+    def _rest(self, attempt: Attempt, stirs: int) -> None:
+        if attempt.activity != stirs:
             return
-        if flight.only_nests:
-            self.free_slot(flight)
-        if _can_only_wait(flight):
-            self._park(flight)
+        if attempt.only_nests:
+            self.free_slot(attempt)
+        if _is_idle(attempt):
+            self._park(attempt)
 
-    def free_slot(self, flight: Flight) -> None:
+    def free_slot(self, attempt: Attempt) -> None:
         """Free the slot of a node that only waits for nested runs; its own time stands still."""
-        flight.stop_own_clock(self._driver.time())
-        self._driver.slots.enter_nested(flight)
+        attempt.stop_own_clock(self._driver.time())
+        self._driver.slots.enter_nested(attempt)
 
-    def _park(self, flight: Flight) -> None:
-        scope, node, inside = flight.scope, flight.node, flight.inside
-        if inside is not None:
-            inside.let_go()
-        self._driver.slots.leave(flight)
-        self._driver.abort(flight)
-        resting = Flight(scope, node, flight.attempt, flight.resume, flight.answers, flight.reentry)
-        data = flight.rest(self._driver.time())
-        scope.flights[node] = flight.followed_by(resting)
+    def _park(self, attempt: Attempt) -> None:
+        graph_run, node, node_run = attempt.graph_run, attempt.node, attempt.node_run
+        if node_run is not None:
+            node_run.drop_waiters()
+        self._driver.slots.remove(attempt)
+        self._driver.cancel_task(attempt)
+        resting = Attempt(graph_run, node, attempt.number, attempt.resume_args, attempt.answer_count, attempt.reentries)
+        data = attempt.stop_clock(self._driver.time())
+        graph_run.attempts[node] = attempt.replaced_by(resting)
         resting.phase = PARKED
-        resting.begun = True
-        self._settler.emit("node.parked", data, flight.path, flight.attempt)
-        scope.schedule.waits(node)
-        self._settler.touch(scope)
+        resting.was_started = True
+        self._reducer.emit("node.parked", data, attempt.path, attempt.number)
+        graph_run.schedule.waits(node)
+        self._reducer.mark_changed(graph_run)
 
     # -- going on ----------------------------------------------------------------------------------
 
@@ -116,45 +116,45 @@ class Parking:
         Args:
             path: The node inside them about which there is news.
         """
-        for asker in askers_of(path):
-            prefix = prefix_of(asker)
-            scope = self._settler.scope_at(prefix)
-            if scope is None:
+        for asker in ancestor_paths(path):
+            prefix = path_prefix(asker)
+            graph_run = self._reducer.graph_run_at(prefix)
+            if graph_run is None:
                 self._unpark_stored(asker)
                 continue
-            flight = scope.flights.get(scope.program.topology.index[asker[len(prefix) :]])
-            if flight is not None and flight.phase is PARKED:
-                self._settler.emit("node.unparked", {}, asker, flight.attempt)
-                scope.schedule.answered(flight.node)
-                self.wake(scope)
-                flight.phase = QUEUED
-                self._driver.slots.enqueue(flight)
+            attempt = graph_run.attempts.get(graph_run.program.topology.index[asker[len(prefix) :]])
+            if attempt is not None and attempt.phase is PARKED:
+                self._reducer.emit("node.unparked", {}, asker, attempt.number)
+                graph_run.schedule.answered(attempt.node)
+                self.mark_active(graph_run)
+                attempt.phase = QUEUED
+                self._driver.slots.enqueue(attempt)
 
-    def _unpark_stored(self, asker: str) -> None:
-        past = self._driver.past
-        attempt = None if past is None else past.dormant.parked(asker)
+    def _unpark_stored(self, parent_path: str) -> None:
+        past = self._driver.history
+        attempt = None if past is None else past.nested_runs.parked_attempt(parent_path)
         if attempt is not None:
-            self.tell_stored("node.unparked", {}, asker, attempt)
+            self.record_stored("node.unparked", {}, parent_path, attempt)
 
-    def tell_stored(self, kind: str, data: dict[str, Any], path: str, attempt: int | None) -> None:
+    def record_stored(self, kind: str, data: dict[str, Any], path: str, attempt: int | None) -> None:
         """Tell what becomes of a node in a nested run that nobody has asked for again yet.
 
         Once its node asks, the run goes on from that.
         """
-        self._settler.emit(kind, data, path, attempt)
-        if self._driver.past is not None:
+        self._reducer.emit(kind, data, path, attempt)
+        if self._driver.history is not None:
             told = self._driver.publisher.pending[-1]
-            self._driver.past.dormant.tell(prefix_of(path), told)
+            self._driver.history.nested_runs.add(path_prefix(path), told)
 
 
-def _can_only_wait(flight: Flight) -> bool:
-    inside = flight.inside
+def _is_idle(attempt: Attempt) -> bool:
+    node_run = attempt.node_run
     return (
-        flight.phase is NESTED
-        and inside is not None
-        and not flight.busy
-        and 0 < inside.open == inside.resting
-        and flight.nesting > 0
+        attempt.phase is NESTED
+        and node_run is not None
+        and not attempt.own_calls
+        and 0 < node_run.open_count == node_run.waiting
+        and attempt.open_nested_runs > 0
     )
 
 
@@ -162,22 +162,22 @@ calls_around: ContextVar[int] = ContextVar("calls_around", default=0)
 """How many calls of its own (:class:`Busy`) a node's code is inside of where it is now."""
 
 
-class Busy:
+class OwnWork:
     """A call of its own that a node makes beside its nested runs; it is not parked meanwhile."""
 
-    __slots__ = ("_flight", "_stirred")
+    __slots__ = ("_flight", "_on_activity")
 
-    def __init__(self, flight: Flight, stirred: Callable[[Flight], None]) -> None:
-        self._flight, self._stirred = flight, stirred
+    def __init__(self, attempt: Attempt, on_activity: Callable[[Attempt], None]) -> None:
+        self._flight, self._on_activity = attempt, on_activity
 
     def __enter__(self) -> None:
-        self._flight.busy += 1
+        self._flight.own_calls += 1
         calls_around.set(calls_around.get() + 1)
 
     def __exit__(self, *_: object) -> None:
         # Not by a token: a generator may be closed in another context than it was started in.
         calls_around.set(max(calls_around.get() - 1, 0))
-        self._flight.busy -= 1
-        self._flight.stirs += 1
-        if self._flight.nesting:
-            self._stirred(self._flight)
+        self._flight.own_calls -= 1
+        self._flight.activity += 1
+        if self._flight.open_nested_runs:
+            self._on_activity(self._flight)

@@ -15,7 +15,7 @@ class Journal(Protocol):
         """Keep a batch, all or nothing; durable when this returns.
 
         Raises:
-            LateWriter: ``epoch`` is older than the execution's owner.
+            StaleEpoch: ``epoch`` is older than the execution's owner.
             StoreError: The store cannot write now.
         """
         ...

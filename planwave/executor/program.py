@@ -7,26 +7,26 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from planwave.errors import InputError
-from planwave.executor.decisions import Rules
+from planwave.executor.decisions import SchedulingRules
 from planwave.executor.options import RunOptions
 from planwave.expressions import Template, compile_template
-from planwave.graph.capabilities import Catalogue, NodeFacts
+from planwave.graph.capabilities import Catalogue, NodeTypeInfo
 from planwave.graph.model import FLOW, LINK, Edge, Graph, Node
 from planwave.graph.ports import fixed_outputs
 from planwave.graph.topology import topology_of
 
 
-class Kind(NamedTuple):
+class BoundType(NamedTuple):
     """One node type of a graph."""
 
-    facts: NodeFacts
+    facts: NodeTypeInfo
     implementation: Any
     handles: frozenset[str]
     """The outputs with a fixed name; ``ports.has_output`` knows the others."""
 
 
 @dataclass(slots=True)  # read several times a node, where a named tuple is slow
-class Step:
+class BoundNode:
     """One node with what its type brings, looked up once; not to be changed.
 
     Attributes:
@@ -35,7 +35,7 @@ class Step:
     """
 
     node: Node
-    facts: NodeFacts
+    facts: NodeTypeInfo
     implementation: Any
     template: Template | None
     handles: frozenset[str]
@@ -49,7 +49,7 @@ class Program:
         catalogue: The node types.
 
     Attributes:
-        kinds: The node types of the graph by name.
+        types: The node types of the graph by name.
         versions: Those of its types of which the version is not the first.
 
     Raises:
@@ -60,25 +60,25 @@ class Program:
     def __init__(self, graph: Graph, catalogue: Catalogue) -> None:
         self.graph = graph
         self.catalogue = catalogue
-        self.kinds: dict[str, Kind] = {}
-        self.steps = [self._prepared(node) for node in graph.nodes]
-        kinds = self.kinds.items()
+        self.types: dict[str, BoundType] = {}
+        self.steps = [self._bind_node(node) for node in graph.nodes]
+        kinds = self.types.items()
         passive = self._nodes_of(name for name, kind in kinds if not kind.facts.executes)
         self.topology = topology_of(graph, {graph.nodes[i].id for i in passive})
-        self.entries = frozenset(self._nodes_of(name for name, kind in kinds if kind.facts.entry))
+        self.entry_nodes = frozenset(self._nodes_of(name for name, kind in kinds if kind.facts.entry))
         self.join_any = frozenset(
             i for i, s in enumerate(self.steps) if s.node.policy.join == "any"
         )
-        needy = {name: handles for name, kind in kinds if (handles := _required(kind.facts))}
+        needy = {name: handles for name, kind in kinds if (handles := _required_handles(kind.facts))}
         self.required = {i: needy[graph.nodes[i].type] for i in self._nodes_of(needy)}
-        self.feeds = self._feeds()
-        self.timed = any(s.node.policy.timeout_s is not None for s in self.steps)
+        self.flow_edges_into = self._flow_edges()
+        self.has_timeouts = any(s.node.policy.timeout_s is not None for s in self.steps)
         self.versions = {n: kind.facts.version for n, kind in kinds if kind.facts.version != 1}
         self._adjacent: tuple[list[list[Edge]], list[list[Edge]]] | None = None
 
-    def rules(self, options: RunOptions) -> Rules:
+    def scheduling_rules(self, options: RunOptions) -> SchedulingRules:
         """Give the kernel's rules under some options."""
-        return Rules(
+        return SchedulingRules(
             self.join_any,
             self.required,
             barrier=options.scheduling == "waves",
@@ -119,7 +119,7 @@ class Program:
         """Give the link edges into a node, in graph order."""
         return [edge for edge in self.edges_of(node)[0] if edge.channel == LINK]
 
-    def versions_at(self, node: int) -> dict[str, int]:
+    def type_versions(self, node: int) -> dict[str, int]:
         """Give those of ``versions`` that a node's result follows from."""
         if not self.versions:
             return {}
@@ -145,7 +145,7 @@ class Program:
                     stack.append(ends[edge])
         return seen
 
-    def _feeds(self) -> list[list[int]]:
+    def _flow_edges(self) -> list[list[int]]:
         """Give the flow edges into each node, in edge order: where arrivals come from."""
         incoming = self.topology.incoming
         if True not in self.topology.linked:
@@ -158,27 +158,27 @@ class Program:
         names = {*types}
         return [i for i, node in enumerate(self.graph.nodes) if node.type in names] if names else []
 
-    def _prepared(self, node: Node) -> Step:
-        kind = self.kinds.get(node.type)
+    def _bind_node(self, node: Node) -> BoundNode:
+        kind = self.types.get(node.type)
         if kind is None:
-            kind = self.kinds[node.type] = _kind_of(node, self.catalogue)
+            kind = self.types[node.type] = _bind_type(node, self.catalogue)
         facts, implementation, handles = kind
         template = None
         if node.data:
             template = compile_template(dict(node.data), fields=facts.template_fields)
-        return Step(node, facts, implementation, template, handles)
+        return BoundNode(node, facts, implementation, template, handles)
 
 
-def _kind_of(node: Node, catalogue: Catalogue) -> Kind:
-    facts = catalogue.facts(node.type)
+def _bind_type(node: Node, catalogue: Catalogue) -> BoundType:
+    facts = catalogue.type_info(node.type)
     if facts is None:
         raise InputError(
             f"node {node.id!r} has unknown type {node.type!r}",
             code="unknown-node-type",
             hint=f"known types: {', '.join(catalogue.names())}",
         )
-    return Kind(facts, catalogue.implementation(node.type), fixed_outputs(facts))
+    return BoundType(facts, catalogue.implementation(node.type), fixed_outputs(facts))
 
 
-def _required(facts: NodeFacts) -> frozenset[str]:
+def _required_handles(facts: NodeTypeInfo) -> frozenset[str]:
     return frozenset(p.name for p in facts.inputs if p.required and p.channel == FLOW)

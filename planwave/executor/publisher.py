@@ -8,16 +8,16 @@ from typing import Any, Final, cast
 
 from planwave.errors import NodeError
 from planwave.events import Event
-from planwave.executor.flight import Flight
+from planwave.executor.attempt import Attempt
 from planwave.executor.ports import Journal
 from planwave.executor.subscription import Subscription
 
-_made: Callable[[type[Event], tuple[Any, ...]], Event] = tuple[Any, ...].__new__
+_new_event: Callable[[type[Event], tuple[Any, ...]], Event] = tuple[Any, ...].__new__
 """Makes an event of its fields in order without the named tuple's own constructor, which costs as
 much again; there are several events for each node."""
 
 
-_LONE: Final = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 """Half a surrogate pair, which UTF-8 cannot hold."""
 
 
@@ -75,10 +75,10 @@ class Publisher:
             self._at = self._now()
         self.seq = seq = self.seq + 1
         pending.append(
-            _made(Event, (self.execution_id, seq, self._at, event_type, path, attempt, data))
+            _new_event(Event, (self.execution_id, seq, self._at, event_type, path, attempt, data))
         )
 
-    def take(self) -> list[Event]:
+    def drain(self) -> list[Event]:
         """Give this turn's batch and begin a new one."""
         events, self.pending = self.pending, []
         return events
@@ -95,35 +95,35 @@ class Publisher:
         for subscription in self._subscribers:
             subscription.extend(events)
 
-    def delta(self, flight: Flight, said: Any) -> None:
+    def publish_delta(self, attempt: Attempt, payload: Any) -> None:
         """Publish a piece of text at once: transient, unnumbered, never stored.
 
         Raises:
             NodeError: ``invalid-delta``, whether or not anybody listens.
         """
         try:
-            text, kind = said["text"], said.get("kind", "text")
+            text, kind = payload["text"], payload.get("kind", "text")
         except (AttributeError, LookupError, TypeError):
             text = kind = None
         if type(text) is not str or type(kind) is not str:
-            text, kind = _texts_of(said, flight)
+            text, kind = _delta_fields(payload, attempt)
         if not self._subscribers and self._on_events is None:
             return
         if not (text.isascii() and kind.isascii()):
-            text, kind = _LONE.sub("\ufffd", text), _LONE.sub("\ufffd", kind)
-        offsets = flight.offsets
+            text, kind = _LONE_SURROGATE.sub("\ufffd", text), _LONE_SURROGATE.sub("\ufffd", kind)
+        offsets = attempt.stream_offsets
         if offsets is None:
-            offsets = flight.offsets = {}
+            offsets = attempt.stream_offsets = {}
         offset = offsets.get(kind, 0)
         offsets[kind] = offset + len(text)
         data = {"kind": kind, "text": text, "offset": offset}
         event = Event(
-            self.execution_id, 0, self._now(), "node.delta", flight.path, flight.attempt, data
+            self.execution_id, 0, self._now(), "node.delta", attempt.path, attempt.number, data
         )
         if self._on_events is not None:
             self._on_events([event])
         for subscription in self._subscribers:
-            subscription.put_soon(event)
+            subscription.put_batched(event)
 
     def close(self) -> None:
         """End every listener's iteration once it has read all there is."""
@@ -132,13 +132,13 @@ class Publisher:
         self._subscribers.clear()
 
 
-def _texts_of(said: Any, flight: Flight) -> tuple[str, str]:
+def _delta_fields(payload: Any, attempt: Attempt) -> tuple[str, str]:
     """Give the text and kind of odd streamed data, or say what is wrong with it."""
     text = kind = None
-    if not isinstance(said, Mapping):
-        fault = f"a {type(said).__name__} instead of an object"
+    if not isinstance(payload, Mapping):
+        fault = f"a {type(payload).__name__} instead of an object"
     else:
-        given = cast("Mapping[str, Any]", said)
+        given = cast("Mapping[str, Any]", payload)
         text, kind = given.get("text"), given.get("kind", "text")
         fault = f"a kind that is a {type(kind).__name__}"
         if "text" not in given:
@@ -148,7 +148,7 @@ def _texts_of(said: Any, flight: Flight) -> tuple[str, str]:
     if isinstance(text, str) and isinstance(kind, str):
         return text, kind
     raise NodeError(
-        f"node {flight.path!r} streamed {fault}",
+        f"node {attempt.path!r} streamed {fault}",
         code="invalid-delta",
         hint='the data of a delta event are {"text": "…", "kind"?: "…"}',
     )

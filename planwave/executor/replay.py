@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from planwave.events import Event
-from planwave.executor.decisions import Decisions, Status
-from planwave.executor.flight import PARKED, QUEUED, Flight, Scope
+from planwave.executor.decisions import Decisions, NodeStatus
+from planwave.executor.attempt import PARKED, QUEUED, Attempt, GraphRun
 from planwave.executor.past import seconds_between
-from planwave.executor.requests import Requests, request_of
+from planwave.executor.requests import PendingRequests, request_from_event
 from planwave.executor.runtime import Outputs
 from planwave.graph.values import DataValue
 
@@ -22,17 +22,17 @@ class Unfinished(NamedTuple):
     """What had not ended, each list in the order the nodes became ready.
 
     Attributes:
-        cut_off: Attempts that had begun.
+        interrupted: Attempts that had begun.
         ready: Attempts that had not.
         retries: Attempts that wait for their time, and for how many seconds more.
     """
 
-    cut_off: list[Flight]
-    ready: list[Flight]
-    retries: list[tuple[Flight, float]]
+    interrupted: list[Attempt]
+    ready: list[Attempt]
+    retries: list[tuple[Attempt, float]]
 
 
-def replay(scope: Scope, facts: Iterable[Event], requests: Requests, now: str) -> Unfinished:
+def replay(graph_run: GraphRun, events: Iterable[Event], requests: PendingRequests, now: str) -> Unfinished:
     """Bring a new scope to where the stored events of its graph leave it.
 
     Args:
@@ -41,176 +41,176 @@ def replay(scope: Scope, facts: Iterable[Event], requests: Requests, now: str) -
         requests: Gets those that are still open.
         now: The time, as events carry it.
     """
-    told = _Replay(scope, requests)
-    told.follow(scope.schedule.start())
-    for event in facts:
+    told = _Replay(graph_run, requests)
+    told.add_starts(graph_run.schedule.start())
+    for event in events:
         if event.type == "wave.started":
-            scope.waves_ahead.pop(event.data["wave"], None)
-        elif event.type in _FACTS:
-            told.tell(event)
-    told.follow(scope.schedule.decide())
+            graph_run.unstarted_waves.pop(event.data["wave"], None)
+        elif event.type in _APPLY:
+            told.apply(event)
+    told.add_starts(graph_run.schedule.decide())
     return told.unfinished(now)
 
 
 class _Replay:
-    def __init__(self, scope: Scope, requests: Requests) -> None:
-        self._scope = scope
+    def __init__(self, graph_run: GraphRun, requests: PendingRequests) -> None:
+        self._scope = graph_run
         self._requests = requests
-        self._index = scope.program.topology.index
-        self._began: set[int] = set()
-        self._due: dict[int, tuple[str, float]] = {}
+        self._index = graph_run.program.topology.index
+        self._begun: set[int] = set()
+        self._retry_times: dict[int, tuple[str, float]] = {}
 
-    def follow(self, decisions: Decisions) -> None:
+    def add_starts(self, decisions: Decisions) -> None:
         """Take note of what may start; all else that follows is in the events."""
         for node, via in decisions.starts:
             if via is not None:
-                self._scope.runtime.winners[node] = via
-            self._scope.flights[node] = Flight(self._scope, node, self._scope.before + 1)
+                self._scope.runtime.join_winners[node] = via
+            self._scope.attempts[node] = Attempt(self._scope, node, self._scope.attempt_offset + 1)
 
-    def tell(self, event: Event) -> None:
+    def apply(self, event: Event) -> None:
         """Tell one fact about a node."""
-        self.follow(self._scope.schedule.decide())
+        self.add_starts(self._scope.schedule.decide())
         path = event.path or ""
-        _FACTS[event.type](self, self._index[path[len(self._scope.prefix) :]], event)
+        _APPLY[event.type](self, self._index[path[len(self._scope.prefix) :]], event)
 
     def unfinished(self, now: str) -> Unfinished:
         """Say what had no outcome."""
         left = Unfinished([], [], [])
-        for node, flight in self._scope.flights.items():
-            if flight.phase is PARKED:
+        for node, attempt in self._scope.attempts.items():
+            if attempt.phase is PARKED:
                 continue
-            if node in self._due:
-                since, delay_s = self._due[node]
+            if node in self._retry_times:
+                since, delay_s = self._retry_times[node]
                 passed = seconds_between(since, now)
-                left.retries.append((flight, max(delay_s - passed, 0.0)))
-            elif node in self._began:
-                left.cut_off.append(flight)
+                left.retries.append((attempt, max(delay_s - passed, 0.0)))
+            elif node in self._begun:
+                left.interrupted.append(attempt)
             else:
-                left.ready.append(flight)
+                left.ready.append(attempt)
         return left
 
     # -- facts -------------------------------------------------------------------------------------
 
     def started(self, node: int, event: Event) -> None:
         """An attempt had begun; the arrival that won a ``join: any`` is obeyed."""
-        flight = self._scope.flights[node]
-        flight.attempt = event.attempt or 1
-        flight.reentry = event.data.get("reentry", 0)
+        attempt = self._scope.attempts[node]
+        attempt.number = event.attempt or 1
+        attempt.reentries = event.data.get("reentry", 0)
         via = event.data.get("via")
         if via is not None:
             edges = self._scope.program.graph.edges
             feeds = self._scope.program.topology.incoming[node]
-            self._scope.runtime.winners[node] = next(e for e in feeds if edges[e].id == via)
-        self._began.add(node)
-        self._due.pop(node, None)
+            self._scope.runtime.join_winners[node] = next(e for e in feeds if edges[e].id == via)
+        self._begun.add(node)
+        self._retry_times.pop(node, None)
 
     def completed(self, node: int, event: Event) -> None:
         """It had a result; one that was given from outside is settled already."""
         if event.data.get("given"):
             return
-        outputs = self._scope.runtime.outputs[node] = _outputs_of(event.data)
+        outputs = self._scope.runtime.outputs[node] = _outputs_from_json(event.data)
         self._end(node)
         self._scope.schedule.completed(node, outputs)
 
     def failed(self, node: int, event: Event) -> None:
         """It had failed for good."""
-        scope, error, path = self._scope, event.data["error"], event.path or ""
+        graph_run, error, path = self._scope, event.data["error"], event.path or ""
         outputs: Outputs | None = None
         if event.data.get("handled"):
-            outputs = scope.runtime.outputs[node] = _outputs_of(event.data)
-            scope.handled.append(path)
+            outputs = graph_run.runtime.outputs[node] = _outputs_from_json(event.data)
+            graph_run.handled_failures.append(path)
         else:
-            scope.note_failure(path, error, bool(event.data.get("retryable")))
+            graph_run.record_failure(path, error, bool(event.data.get("retryable")))
         self._end(node)
-        scope.schedule.failed(node, f"{error['code']}: {error['message']}", outputs)
+        graph_run.schedule.failed(node, f"{error['code']}: {error['message']}", outputs)
 
     def retrying(self, node: int, event: Event) -> None:
         """It was to be tried again."""
-        following = Flight(self._scope, node, event.data["next_attempt"])
-        self._scope.flights[node] = following
-        self._began.discard(node)
-        self._due[node] = (event.at, event.data["delay_s"])
+        following = Attempt(self._scope, node, event.data["next_attempt"])
+        self._scope.attempts[node] = following
+        self._begun.discard(node)
+        self._retry_times[node] = (event.at, event.data["delay_s"])
 
     def waiting(self, node: int, event: Event) -> None:
         """It waited for an answer."""
-        flight = self._scope.flights[node]
-        flight.attempt = event.attempt or 1
-        flight.ran_s = event.data.get("duration_s", 0.0)
-        flight.own_s = event.data.get("own_time_s", flight.ran_s)
-        self._requests.add(event.data["request_id"], request_of(event, flight))
+        attempt = self._scope.attempts[node]
+        attempt.number = event.attempt or 1
+        attempt.elapsed_s = event.data.get("duration_s", 0.0)
+        attempt.own_s = event.data.get("own_time_s", attempt.elapsed_s)
+        self._requests.add(event.data["request_id"], request_from_event(event, attempt))
         self._end(node)
         self._scope.schedule.waits(node)
 
     def answered(self, node: int, event: Event) -> None:
         """It was answered."""
-        request = self._requests.take(event.data["request_id"])
-        if request is None or request.flight is None:
+        request = self._requests.close(event.data["request_id"])
+        if request is None or request.attempt is None:
             return
-        asked = request.flight
+        asked = request.attempt
         if request.is_interrupted:
-            following = again(asked)
-            following.decided = event.data["answer"]
+            following = reenter(asked)
+            following.decision = event.data["answer"]
         else:
-            following = answered(asked, request.suspension.state, event.data["answer"])
-        self._scope.flights[node] = following
+            following = continue_with(asked, request.suspension.state, event.data["answer"])
+        self._scope.attempts[node] = following
         self._scope.schedule.answered(node)
 
     def parked(self, node: int, event: Event) -> None:
         """It waited for what is inside it."""
-        flight = self._scope.flights[node]
-        flight.attempt = event.attempt or 1
-        flight.ran_s = event.data.get("duration_s", 0.0)
-        flight.own_s = event.data.get("own_time_s", 0.0)
-        flight.phase = PARKED
-        flight.begun = True
-        self._began.discard(node)
-        self._due.pop(node, None)
+        attempt = self._scope.attempts[node]
+        attempt.number = event.attempt or 1
+        attempt.elapsed_s = event.data.get("duration_s", 0.0)
+        attempt.own_s = event.data.get("own_time_s", 0.0)
+        attempt.phase = PARKED
+        attempt.was_started = True
+        self._begun.discard(node)
+        self._retry_times.pop(node, None)
         self._scope.schedule.waits(node)
 
     def unparked(self, node: int, event: Event) -> None:
         """It went on."""
-        self._scope.flights[node].phase = QUEUED
+        self._scope.attempts[node].phase = QUEUED
         self._scope.schedule.answered(node)
 
     def cancelled(self, node: int, event: Event) -> None:
         """It was cancelled by itself; where that followed from something else, it is known."""
-        self._requests.drop(event.path or "")
-        if self._scope.schedule.status[node] not in (Status.RUNNING, Status.WAITING):
+        self._requests.cancel(event.path or "")
+        if self._scope.schedule.status[node] not in (NodeStatus.RUNNING, NodeStatus.WAITING):
             return
         self._end(node)
-        self._scope.cancelled(event.path or "", event.data.get("cause") or "")
+        self._scope.record_cancelled(event.path or "", event.data.get("cause") or "")
         self._scope.schedule.cancelled(node, event.data.get("cause") or "")
 
     def _end(self, node: int) -> None:
-        self._scope.flights.pop(node, None)
-        self._began.discard(node)
-        self._due.pop(node, None)
+        self._scope.attempts.pop(node, None)
+        self._begun.discard(node)
+        self._retry_times.pop(node, None)
 
 
-def answered(asked: Flight, state: Any, answer: Any) -> Flight:
+def continue_with(waiting: Attempt, state: Any, answer: Any) -> Attempt:
     """Give the flight that goes on after an answer."""
-    following = Flight(
-        asked.scope, asked.node, asked.attempt, resume=(state, answer), answers=asked.answers + 1
+    following = Attempt(
+        waiting.graph_run, waiting.node, waiting.number, resume_args=(state, answer), answer_count=waiting.answer_count + 1
     )
-    following.begun = True
-    return asked.followed_by(following)
+    following.was_started = True
+    return waiting.replaced_by(following)
 
 
-def again(cut_off: Flight) -> Flight:
+def reenter(interrupted: Attempt) -> Attempt:
     """Give the flight that makes an attempt that was cut off once more."""
-    following = Flight(
-        cut_off.scope, cut_off.node, cut_off.attempt, cut_off.resume, cut_off.answers,
-        cut_off.reentry + 1,
+    following = Attempt(
+        interrupted.graph_run, interrupted.node, interrupted.number, interrupted.resume_args, interrupted.answer_count,
+        interrupted.reentries + 1,
     )  # fmt: skip
-    return cut_off.followed_by(following)
+    return interrupted.replaced_by(following)
 
 
-def _outputs_of(data: Mapping[str, Any]) -> Outputs:
+def _outputs_from_json(data: Mapping[str, Any]) -> Outputs:
     given: Mapping[str, Any] = data.get("outputs") or {}
     return {handle: DataValue(each["type"], each["value"]) for handle, each in given.items()}
 
 
-_FACTS: Final[Mapping[str, Callable[[_Replay, int, Event], None]]] = {
+_APPLY: Final[Mapping[str, Callable[[_Replay, int, Event], None]]] = {
     "node.started": _Replay.started,
     "node.completed": _Replay.completed,
     "node.failed": _Replay.failed,

@@ -7,33 +7,33 @@ from typing import Any, Final, NamedTuple
 
 from planwave.errors import Conflict, Gone, PlanwaveError
 from planwave.events import Event
-from planwave.executor.flight import Flight
+from planwave.executor.attempt import Attempt
 from planwave.graph.capabilities import Suspension
 
 ANSWERED: Final = "answered"
 
 
-class OpenRequest(NamedTuple):
+class PendingRequest(NamedTuple):
     """A request that can be answered.
 
     Attributes:
         path: Of the node that asked.
-        attempt: Which of its attempts did.
+        attempt_number: Which of its attempts did.
         suspension: What it asked with.
         since: When, as events carry times.
         is_interrupted: It was the driver that asked, what is to become of an attempt that was cut
             off and must not simply be made again.
-        flight: That attempt; None in a nested run that nobody has asked for again yet.
+        attempt: That attempt; None in a nested run that nobody has asked for again yet.
     """
 
     path: str
-    attempt: int | None
+    attempt_number: int | None
     suspension: Suspension
     since: str
     is_interrupted: bool = False
-    flight: Flight | None = None
+    attempt: Attempt | None = None
 
-    def as_data(self, request_id: str) -> dict[str, Any]:
+    def as_event_data(self, request_id: str) -> dict[str, Any]:
         """Give the data of its ``node.waiting``."""
         asked = self.suspension
         data: dict[str, Any] = {"request_id": request_id, "request": asked.request}
@@ -47,18 +47,18 @@ class OpenRequest(NamedTuple):
         return data
 
 
-class Requests:
+class PendingRequests:
     """The open requests, in the order they were made; each is answered once. A node has one at most.
 
     Attributes:
         by_id: The open ones; looked at with every turn, so without a call.
     """
 
-    __slots__ = ("_claimed", "_closed", "_of_path", "by_id")
+    __slots__ = ("_claimed", "_closed", "_by_path", "by_id")
 
     def __init__(self) -> None:
-        self.by_id: dict[str, OpenRequest] = {}
-        self._of_path: dict[str, str] = {}
+        self.by_id: dict[str, PendingRequest] = {}
+        self._by_path: dict[str, str] = {}
         self._claimed: set[str] = set()
         self._closed: dict[str, str] = {}
 
@@ -68,13 +68,13 @@ class Requests:
     def __contains__(self, request_id: str) -> bool:
         return request_id in self.by_id
 
-    def __iter__(self) -> Iterator[tuple[str, OpenRequest]]:
+    def __iter__(self) -> Iterator[tuple[str, PendingRequest]]:
         return iter(self.by_id.items())
 
-    def add(self, request_id: str, request: OpenRequest) -> None:
+    def add(self, request_id: str, request: PendingRequest) -> None:
         """Note a request."""
         self.by_id[request_id] = request
-        self._of_path[request.path] = request_id
+        self._by_path[request.path] = request_id
 
     def claim(self, request_id: str) -> bool:
         """Take a request for answering; False if it is not open or already claimed."""
@@ -83,16 +83,16 @@ class Requests:
         self._claimed.add(request_id)
         return True
 
-    def take(self, request_id: str, by: str = ANSWERED) -> OpenRequest | None:
+    def close(self, request_id: str, by: str = ANSWERED) -> PendingRequest | None:
         """Give a request that is answered now, once; ``by``: what closes it."""
         return self._close(request_id, by)
 
-    def drop(self, path: str) -> OpenRequest | None:
+    def cancel(self, path: str) -> PendingRequest | None:
         """Forget the request of a node that does not wait any more, and give it."""
-        request_id = self._of_path.get(path)
+        request_id = self._by_path.get(path)
         return None if request_id is None else self._close(request_id, "cancelled")
 
-    def refusal(self, request_id: str) -> PlanwaveError:
+    def refusal_error(self, request_id: str) -> PlanwaveError:
         """Give why a request cannot be answered."""
         by = ANSWERED if request_id in self.by_id else self._closed.get(request_id)
         if by == ANSWERED:
@@ -101,19 +101,19 @@ class Requests:
             f"request {request_id!r} was closed before the answer came", code="request-closed"
         )
 
-    def _close(self, request_id: str, by: str) -> OpenRequest | None:
+    def _close(self, request_id: str, by: str) -> PendingRequest | None:
         request = self.by_id.pop(request_id, None)
         if request is not None:
             self._closed[request_id] = by
-            self._of_path.pop(request.path, None)
+            self._by_path.pop(request.path, None)
         return request
 
 
-def request_of(event: Event, flight: Flight | None = None) -> OpenRequest:
+def request_from_event(event: Event, attempt: Attempt | None = None) -> PendingRequest:
     """Give the request that a stored ``node.waiting`` tells of."""
     data = event.data
     asked = Suspension(
         data.get("request"), data.get("state"), data.get("timeout_s"), data.get("timeout_answer")
     )
     path, is_interrupted = event.path or "", bool(data.get("interrupted"))
-    return OpenRequest(path, event.attempt, asked, event.at, is_interrupted, flight)
+    return PendingRequest(path, event.attempt, asked, event.at, is_interrupted, attempt)

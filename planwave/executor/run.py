@@ -18,25 +18,25 @@ from typing import Any, Literal, cast
 
 from planwave.errors import NodeError
 from planwave.events import Event
-from planwave.executor.asked import Asked
-from planwave.executor.attempt import heard, vetted
+from planwave.executor.asked import PendingCommands
+from planwave.executor.attempt import read_result, validate_result
 from planwave.executor.clock import utc_now
-from planwave.executor.commanded import Commanded
-from planwave.executor.deadlines import Deadlines
-from planwave.executor.flight import OVER, Flight, current_flight
+from planwave.executor.commanded import CommandSender
+from planwave.executor.deadlines import DeadlineTimers
+from planwave.executor.attempt import DONE, Attempt, current_attempt
 from planwave.executor.host import NodeHost
-from planwave.executor.keeping import Keeping
-from planwave.executor.landing import Landing
+from planwave.executor.keeping import OnceValues
+from planwave.executor.landing import CancelledTasks
 from planwave.executor.options import RunOptions
-from planwave.executor.outcomes import Outcomes
-from planwave.executor.parking import Busy, Parking
-from planwave.executor.past import Past, is_held
+from planwave.executor.outcomes import Reducer
+from planwave.executor.parking import OwnWork, Parking
+from planwave.executor.past import History, is_paused_by_request
 from planwave.executor.ports import Journal
 from planwave.executor.program import Program
 from planwave.executor.publisher import Publisher
 from planwave.executor.reuse import Reuse, result_to_reuse
 from planwave.executor.runtime import Outputs
-from planwave.executor.scope import open_scope
+from planwave.executor.graph_run import create_graph_run
 from planwave.executor.slots import Slots
 from planwave.graph.capabilities import (
     ExecutionResult,
@@ -49,7 +49,7 @@ from planwave.graph.model import Json
 from planwave.graph.values import Inputs
 
 
-class Execution(Commanded):
+class Execution(CommandSender):
     """One execution of a program, driven by :meth:`run`.
 
     Args:
@@ -65,7 +65,7 @@ class Execution(Commanded):
         renderer: Renders what plain paths cannot; see ``expressions.Renderer``.
         on_events: Called with every published batch, after it is durable.
         now: Gives the UTC time of a batch as text.
-        past: What is stored of it, where it is taken up again; ``last_seq`` is not heeded then.
+        history: What is stored of it, where it is taken up again; ``last_seq`` is not heeded then.
         is_recovery: It is taken up because its process ended; that is told.
         reuse: Results it takes over from the execution it is a fork of.
         parks: Leave, instead of waiting in memory, when it is paused and nothing is at work.
@@ -88,34 +88,34 @@ class Execution(Commanded):
         renderer: Any = None,
         on_events: Callable[[list[Event]], None] | None = None,
         now: Callable[[], str] = utc_now,
-        past: Past | None = None,
+        history: History | None = None,
         is_recovery: bool = False,
         parks: bool = False,
         reuse: Reuse | None = None,
     ) -> None:
         self.execution_id = execution_id
         self.options = options
-        last_seq = last_seq if past is None else past.last_seq
+        last_seq = last_seq if history is None else history.last_seq
         self.publisher = Publisher(execution_id, last_seq, journal, epoch, on_events, now)
-        self.past, self._is_recovery, self._parks = past, is_recovery, parks
+        self.history, self._is_recovery, self._parks = history, is_recovery, parks
         self.reuse = reuse
         self.host = NodeHost(execution_id, variables, services, chat_id, state, renderer)
-        self._inbox: list[tuple[Callable[[Any, Any], None], Any, Any]] = []
+        self._mailbox: list[tuple[Callable[[Any, Any], None], Any, Any]] = []
         self._wake: asyncio.Future[None] | None = None
         self.slots = Slots(options.max_parallel)
-        self._launching: list[Flight] = []
-        self._answers: list[Callable[[], None]] = []
-        self._landing = Landing()
-        self.abort = self._landing.abort
-        self._leaving: Literal["soon", "now"] | None = None
-        self._outcomes = Outcomes(self)
-        self._asked = Asked(self.post, self.after_commit)
-        self.host.nesting = self._outcomes.nesting
-        self.host.keeping = Keeping(self, self._outcomes)
-        self.root = open_scope(program, self.host, options, inputs)
-        self.root.earlier = () if reuse is None else reuse.own
+        self._to_start: list[Attempt] = []
+        self._replies: list[Callable[[], None]] = []
+        self._cancelled_tasks = CancelledTasks()
+        self.cancel_task = self._cancelled_tasks.cancel
+        self._stop_mode: Literal["soon", "now"] | None = None
+        self._reducer = Reducer(self)
+        self._commands = PendingCommands(self.post, self.after_commit)
+        self.host.nested_runs = self._reducer.nested_runs
+        self.host.once_values = OnceValues(self, self._reducer)
+        self.root = create_graph_run(program, self.host, options, inputs)
+        self.root.parent_runs = () if reuse is None else reuse.own_runs
         self._has_begun = False
-        self._left: str | None = None
+        self._final_status: str | None = None
 
     # -- for callers -------------------------------------------------------------------------------
 
@@ -126,20 +126,20 @@ class Execution(Commanded):
     @property
     def status(self) -> str:
         """How it stands: ``starting executing paused``, or what :meth:`run` gave."""
-        if self._left is not None:
-            return self._left
+        if self._final_status is not None:
+            return self._final_status
         if not self._has_begun:
             return "starting"
-        return "executing" if self._outcomes.pause is None else "paused"
+        return "executing" if self._reducer.pause_reason is None else "paused"
 
-    def use(self, services: Any) -> None:
+    def use_services(self, services: Any) -> None:
         """Set what nodes find as ``context.services``; before :meth:`run`."""
         self.host.services = services
 
     @property
-    def held_bytes(self) -> int:
+    def result_bytes(self) -> int:
         """The size of all results so far, 0 where nothing bounds that."""
-        return 0 if self._outcomes.bounds is None else self._outcomes.bounds.held
+        return 0 if self._reducer.limits is None else self._reducer.limits.result_bytes
 
     @property
     def outputs(self) -> dict[str, Outputs]:
@@ -149,7 +149,7 @@ class Execution(Commanded):
     @property
     def error(self) -> dict[str, Any] | None:
         """Why the execution failed, ``{"code", "message", "hint"?}``, or None."""
-        return self._outcomes.error
+        return self._reducer.error
 
     def interrupt(self, *, at_once: bool = False) -> None:
         """Start nothing more, and leave once the nodes at work have finished, or at once.
@@ -158,8 +158,8 @@ class Execution(Commanded):
         with ``interrupted``. Called before :meth:`run`, with commands in the mailbox, these are
         settled and kept, and nothing is started.
         """
-        self._leaving = "now" if at_once else self._leaving or "soon"
-        self._rouse()
+        self._stop_mode = "now" if at_once else self._stop_mode or "soon"
+        self._wake_up()
 
     async def run(self) -> str:
         """Drive the execution to its end.
@@ -174,20 +174,20 @@ class Execution(Commanded):
         """
         self._loop = asyncio.get_running_loop()
         self.time = self._loop.time
-        self.deadlines: Deadlines[tuple[Callable[[Any, Any], None], Any, Any]]
-        self.deadlines = Deadlines(self._loop, lambda due: self.post(*due))
+        self.deadlines: DeadlineTimers[tuple[Callable[[Any, Any], None], Any, Any]]
+        self.deadlines = DeadlineTimers(self._loop, lambda due: self.post(*due))
         if self.options.run_timeout_s is not None:
             limit = self.options.run_timeout_s
-            left = limit - (self.past.active_s if self.past is not None else 0.0)
+            left = limit - (self.history.active_s if self.history is not None else 0.0)
             self.deadlines.after(
-                max(left, 0.0), (self._outcomes.commands.out_of_time, self.root, limit)
+                max(left, 0.0), (self._reducer.commands.time_out, self.root, limit)
             )
         self._begin()
         try:
-            await self._turn()
-            while not self._has_left():
-                if self._inbox:
-                    await self._turn()
+            await self._run_turn()
+            while not self._has_ended():
+                if self._mailbox:
+                    await self._run_turn()
                 else:
                     self._wake = self._loop.create_future()
                     await self._wake
@@ -195,178 +195,178 @@ class Execution(Commanded):
         finally:
             self._wake = None  # nothing that comes from now on takes a turn
             self.deadlines.close()
-            await self._landing.land(self.root.airborne())
+            await self._cancelled_tasks.wait_cancelled(self.root.active_attempts())
             self.publisher.close()
-            self._asked.close()
+            self._commands.close()
             # What remains is what callers may ask for; without these circles it is freed at once.
-            del self.deadlines, self.abort
-            self.host.nesting = self.host.keeping = None
-            self._outcomes.let_go()
+            del self.deadlines, self.cancel_task
+            self.host.nested_runs = self.host.once_values = None
+            self._reducer.release()
 
     def _begin(self) -> None:
         self._has_begun = True
-        if is_held(self._outcomes.pause):
+        if is_paused_by_request(self._reducer.pause_reason):
             self.slots.close()
-        self._outcomes.commands.begin()
+        self._reducer.commands.begin()
         if self._is_recovery:
-            self._outcomes.commands.recovered()
-        self._outcomes.begin(self.root)
+            self._reducer.commands.resume_recovered()
+        self._reducer.begin(self.root)
 
-    def _has_left(self) -> bool:
+    def _has_ended(self) -> bool:
         """Say whether there is nothing more to drive, and note how it was left."""
-        if self._outcomes.final is not None:
-            self._left = self._outcomes.final
-        elif self._leaving is not None and self._is_leaving():
-            self._left = "interrupted"
-        elif self._parks and self._is_parking():
-            self._left = "paused"
-        return self._left is not None
+        if self._reducer.outcome is not None:
+            self._final_status = self._reducer.outcome
+        elif self._stop_mode is not None and self._must_stop():
+            self._final_status = "interrupted"
+        elif self._parks and self._is_parked():
+            self._final_status = "paused"
+        return self._final_status is not None
 
-    def _is_parking(self) -> bool:
+    def _is_parked(self) -> bool:
         """Say whether nothing can happen before a command comes."""
-        if self._outcomes.pause is None or self._inbox or self.slots.at_work:
+        if self._reducer.pause_reason is None or self._mailbox or self.slots.has_running:
             return False
-        return not self.slots.nesting  # a node that runs a graph has to be there for that
+        return not self.slots.has_nested  # a node that runs a graph has to be there for that
 
-    def _is_leaving(self) -> bool:
-        if self._leaving == "soon":
-            return not (self.slots.at_work or self._inbox)
-        return self._leaving == "now"
+    def _must_stop(self) -> bool:
+        if self._stop_mode == "soon":
+            return not (self.slots.has_running or self._mailbox)
+        return self._stop_mode == "now"
 
     # -- the loop ----------------------------------------------------------------------------------
 
-    def post(self, take: Callable[[Any, Any], None], about: Any, what: Any) -> None:
+    def post(self, callback: Callable[[Any, Any], None], subject: Any, payload: Any) -> None:
         """Put a message into the mailbox: ``take(about, what)`` is called in its turn."""
-        self._inbox.append((take, about, what))
+        self._mailbox.append((callback, subject, payload))
         if self._wake is not None:
-            self._rouse()
+            self._wake_up()
 
-    async def _turn(self) -> None:
+    async def _run_turn(self) -> None:
         """Take all that is queued: settle, number, commit, publish, start, answer."""
-        events = self._settle()
+        events = self._reduce_all()
         if self.publisher.durable and events:
             await self.publisher.append(events)
-        self._release(events)
+        self._perform(events)
 
-    def _settle(self) -> list[Event]:
-        inbox, self._inbox = self._inbox, []
+    def _reduce_all(self) -> list[Event]:
+        inbox, self._mailbox = self._mailbox, []
         for take, about, what in inbox:
             take(about, what)
-        self._outcomes.decide()
+        self._reducer.decide()
         self._fill_slots()
-        self._outcomes.conclude()
-        return self.publisher.take()
+        self._reducer.conclude()
+        return self.publisher.drain()
 
-    def _release(self, events: list[Event]) -> None:
+    def _perform(self, events: list[Event]) -> None:
         if events:
             self.publisher.publish(events)
-        if self._launching:
-            launching, self._launching = self._launching, []
+        if self._to_start:
+            launching, self._to_start = self._to_start, []
             now = self.time()
-            for flight in launching:
-                self._launch(flight, now)
-        if self._answers:
-            answers, self._answers = self._answers, []
+            for attempt in launching:
+                self._start_attempt(attempt, now)
+        if self._replies:
+            answers, self._replies = self._replies, []
             for answer in answers:
                 answer()
 
-    def _rouse(self) -> None:
+    def _wake_up(self) -> None:
         wake, self._wake = self._wake, None
         if wake is not None and not wake.done():
             wake.set_result(None)
 
     def after_commit(self, call: Callable[[], None]) -> None:
         """Call something once this turn's events are durable and published."""
-        self._answers.append(call)
+        self._replies.append(call)
 
     # -- attempts ----------------------------------------------------------------------------------
 
     def _fill_slots(self) -> None:
-        if self._leaving is not None:
+        if self._stop_mode is not None:
             return
         slots = self.slots
-        if slots.has_returning:
-            for answer in slots.returning():
-                self.after_commit(partial(self._outcomes.nesting.hand_over, answer))
-        while (flight := slots.next_start()) is not None:
-            if self._outcomes.started(flight):
-                self._launching.append(flight)
+        if slots.has_returns:
+            for answer in slots.grant_returns():
+                self.after_commit(partial(self._reducer.nested_runs.deliver, answer))
+        while (attempt := slots.next_start()) is not None:
+            if self._reducer.started(attempt):
+                self._to_start.append(attempt)
 
-    def watch_time(self, flight: Flight) -> None:
+    def start_timeout_timer(self, attempt: Attempt) -> None:
         """Set the deadline of an attempt's own time, where it is bounded and none is set."""
-        if flight.limit_s is not None and not flight.has_deadline:
-            flight.has_deadline = True
-            left = flight.limit_s - flight.own_time(self.time())
-            due = (self._outcomes.overdue, flight, flight.limit_s)
+        if attempt.limit_s is not None and not attempt.has_deadline:
+            attempt.has_deadline = True
+            left = attempt.limit_s - attempt.own_time(self.time())
+            due = (self._reducer.timed_out, attempt, attempt.limit_s)
             self.deadlines.after(max(left, 0), due)
 
-    def _limit_s(self, flight: Flight) -> float | None:
-        program = flight.scope.program
-        own = program.steps[flight.node].node.policy.timeout_s if program.timed else None
+    def _timeout_s(self, attempt: Attempt) -> float | None:
+        program = attempt.graph_run.program
+        own = program.steps[attempt.node].node.policy.timeout_s if program.has_timeouts else None
         return self.options.node_timeout_s if own is None else own
 
-    def _launch(self, flight: Flight, now: float) -> None:
-        if flight.phase is OVER:
+    def _start_attempt(self, attempt: Attempt, now: float) -> None:
+        if attempt.phase is DONE:
             return
-        flight.started = flight.own_since = now
-        flight.limit_s = self._limit_s(flight)
-        self.watch_time(flight)
+        attempt.started = attempt.own_since = now
+        attempt.limit_s = self._timeout_s(attempt)
+        self.start_timeout_timer(attempt)
         # Not a TaskGroup: an attempt that ignores cancellation must not hold up the end of the run,
         # and one failing node must not cancel the others. ``_land`` waits for every task here.
-        flight.task = self._loop.create_task(self._fly(flight), name=flight.path)
+        attempt.task = self._loop.create_task(self._run_attempt(attempt), name=attempt.path)
 
-    async def _fly(self, flight: Flight) -> None:
+    async def _run_attempt(self, attempt: Attempt) -> None:
         """The task of one attempt; the one place where any exception becomes a fact."""
-        scope, node, host = flight.scope, flight.node, self.host
-        step = scope.program.steps[node]
-        current_flight.set(flight)
+        graph_run, node, host = attempt.graph_run, attempt.node, self.host
+        step = graph_run.program.steps[node]
+        current_attempt.set(attempt)
         try:
             # What was answered goes on with that, whatever the execution before came to meanwhile.
-            if self.reuse is not None and not flight.begun:
-                found = await result_to_reuse(self.reuse, flight, host)
+            if self.reuse is not None and not attempt.was_started:
+                found = await result_to_reuse(self.reuse, attempt, host)
                 if found is not None:
-                    return self.post(self._outcomes.took_over, flight, found)
-            inputs = Inputs(scope.runtime.arrivals_at(node))
+                    return self.post(self._reducer.reused, attempt, found)
+            inputs = Inputs(graph_run.runtime.arrivals_at(node))
             data = step.node.data
             if step.template is not None:
-                data = await host.data_of(scope.runtime, node, inputs)
-            result = vetted(step, await self._call(flight, data, inputs), self._say, flight)
+                data = await host.resolve_data(graph_run.runtime, node, inputs)
+            result = validate_result(step, await self._call(attempt, data, inputs), self._emit, attempt)
         except asyncio.CancelledError:
-            if flight.phase is OVER:
+            if attempt.phase is DONE:
                 raise
-            self.post(self._outcomes.failed, flight, NodeError("the node cancelled itself"))
+            self.post(self._reducer.failed, attempt, NodeError("the node cancelled itself"))
         except BaseException as error:  # whatever a node raises is its failure
-            if asyncio.current_task(self._loop) is not flight.task:
+            if asyncio.current_task(self._loop) is not attempt.task:
                 raise  # closed from outside, with a loop that has ended: there is nobody to tell
-            self.post(self._outcomes.failed, flight, error)
+            self.post(self._reducer.failed, attempt, error)
             if isinstance(error, KeyboardInterrupt):
-                self.post(self._interrupted, flight, error)
+                self.post(self._interrupted, attempt, error)
         else:
-            self.post(self._outcomes.gave, flight, result)
+            self.post(self._reducer.succeeded, attempt, result)
         finally:
-            flight.task = None  # a task, its context and its flight would keep each other alive
+            attempt.task = None  # a task, its context and its flight would keep each other alive
 
     def _call(
-        self, flight: Flight, data: Mapping[str, Json], inputs: Inputs
+        self, attempt: Attempt, data: Mapping[str, Json], inputs: Inputs
     ) -> Awaitable[ExecutionResult | Suspension]:
         """Call the node's ``execute``, or its ``resume`` after an answer."""
-        scope, host = flight.scope, self.host
-        step = scope.program.steps[flight.node]
+        graph_run, host = attempt.graph_run, self.host
+        step = graph_run.program.steps[attempt.node]
         context = FlowContext(
-            step.node.id, self.execution_id, flight.path, flight.attempt, host.chat_id,
-            host.state, scope.runtime, host.services, flight.answers,
-            unlimited if flight.limit_s is None else partial(self._left_s, flight),
-            self.busy,
+            step.node.id, self.execution_id, attempt.path, attempt.number, host.chat_id,
+            host.state, graph_run.runtime, host.services, attempt.answer_count,
+            unlimited if attempt.limit_s is None else partial(self._time_left_s, attempt),
+            self.own_work,
         )  # fmt: skip
-        if flight.resume is not None:
-            return step.implementation.resume(data, inputs, context, *flight.resume)
+        if attempt.resume_args is not None:
+            return step.implementation.resume(data, inputs, context, *attempt.resume_args)
         given: Awaitable[ExecutionResult | Suspension] | AsyncIterator[Any]
         given = step.implementation.execute(data, inputs, context)
         if type(given) is CoroutineType:  # the usual case needs one frame less
             return cast("Awaitable[ExecutionResult | Suspension]", given)
-        return heard(given, self._say, flight)
+        return read_result(given, self._emit, attempt)
 
-    def _interrupted(self, _: Flight, error: KeyboardInterrupt) -> None:
+    def _interrupted(self, _: Attempt, error: KeyboardInterrupt) -> None:
         """Raise a node's KeyboardInterrupt out of :meth:`run` once its failure is durable."""
 
         def interrupt() -> None:
@@ -374,22 +374,22 @@ class Execution(Commanded):
 
         self.after_commit(interrupt)
 
-    def busy(self) -> Busy:
+    def own_work(self) -> OwnWork:
         """Give what goes around a call of its own that the node makes in whose task this is called."""
-        return Busy(current_flight.get(), self.stirred)
+        return OwnWork(current_attempt.get(), self.note_activity)
 
-    def stirred(self, flight: Flight) -> None:
+    def note_activity(self, attempt: Attempt) -> None:
         """Look whether a node that has done something can only wait from now on."""
-        self.post(Parking.consider, self._outcomes.parking, flight)
+        self.post(Parking.park_if_idle, self._reducer.parking, attempt)
 
-    def _left_s(self, flight: Flight) -> float:
-        limit_s = math.inf if flight.limit_s is None else flight.limit_s
-        return max(limit_s - flight.own_time(self.time()), 0.0)
+    def _time_left_s(self, attempt: Attempt) -> float:
+        limit_s = math.inf if attempt.limit_s is None else attempt.limit_s
+        return max(limit_s - attempt.own_time(self.time()), 0.0)
 
-    def _say(self, flight: Flight, event: NodeEvent) -> None:
-        if flight.phase is OVER:
+    def _emit(self, attempt: Attempt, event: NodeEvent) -> None:
+        if attempt.phase is DONE:
             return
         if event.event_type == "delta":
-            self.publisher.delta(flight, event.data)
+            self.publisher.publish_delta(attempt, event.data)
         else:
-            self.post(self._outcomes.said, flight, event)
+            self.post(self._reducer.emitted, attempt, event)

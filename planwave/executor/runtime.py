@@ -1,6 +1,6 @@
 """What running nodes may ask of their graph: neighbours, arrivals, links, nested runs.
 
-One :class:`Runtime` serves one running graph (the execution's, or a nested one). Which node is
+One :class:`GraphRuntime` serves one running graph (the execution's, or a nested one). Which node is
 asking is known from a context variable that the driver sets in the node's task; tasks a node starts
 inherit it.
 """
@@ -23,15 +23,15 @@ from planwave.graph.plan import canonical_json
 from planwave.graph.values import Arrival, DataValue, Inputs
 
 Outputs = Mapping[str, DataValue]
-_arrival: Callable[[type[Arrival], tuple[Any, ...]], Arrival] = tuple[Any, ...].__new__
+_new_arrival: Callable[[type[Arrival], tuple[Any, ...]], Arrival] = tuple[Any, ...].__new__
 """Makes an arrival of its fields in order; the constructor would cost as much again."""
-_asking: ContextVar[tuple[str, ...]] = ContextVar("asking", default=())
+_link_chain: ContextVar[tuple[str, ...]] = ContextVar("asking", default=())
 """The open ``resolve``/``materialize`` steps of this task, outermost first, for cycle messages."""
 
 _NO_VARIABLES: Final[Mapping[str, Json]] = {}
 
 
-class LinkUse:
+class LinkStats:
     """How often links of one execution were served from what was made before, and how often made."""
 
     __slots__ = ("hits", "misses")
@@ -45,30 +45,30 @@ class Host(Protocol):
     """What a runtime needs of the driver that owns it."""
 
     @property
-    def links(self) -> LinkUse: ...
+    def links(self) -> LinkStats: ...
     @property
     def variables(self) -> Mapping[str, Json]: ...
-    async def nested(
+    async def run_nested(
         self,
-        runtime: Runtime,
+        runtime: GraphRuntime,
         key: str,
         graph: Graph,
         inputs: Mapping[str, Any],
         variables: Mapping[str, Json],
     ) -> Mapping[str, Outputs]: ...
-    async def data_of(self, runtime: Runtime, node: int, inputs: Inputs) -> Mapping[str, Json]: ...
-    async def resolved(
-        self, runtime: Runtime, node: int, value: Json, variables: Mapping[str, Json]
+    async def resolve_data(self, runtime: GraphRuntime, node: int, inputs: Inputs) -> Mapping[str, Json]: ...
+    async def resolve_value(
+        self, runtime: GraphRuntime, node: int, value: Json, variables: Mapping[str, Json]
     ) -> Json: ...
-    def context(self, runtime: Runtime, node: int, attempt: int) -> FlowContext: ...
-    def asking(self) -> int:
+    def context(self, runtime: GraphRuntime, node: int, attempt: int) -> FlowContext: ...
+    def current_node(self) -> int:
         """Give the number of the node whose task this is called in."""
         ...
 
     async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json: ...
 
 
-class Runtime:
+class GraphRuntime:
     """Satisfies ``graph.capabilities.RuntimeApi``; lookups are indexed, caches live for one run.
 
     Attributes:
@@ -77,7 +77,7 @@ class Runtime:
     """
 
     __slots__ = (
-        "_cache", "_host", "_links", "_waits_for", "outputs", "prefix", "program", "variables", "winners",
+        "_cache", "_host_ref", "_links", "_waits_for", "outputs", "prefix", "program", "variables", "join_winners",
     )  # fmt: skip
 
     def __init__(
@@ -91,15 +91,15 @@ class Runtime:
         self.prefix = prefix
         self.variables = variables
         self.outputs: list[Outputs | None] = [None] * len(program.steps)
-        self.winners: dict[int, int] = {}
-        self._host = weakref.ref(host)  # the driver owns its runtimes, not the other way round
+        self.join_winners: dict[int, int] = {}
+        self._host_ref = weakref.ref(host)  # the driver owns its runtimes, not the other way round
         self._cache: dict[tuple[str, str], Any] = {}
         self._links: dict[tuple[int, str, str], asyncio.Future[Any]] = {}
         self._waits_for: dict[str, list[str]] = {}
 
     @property
-    def _driver(self) -> Host:
-        driver = self._host()
+    def _host(self) -> Host:
+        driver = self._host_ref()
         if driver is None:
             raise NodeError("the execution this node belongs to is over")
         return driver
@@ -108,13 +108,13 @@ class Runtime:
 
     def get_node(self, node_id: str) -> Node:
         """Give a node; InputError ``unknown-node`` if there is none."""
-        return self.program.steps[self._number(node_id)].node
+        return self.program.steps[self._node_number(node_id)].node
 
     def incoming_edges(
         self, node_id: str, *, channel: Channel | None = None, target_handle: str | None = None
     ) -> Sequence[Edge]:
         """Give the edges into a node in graph order, of one channel or handle if asked."""
-        into, _ = self.program.edges_of(self._number(node_id))
+        into, _ = self.program.edges_of(self._node_number(node_id))
         return [
             e
             for e in into
@@ -125,7 +125,7 @@ class Runtime:
         self, node_id: str, *, channel: Channel | None = None, source_handle: str | None = None
     ) -> Sequence[Edge]:
         """Give the edges out of a node in graph order, of one channel or handle if asked."""
-        _, out = self.program.edges_of(self._number(node_id))
+        _, out = self.program.edges_of(self._node_number(node_id))
         return [
             e
             for e in out
@@ -134,7 +134,7 @@ class Runtime:
 
     def arrivals(self, node_id: str, target_handle: str | None = None) -> tuple[Arrival, ...]:
         """Give what reached a node so far, in edge order; for linked nodes too."""
-        found = self.arrivals_at(self._number(node_id))
+        found = self.arrivals_at(self._node_number(node_id))
         if target_handle is None:
             return found
         return tuple(a for a in found if a.target_handle == target_handle)
@@ -144,9 +144,9 @@ class Runtime:
         program, outputs = self.program, self.outputs
         graph, sources = program.graph, program.topology.sources
         edges, nodes = graph.edges, graph.nodes
-        feeds = program.feeds[node]
-        if self.winners and node in self.winners:
-            feeds = [self.winners[node]]
+        feeds = program.flow_edges_into[node]
+        if self.join_winners and node in self.join_winners:
+            feeds = [self.join_winners[node]]
         found: list[Arrival] = []
         for number in feeds:
             source = sources[number]
@@ -157,10 +157,10 @@ class Runtime:
             value = given.get(handle)
             if value is not None:
                 fields = edge_id, source_id, nodes[source].name, handle, target_handle, value
-                found.append(_arrival(Arrival, fields))
+                found.append(_new_arrival(Arrival, fields))
         return tuple(found)
 
-    def _number(self, node_id: str) -> int:
+    def _node_number(self, node_id: str) -> int:
         number = self.program.topology.index.get(node_id)
         if number is None:
             raise InputError(f"no node {node_id!r} in this graph", code="unknown-node")
@@ -186,40 +186,40 @@ class Runtime:
             NodeError: ``link-cycle`` with the full path, or what ``materialize`` raised.
         """
         step = f"resolve({node_id}.{target_handle})"
-        chain = _asking.get()
+        chain = _link_chain.get()
         if step in chain:
-            raise _cycle((*chain[chain.index(step) :], step))
-        token = _asking.set((*chain, step))
+            raise _cycle_error((*chain[chain.index(step) :], step))
+        token = _link_chain.set((*chain, step))
         try:
             edges = self.incoming_edges(node_id, channel=LINK, target_handle=target_handle)
             return [await self._materialize(edge) for edge in edges]
         finally:
-            _asking.reset(token)
+            _link_chain.reset(token)
 
     async def _materialize(self, edge: Edge) -> Any:
-        node = self._number(edge.source)
+        node = self._node_number(edge.source)
         step = f"materialize({edge.source}.{edge.source_handle})"
-        chain = _asking.get()
+        chain = _link_chain.get()
         if step in chain:
-            raise _cycle((*chain[chain.index(step) :], step))
-        data = await self._driver.data_of(self, node, Inputs(self.arrivals_at(node)))
+            raise _cycle_error((*chain[chain.index(step) :], step))
+        data = await self._host.resolve_data(self, node, Inputs(self.arrivals_at(node)))
         arrived = [[a.edge_id, a.value.value] for a in self.arrivals_at(node)]
         key = (node, edge.source_handle, canonical_json([data, arrived]))
         while True:
             shared = self._links.get(key)
             if shared is None:
-                return await self._make(key, data, step)
+                return await self._materialize_new(key, data, step)
             try:
-                with self._waiting((*chain, step)):
+                with self._waiting_for((*chain, step)):
                     made = await asyncio.shield(shared)
-                self._driver.links.hits += 1
+                self._host.links.hits += 1
                 return made
             except asyncio.CancelledError:
                 task = asyncio.current_task()
                 if not shared.cancelled() or (task is not None and task.cancelling()):
                     raise
 
-    async def _make(self, key: tuple[int, str, str], data: Mapping[str, Json], step: str) -> Any:
+    async def _materialize_new(self, key: tuple[int, str, str], data: Mapping[str, Json], step: str) -> Any:
         node, handle, _ = key
         implementation = self.program.steps[node].implementation
         if not self.program.steps[node].facts.materializes:
@@ -229,11 +229,11 @@ class Runtime:
                 code="channel-mismatch",
                 hint="connect it with a flow edge",
             )
-        self._driver.links.misses += 1
+        self._host.links.misses += 1
         shared = self._links[key] = asyncio.get_running_loop().create_future()
-        token = _asking.set((*_asking.get(), step))
+        token = _link_chain.set((*_link_chain.get(), step))
         try:
-            context = self._driver.context(self, node, 1)
+            context = self._host.context(self, node, 1)
             made = await implementation.materialize(data, handle, context)
         except BaseException as error:
             del self._links[key]  # a later caller tries again
@@ -244,12 +244,12 @@ class Runtime:
                 shared.exception()  # may have no other listener
             raise
         finally:
-            _asking.reset(token)
+            _link_chain.reset(token)
         shared.set_result(made)
         return made
 
     @contextmanager
-    def _waiting(self, chain: tuple[str, ...]) -> Generator[None]:
+    def _waiting_for(self, chain: tuple[str, ...]) -> Generator[None]:
         """Wait for the last step, which is another task's call, unless that closes a circle.
 
         A step may wait for several others: what is made may ask for several links at once.
@@ -258,8 +258,8 @@ class Runtime:
         for asking, following in steps:
             self._waits_for.setdefault(asking, []).append(following)
         try:
-            if (circle := self._circle_through(chain[-1])) is not None:
-                raise _cycle(circle)
+            if (circle := self._cycle_through(chain[-1])) is not None:
+                raise _cycle_error(circle)
             yield
         finally:
             for asking, following in steps:
@@ -267,7 +267,7 @@ class Runtime:
                 if not self._waits_for[asking]:
                     del self._waits_for[asking]
 
-    def _circle_through(self, step: str) -> tuple[str, ...] | None:
+    def _cycle_through(self, step: str) -> tuple[str, ...] | None:
         """Give the way from a step back to itself along the calls that wait, or None."""
         came_from: dict[str, str] = {}
         reached = [step]
@@ -312,7 +312,7 @@ class Runtime:
                 ``resume-mismatch``: the key stands for another graph, or other inputs or variables;
                 ``limit-exceeded``: graphs are nested too deep; ``invalid-key``.
         """
-        return await self._driver.nested(self, key, graph, inputs, variables or _NO_VARIABLES)
+        return await self._host.run_nested(self, key, graph, inputs, variables or _NO_VARIABLES)
 
     async def resolve(self, value: Json, variables: Mapping[str, Json]) -> Json:
         """Give a value with its expressions resolved, as in this node's data, with names added.
@@ -320,8 +320,8 @@ class Runtime:
         Raises:
             TemplateError: An expression cannot be read or resolved.
         """
-        driver = self._driver
-        return await driver.resolved(self, driver.asking(), value, variables)
+        driver = self._host
+        return await driver.resolve_value(self, driver.current_node(), value, variables)
 
     @property
     def catalogue(self) -> Catalogue:
@@ -338,10 +338,10 @@ class Runtime:
         Raises:
             ResultNotJson: The value cannot be kept.
         """
-        return await self._driver.once(key, fn)
+        return await self._host.once(key, fn)
 
 
-def _cycle(path: tuple[str, ...]) -> NodeError:
+def _cycle_error(path: tuple[str, ...]) -> NodeError:
     return NodeError(
         f"Link dependency cycle detected: {' -> '.join(path)}",
         code="link-cycle",

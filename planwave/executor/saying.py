@@ -9,18 +9,18 @@ from planwave.executor.dormant import ONCE
 from planwave.graph.capabilities import NodeEvent
 from planwave.graph.json_values import NotJson, to_json
 
-_OWN: Final = frozenset({ONCE, RUN_GRAPH})
+_RESERVED: Final = frozenset({ONCE, RUN_GRAPH})
 """Kinds that the driver alone tells: an execution is taken up by them."""
 
 
-def fact_of(event: NodeEvent) -> tuple[str, dict[str, Any]]:
+def event_of(event: NodeEvent) -> tuple[str, dict[str, Any]]:
     """Give the type and the data of the event; a warning where it cannot be kept as it is."""
     kind = event.event_type
     try:
         data = to_json(event.data)
     except NotJson as fault:
         kind, data = "log", _warning(f"event {kind!r} was not kept: its data is {fault}")
-    if kind in _OWN:
+    if kind in _RESERVED:
         kind, data = "log", _warning(f"event {kind!r} was not kept: that name has a meaning")
     is_object = isinstance(data, dict)
     if kind == "log":

@@ -14,16 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from planwave.errors import KernelMisuse
-from planwave.executor.decisions import Cause, Decisions, Final, Rules, Start, Status, Unrun, made
-from planwave.executor.tally import Fate, Tally
-from planwave.executor.waves import Waves
+from planwave.errors import InvalidTransition
+from planwave.executor.decisions import Cause, Decisions, RunOutcome, SchedulingRules, Start, NodeStatus, NotRun, new_decisions
+from planwave.executor.tally import EdgeOutcome, JoinCounter
+from planwave.executor.waves import WaveBarrier
 from planwave.graph.topology import Topology
 
-_Settled = tuple[int, Fate, Cause | None]
-_PENDING, _READY, _RUNNING, _WAITING = Status.PENDING, Status.READY, Status.RUNNING, Status.WAITING
-_COMPLETED = Status.COMPLETED
-_UNRUN, _ALL_RAN = (Status.SKIPPED, Status.BLOCKED, Status.CANCELLED), ((), (), ())
+_Settled = tuple[int, EdgeOutcome, Cause | None]
+_PENDING, _READY, _RUNNING, _WAITING = NodeStatus.PENDING, NodeStatus.READY, NodeStatus.RUNNING, NodeStatus.WAITING
+_COMPLETED = NodeStatus.COMPLETED
+_NOT_RUN, _ALL_RAN = (NodeStatus.SKIPPED, NodeStatus.BLOCKED, NodeStatus.CANCELLED), ((), (), ())
 _NOT_CHOSEN = Cause(None, "another entry was chosen")
 
 
@@ -38,53 +38,53 @@ class Schedule:
         dropped: Entry nodes that were not chosen: skipped at the start.
 
     Raises:
-        KernelMisuse: The graph has a cycle, or a fact is impossible for the node it names.
+        InvalidTransition: The graph has a cycle, or a fact is impossible for the node it names.
     """
 
     def __init__(
         self,
         topology: Topology,
-        rules: Rules = Rules(),  # noqa: B008 - immutable
+        rules: SchedulingRules = SchedulingRules(),  # noqa: B008 - immutable
         *,
-        given: Mapping[int, Collection[str]] | None = None,
+        preset: Mapping[int, Collection[str]] | None = None,
         part: Collection[int] | None = None,
         dropped: Iterable[int] = (),
     ) -> None:
         if len(topology.order) < len(topology):
-            raise KernelMisuse("a graph with a cycle cannot be scheduled")
+            raise InvalidTransition("a graph with a cycle cannot be scheduled")
         self._topology, self._linked = topology, topology.linked
         self._stop_on_failure, self._barrier = rules.stop_on_failure, rules.barrier
         self._plain = not (rules.join_any or rules.required or True in topology.linked)
-        self._given, self._dropped = dict(given or {}), frozenset(dropped)
-        self.waves = Waves(topology, self._given, part, self._dropped, barrier=rules.barrier)
-        self.status: list[Status] = [_PENDING] * len(topology)
+        self._preset, self._dropped = dict(preset or {}), frozenset(dropped)
+        self.waves = WaveBarrier(topology, self._preset, part, self._dropped, barrier=rules.barrier)
+        self.status: list[NodeStatus] = [_PENDING] * len(topology)
         self.not_reached: list[int] = []  # no chosen entry leads to them
         if part is not None:
-            outside = set(range(len(topology))).difference(part, self._given, self._dropped)
+            outside = set(range(len(topology))).difference(part, self._preset, self._dropped)
             self.not_reached = sorted(node for node in outside if not self._linked[node])
             for node in self.not_reached:
-                self.status[node] = Status.NOT_REACHED
+                self.status[node] = NodeStatus.NOT_REACHED
         self.cause: dict[int, Cause] = {}
-        self._tally = Tally(topology, rules)
+        self._joins = JoinCounter(topology, rules)
         self._ready: list[int] = []
-        self._held: dict[int, list[int]] = {}
-        self._running, self._waiting, self._over = 0, set[int](), list[int]()
-        self._final: Final = "completed"
-        self._ending: Cause | None = None  # nothing starts any more
-        self._unrun: dict[Status, list[Unrun]] = {}
+        self._held_back: dict[int, list[int]] = {}
+        self._running, self._waiting, self._ended_waves = 0, set[int](), list[int]()
+        self._outcome: RunOutcome = "completed"
+        self._stop_cause: Cause | None = None  # nothing starts any more
+        self._not_run: dict[NodeStatus, list[NotRun]] = {}
 
     def start(self) -> Decisions:
         """Settle what is given, ready the roots, and say what follows."""
-        roots = [n for n, count in enumerate(self._tally.left) if not count and not self._linked[n]]
-        for node in self._given:
+        roots = [n for n, count in enumerate(self._joins.left) if not count and not self._linked[n]]
+        for node in self._preset:
             self.status[node] = _COMPLETED
-        dropped = sorted(self._dropped.difference(self._given))
+        dropped = sorted(self._dropped.difference(self._preset))
         for node in dropped:
-            self._settle(node, Status.SKIPPED, _NOT_CHOSEN)
-        for node in sorted(self._given):
-            self._release(node, self._given[node])
+            self._settle(node, NodeStatus.SKIPPED, _NOT_CHOSEN)
+        for node in sorted(self._preset):
+            self._settle_edges(node, self._preset[node])
         for node in [*dropped, *self.not_reached]:
-            self._spread(node, "skipped")
+            self._propagate(node, "skipped")
         for node in roots:
             if self.status[node] is _PENDING:
                 self._make_ready(node)
@@ -95,71 +95,71 @@ class Schedule:
     def completed(self, node: int, handles: Collection[str]) -> None:
         """A running node gave values on ``handles``; its other edges are skipped."""
         self._stop_running(node, _COMPLETED)
-        self._release(node, handles)
+        self._settle_edges(node, handles)
 
     def failed(self, node: int, reason: str, handled: Collection[str] | None = None) -> None:
         """A running node failed; ``handled`` names the handles its error policy still feeds."""
-        self._stop_running(node, Status.FAILED)
+        self._stop_running(node, NodeStatus.FAILED)
         if handled is not None:
-            self._release(node, handled)
+            self._settle_edges(node, handled)
             return
-        self._refuse(node, Cause(node, reason))
+        self._fail_edges(node, Cause(node, reason))
         if self._stop_on_failure:
-            self._drop_the_rest(Cause(node, reason))
+            self._cancel_rest(Cause(node, reason))
 
     def waits(self, node: int) -> None:
         """A running node suspended; only its descendants wait with it."""
         self._change(node, _RUNNING, _WAITING)
         self._running -= 1
-        if self._ending is not None:
-            return self._settle(node, Status.CANCELLED, self._ending)
+        if self._stop_cause is not None:
+            return self._settle(node, NodeStatus.CANCELLED, self._stop_cause)
         self._waiting.add(node)
-        self.waves.excuse(node, self.status)
+        self.waves.exempt(node, self.status)
 
     def answered(self, node: int) -> None:
         """A waiting node runs again."""
         self._change(node, _WAITING, _RUNNING)
         self._running += 1
         self._waiting.discard(node)
-        self.waves.excuse_anew(sorted(self._waiting), self.status)
+        self.waves.recompute_exempt(sorted(self._waiting), self.status)
 
     def cancelled(self, node: int, reason: str) -> None:
         """A running or waiting node was cancelled; its edges fail with that cause."""
         if self.status[node] is _WAITING:
             self.answered(node)
-        self._stop_running(node, Status.CANCELLED)
+        self._stop_running(node, NodeStatus.CANCELLED)
         self.cause[node] = Cause(node, reason)
-        self._refuse(node, self.cause[node])
+        self._fail_edges(node, self.cause[node])
 
     def cancel(self, reason: str) -> None:
         """Cancel the run: nothing starts any more; what still runs is reported when it ended."""
-        self._final = "cancelled"
-        self._drop_the_rest(Cause(None, reason))
+        self._outcome = "cancelled"
+        self._cancel_rest(Cause(None, reason))
 
     def decide(self) -> Decisions:
         """Say what follows from the facts since the last call."""
-        while self._barrier and (opened := self.waves.advance()):
-            self._ready.extend(self._held.pop(opened, ()))
+        while self._barrier and (opened := self.waves.open_next()):
+            self._ready.extend(self._held_back.pop(opened, ()))
         starts: list[Start] = []
-        ready, self._ready, over, self._over = self._ready, [], self._over, []
+        ready, self._ready, over, self._ended_waves = self._ready, [], self._ended_waves, []
         ready.sort()
         over.sort()
-        status, winner = self.status, self._tally.winner
+        status, winner = self.status, self._joins.winner
         for node in ready:
             status[node] = _RUNNING
             starts.append((node, winner.get(node) if winner else None))
         self._running += len(starts)
-        unrun = self._take_unrun() if self._unrun else _ALL_RAN
-        finished = None if self._running or self._waiting else self._final
+        unrun = self._take_not_run() if self._not_run else _ALL_RAN
+        finished = None if self._running or self._waiting else self._outcome
         paused = not self._running and bool(self._waiting)
-        return made(Decisions, (starts, *unrun, over, finished, paused))
+        return new_decisions(Decisions, (starts, *unrun, over, finished, paused))
 
     # -- edges -------------------------------------------------------------------------------------
 
-    def _release(self, node: int, handles: Collection[str]) -> None:
+    def _settle_edges(self, node: int, handles: Collection[str]) -> None:
         """Settle a node's edges by the handles that carry a value; the hot path."""
         names, targets, status = self._topology.handles, self._topology.targets, self.status
-        left, delivered = self._tally.left, self._tally.delivered
+        left, delivered = self._joins.left, self._joins.delivered
         for edge in self._topology.outgoing[node]:
             if self._plain and names[edge] in handles:  # the usual case, without a call an edge
                 target = targets[edge]
@@ -171,79 +171,79 @@ class Schedule:
             elif settled := self._settle_edge(
                 edge, "delivered" if names[edge] in handles else "skipped"
             ):
-                self._spread(*settled)
+                self._propagate(*settled)
 
-    def _refuse(self, node: int, cause: Cause) -> None:
-        self._final = "failed" if self._final == "completed" else self._final
-        self._spread(node, "failed", cause)
+    def _fail_edges(self, node: int, cause: Cause) -> None:
+        self._outcome = "failed" if self._outcome == "completed" else self._outcome
+        self._propagate(node, "failed", cause)
 
-    def _spread(self, node: int, fate: Fate, cause: Cause | None = None) -> None:
+    def _propagate(self, node: int, outcome: EdgeOutcome, cause: Cause | None = None) -> None:
         """Give all edges of a node one fate, and follow what that settles, without recursion."""
-        stack: list[_Settled] = [(node, fate, cause)]
+        stack: list[_Settled] = [(node, outcome, cause)]
         while stack:
-            node, fate, cause = stack.pop()
+            node, outcome, cause = stack.pop()
             for edge in self._topology.outgoing[node]:
-                if settled := self._settle_edge(edge, fate, cause):
+                if settled := self._settle_edge(edge, outcome, cause):
                     stack.append(settled)
 
-    def _settle_edge(self, edge: int, fate: Fate, cause: Cause | None = None) -> _Settled | None:
+    def _settle_edge(self, edge: int, outcome: EdgeOutcome, cause: Cause | None = None) -> _Settled | None:
         """Tally an edge; give its target and fate where that settled it without running."""
         node = self._topology.targets[edge]
         if self.status[node] is not _PENDING:
             return None
-        verdict = self._tally.count(edge, fate, cause)
+        verdict = self._joins.count(edge, outcome, cause)
         if verdict is None:
             return None
-        if verdict.fate == "delivered":
+        if verdict.outcome == "delivered":
             if not self._linked[node]:
                 return self._make_ready(node)
             self.status[node] = _COMPLETED
-        elif verdict.fate == "failed":
-            self._settle(node, Status.BLOCKED, verdict.cause)
+        elif verdict.outcome == "failed":
+            self._settle(node, NodeStatus.BLOCKED, verdict.cause)
         else:
-            self._settle(node, Status.SKIPPED, verdict.cause)
-        return node, verdict.fate, verdict.cause if verdict.fate == "failed" else None
+            self._settle(node, NodeStatus.SKIPPED, verdict.cause)
+        return node, verdict.outcome, verdict.cause if verdict.outcome == "failed" else None
 
     # -- nodes -------------------------------------------------------------------------------------
 
     def _make_ready(self, node: int) -> None:
         self.status[node] = _READY
-        if self._barrier and (wave := self.waves.number[node]) > self.waves.open:
-            self._held.setdefault(wave, []).append(node)
+        if self._barrier and (wave := self.waves.number[node]) > self.waves.open_wave:
+            self._held_back.setdefault(wave, []).append(node)
         else:
             self._ready.append(node)
 
-    def _drop_the_rest(self, cause: Cause) -> None:
-        if self._ending is not None:
+    def _cancel_rest(self, cause: Cause) -> None:
+        if self._stop_cause is not None:
             return
-        self._ending = cause
+        self._stop_cause = cause
         for node, status in enumerate(self.status):
             if status in (_PENDING, _READY, _WAITING) and not self._linked[node]:
-                self._settle(node, Status.CANCELLED, cause)
-        for stopped in (self._waiting, self._ready, self._held):
+                self._settle(node, NodeStatus.CANCELLED, cause)
+        for stopped in (self._waiting, self._ready, self._held_back):
             stopped.clear()
 
-    def _settle(self, node: int, status: Status, cause: Cause | None) -> None:
+    def _settle(self, node: int, status: NodeStatus, cause: Cause | None) -> None:
         if cause and not self._linked[node]:
             self.cause[node] = cause
-            self._unrun.setdefault(status, []).append((node, cause))
+            self._not_run.setdefault(status, []).append((node, cause))
         self.status[node] = status
-        if over := self.waves.leave(node):
-            self._over.append(over)
+        if over := self.waves.settle(node):
+            self._ended_waves.append(over)
 
-    def _take_unrun(self) -> tuple[list[Unrun], ...]:
-        unrun, self._unrun = self._unrun, {}
-        return tuple(sorted(unrun.get(status, ())) for status in _UNRUN)
+    def _take_not_run(self) -> tuple[list[NotRun], ...]:
+        unrun, self._not_run = self._not_run, {}
+        return tuple(sorted(unrun.get(status, ())) for status in _NOT_RUN)
 
-    def _stop_running(self, node: int, status: Status) -> None:
+    def _stop_running(self, node: int, status: NodeStatus) -> None:
         self._change(node, _RUNNING, status)
         self._running -= 1
-        if over := self.waves.leave(node):
-            self._over.append(over)
+        if over := self.waves.settle(node):
+            self._ended_waves.append(over)
 
-    def _change(self, node: int, before: Status, after: Status) -> None:
+    def _change(self, node: int, before: NodeStatus, after: NodeStatus) -> None:
         if self.status[node] is not before:
-            raise KernelMisuse(
+            raise InvalidTransition(
                 f"node {self._topology.ids[node]!r} is {self.status[node].name}, not {before.name}"
             )
         self.status[node] = after

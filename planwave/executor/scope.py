@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planwave.executor.entry import entry_of
-from planwave.executor.flight import Scope
+from planwave.executor.entry import plan_inputs
+from planwave.executor.attempt import GraphRun
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
-from planwave.executor.runtime import Host, Runtime
+from planwave.executor.runtime import Host, GraphRuntime
 from planwave.executor.schedule import Schedule
 from planwave.graph.model import Json
 from planwave.graph.values import DataValue
 
 
-def open_scope(
+def create_graph_run(
     program: Program,
     host: Host,
     options: RunOptions,
     inputs: Mapping[str, Mapping[str, Json]] | None,
     prefix: str = "",
     variables: Mapping[str, Json] | None = None,
-) -> Scope:
+) -> GraphRun:
     """Open the scope of an execution's own graph, or of one nested in a node.
 
     Args:
@@ -33,15 +33,15 @@ def open_scope(
         variables: What expressions of a nested graph may name; those of the execution else.
     """
     # Node ids of options are those of the execution's own graph.
-    entry = entry_of(program, inputs, RunOptions() if prefix else options)
-    runtime = Runtime(program, host, prefix, host.variables if variables is None else variables)
-    for node, values in entry.given.items():
+    entry = plan_inputs(program, inputs, RunOptions() if prefix else options)
+    runtime = GraphRuntime(program, host, prefix, host.variables if variables is None else variables)
+    for node, values in entry.preset.items():
         runtime.outputs[node] = {h: DataValue("any", v) for h, v in values.items()}
     schedule = Schedule(
         program.topology,
-        program.rules(options),
-        given={node: values.keys() for node, values in entry.given.items()},
+        program.scheduling_rules(options),
+        preset={node: values.keys() for node, values in entry.preset.items()},
         part=entry.part,
         dropped=entry.dropped,
     )
-    return Scope(program, schedule, runtime)
+    return GraphRun(program, schedule, runtime)

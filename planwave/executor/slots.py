@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from planwave.errors import InputError
-from planwave.executor.flight import BACKOFF, FLYING, NESTED, OVER, QUEUED, Flight
+from planwave.executor.attempt import BACKOFF, RUNNING, NESTED, DONE, QUEUED, Attempt
 
 
-class NestedAnswer(NamedTuple):
+class NestedReply(NamedTuple):
     """A nested run has ended and its node may go on once it has a slot again."""
 
-    flight: Flight
-    asked: Any
+    attempt: Attempt
+    future: Any
     result: Any
 
 
@@ -25,35 +25,35 @@ class Slots:
     runs, or waits for a retry.
     """
 
-    __slots__ = ("_asked", "_backoff", "_busy", "_limit", "_nested", "_queue", "_returning")
+    __slots__ = ("_configured_limit", "_backoff", "_busy", "_limit", "_nested", "_queue", "_returns")
 
     def __init__(self, limit: int | None) -> None:
         if limit is not None and limit < 1:
             raise InputError(f"max_parallel is {limit}, must be at least 1")
-        self._limit = self._asked = limit
+        self._limit = self._configured_limit = limit
         self._busy = self._backoff = self._nested = 0
-        self._queue: deque[Flight] = deque()
-        self._returning: dict[Flight, list[NestedAnswer]] = {}
+        self._queue: deque[Attempt] = deque()
+        self._returns: dict[Attempt, list[NestedReply]] = {}
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether nothing works, is queued, or will come back by itself."""
-        return not (self._busy or self._queue or self._returning or self._backoff or self._nested)
+        return not (self._busy or self._queue or self._returns or self._backoff or self._nested)
 
     @property
-    def at_work(self) -> bool:
+    def has_running(self) -> bool:
         """Whether any node does its own work."""
         return self._busy > 0
 
     @property
-    def nesting(self) -> bool:
+    def has_nested(self) -> bool:
         """Whether any node waits for nested runs, without a slot."""
         return self._nested > 0
 
     @property
-    def has_returning(self) -> bool:
+    def has_returns(self) -> bool:
         """Whether any node is to go on with what its nested runs gave."""
-        return bool(self._returning)
+        return bool(self._returns)
 
     def close(self) -> None:
         """Give no slot to anybody until :meth:`reopen`."""
@@ -61,64 +61,64 @@ class Slots:
 
     def reopen(self) -> None:
         """Give slots again."""
-        self._limit = self._asked
+        self._limit = self._configured_limit
 
-    def enqueue(self, flight: Flight) -> None:
+    def enqueue(self, attempt: Attempt) -> None:
         """Let an attempt start when a slot is free."""
-        if flight.phase is BACKOFF:
+        if attempt.phase is BACKOFF:
             self._backoff -= 1
-            flight.phase = QUEUED
-        self._queue.append(flight)
+            attempt.phase = QUEUED
+        self._queue.append(attempt)
 
-    def hold_back(self, flight: Flight) -> None:
+    def hold_back(self, attempt: Attempt) -> None:
         """Keep an attempt out of the queue until its retry delay is over."""
-        flight.phase = BACKOFF
+        attempt.phase = BACKOFF
         self._backoff += 1
 
-    def enter_nested(self, flight: Flight) -> None:
+    def enter_nested(self, attempt: Attempt) -> None:
         """Free the slot of a node that only waits for nested runs."""
-        if flight.phase is FLYING:
+        if attempt.phase is RUNNING:
             self._busy -= 1
             self._nested += 1
-            flight.phase = NESTED
+            attempt.phase = NESTED
 
-    def come_back(self, answer: NestedAnswer) -> None:
+    def queue_return(self, reply: NestedReply) -> None:
         """Let a node go on with a nested run's result when it has a slot again.
 
-        See ``Nesting.hand_over``.
+        See ``Nesting.deliver``.
         """
-        self._returning.setdefault(answer.flight, []).append(answer)
+        self._returns.setdefault(reply.attempt, []).append(reply)
 
-    def leave(self, flight: Flight) -> None:
+    def remove(self, attempt: Attempt) -> None:
         """Take an attempt out, wherever it is."""
-        if flight.phase is FLYING:
+        if attempt.phase is RUNNING:
             self._busy -= 1
-        elif flight.phase is BACKOFF:
+        elif attempt.phase is BACKOFF:
             self._backoff -= 1
-        elif flight.phase is NESTED:
+        elif attempt.phase is NESTED:
             self._nested -= 1
-        flight.phase = OVER
+        attempt.phase = DONE
 
-    def returning(self) -> Iterator[NestedAnswer]:
+    def grant_returns(self) -> Iterator[NestedReply]:
         """Give slots to nodes whose nested runs have ended; one slot is for all its answers."""
-        while self._returning and self._free():
-            flight = next(iter(self._returning))
-            answers = self._returning.pop(flight)
-            if flight.phase is NESTED:
+        while self._returns and self._free():
+            attempt = next(iter(self._returns))
+            answers = self._returns.pop(attempt)
+            if attempt.phase is NESTED:
                 self._busy += 1
                 self._nested -= 1
-                flight.phase = FLYING
+                attempt.phase = RUNNING
             yield from answers
 
-    def next_start(self) -> Flight | None:
+    def next_start(self) -> Attempt | None:
         """Give a slot to the attempt that has been queued longest, if there is one and a slot."""
         queue = self._queue
         while queue and (self._limit is None or self._busy < self._limit):  # spares a call a node
-            flight = queue.popleft()
-            if flight.phase is QUEUED:
+            attempt = queue.popleft()
+            if attempt.phase is QUEUED:
                 self._busy += 1
-                flight.phase = FLYING
-                return flight
+                attempt.phase = RUNNING
+                return attempt
         return None
 
     def _free(self) -> bool:

@@ -9,12 +9,12 @@ from types import coroutine
 
 from planwave.events import TERMINAL, Event
 
-WINDOW_S = 0.001
+BATCH_WINDOW_S = 0.001
 """How long tokens may gather before their reader is woken."""
 
 
 @coroutine
-def _a_round() -> Generator[None]:
+def _yield_once() -> Generator[None]:
     """Let the event loop go round once: ``asyncio.sleep(0)`` for half of what that costs."""
     yield
 
@@ -27,39 +27,39 @@ class Subscription:
     told, and nothing is kept for it any more.
     """
 
-    __slots__ = ("_closed", "_events", "_forget", "_soon", "_wake")
+    __slots__ = ("_closed", "_events", "_forget", "_batch_timer", "_wake")
 
     def __init__(self, forget: Callable[[Subscription], None] | None = None) -> None:
         self._forget = forget
         self._events: list[Event] = []
         self._wake: asyncio.Future[None] | None = None
-        self._soon: asyncio.TimerHandle | None = None
+        self._batch_timer: asyncio.TimerHandle | None = None
         self._closed = False
 
-    def put_soon(self, event: Event) -> None:
+    def put_batched(self, event: Event) -> None:
         """Add a transient event; the reader is woken within a millisecond.
 
         Waking it for every token would cost more than the token.
         """
         self._events.append(event)
-        if self._wake is not None and self._soon is None:
-            self._soon = self._wake.get_loop().call_later(WINDOW_S, self._rouse)
+        if self._wake is not None and self._batch_timer is None:
+            self._batch_timer = self._wake.get_loop().call_later(BATCH_WINDOW_S, self._wake_up)
 
     def extend(self, events: Sequence[Event]) -> None:
         """Add events in order and wake the reader."""
         self._events += events
         if self._wake is not None:
-            self._rouse()
+            self._wake_up()
 
     def close(self) -> None:
         """End the iteration once everything that was put has been read."""
         self._closed = True
-        self._rouse()
+        self._wake_up()
 
-    def _rouse(self) -> None:
-        if self._soon is not None:
-            self._soon.cancel()
-            self._soon = None
+    def _wake_up(self) -> None:
+        if self._batch_timer is not None:
+            self._batch_timer.cancel()
+            self._batch_timer = None
         wake, self._wake = self._wake, None
         if wake is not None and not wake.done():
             wake.set_result(None)
@@ -76,16 +76,16 @@ class Subscription:
                     if events[-1].type in TERMINAL:
                         return
                     if events[-1].seq and not self._events:
-                        await _a_round()  # the next turn is often this near: no wake-up then
+                        await _yield_once()  # the next turn is often this near: no wake-up then
                 elif self._closed:
                     return
                 else:
                     self._wake = wake = loop.create_future()
                     await wake
         finally:
-            self._leave()
+            self._unsubscribe()
 
-    def _leave(self) -> None:
+    def _unsubscribe(self) -> None:
         if self._forget is not None:
             self._forget(self)
         self._events = []

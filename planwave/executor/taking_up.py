@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from planwave.events import Event
-from planwave.events.reading import reading
-from planwave.executor.commands import Commands
-from planwave.executor.flight import Flight, Scope
-from planwave.executor.past import Past
+from planwave.events.reading import guard_stored
+from planwave.executor.commands import CommandReducer
+from planwave.executor.attempt import Attempt, GraphRun
+from planwave.executor.past import History
 from planwave.executor.publisher import Publisher
-from planwave.executor.replay import again, replay
-from planwave.executor.requests import Requests, request_of
+from planwave.executor.replay import reenter, replay
+from planwave.executor.requests import PendingRequests, request_from_event
 from planwave.executor.slots import Slots
 from planwave.graph.capabilities import Suspension
 
 
-class Driver(Protocol):
+class _Driver(Protocol):
     """What taking up needs of the execution."""
 
     execution_id: str
@@ -25,31 +25,31 @@ class Driver(Protocol):
     slots: Slots
 
 
-class Settler(Protocol):
+class _Reducer(Protocol):
     """What taking up needs of those who settle outcomes."""
 
-    requests: Requests
-    commands: Commands
+    requests: PendingRequests
+    commands: CommandReducer
 
-    def touch(self, scope: Scope) -> None: ...
-    def wait_to_retry(self, flight: Flight, delay_s: float) -> None: ...
-    def wait(self, flight: Flight, asked: Suspension, *, is_interrupted: bool = False) -> None: ...
+    def mark_changed(self, graph_run: GraphRun) -> None: ...
+    def delay_retry(self, attempt: Attempt, delay_s: float) -> None: ...
+    def wait_for_answer(self, attempt: Attempt, suspension: Suspension, *, is_interrupted: bool = False) -> None: ...
 
 
-def take_up_all(driver: Driver, settler: Settler, scope: Scope, past: Past) -> None:
+def resume_execution(driver: _Driver, reducer: _Reducer, graph_run: GraphRun, history: History) -> None:
     """Take up an execution: its own graph, and what is asked in nested runs.
 
     Those run on once the nodes they are inside of ask for them.
     """
-    take_up(driver, settler, scope, past.take_facts())
-    with reading(driver.execution_id):
-        for request_id, event in past.dormant.requests():
-            request = request_of(event)
-            settler.requests.add(request_id, request)
-            settler.commands.watch_request(request_id, request)
+    resume_graph(driver, reducer, graph_run, history.take_own_events())
+    with guard_stored(driver.execution_id):
+        for request_id, event in history.nested_runs.requests():
+            request = request_from_event(event)
+            reducer.requests.add(request_id, request)
+            reducer.commands.start_request_timer(request_id, request)
 
 
-def take_up(driver: Driver, settler: Settler, scope: Scope, facts: Sequence[Event]) -> None:
+def resume_graph(driver: _Driver, reducer: _Reducer, graph_run: GraphRun, events: Sequence[Event]) -> None:
     """Take up one graph.
 
     Args:
@@ -58,36 +58,36 @@ def take_up(driver: Driver, settler: Settler, scope: Scope, facts: Sequence[Even
         scope: The graph, nothing of which has been started.
         facts: Its own events, in order.
     """
-    watched = {request_id for request_id, _ in settler.requests}
-    with reading(driver.execution_id):
-        left = replay(scope, facts, settler.requests, driver.publisher.time())
-        for request_id, request in settler.requests:
+    watched = {request_id for request_id, _ in reducer.requests}
+    with guard_stored(driver.execution_id):
+        left = replay(graph_run, events, reducer.requests, driver.publisher.time())
+        for request_id, request in reducer.requests:
             if request_id not in watched:
-                settler.commands.watch_request(request_id, request)
-    for flight in left.cut_off:
-        _enter_again(driver, settler, flight)
-    for flight in left.ready:
-        if flight.decided is not None:
-            settler.commands.decided(flight, flight.decided)
+                reducer.commands.start_request_timer(request_id, request)
+    for attempt in left.interrupted:
+        _reenter(driver, reducer, attempt)
+    for attempt in left.ready:
+        if attempt.decision is not None:
+            reducer.commands.apply_decision(attempt, attempt.decision)
         else:
-            driver.slots.enqueue(flight)
-    for flight, wait_s in left.retries:
-        settler.wait_to_retry(flight, wait_s)
-    settler.touch(scope)
+            driver.slots.enqueue(attempt)
+    for attempt, wait_s in left.retries:
+        reducer.delay_retry(attempt, wait_s)
+    reducer.mark_changed(graph_run)
 
 
-def _enter_again(driver: Driver, settler: Settler, flight: Flight) -> None:
+def _reenter(driver: _Driver, reducer: _Reducer, attempt: Attempt) -> None:
     """Make an attempt that was cut off once more; ask first where it may act but once."""
-    scope, node = flight.scope, flight.node
-    if not flight.acts_once:
-        following = scope.flights[node] = again(flight)
+    graph_run, node = attempt.graph_run, attempt.node
+    if not attempt.at_most_once:
+        following = graph_run.attempts[node] = reenter(attempt)
         driver.slots.enqueue(following)
         return
-    del scope.flights[node]
+    del graph_run.attempts[node]
     message = (
-        f"Node {flight.path!r} was cut off while it ran. It may act only once, and nobody knows "
+        f"Node {attempt.path!r} was cut off while it ran. It may act only once, and nobody knows "
         "whether it did. Run it again, give its result, or let it fail?"
     )
     actions: list[Any] = ["run_again", "give_result", "fail"]
     request = {"kind": "interrupted", "message": message, "actions": actions}
-    settler.wait(flight, Suspension(request), is_interrupted=True)
+    reducer.wait_for_answer(attempt, Suspension(request), is_interrupted=True)

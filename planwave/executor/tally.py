@@ -8,26 +8,26 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
-from planwave.executor.decisions import Cause, Rules
+from planwave.executor.decisions import Cause, SchedulingRules
 from planwave.graph.topology import Topology
 
-Fate = Literal["delivered", "skipped", "failed"]
+EdgeOutcome = Literal["delivered", "skipped", "failed"]
 
 
-class Verdict(NamedTuple):
+class JoinDecision(NamedTuple):
     """A node is decided: it may run (``delivered``), is skipped, or is blocked (``failed``)."""
 
-    fate: Fate
+    outcome: EdgeOutcome
     cause: Cause | None = None
 
 
-RUNS: Final = Verdict("delivered")
-NO_INPUT: Final = Verdict(
+RUNS: Final = JoinDecision("delivered")
+NO_INPUT: Final = JoinDecision(
     "skipped", Cause(None, "no input arrived: every incoming edge was skipped")
 )
 
 
-class Tally:
+class JoinCounter:
     """Counts settled edges at their targets.
 
     ``join: all`` is decided when the last edge settles, or at the first failed one. ``join: any``
@@ -37,15 +37,15 @@ class Tally:
     """
 
     __slots__ = (
-        "_failure", "_fed", "_gates", "_join_any", "_only_gates", "_required", "_topology",
+        "_failure", "_delivered_edges", "_gates", "_join_any", "_only_gates", "_required", "_topology",
         "delivered", "left",
         "winner",
     )  # fmt: skip
 
-    def __init__(self, topology: Topology, rules: Rules) -> None:
+    def __init__(self, topology: Topology, rules: SchedulingRules) -> None:
         self._topology = topology
         self._join_any, self._required = rules.join_any, rules.required
-        self.left = topology.needs.copy()
+        self.left = topology.in_degrees.copy()
         self.delivered = [0] * len(topology)
         self.winner: dict[int, int] = {}
         self._gates = {n: sum(map(self._from_gate, topology.incoming[n])) for n in self._join_any}
@@ -54,50 +54,50 @@ class Tally:
             for node, edges in enumerate(topology.incoming if True in topology.linked else ())
             if edges and all(map(self._from_gate, edges))
         }
-        self._fed: set[int] = set()
+        self._delivered_edges: set[int] = set()
         self._failure: dict[int, Cause] = {}
 
-    def count(self, edge: int, fate: Fate, cause: Cause | None) -> Verdict | None:
+    def count(self, edge: int, outcome: EdgeOutcome, cause: Cause | None) -> JoinDecision | None:
         """Count an edge whose target is undecided; give the verdict where this decides it."""
         target = self._topology.targets[edge]
         self.left[target] -= 1
-        if fate == "delivered":
+        if outcome == "delivered":
             if not self._from_gate(edge) or target in self._only_gates:
                 self.delivered[target] += 1
-            self._fed.add(edge)
+            self._delivered_edges.add(edge)
         elif cause is not None:
             if target not in self._join_any or self._from_gate(edge):
-                return Verdict("failed", cause)
+                return JoinDecision("failed", cause)
             self._failure.setdefault(target, cause)
-        if target in self._join_any and self._wins(edge, target, fate):
+        if target in self._join_any and self._wins(edge, target, outcome):
             return RUNS
-        return None if self.left[target] else self._last_word(target)
+        return None if self.left[target] else self._when_all_settled(target)
 
-    def _wins(self, edge: int, target: int, fate: Fate) -> bool:
+    def _wins(self, edge: int, target: int, outcome: EdgeOutcome) -> bool:
         if self._from_gate(edge):
             self._gates[target] -= 1
-        elif fate == "delivered":
+        elif outcome == "delivered":
             self.winner.setdefault(target, edge)
         return target in self.winner and not self._gates[target]
 
     def _from_gate(self, edge: int) -> bool:
         return self._topology.linked[self._topology.sources[edge]]
 
-    def _last_word(self, node: int) -> Verdict:
+    def _when_all_settled(self, node: int) -> JoinDecision:
         if not self.delivered[node]:
             failure = self._failure.get(node)
-            return Verdict("failed", failure) if failure else NO_INPUT
-        starved = self._starved(node) if node in self._required else None
+            return JoinDecision("failed", failure) if failure else NO_INPUT
+        starved = self._missing_required(node) if node in self._required else None
         if starved is not None:
-            return Verdict("skipped", Cause(None, "a required input was skipped", starved))
+            return JoinDecision("skipped", Cause(None, "a required input was skipped", starved))
         return RUNS
 
-    def _starved(self, node: int) -> str | None:
+    def _missing_required(self, node: int) -> str | None:
         """Give the first required handle that has edges of which none delivered."""
         fed: dict[str, bool] = {}
         for edge in self._topology.incoming[node]:
             if self._from_gate(edge):
                 continue
             handle = self._topology.edges[edge].target_handle
-            fed[handle] = fed.get(handle, False) or edge in self._fed
+            fed[handle] = fed.get(handle, False) or edge in self._delivered_edges
         return next((h for h, f in fed.items() if not f and h in self._required[node]), None)

@@ -6,14 +6,14 @@ limits on time, memory and output (see ``renderer.py``).
 
 from typing import TYPE_CHECKING, Any
 
-from planwave.expressions.references import Reference
-from planwave.expressions.template import Scope, Template, compile_template
-from planwave.expressions.text import copy_of, text_of
+from planwave.expressions.references import VariableRef
+from planwave.expressions.template import VariableSource, Template, compile_template
+from planwave.expressions.text import copy_json, to_text
 
 if TYPE_CHECKING:
     from planwave.expressions.renderer import Renderer
 
-__all__ = ["Reference", "Renderer", "Scope", "Template", "compile_template", "copy_of", "text_of"]
+__all__ = ["VariableRef", "Renderer", "VariableSource", "Template", "compile_template", "copy_json", "to_text"]
 
 
 def __getattr__(name: str) -> Any:

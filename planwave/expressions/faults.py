@@ -26,21 +26,21 @@ HINTS = {
 """The way out, by code, of errors the worker reports."""
 
 
-def syntax_fault(message: str, hint: str | None = LITERAL_HINT) -> TemplateError:
+def syntax_error(message: str, hint: str | None = LITERAL_HINT) -> TemplateError:
     """Give the error of a template that cannot be parsed."""
     return TemplateError(message, code=SYNTAX, hint=hint)
 
 
-def too_large(what: str, limit: int, met: int, setting: str) -> TemplateError:
+def too_large(what: str, limit: int, actual: int, setting: str) -> TemplateError:
     """Give the error of a template, request or result that is over its limit of bytes."""
     return TemplateError(
-        f"{what} is longer than {setting} allows: limit {limit}, met {met}",
+        f"{what} is longer than {setting} allows: limit {limit}, met {actual}",
         code=TOO_LARGE,
         hint=f"shorten it or raise PLANWAVE_LIMIT_{setting.upper()}",
     )
 
 
-def located(error: TemplateError, pointer: str) -> TemplateError:
+def at_pointer(error: TemplateError, pointer: str) -> TemplateError:
     """Give the same error with the field it happened in named first."""
     return TemplateError(
         f"{pointer or '/'}: {error.message}",

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 
 from planwave.errors import TemplateError
 from planwave.expressions.faults import FAILED, TOO_LARGE, UNDEFINED
-from planwave.expressions.text import Json, text_of
+from planwave.expressions.text import Json, to_text
 
 MAX_TEXT = 8 * 1024 * 1024
 """Characters any filter may produce: the hard cap of template output."""
@@ -33,18 +33,18 @@ class Filter(NamedTuple):
     """One filter: its function and the kinds of arguments it takes."""
 
     run: Callable[..., Json]
-    kinds: tuple[type | tuple[type, ...], ...] = ()
+    argument_types: tuple[type | tuple[type, ...], ...] = ()
     required: int = 0
 
     def accepts(self, arguments: tuple[Json, ...]) -> bool:
         """Tell whether literal arguments fit; what does not is left to the engine."""
-        if not self.required <= len(arguments) <= len(self.kinds):
+        if not self.required <= len(arguments) <= len(self.argument_types):
             return False
-        pairs = zip(arguments, self.kinds, strict=False)
-        return all(_is_kind(argument, kind) for argument, kind in pairs)
+        pairs = zip(arguments, self.argument_types, strict=False)
+        return all(_is_type(argument, kind) for argument, kind in pairs)
 
 
-def _is_kind(argument: Json, kind: type | tuple[type, ...]) -> bool:
+def _is_type(argument: Json, kind: type | tuple[type, ...]) -> bool:
     if isinstance(argument, bool):
         return kind is bool or kind is object
     return isinstance(argument, kind)
@@ -75,14 +75,14 @@ def apply_filters(value: Json, calls: tuple[FilterCall, ...]) -> Json:
     return value
 
 
-def _misfit(name: str, value: Json, wanted: str) -> TemplateError:
+def wrong_type(name: str, value: Json, expected: str) -> TemplateError:
     kind = "null" if value is None else type(value).__name__
     return TemplateError(
-        f"filter {name} needs {wanted}, met {kind}", code=FAILED, hint="convert the value first"
+        f"filter {name} needs {expected}, met {kind}", code=FAILED, hint="convert the value first"
     )
 
 
-def _bounded(length: int) -> None:
+def _check_length(length: int) -> None:
     if length > MAX_TEXT:
         raise TemplateError(
             f"a filter's result would be longer than {MAX_TEXT} characters, met {length}",
@@ -96,7 +96,7 @@ def _items(name: str, value: Json) -> list[Json]:
         return list(cast(Iterable[Json], value))
     if value is None:
         return []
-    raise _misfit(name, value, "a list, an object or text")
+    raise wrong_type(name, value, "a list, an object or text")
 
 
 def _first(value: Json) -> Json:
@@ -118,18 +118,18 @@ def _end(name: str, found: list[Json] | None, index: int) -> Json:
 def _length(value: Json) -> int:
     if isinstance(value, (list, dict, str)):
         return len(cast(list[Json], value))
-    raise _misfit("length", value, "a list, an object or text")
+    raise wrong_type("length", value, "a list, an object or text")
 
 
 def _join(value: Json, separator: str = "") -> str:
-    parts = [text_of(item) for item in _items("join", value)]
-    _bounded(sum(map(len, parts)) + len(separator) * len(parts))
+    parts = [to_text(item) for item in _items("join", value)]
+    _check_length(sum(map(len, parts)) + len(separator) * len(parts))
     return separator.join(parts)
 
 
 def _replace(value: Json, old: str, new: str) -> str:
-    text = text_of(value)
-    _bounded(len(text) + text.count(old) * (len(new) - len(old)))
+    text = to_text(value)
+    _check_length(len(text) + text.count(old) * (len(new) - len(old)))
     return text.replace(old, new)
 
 
@@ -137,7 +137,7 @@ def _title(value: Json) -> str:
     """Capitalise words at white space and punctuation, not after an apostrophe."""
     out: list[str] = []
     starts = True
-    for char in text_of(value):
+    for char in to_text(value):
         out.append(char.upper() if starts else char.lower())
         starts = char != "'" and not char.isalnum()
     return "".join(out)
@@ -145,9 +145,9 @@ def _title(value: Json) -> str:
 
 def _split(value: Json, separator: str | None = None) -> list[str]:
     if not isinstance(value, str):
-        raise _misfit("split", value, "text")
+        raise wrong_type("split", value, "text")
     if separator == "":
-        raise _misfit("split", value, "a separator that is not empty")
+        raise wrong_type("split", value, "a separator that is not empty")
     return value.split(separator)
 
 
@@ -173,7 +173,7 @@ def _number(
         pass
     if default is not UNDEFINED_VALUE:
         return default
-    raise _misfit(name, value, "a number or text that holds one")
+    raise wrong_type(name, value, "a number or text that holds one")
 
 
 def _read_number(text: str) -> int | float:
@@ -189,7 +189,7 @@ def _read_number(text: str) -> int | float:
 
 def _round(value: Json, digits: int = 0) -> Json:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _misfit("round", value, "a number")
+        raise wrong_type("round", value, "a number")
     if isinstance(value, int) or not math.isfinite(value) or abs(digits) > 15:
         return value
     rounded = round(value, digits)
@@ -198,11 +198,11 @@ def _round(value: Json, digits: int = 0) -> Json:
 
 def _abs(value: Json) -> Json:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _misfit("abs", value, "a number")
+        raise wrong_type("abs", value, "a number")
     return abs(value)
 
 
-def _rank(value: Json) -> tuple[int, Any]:
+def _sort_key(value: Json) -> tuple[int, Any]:
     """Order mixed JSON without ever comparing unlike things: by kind, then value, case ignored."""
     if value is None:
         return (0, 0)
@@ -216,13 +216,13 @@ def _rank(value: Json) -> tuple[int, Any]:
 
 
 def _sort(value: Json) -> list[Json]:
-    return sorted(_items("sort", value), key=_rank)
+    return sorted(_items("sort", value), key=_sort_key)
 
 
 def _unique(value: Json) -> list[Json]:
     found: dict[tuple[int, Any], Json] = {}
     for item in _items("unique", value):
-        found.setdefault(_rank(item), item)
+        found.setdefault(_sort_key(item), item)
     return list(found.values())
 
 
@@ -235,7 +235,7 @@ def _reverse(value: Json) -> Json:
 
 
 def _capitalize(value: Json) -> str:
-    text = text_of(value)
+    text = to_text(value)
     return text[:1].upper() + text[1:].lower()
 
 
@@ -244,11 +244,11 @@ def _list(value: Json) -> list[Json]:
 
 
 def _lower(value: Json) -> str:
-    return text_of(value).lower()
+    return to_text(value).lower()
 
 
 def _upper(value: Json) -> str:
-    return text_of(value).upper()
+    return to_text(value).upper()
 
 
 def _bool(value: Json) -> bool:
@@ -262,7 +262,7 @@ def _default(value: Json, other: Json = "", falsy: bool = False) -> Json:
 
 
 def _trim(value: Json, chars: str | None = None) -> str:
-    return text_of(value).strip(chars)
+    return to_text(value).strip(chars)
 
 
 def _tojson(value: Json) -> str:
@@ -289,7 +289,7 @@ FILTERS: dict[str, Filter] = {
     "round": Filter(_round, (int,)),
     "sort": Filter(_sort),
     "split": Filter(_split, (str,)),
-    "string": Filter(text_of),
+    "string": Filter(to_text),
     "title": Filter(_title),
     "tojson": Filter(_tojson),
     "trim": Filter(_trim, (str,)),

@@ -9,25 +9,25 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from planwave.expressions.faults import syntax_fault
+from planwave.expressions.faults import syntax_error
 
 MAX_NESTING = 64
 """Brackets in one expression, and blocks in one template; MiniJinja itself stops near 150."""
 
-Kind = Literal["text", "expression", "block", "comment", "raw"]
+SegmentKind = Literal["text", "expression", "block", "comment", "raw"]
 
 
 class Segment(NamedTuple):
     """One part of a template. ``source`` is the text, or what stands between the delimiters."""
 
-    kind: Kind
+    kind: SegmentKind
     source: str
     trims: bool = False
     """The delimiters carry whitespace control (``-`` or ``+``)."""
 
 
 class Token(NamedTuple):
-    """One token of an expression: ``kind`` is name, number, string or op."""
+    """One token of an expression: ``node`` is name, number, string or op."""
 
     kind: str
     text: str
@@ -50,7 +50,7 @@ def has_template(text: str) -> bool:
     return "{" in text and _OPENING.search(text) is not None
 
 
-def cut(text: str) -> list[Segment]:
+def split(text: str) -> list[Segment]:
     """Cut a template into segments, in order; empty literals are left out.
 
     Raises:
@@ -77,14 +77,14 @@ def cut(text: str) -> list[Segment]:
 def _comment_end(text: str, start: int) -> int:
     end = text.find("#}", start)
     if end < 0:
-        raise syntax_fault("a comment {# is never closed by #}")
+        raise syntax_error("a comment {# is never closed by #}")
     return end + 2
 
 
 def _raw(text: str, start: int) -> tuple[Segment, int]:
     end = _RAW_END.search(text, start)
     if end is None:
-        raise syntax_fault("{% raw %} is never closed by {% endraw %}")
+        raise syntax_error("{% raw %} is never closed by {% endraw %}")
     return Segment("raw", text[start : end.start()]), end.end()
 
 
@@ -107,23 +107,23 @@ def _delimited(text: str, opening: re.Match[str]) -> tuple[Segment, int]:
             # Braces of a map literal stand where the end mark could be: take them one by one.
             at = found.end() - 1
             mark = "}"
-        _step(mark, opened)
-    raise syntax_fault(f"{opening.group()} is never closed by {closing}")
+        _track_bracket(mark, opened)
+    raise syntax_error(f"{opening.group()} is never closed by {closing}")
 
 
-def _step(mark: str, opened: list[str]) -> None:
+def _track_bracket(mark: str, opened: list[str]) -> None:
     """Follow one bracket or quote inside an expression."""
     if mark in ("'", '"'):
-        raise syntax_fault("a string in an expression is never closed", hint=None)
+        raise syntax_error("a string in an expression is never closed", hint=None)
     if mark in "([{":
         opened.append(mark)
         if len(opened) > MAX_NESTING:
-            raise syntax_fault(f"brackets are nested deeper than {MAX_NESTING}", hint=None)
+            raise syntax_error(f"brackets are nested deeper than {MAX_NESTING}", hint=None)
     elif mark in _PAIRS and (not opened or opened.pop() != _PAIRS[mark]):
-        raise syntax_fault(f"{mark!r} closes nothing", hint=None)
+        raise syntax_error(f"{mark!r} closes nothing", hint=None)
 
 
-def tokens_of(source: str) -> list[Token]:
+def tokenize(source: str) -> list[Token]:
     """Cut an expression or block into tokens, without white space; any character has a token."""
     return [
         Token(match.lastgroup, match.group())

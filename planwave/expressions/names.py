@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from planwave.errors import TemplateError
 from planwave.expressions.faults import FORBIDDEN
-from planwave.expressions.lexer import Segment, tokens_of
+from planwave.expressions.lexer import Segment, tokenize
 
 # fmt: off
 ENGINE_FILTERS = frozenset((
@@ -37,22 +37,22 @@ def check_names(segments: Iterable[Segment]) -> None:
     """
     for segment in segments:
         if segment.kind in ("expression", "block"):
-            tokens = tokens_of(segment.source)
+            tokens = tokenize(segment.source)
             for at, token in enumerate(tokens):
                 if token.kind == "name":
-                    _check([before.text for before in tokens[max(at - 2, 0) : at]], token.text)
+                    _check_name([before.text for before in tokens[max(at - 2, 0) : at]], token.text)
 
 
-def _check(before: list[str], name: str) -> None:
+def _check_name(before: list[str], name: str) -> None:
     """Check a name by the two tokens before it."""
     if before[-1:] == ["|"] and name not in ENGINE_FILTERS:
-        raise _unknown("filter", name, ENGINE_FILTERS)
+        raise _unknown_name("filter", name, ENGINE_FILTERS)
     is_test = before == ["is", "not"] or (before[-1:] == ["is"] and name != "not")
     if is_test and name not in ENGINE_TESTS:
-        raise _unknown("test", name, ENGINE_TESTS)
+        raise _unknown_name("test", name, ENGINE_TESTS)
 
 
-def _unknown(kind: str, name: str, known: Iterable[str]) -> TemplateError:
+def _unknown_name(kind: str, name: str, known: Iterable[str]) -> TemplateError:
     return TemplateError(
         f"there is no {kind} {name[:40]!r}",
         code=FORBIDDEN,

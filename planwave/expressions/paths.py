@@ -10,9 +10,9 @@ import ast
 from typing import NamedTuple, cast
 
 from planwave.errors import TemplateError
-from planwave.expressions.faults import UNDEFINED, syntax_fault
+from planwave.expressions.faults import UNDEFINED, syntax_error
 from planwave.expressions.filters import FILTERS, UNDEFINED_VALUE, FilterCall, apply_filters
-from planwave.expressions.lexer import Token, tokens_of
+from planwave.expressions.lexer import Token, tokenize
 from planwave.expressions.text import Json
 
 MAX_STEPS = 64
@@ -26,20 +26,20 @@ KEYWORDS = frozenset((
 # fmt: on
 """Names that are never variables."""
 
-Step = str | int
+PathStep = str | int
 
 
-class PlainPath(NamedTuple):
+class ValuePath(NamedTuple):
     """One plain path (or a text literal, then ``root`` is None) and the filters applied to it."""
 
     source: str
     root: str | None
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
     filters: tuple[FilterCall, ...] = ()
     literal: str = ""
 
 
-class _Reader:
+class _TokenReader:
     """Reads tokens from left to right; ``None`` past the end."""
 
     def __init__(self, tokens: list[Token]) -> None:
@@ -63,34 +63,34 @@ class _Reader:
         return True
 
 
-class _NotPlain(Exception):
+class _NeedsEngine(Exception):
     """The expression needs the engine."""
 
 
-def parse_path(source: str) -> PlainPath | None:
+def parse_path(source: str) -> ValuePath | None:
     """Read an expression as a plain path with filters of the closed list; None when it is more.
 
     Raises:
         TemplateError: ``template-syntax``: empty, or a path or filter chain that is too long.
     """
-    reader = _Reader(tokens_of(source))
+    reader = _TokenReader(tokenize(source))
     if reader.peek() is None:
-        raise syntax_fault("the expression is empty")
+        raise syntax_error("the expression is empty")
     try:
         first = reader.take()
-        root, literal = _root(first)
+        root, literal = _path_root(first)
         steps = () if root is None else _steps(reader)
         filters = _filters(reader)
-    except _NotPlain:
+    except _NeedsEngine:
         return None
-    return PlainPath(source, root, steps, filters, literal)
+    return ValuePath(source, root, steps, filters, literal)
 
 
-def _root(token: Token | None) -> tuple[str | None, str]:
+def _path_root(token: Token | None) -> tuple[str | None, str]:
     if token is not None and token.kind == "string":
         return None, _string(token.text)
     if token is None or token.kind != "name" or token.text in KEYWORDS:
-        raise _NotPlain
+        raise _NeedsEngine
     return token.text, ""
 
 
@@ -101,32 +101,32 @@ def _string(source: str) -> str:
         return body
     plain = body.replace("\\\\", "").replace("\\n", "").replace("\\t", "")
     if "\\" in plain.replace("\\'", "").replace('\\"', "") or "\n" in body or "\r" in body:
-        raise _NotPlain
+        raise _NeedsEngine
     return cast(str, ast.literal_eval(source))
 
 
-def _steps(reader: _Reader) -> tuple[Step, ...]:
-    steps: list[Step] = []
+def _steps(reader: _TokenReader) -> tuple[PathStep, ...]:
+    steps: list[PathStep] = []
     while reader.peek() in (".", "["):
         steps.append(_attribute(reader) if reader.skip(".") else _subscript(reader))
         if len(steps) > MAX_STEPS:
-            raise syntax_fault(f"a path has more than {MAX_STEPS} steps", hint=None)
+            raise syntax_error(f"a path has more than {MAX_STEPS} steps", hint=None)
     return tuple(steps)
 
 
-def _attribute(reader: _Reader) -> Step:
+def _attribute(reader: _TokenReader) -> PathStep:
     token = reader.take()
     if token is None or token.kind not in ("name", "number"):
-        raise syntax_fault('a name is missing after "." in an expression', hint=None)
+        raise syntax_error('a name is missing after "." in an expression', hint=None)
     return token.text if token.kind == "name" else _index(token)
 
 
-def _subscript(reader: _Reader) -> Step:
+def _subscript(reader: _TokenReader) -> PathStep:
     reader.skip("[")
     negative = reader.skip("-")
     token = reader.take()
     if token is None or not reader.skip("]"):
-        raise _NotPlain
+        raise _NeedsEngine
     if token.kind == "string" and not negative:
         return _string(token.text)
     index = _index(token)
@@ -136,60 +136,60 @@ def _subscript(reader: _Reader) -> Step:
 def _index(token: Token) -> int:
     # Nine digits are past any list; int() on a megabyte of digits would be slow.
     if token.kind != "number" or not token.text.isascii() or not token.text.isdecimal():
-        raise _NotPlain
+        raise _NeedsEngine
     if len(token.text) > 9:
-        raise syntax_fault("an index in an expression is too large", hint=None)
+        raise syntax_error("an index in an expression is too large", hint=None)
     return int(token.text)
 
 
-def _filters(reader: _Reader) -> tuple[FilterCall, ...]:
+def _filters(reader: _TokenReader) -> tuple[FilterCall, ...]:
     calls: list[FilterCall] = []
     while reader.skip("|"):
         token = reader.take()
         if token is None or token.kind != "name":
-            raise syntax_fault('a filter name is missing after "|"', hint=None)
+            raise syntax_error('a filter name is missing after "|"', hint=None)
         arguments = _arguments(reader) if reader.skip("(") else ()
         known = FILTERS.get(token.text)
         if known is None or not known.accepts(arguments):
-            raise _NotPlain
+            raise _NeedsEngine
         calls.append(FilterCall(token.text, arguments))
         if len(calls) > MAX_FILTERS:
-            raise syntax_fault(f"more than {MAX_FILTERS} filters in a row", hint=None)
+            raise syntax_error(f"more than {MAX_FILTERS} filters in a row", hint=None)
     if reader.peek() is not None:
-        raise _NotPlain
+        raise _NeedsEngine
     return tuple(calls)
 
 
-def _arguments(reader: _Reader) -> tuple[Json, ...]:
+def _arguments(reader: _TokenReader) -> tuple[Json, ...]:
     arguments: list[Json] = []
     while not reader.skip(")"):
         if arguments and not reader.skip(","):
-            raise _NotPlain
+            raise _NeedsEngine
         arguments.append(_literal(reader))
     return tuple(arguments)
 
 
-_WORDS: dict[str, Json] = {
+_LITERAL_WORDS: dict[str, Json] = {
     "true": True, "True": True, "false": False, "False": False, "none": None, "None": None,
 }  # fmt: skip
 
 
-def _literal(reader: _Reader) -> Json:
+def _literal(reader: _TokenReader) -> Json:
     negative = reader.skip("-")
     token = reader.take()
     match token:
         case Token("string", text) if not negative:
             return _string(text)
-        case Token("name", text) if text in _WORDS and not negative:
-            return _WORDS[text]
+        case Token("name", text) if text in _LITERAL_WORDS and not negative:
+            return _LITERAL_WORDS[text]
         case Token("number", text) if len(text) <= 18 and text.isascii():
             value = int(text) if text.isdecimal() else float(text)
             return -value if negative else value
         case _:
-            raise _NotPlain
+            raise _NeedsEngine
 
 
-def evaluate_path(path: PlainPath, root: Json) -> Json:
+def evaluate_path(path: ValuePath, root: Json) -> Json:
     """Give the value of a plain path. ``root`` is the root's value, or ``UNDEFINED_VALUE``.
 
     Raises:
@@ -209,7 +209,7 @@ def evaluate_path(path: PlainPath, root: Json) -> Json:
     return result
 
 
-def _walk(path: PlainPath, root: Json) -> tuple[Json, int]:
+def _walk(path: ValuePath, root: Json) -> tuple[Json, int]:
     """Follow the steps; give the value and how many steps led somewhere."""
     value = root
     for walked, step in enumerate(path.steps):
@@ -221,7 +221,7 @@ def _walk(path: PlainPath, root: Json) -> tuple[Json, int]:
     return value, len(path.steps)
 
 
-def _child(value: Json, step: Step) -> Json:
+def _child(value: Json, step: PathStep) -> Json:
     if isinstance(value, dict):
         children = cast(dict[str, Json], value)
         return children.get(step if isinstance(step, str) else str(step), UNDEFINED_VALUE)
@@ -231,7 +231,7 @@ def _child(value: Json, step: Step) -> Json:
     return UNDEFINED_VALUE
 
 
-def _undefined(path: PlainPath, root: Json, walked: int) -> TemplateError:
+def _undefined(path: ValuePath, root: Json, walked: int) -> TemplateError:
     """Name the first step that leads nowhere, and what is there instead."""
     here = path.root or ""
     if root is UNDEFINED_VALUE:
@@ -243,22 +243,22 @@ def _undefined(path: PlainPath, root: Json, walked: int) -> TemplateError:
     value = root
     for step in path.steps[:walked]:
         value = _child(value, step)
-        here += _shown(step)
-    missing = _shown(path.steps[walked])
+        here += _step_text(step)
+    missing = _step_text(path.steps[walked])
     return TemplateError(
-        f"{here}{missing} is undefined in {{{{ {path.source} }}}}: {here} {_described(value)}",
+        f"{here}{missing} is undefined in {{{{ {path.source} }}}}: {here} {_describe(value)}",
         code=UNDEFINED,
         hint='correct the path, or add | default("…")',
     )
 
 
-def _shown(step: Step) -> str:
+def _step_text(step: PathStep) -> str:
     if isinstance(step, int):
         return f"[{step}]"
     return f".{step}" if step.isidentifier() else f"[{step!r}]"
 
 
-def _described(value: Json) -> str:
+def _describe(value: Json) -> str:
     if isinstance(value, dict):
         keys = [str(key)[:40] for key in cast(dict[str, Json], value)]
         more = ", …" if len(keys) > 8 else ""

@@ -7,19 +7,19 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
-from planwave.expressions.lexer import Segment, Token, tokens_of
-from planwave.expressions.paths import KEYWORDS, PlainPath
+from planwave.expressions.lexer import Segment, Token, tokenize
+from planwave.expressions.paths import KEYWORDS, ValuePath
 
 NODES = "nodes"
 _KEYED = (NODES, "inputs")
 WELL_KNOWN = frozenset(("input", "inputs", NODES, "trigger", "goal", "PREVIOUS_OUTPUT"))
-_ENGINE_OWN = frozenset(("range", "dict", "namespace", "loop", "super", "caller", "self"))
+_ENGINE_NAMES = frozenset(("range", "dict", "namespace", "loop", "super", "caller", "self"))
 _GUARDS = {"|": ("default", "d"), "is": ("defined", "undefined"), "not": ("defined", "undefined")}
 """What may follow which token where a template copes with an absent variable."""
 _SIMPLE_STRING = re.compile(r"['\"][^\\]*['\"]\Z")
 
 
-class Reference(NamedTuple):
+class VariableRef(NamedTuple):
     """One variable a template refers to.
 
     Attributes:
@@ -39,7 +39,7 @@ class Reference(NamedTuple):
     handle: str | None = None
 
 
-class Root(NamedTuple):
+class Variable(NamedTuple):
     """A reference before its field is known."""
 
     name: str
@@ -48,35 +48,35 @@ class Root(NamedTuple):
     handle: str | None = None
 
 
-def roots_of_path(path: PlainPath) -> tuple[Root, ...]:
+def variables_of_path(path: ValuePath) -> tuple[Variable, ...]:
     """Give the root of a plain path; none for a text literal."""
     if path.root is None:
         return ()
     guarded = bool(path.filters) and path.filters[0].handles_undefined
     if path.root not in _KEYED or not path.steps:
-        return (Root(path.root, None, guarded),)
+        return (Variable(path.root, None, guarded),)
     key, *beyond = path.steps
     named = path.root == NODES and beyond and isinstance(beyond[0], str)
-    return (Root(path.root, str(key), guarded, str(beyond[0]) if named else None),)
+    return (Variable(path.root, str(key), guarded, str(beyond[0]) if named else None),)
 
 
-def roots_of_segments(segments: Iterable[Segment]) -> tuple[tuple[Root, ...], frozenset[str]]:
+def variables_of_segments(segments: Iterable[Segment]) -> tuple[tuple[Variable, ...], frozenset[str]]:
     """Give every name an engine template may look up, and the names it binds itself.
 
     The first is a superset: loop variables and the like are among it. A name that is guarded in one
     place counts as guarded in all of the template, for a block may depend on it.
     """
-    found: dict[Root, None] = {}
+    found: dict[Variable, None] = {}
     bound: set[str] = set()
     guarded: set[str] = set()
     for segment in segments:
         if segment.kind not in ("expression", "block"):
             continue
-        tokens = tokens_of(segment.source)
+        tokens = tokenize(segment.source)
         if segment.kind == "block":
-            bound |= _bound(tokens)
+            bound |= _bound_names(tokens)
             tokens = tokens[1:]
-        here = [_root(tokens, at) for at in range(len(tokens)) if _is_lookup(tokens, at)]
+        here = [_variable_at(tokens, at) for at in range(len(tokens)) if _is_lookup(tokens, at)]
         found |= dict.fromkeys(here)
         if any(a.text in _GUARDS.get(b.text, ()) for b, a in pairwise(tokens)):
             guarded |= {root.name for root in here}
@@ -84,11 +84,11 @@ def roots_of_segments(segments: Iterable[Segment]) -> tuple[tuple[Root, ...], fr
     return tuple(roots), frozenset(bound)
 
 
-def is_external(root: Root, bound: frozenset[str]) -> bool:
+def is_external(variable: Variable, bound: frozenset[str]) -> bool:
     """Tell whether a root comes from outside the template, for what its text tells."""
-    if root.name in WELL_KNOWN:
+    if variable.name in WELL_KNOWN:
         return True
-    return root.name not in bound and root.name not in _ENGINE_OWN
+    return variable.name not in bound and variable.name not in _ENGINE_NAMES
 
 
 def _is_lookup(tokens: list[Token], at: int) -> bool:
@@ -104,16 +104,16 @@ def _is_lookup(tokens: list[Token], at: int) -> bool:
     return after != "="
 
 
-def _root(tokens: list[Token], at: int) -> Root:
+def _variable_at(tokens: list[Token], at: int) -> Variable:
     name = tokens[at].text
     if name not in _KEYED:
-        return Root(name)
-    key, end = _step(tokens, at + 1)
-    handle = _step(tokens, end)[0] if key is not None and name == NODES else None
-    return Root(name, key, handle=handle)
+        return Variable(name)
+    key, end = _literal_key(tokens, at + 1)
+    handle = _literal_key(tokens, end)[0] if key is not None and name == NODES else None
+    return Variable(name, key, handle=handle)
 
 
-def _step(tokens: list[Token], at: int) -> tuple[str | None, int]:
+def _literal_key(tokens: list[Token], at: int) -> tuple[str | None, int]:
     """Give the key of a step that is written out, ``["key"]`` or ``.key``, and where it ends."""
     following = [*tokens[at : at + 3], *[Token("op", "")] * 3][:3]
     match following:
@@ -125,7 +125,7 @@ def _step(tokens: list[Token], at: int) -> tuple[str | None, int]:
             return None, at
 
 
-def _bound(tokens: list[Token]) -> set[str]:
+def _bound_names(tokens: list[Token]) -> set[str]:
     """Give the names a block binds: loop targets, assigned names, macro parameters."""
     if not tokens:
         return set()

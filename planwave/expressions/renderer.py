@@ -119,9 +119,9 @@ class Renderer:
         self.max_template_bytes = max_template_bytes
         self.max_output_bytes = max_output_bytes
         self._worker: _Worker | None = None
-        self._dying: list[_Worker] = []
+        self._ending: list[_Worker] = []
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._turn = asyncio.Lock()
+        self._render_lock = asyncio.Lock()
 
     async def render(self, source: str, variables: dict[str, Json]) -> str:
         """Give the text of a template.
@@ -129,7 +129,7 @@ class Renderer:
         Raises:
             TemplateError: The template's fault, or a limit was passed; other renders go on.
         """
-        return await self._ask("render", source, variables)
+        return await self._send("render", source, variables)
 
     async def evaluate(self, expression: str, variables: dict[str, Json]) -> Json:
         """Give the value of one expression (written without braces), with its JSON type.
@@ -137,21 +137,21 @@ class Renderer:
         Raises:
             TemplateError: The expression's fault, or a limit was passed; other renders go on.
         """
-        return await self._ask("evaluate", expression, variables)
+        return await self._send("evaluate", expression, variables)
 
     async def close(self) -> None:
         """End the worker and wait until it is gone. A later render starts a new one."""
         self._discard()
-        for worker in self._dying:
-            await _gone(worker)
-        self._dying.clear()
+        for worker in self._ending:
+            await _wait_exited(worker)
+        self._ending.clear()
 
-    async def _ask(self, op: str, source: str, variables: dict[str, Json]) -> Any:
+    async def _send(self, op: str, source: str, variables: dict[str, Json]) -> Any:
         limit = self.max_template_bytes
         if (met := faults.byte_length(source, limit)) > limit:
             raise faults.too_large("the template", limit, met, "template_bytes")
-        payload = _request(op, source, variables)
-        async with self._lock():
+        payload = _encode_request(op, source, variables)
+        async with self._lock_of_loop():
             self._reap()
             try:
                 reply = json.loads(await self._exchange(payload))
@@ -163,7 +163,7 @@ class Renderer:
             raise TemplateError(reply["error"]["message"], code=code, hint=faults.HINTS.get(code))
         return reply["value"]
 
-    def _lock(self) -> asyncio.Lock:
+    def _lock_of_loop(self) -> asyncio.Lock:
         """Give the lock of the running loop; a lock that another loop has waited on is of no use.
 
         Raises:
@@ -171,24 +171,24 @@ class Renderer:
         """
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
-            if self._loop is not None and self._turn.locked() and self._loop.is_running():
+            if self._loop is not None and self._render_lock.locked() and self._loop.is_running():
                 raise RuntimeError("this Renderer is rendering in another event loop; use two")
-            if self._turn.locked():
+            if self._render_lock.locked():
                 self._discard()
-            self._loop, self._turn = loop, asyncio.Lock()
-        return self._turn
+            self._loop, self._render_lock = loop, asyncio.Lock()
+        return self._render_lock
 
     async def _exchange(self, payload: bytes) -> bytes:
-        worker = await self._started()
+        worker = await self._live_worker()
         try:
             async with asyncio.timeout(self.wall_s):
                 return await worker.exchange(payload)
         except TimeoutError as error:
-            raise self._too_slow() from error
+            raise self._timeout_error() from error
         except (EOFError, ConnectionError) as error:
-            raise self._death(await _gone(worker)) from error
+            raise self._exit_error(await _wait_exited(worker)) from error
 
-    async def _started(self) -> _Worker:
+    async def _live_worker(self) -> _Worker:
         """Give the live worker, or start one and wait until it is ready."""
         if self._worker is not None and self._worker.is_alive():
             return self._worker
@@ -211,23 +211,23 @@ class Renderer:
     def _discard(self) -> None:
         if self._worker is not None:
             self._worker.end()
-            self._dying.append(self._worker)
+            self._ending.append(self._worker)
             self._worker = None
 
     def _reap(self) -> None:
-        self._dying = [worker for worker in self._dying if worker.is_alive()]
+        self._ending = [worker for worker in self._ending if worker.is_alive()]
 
-    def _too_slow(self) -> TemplateError:
+    def _timeout_error(self) -> TemplateError:
         return TemplateError(
             f"the template takes longer than {self.wall_s:g} s",
             code=faults.TIMEOUT,
             hint="loop over less, or raise PLANWAVE_LIMIT_TEMPLATE_WALL_S",
         )
 
-    def _death(self, status: int | None) -> TemplateError:
+    def _exit_error(self, status: int | None) -> TemplateError:
         """Read how the worker died as the error of the render it was busy with."""
         if status == -signal.SIGPROF:
-            return self._too_slow()
+            return self._timeout_error()
         # The engine aborts when it cannot allocate; the kernel's out-of-memory killer kills.
         if status in (EXIT_MEMORY, -signal.SIGABRT, -signal.SIGKILL):
             return TemplateError(
@@ -238,7 +238,7 @@ class Renderer:
         return TemplateError(f"the render worker died (status {status})", code=faults.CRASHED)
 
 
-def _request(op: str, source: str, variables: dict[str, Json]) -> bytes:
+def _encode_request(op: str, source: str, variables: dict[str, Json]) -> bytes:
     try:
         payload = json.dumps(
             {"op": op, "source": source, "variables": variables}, separators=(",", ":")
@@ -256,7 +256,7 @@ def _request(op: str, source: str, variables: dict[str, Json]) -> bytes:
     return payload
 
 
-async def _gone(worker: _Worker) -> int | None:
+async def _wait_exited(worker: _Worker) -> int | None:
     """Wait until a worker that is ending has been reaped; give its exit status."""
     while (status := worker.process.poll()) is None:  # noqa: ASYNC110 - a child has no event
         await asyncio.sleep(_POLL_S)

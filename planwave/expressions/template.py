@@ -12,34 +12,34 @@ from planwave.expressions.faults import (
     FAILED,
     UNAVAILABLE,
     byte_length,
-    located,
-    syntax_fault,
+    at_pointer,
+    syntax_error,
     too_large,
 )
 from planwave.expressions.filters import UNDEFINED_VALUE
-from planwave.expressions.lexer import Segment, cut, has_template
+from planwave.expressions.lexer import Segment, split, has_template
 from planwave.expressions.names import check_names
-from planwave.expressions.paths import PlainPath, evaluate_path, parse_path
+from planwave.expressions.paths import ValuePath, evaluate_path, parse_path
 from planwave.expressions.references import (
     NODES,
-    Reference,
-    Root,
+    VariableRef,
+    Variable,
     is_external,
-    roots_of_path,
-    roots_of_segments,
+    variables_of_path,
+    variables_of_segments,
 )
-from planwave.expressions.text import Json, copy_of, text_of
+from planwave.expressions.text import Json, copy_json, to_text
 
 MAX_DEPTH = 128
 """Nesting of a node's data; the limits on graphs are far below."""
 DEFAULT_OUTPUT_BYTES = 1024 * 1024
-_TEXTLESS: Final = frozenset[type]({int, float, bool, type(None)})
+_SCALAR_TYPES: Final = frozenset[type]({int, float, bool, type(None)})
 """Types of values in which there is nothing to resolve."""
 
 Key = str | int
 
 
-class Scope(Protocol):
+class VariableSource(Protocol):
     """What templates can see, by root name; may compute a root when it is asked for."""
 
     def lookup(self, root: str) -> Json:
@@ -51,7 +51,7 @@ class Scope(Protocol):
         ...
 
 
-class Engine(Protocol):
+class TemplateEngine(Protocol):
     """What renders templates that are more than plain paths; the ``Renderer`` is one."""
 
     max_output_bytes: int
@@ -61,18 +61,18 @@ class Engine(Protocol):
     async def evaluate(self, expression: str, variables: dict[str, Json]) -> Json: ...
 
 
-class _Plain(NamedTuple):
+class _PathText(NamedTuple):
     """A text made of literals and plain paths; typed when it is one path alone."""
 
-    parts: tuple[str | PlainPath, ...]
+    parts: tuple[str | ValuePath, ...]
 
 
-class _Rendered(NamedTuple):
+class EngineText(NamedTuple):
     """A text for the engine; ``expression`` when it is one expression alone."""
 
     source: str
     expression: str | None
-    roots: tuple[Root, ...]
+    variables: tuple[Variable, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class _Field:
 
     keys: tuple[Key, ...]
     pointer: str
-    program: _Plain | _Rendered
+    program: _PathText | EngineText
 
 
 class Template:
@@ -94,13 +94,13 @@ class Template:
     __slots__ = ("_fields", "_value", "references")
 
     def __init__(
-        self, value: Json, fields: tuple[_Field, ...], references: tuple[Reference, ...]
+        self, value: Json, fields: tuple[_Field, ...], references: tuple[VariableRef, ...]
     ) -> None:
         self._value = value
         self._fields = fields
         self.references = references
 
-    async def resolve(self, scope: Scope, renderer: Engine | None) -> Json:
+    async def resolve(self, variables: VariableSource, engine: TemplateEngine | None) -> Json:
         """Give a new value with every expression replaced by what it stands for.
 
         Values are never rendered again: ``{{`` inside a value stays as it is.
@@ -109,12 +109,12 @@ class Template:
             TemplateError: The message starts with the JSON pointer of the field.
         """
         cache: dict[str, Json] = {}
-        resolved = copy_of(self._value)
+        resolved = copy_json(self._value)
         for field in self._fields:
             try:
-                value = await _run(field.program, _Lookup(scope, cache), renderer)
+                value = await _run(field.program, _CachedVariables(variables, cache), engine)
             except TemplateError as error:
-                raise located(error, field.pointer) from error
+                raise at_pointer(error, field.pointer) from error
             except (TypeError, ValueError, RecursionError) as error:
                 raise TemplateError(
                     f"{field.pointer or '/'}: a value in the expression is not JSON: {error}",
@@ -129,25 +129,25 @@ class Template:
         return resolved
 
 
-class _Lookup:
+class _CachedVariables:
     """A scope asked once for each root of one resolve."""
 
-    def __init__(self, scope: Scope, cache: dict[str, Json]) -> None:
-        self._scope = scope
+    def __init__(self, source: VariableSource, cache: dict[str, Json]) -> None:
+        self._source = source
         self._cache = cache
 
     def value(self, root: str) -> Json:
         if root not in self._cache:
             try:
-                self._cache[root] = self._scope.lookup(root)
+                self._cache[root] = self._source.lookup(root)
             except KeyError:
                 self._cache[root] = UNDEFINED_VALUE
         return self._cache[root]
 
-    def variables(self, roots: tuple[Root, ...]) -> dict[str, Json]:
+    def variables(self, needed: tuple[Variable, ...]) -> dict[str, Json]:
         """Give what an engine template may need; of ``nodes`` only the ids it names, if it can."""
-        chosen = {root.name: self.value(root.name) for root in roots}
-        ids = [root.key for root in roots if root.name == NODES]
+        chosen = {root.name: self.value(root.name) for root in needed}
+        ids = [root.key for root in needed if root.name == NODES]
         nodes = chosen.get(NODES)
         if isinstance(nodes, dict) and None not in ids:
             known = cast(dict[str, Json], nodes)
@@ -155,29 +155,29 @@ class _Lookup:
         return {name: value for name, value in chosen.items() if value is not UNDEFINED_VALUE}
 
 
-async def _run(program: _Plain | _Rendered, lookup: _Lookup, renderer: Engine | None) -> Json:
-    if isinstance(program, _Rendered):
-        if renderer is None:
+async def _run(program: _PathText | EngineText, lookup: _CachedVariables, engine: TemplateEngine | None) -> Json:
+    if isinstance(program, EngineText):
+        if engine is None:
             raise TemplateError(
                 "this expression needs the render worker, and none is here",
                 code=UNAVAILABLE,
                 hint="use one plain path with filters, such as {{ input.name | upper }}",
             )
-        variables = lookup.variables(program.roots)
+        variables = lookup.variables(program.variables)
         if program.expression is not None:
-            return await renderer.evaluate(program.expression, variables)
-        return await renderer.render(program.source, variables)
-    limit = DEFAULT_OUTPUT_BYTES if renderer is None else renderer.max_output_bytes
+            return await engine.evaluate(program.expression, variables)
+        return await engine.render(program.source, variables)
+    limit = DEFAULT_OUTPUT_BYTES if engine is None else engine.max_output_bytes
     return _fill(program.parts, lookup, limit)
 
 
-def _fill(parts: tuple[str | PlainPath, ...], lookup: _Lookup, limit: int) -> Json:
+def _fill(parts: tuple[str | ValuePath, ...], lookup: _CachedVariables, limit: int) -> Json:
     if len(parts) == 1 and not isinstance(parts[0], str):
         return _evaluate(parts[0], lookup)
     texts: list[str] = []
     length = 0
     for part in parts:
-        text = part if isinstance(part, str) else text_of(_evaluate(part, lookup))
+        text = part if isinstance(part, str) else to_text(_evaluate(part, lookup))
         length += byte_length(text, limit - length) if length <= limit else len(text)
         if length > limit:
             raise too_large("the rendered text", limit, length, "template_output_bytes")
@@ -185,7 +185,7 @@ def _fill(parts: tuple[str | PlainPath, ...], lookup: _Lookup, limit: int) -> Js
     return "".join(texts)
 
 
-def _evaluate(path: PlainPath, lookup: _Lookup) -> Json:
+def _evaluate(path: ValuePath, lookup: _CachedVariables) -> Json:
     return evaluate_path(path, None if path.root is None else lookup.value(path.root))
 
 
@@ -205,10 +205,10 @@ def compile_template(
     """
     if isinstance(value, dict):
         held = cast("dict[str, Json]", value).values()
-        if _TEXTLESS.issuperset(map(type, held)):
+        if _SCALAR_TYPES.issuperset(map(type, held)):
             return None  # spares the walk, and what is set up for it
     found: list[_Field] = []
-    references: dict[Reference, None] = {}
+    references: dict[VariableRef, None] = {}
     for keys, text in _texts(value, fields):
         if max_bytes is None and not has_template(text):
             continue
@@ -220,29 +220,29 @@ def compile_template(
                 continue
             program, roots = _compile(text)
         except TemplateError as error:
-            raise located(error, pointer) from error
+            raise at_pointer(error, pointer) from error
         found.append(_Field(keys, pointer, program))
         for root in roots:
-            references[Reference(root.name, root.key, pointer, root.guarded, root.handle)] = None
+            references[VariableRef(root.name, root.key, pointer, root.guarded, root.handle)] = None
     return Template(value, tuple(found), tuple(references)) if found else None
 
 
-def _compile(text: str) -> tuple[_Plain | _Rendered, tuple[Root, ...]]:
-    segments = cut(text)
+def _compile(text: str) -> tuple[_PathText | EngineText, tuple[Variable, ...]]:
+    segments = split(text)
     check_blocks(segments)
-    parts: list[str | PlainPath] = []
+    parts: list[str | ValuePath] = []
     for segment in segments:
         part = _part(segment)
         if part is None:
             return _rendered(text, segments)
         parts.append(part)
     roots = dict.fromkeys(
-        root for part in parts if isinstance(part, PlainPath) for root in roots_of_path(part)
+        root for part in parts if isinstance(part, ValuePath) for root in variables_of_path(part)
     )
-    return _Plain(tuple(parts)), tuple(roots)
+    return _PathText(tuple(parts)), tuple(roots)
 
 
-def _part(segment: Segment) -> str | PlainPath | None:
+def _part(segment: Segment) -> str | ValuePath | None:
     """Give what a segment is in process, or None when it needs the engine."""
     if segment.kind == "text":
         return segment.source
@@ -252,11 +252,11 @@ def _part(segment: Segment) -> str | PlainPath | None:
     return None if segment.trims else path
 
 
-def _rendered(text: str, segments: list[Segment]) -> tuple[_Rendered, tuple[Root, ...]]:
+def _rendered(text: str, segments: list[Segment]) -> tuple[EngineText, tuple[Variable, ...]]:
     check_names(segments)
-    roots, bound = roots_of_segments(segments)
+    roots, bound = variables_of_segments(segments)
     alone = len(segments) == 1 and segments[0].kind == "expression"
-    program = _Rendered(text, segments[0].source if alone else None, roots)
+    program = EngineText(text, segments[0].source if alone else None, roots)
     return program, tuple(root for root in roots if is_external(root, bound))
 
 
@@ -271,7 +271,7 @@ def _texts(value: Json, fields: tuple[str, ...] | None) -> Iterator[tuple[tuple[
         if not isinstance(item, (dict, list)):
             continue
         if len(keys) >= MAX_DEPTH:
-            raise syntax_fault(f"{_pointer(keys[:8])}…: nested deeper than {MAX_DEPTH}", hint=None)
+            raise syntax_error(f"{_pointer(keys[:8])}…: nested deeper than {MAX_DEPTH}", hint=None)
         children = _children(cast("dict[str, Json] | list[Json]", item))
         chosen = [
             ((*keys, key), child)

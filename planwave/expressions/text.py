@@ -9,7 +9,7 @@ Json = Any
 """Anything JSON can hold."""
 
 
-def text_of(value: Json) -> str:
+def to_text(value: Json) -> str:
     """Give a value as text: itself if text, nothing for null, else compact JSON.
 
     Raises:
@@ -22,7 +22,7 @@ def text_of(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def copy_of(value: Json) -> Json:
+def copy_json(value: Json) -> Json:
     """Copy every container of a JSON value and share every leaf, without recursion."""
     if not isinstance(value, (dict, list)):
         return value

@@ -18,14 +18,14 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from planwave.expressions import faults
-from planwave.expressions.text import Json, text_of
+from planwave.expressions.text import Json, to_text
 
 EXIT_MEMORY = 77
 """Exit status when memory ran out where Python could still say so."""
-_REACHABLE = frozenset(("__class__", "keys", "values", "items", "get", "count", "index"))
+_READABLE_ATTRIBUTES = frozenset(("__class__", "keys", "values", "items", "get", "count", "index"))
 
 
-class Refused(Exception):
+class RenderError(Exception):
     """A request that is answered with an error of a given code."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -39,7 +39,7 @@ class _Sealed:
     __slots__ = ()
 
     def __getattribute__(self, name: str) -> Any:
-        if name in _REACHABLE:
+        if name in _READABLE_ATTRIBUTES:
             return super().__getattribute__(name)
         raise AttributeError(name)
 
@@ -49,29 +49,29 @@ class _Sealed:
     __repr__ = __str__
 
 
-class Record(_Sealed, dict[str, Any]):
+class SealedDict(_Sealed, dict[str, Any]):
     """A JSON object that cannot be written to."""
 
     __slots__ = ()
 
 
-class Items(_Sealed, list[Any]):
+class SealedList(_Sealed, list[Any]):
     """A JSON list that cannot be written to."""
 
     __slots__ = ()
 
 
-def sealed(value: Json) -> Json:
+def seal(value: Json) -> Json:
     """Copy JSON into objects and lists that offer no writing method."""
     if isinstance(value, dict):
-        return Record((k, sealed(v)) for k, v in cast(dict[str, Json], value).items())
+        return SealedDict((k, seal(v)) for k, v in cast(dict[str, Json], value).items())
     if isinstance(value, list):
-        return Items(sealed(item) for item in cast(list[Json], value))
+        return SealedList(seal(item) for item in cast(list[Json], value))
     return value
 
 
 def _not_json(value: object) -> Json:
-    raise Refused(faults.FAILED, f"the expression gives a {type(value).__name__}, not JSON")
+    raise RenderError(faults.FAILED, f"the expression gives a {type(value).__name__}, not JSON")
 
 
 def _json(value: Json) -> str:
@@ -80,10 +80,10 @@ def _json(value: Json) -> str:
             value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_not_json
         )
     except ValueError as error:
-        raise Refused(faults.FAILED, f"the expression's value is not JSON: {error}") from error
+        raise RenderError(faults.FAILED, f"the expression's value is not JSON: {error}") from error
 
 
-class Budget:
+class OutputBudget:
     """Counts what one render writes, so that too much output stops it early."""
 
     def __init__(self, limit: int) -> None:
@@ -98,7 +98,7 @@ class Budget:
         self._left -= faults.byte_length(text, max(self._left, 0))
         if self._left < 0:
             met = self._limit - self._left
-            raise Refused(
+            raise RenderError(
                 faults.TOO_LARGE,
                 f"the rendered text is longer than template_output_bytes allows: "
                 f"limit {self._limit}, met {met}",
@@ -106,13 +106,13 @@ class Budget:
         return text
 
 
-class Renders:
+class RenderEnvironment:
     """One MiniJinja environment: strict, with fuel, without loader, and without shared state."""
 
     def __init__(self, output_bytes: int, fuel: int) -> None:
         from minijinja import Environment
 
-        self._budget = Budget(output_bytes)
+        self._budget = OutputBudget(output_bytes)
         self._engine = Environment(
             undefined_behavior="strict",
             fuel=fuel,
@@ -131,20 +131,20 @@ class Renders:
 
     def answer(self, request: dict[str, Any]) -> Json:
         """Give the value a request asks for."""
-        variables = {name: sealed(value) for name, value in request["variables"].items()}
+        variables = {name: seal(value) for name, value in request["variables"].items()}
         self._budget.start()
         if request["op"] == "render":
             text = self._engine.render_str(request["source"], **variables)
             self._budget.start()
             return self._budget.spend(text)
-        return self._evaluated(request["source"], variables)
+        return self._evaluate(request["source"], variables)
 
-    def _evaluated(self, expression: str, variables: dict[str, Any]) -> Json:
+    def _evaluate(self, expression: str, variables: dict[str, Any]) -> Json:
         value = self._engine.eval_expr(expression, **variables)
         # The engine gives None for undefined here; it has just parsed the text as one expression.
         if value is None and not self._engine.eval_expr(f"({expression}) is defined", **variables):
-            raise Refused(faults.UNDEFINED, f"{expression} is undefined")
-        self._budget.spend(text_of(value) if isinstance(value, str) else _json(value))
+            raise RenderError(faults.UNDEFINED, f"{expression} is undefined")
+        self._budget.spend(to_text(value) if isinstance(value, str) else _json(value))
         return value
 
 
@@ -171,7 +171,7 @@ def respond(answer: Callable[[dict[str, Any]], Json], payload: bytes) -> bytes:
         return json.dumps(reply, separators=(",", ":"), default=_not_json).encode()
     except MemoryError:
         os._exit(EXIT_MEMORY)
-    except Refused as error:
+    except RenderError as error:
         code, message = error.code, str(error)
     except EngineError as error:
         code = _CODES.get(error.kind, faults.FAILED)
@@ -207,7 +207,7 @@ def write_frame(payload: bytes) -> None:
         left = left[os.write(0, left) :]
 
 
-def confine(memory_bytes: int) -> None:
+def restrict_process(memory_bytes: int) -> None:
     """Take from this process what rendering does not need: memory, files, children, core dumps."""
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -220,8 +220,8 @@ def confine(memory_bytes: int) -> None:
 def main(arguments: list[str]) -> None:
     """Serve requests until the input ends."""
     memory_bytes, cpu_s = int(arguments[0]), float(arguments[1])
-    renders = Renders(int(arguments[2]), int(arguments[3]))
-    confine(memory_bytes)
+    renders = RenderEnvironment(int(arguments[2]), int(arguments[3]))
+    restrict_process(memory_bytes)
     write_frame(b"ready")
     while (header := read_exactly(4)) is not None:
         payload = read_exactly(int.from_bytes(header, "big"))

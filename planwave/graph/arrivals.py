@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
-from planwave.graph.choices import Choices, Facts
+from planwave.graph.choices import ExclusiveBranches, TypeInfos
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.doubts import Doubts
+from planwave.graph.doubts import PartialGraph
 from planwave.graph.model import FLOW, Edge, Graph
 from planwave.graph.topology import Topology
 
 
-def crowded_ports(
-    graph: Graph, single: Iterable[tuple[int, Edge]], choices: Choices, doubts: Doubts
+def too_many_inputs(
+    graph: Graph, single_value_edges: Iterable[tuple[int, Edge]], branches: ExclusiveBranches, partial: PartialGraph
 ) -> list[Diagnostic]:
     """Find ports for one value that several edges can deliver to.
 
@@ -26,13 +26,13 @@ def crowded_ports(
         doubts: Which nodes may have another policy.
     """
     into: dict[tuple[str, str], list[tuple[int, Edge]]] = {}
-    for number, edge in single:
+    for number, edge in single_value_edges:
         into.setdefault((edge.target, edge.target_handle), []).append((number, edge))
     found: list[Diagnostic] = []
     for (target, handle), edges in into.items():
-        if len(edges) < 2 or graph.by_id[target].policy.join == "any" or target in doubts.unruled:
+        if len(edges) < 2 or graph.by_id[target].policy.join == "any" or target in partial.policy_unknown:
             continue
-        if not choices.are_exclusive([number for number, _ in edges]):
+        if not branches.are_exclusive([number for number, _ in edges]):
             number, edge = edges[1]
             names = ", ".join(repr(edge.id) for _, edge in edges)
             message = f"input {handle!r} of {target!r} takes one value, but edges {names} go there"
@@ -44,7 +44,7 @@ def crowded_ports(
     return found
 
 
-def missing_inputs(graph: Graph, facts: Facts, doubts: Doubts) -> list[Diagnostic]:
+def missing_inputs(graph: Graph, facts: TypeInfos, partial: PartialGraph) -> list[Diagnostic]:
     """Find required ports with neither an edge nor a value of that name in the node's data."""
     required = {
         kind: [port.name for port in about.inputs if port.required]
@@ -66,12 +66,12 @@ def missing_inputs(graph: Graph, facts: Facts, doubts: Doubts) -> list[Diagnosti
         for number, node in enumerate(graph.nodes)
         for name in required.get(node.type, ())
         if (node.id, name) not in connected and node.data.get(name) in (None, "", [], {})
-        if node.id not in doubts.incomplete and not doubts.may_feed(node.id, name)
+        if node.id not in partial.incomplete and not partial.may_have_input(node.id, name)
     ]
 
 
-def never_started(
-    topology: Topology, dead_edges: Container[int], doubts: Doubts
+def unreachable_nodes(
+    topology: Topology, dead_edges: Container[int], partial: PartialGraph
 ) -> list[Diagnostic]:
     """Find nodes that no execution can start, because nothing can ever reach them.
 
@@ -87,7 +87,7 @@ def never_started(
     dead_nodes: set[int] = set()
     for node in topology.order:
         flows = [e for e in topology.incoming[node] if edges[e].channel == FLOW]
-        if doubts.may_feed(topology.ids[node]):
+        if partial.may_have_input(topology.ids[node]):
             continue
         if flows and all(e in dead_edges or sources[e] in dead_nodes for e in flows):
             dead_nodes.add(node)

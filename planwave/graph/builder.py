@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, overload
 
 from planwave.errors import InputError
-from planwave.expressions import copy_of
+from planwave.expressions import copy_json
 from planwave.graph.model import (
     DEFAULT_SOURCE_HANDLE,
     DEFAULT_TARGET_HANDLE,
@@ -34,11 +34,11 @@ from planwave.graph.model import (
 )
 
 _is_id = re.compile(ID_PATTERN).fullmatch
-_LONGEST_STEM: Final = 56
+_MAX_STEM_CHARS: Final = 56
 """Characters of a type's name in a made id, so that a number fits behind it."""
 
 
-class _End:
+class Endpoint:
     """Where an edge can begin or end: a node as a whole, or one handle of it."""
 
     __slots__ = ("_builder", "_handle", "_node_id")
@@ -47,29 +47,29 @@ class _End:
         self._builder, self._node_id, self._handle = builder, node_id, handle
 
     @overload
-    def __rshift__(self, targets: _End) -> NodeRef: ...
+    def __rshift__(self, targets: Endpoint) -> NodeRef: ...
     @overload
-    def __rshift__(self, targets: Sequence[_End]) -> list[NodeRef]: ...
-    def __rshift__(self, targets: _End | Sequence[_End]) -> NodeRef | list[NodeRef]:
+    def __rshift__(self, targets: Sequence[Endpoint]) -> list[NodeRef]: ...
+    def __rshift__(self, targets: Endpoint | Sequence[Endpoint]) -> NodeRef | list[NodeRef]:
         """Connect a flow edge, or one to each of several; give the target so that chains read on."""
-        if isinstance(targets, _End):
+        if isinstance(targets, Endpoint):
             self._builder.connect(self, targets, FLOW)
             return targets.node
-        if not _are_ends(targets):
+        if not _are_endpoints(targets):
             return NotImplemented
         for target in targets:
             self._builder.connect(self, target, FLOW)
         return [target.node for target in targets]
 
-    def __rrshift__(self, sources: Sequence[_End]) -> NodeRef:
+    def __rrshift__(self, sources: Sequence[Endpoint]) -> NodeRef:
         """Connect a flow edge from each of several nodes."""
-        if not _are_ends(sources):
+        if not _are_endpoints(sources):
             return NotImplemented
         for source in sources:
             self._builder.connect(source, self, FLOW)
         return self.node
 
-    def link(self, target: _End, handle: str | None = None) -> None:
+    def link(self, target: Endpoint, handle: str | None = None) -> None:
         """Connect a link edge: the target asks for what this node makes.
 
         Args:
@@ -81,7 +81,7 @@ class _End:
             TypeError: Two handles are named.
         """
         if handle is not None:
-            target = target[handle] if isinstance(target, NodeRef) else _refused(target, handle)
+            target = target[handle] if isinstance(target, NodeRef) else _reject_second_handle(target, handle)
         self._builder.connect(self, target, LINK)
 
     @property
@@ -89,7 +89,7 @@ class _End:
         """The node itself."""
         return NodeRef(self._builder, self._node_id)
 
-    def place(self, builder: GraphBuilder, default: str) -> tuple[str, str]:
+    def resolve(self, builder: GraphBuilder, default: str) -> tuple[str, str]:
         """Give the node's id and the handle; for the builder that both ends are of.
 
         Raises:
@@ -104,7 +104,7 @@ class _End:
         return self._node_id, default if self._handle is None else self._handle
 
 
-class NodeRef(_End):
+class NodeRef(Endpoint):
     """A node of a graph being built; ``ref["handle"]`` is one handle of it."""
 
     __slots__ = ()
@@ -117,14 +117,14 @@ class NodeRef(_End):
         """The node's id."""
         return self._node_id
 
-    def __getitem__(self, handle: str) -> Socket:
-        return Socket(self._builder, self._node_id, handle)
+    def __getitem__(self, handle: str) -> HandleRef:
+        return HandleRef(self._builder, self._node_id, handle)
 
     def __repr__(self) -> str:
         return f"<node {self._node_id!r}>"
 
 
-class Socket(_End):
+class HandleRef(Endpoint):
     """One handle of a node of a graph being built."""
 
     __slots__ = ()
@@ -171,7 +171,7 @@ class GraphBuilder:
             InputError: The id is taken (``duplicate-id``) or no id (``invalid-id``), or a field
                 stands both in ``data`` and beside it (``duplicate-key``).
         """
-        made = self._fresh_id(type) if id is None else self._vetted_id(id)
+        made = self._generate_id(type) if id is None else self._validate_id(id)
         if twice := sorted(fields.keys() & (data or {}).keys()):
             raise InputError(
                 f"node {made!r} is given data.{twice[0]} twice",
@@ -184,18 +184,18 @@ class GraphBuilder:
         rest["ui"] = {**(ui or {})}
         for field, value in rest.items():
             if value:
-                document[field] = copy_of(value)
+                document[field] = copy_json(value)
         self._nodes[made] = document
         return NodeRef(self, made)
 
-    def connect(self, source: _End, target: _End, channel: Channel) -> None:
+    def connect(self, source: Endpoint, target: Endpoint, channel: Channel) -> None:
         """Add an edge; ``>>`` and ``link`` are the short ways. One that is there stays one.
 
         Raises:
             InputError: An end is of another builder (``foreign-node``).
         """
-        begin = source.place(self, DEFAULT_SOURCE_HANDLE)
-        self._edges[*begin, *target.place(self, DEFAULT_TARGET_HANDLE), channel] = None
+        begin = source.resolve(self, DEFAULT_SOURCE_HANDLE)
+        self._edges[*begin, *target.resolve(self, DEFAULT_TARGET_HANDLE), channel] = None
 
     def document(self) -> dict[str, Json]:
         """Give the graph document, ``{"nodes": [...], "edges": [...]}``; its own copy each time.
@@ -203,7 +203,7 @@ class GraphBuilder:
         Edges are called ``e1``, ``e2``, … in the order they were written.
         """
         return {
-            "nodes": [copy_of(node) for node in self._nodes.values()],
+            "nodes": [copy_json(node) for node in self._nodes.values()],
             "edges": [
                 {
                     "id": f"e{number}",
@@ -219,14 +219,14 @@ class GraphBuilder:
             ],
         }
 
-    def _fresh_id(self, node_type: str) -> str:
+    def _generate_id(self, node_type: str) -> str:
         made, number = node_type, 1
         while made in self._nodes:
             number += 1
-            made = f"{node_type[:_LONGEST_STEM]}-{number}"
-        return self._vetted_id(made)
+            made = f"{node_type[:_MAX_STEM_CHARS]}-{number}"
+        return self._validate_id(made)
 
-    def _vetted_id(self, node_id: str) -> str:
+    def _validate_id(self, node_id: str) -> str:
         if not _is_id(node_id):
             raise InputError(
                 f"{node_id!r} cannot be the id of a node",
@@ -242,9 +242,9 @@ class GraphBuilder:
         return node_id
 
 
-def _are_ends(ends: object) -> bool:
-    return isinstance(ends, list | tuple) and all(isinstance(end, _End) for end in ends)  # pyright: ignore[reportUnknownVariableType]
+def _are_endpoints(values: object) -> bool:
+    return isinstance(values, list | tuple) and all(isinstance(end, Endpoint) for end in values)  # pyright: ignore[reportUnknownVariableType]
 
 
-def _refused(target: object, handle: str) -> _End:
+def _reject_second_handle(target: object, handle: str) -> Endpoint:
     raise TypeError(f"{target!r} is one handle already, so {handle!r} cannot be named as well")

@@ -90,7 +90,7 @@ def unlimited() -> float:
 class FlowContext:
     """Where a node runs. ``services`` and ``state`` are opaque to the executor.
 
-    ``answers`` counts how often this attempt has been answered so far; ``left_s`` gives the seconds
+    ``answers`` counts how often this attempt has been answered so far; ``time_left_s`` gives the seconds
     it still has before its timeout, infinitely many without one. ``with context.busy():`` goes
     around what a node does itself while graphs run inside it: where it does nothing and these only
     wait for answers, its task ends, and it is executed again from the top when one has come.
@@ -105,8 +105,8 @@ class FlowContext:
     runtime: RuntimeApi
     services: Any
     answers: int = 0
-    left_s: Callable[[], float] = unlimited
-    busy: Callable[[], AbstractContextManager[None]] = nullcontext
+    time_left_s: Callable[[], float] = unlimited
+    own_work: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 @runtime_checkable
@@ -149,10 +149,10 @@ class Resumable(Protocol):
 
 
 @runtime_checkable
-class Enterable(Protocol):
+class InputAdapter(Protocol):
     """An entry type that has a say in what executions give its nodes, before anything is kept."""
 
-    def enter(self, given: Mapping[str, Json]) -> Mapping[str, Json]:
+    def adapt_inputs(self, values: Mapping[str, Json]) -> Mapping[str, Json]:
         """Give the values a node is settled with, by output handle.
 
         What it gave, given again, has to stay as it is.
@@ -164,10 +164,10 @@ class Enterable(Protocol):
 
 
 @runtime_checkable
-class Traceable(Protocol):
+class ReusableResult(Protocol):
     """A type whose results follow from more than its nodes' data and inputs."""
 
-    async def follows_from(
+    async def result_depends_on(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> Json:
         """Give that, as JSON: the same where the result is, as far as the rest is the same.
@@ -182,7 +182,7 @@ class Traceable(Protocol):
         ...
 
 
-class NodeFacts(NamedTuple):
+class NodeTypeInfo(NamedTuple):
     """What the checker, the planner and the driver need to know of a type; no behaviour.
 
     ``inputs`` and ``outputs`` are matched in order: fixed names before patterns before open ones.
@@ -211,7 +211,7 @@ class NodeFacts(NamedTuple):
 class Catalogue(Protocol):
     """The closed registry of node types, as ``graph/`` and ``executor/`` see it."""
 
-    def facts(self, node_type: str) -> NodeFacts | None:
+    def type_info(self, node_type: str) -> NodeTypeInfo | None:
         """Give what is known of a type, or None if there is no such type."""
         ...
 
@@ -227,7 +227,7 @@ class Catalogue(Protocol):
         """Say whether a value of one socket type may go into a socket of another."""
         ...
 
-    def inside(self, names: Iterable[str]) -> Catalogue:
+    def for_subgraph(self, names: Iterable[str]) -> Catalogue:
         """Give the same types for checking a graph that a node of theirs runs inside.
 
         Args:

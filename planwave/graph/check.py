@@ -15,28 +15,28 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from planwave.errors import GraphInvalid
-from planwave.graph.arrivals import crowded_ports, missing_inputs, never_started
-from planwave.graph.capabilities import Catalogue, NodeFacts
-from planwave.graph.choices import Choices
+from planwave.graph.arrivals import too_many_inputs, missing_inputs, unreachable_nodes
+from planwave.graph.capabilities import Catalogue, NodeTypeInfo
+from planwave.graph.choices import ExclusiveBranches
 from planwave.graph.cycles import cycle_diagnostics
-from planwave.graph.diagnostics import Diagnostic, in_order, limit_exceeded
-from planwave.graph.doubts import NO_DOUBTS, Doubts, kinds_of, parted
-from planwave.graph.fields import repeated_ids
-from planwave.graph.gaps import UNREAD, Gaps
-from planwave.graph.json_values import shown
+from planwave.graph.diagnostics import Diagnostic, sorted_by_location, limit_exceeded
+from planwave.graph.doubts import COMPLETE_GRAPH, PartialGraph, types_by_id, split_edges
+from planwave.graph.fields import duplicate_ids
+from planwave.graph.gaps import UNREADABLE, Unreadable
+from planwave.graph.json_values import short_repr
 from planwave.graph.model import DEFAULT_POLICY, ERROR_HANDLE, LINK, Edge, Graph, Json, Node
-from planwave.graph.names import nearest
+from planwave.graph.names import closest_match
 from planwave.graph.ports import find_output
-from planwave.graph.read import read_partly
-from planwave.graph.topology import Topology, linked_ids, topology_of
-from planwave.graph.wires import FITS, TO_BE_SEEN, Fit, Wire, fit_of
+from planwave.graph.read import read_lenient
+from planwave.graph.topology import Topology, materialized_ids, topology_of
+from planwave.graph.wires import COMPATIBLE, CHECK_EACH, EdgeCheck, EdgeKind, check_edge_kind
 
 if TYPE_CHECKING:
     from planwave.settings import Limits
 
-_GUESSES: Final = 10
+_MAX_SUGGESTIONS: Final = 10
 """How many misspelt names get a guess; each costs a comparison with every name there is."""
-_NAMES_SHOWN: Final = 4
+_MAX_NAMES: Final = 4
 
 
 def read_and_check(
@@ -44,7 +44,7 @@ def read_and_check(
     catalogue: Catalogue,
     limits: Limits | None = None,
     *,
-    is_own: bool = False,
+    trusted: bool = False,
 ) -> tuple[Graph | None, list[Diagnostic]]:
     """Find every fault of a graph document: of its JSON, its fields, and the graph it describes.
 
@@ -52,10 +52,10 @@ def read_and_check(
     object, or passes a limit for the whole document, is reported alone.
 
     Args:
-        source: The document, as ``read_partly`` takes it; or a graph made in code.
+        source: The document, as ``read_lenient`` takes it; or a graph made in code.
         catalogue: See :func:`check`.
         limits: What may not be passed, or None.
-        is_own: See ``read_partly``.
+        is_own: See ``read_lenient``.
 
     Returns:
         The graph, or None where not all of it could be read; and every finding, by its place in the
@@ -64,11 +64,11 @@ def read_and_check(
     if isinstance(source, Graph):
         return source, check(source, catalogue, limits)
     try:
-        graph, findings, gaps, places = read_partly(source, limits=limits, is_own=is_own)
+        graph, findings, gaps, places = read_lenient(source, limits=limits, trusted=trusted)
     except GraphInvalid as error:
         return None, list(error.diagnostics)
     findings += _findings(graph, catalogue, limits, gaps, places)
-    return graph if gaps is None else None, in_order(findings)
+    return graph if gaps is None else None, sorted_by_location(findings)
 
 
 def check(graph: Graph, catalogue: Catalogue, limits: Limits | None = None) -> list[Diagnostic]:
@@ -83,37 +83,37 @@ def check(graph: Graph, catalogue: Catalogue, limits: Limits | None = None) -> l
         Findings by their place, those of one node or edge with those of its type last. The graph
         can run if none has severity ``error``.
     """
-    return in_order(_findings(graph, catalogue, limits))
+    return sorted_by_location(_findings(graph, catalogue, limits))
 
 
 def _findings(
     graph: Graph,
     catalogue: Catalogue,
     limits: Limits | None,
-    gaps: Gaps | None = None,
-    places: Sequence[int] | None = None,
+    unreadable: Unreadable | None = None,
+    edge_indexes: Sequence[int] | None = None,
 ) -> list[Diagnostic]:
     """Check a graph or, with gaps, what could be read of one; ``places`` are those of its edges."""
     if limits is not None and (too_many := _too_many(graph, limits)):
         return too_many
     found: list[Diagnostic] = []
-    doubts = NO_DOUBTS
-    if gaps is None and len(graph.by_id) != len(graph.nodes):
-        found += repeated_ids([node.id for node in graph.nodes], "nodes")
-        gaps = Gaps()
-    if gaps is not None:
-        graph, doubts, places = parted(graph, catalogue, gaps, places)
-    survey = _Survey(graph, catalogue, doubts)
-    structural = survey.structure(limits)
-    if places is not None:
-        structural = [_moved(finding, places) for finding in structural]
+    doubts = COMPLETE_GRAPH
+    if unreadable is None and len(graph.by_id) != len(graph.nodes):
+        found += duplicate_ids([node.id for node in graph.nodes], "nodes")
+        unreadable = Unreadable()
+    if unreadable is not None:
+        graph, doubts, edge_indexes = split_edges(graph, catalogue, unreadable, edge_indexes)
+    survey = GraphChecker(graph, catalogue, doubts)
+    structural = survey.check_structure(limits)
+    if edge_indexes is not None:
+        structural = [_at_document_index(finding, edge_indexes) for finding in structural]
     found += structural
     for number, node in enumerate(graph.nodes):
-        if survey.facts[node.type] is not None:
+        if survey.type_infos[node.type] is not None:
             for finding in catalogue.check(node, graph):
-                if not doubts.explains(finding, node):
-                    found.append(_placed(finding, node, number))
-    return [_unnamed(finding, doubts) for finding in found] if doubts.nameless else found
+                if not doubts.suppresses(finding, node):
+                    found.append(_at_node(finding, node, number))
+    return [_without_placeholder_id(finding, doubts) for finding in found] if doubts.without_id else found
 
 
 def _too_many(graph: Graph, limits: Limits) -> list[Diagnostic]:
@@ -125,47 +125,47 @@ def _too_many(graph: Graph, limits: Limits) -> list[Diagnostic]:
     ]
 
 
-def _placed(finding: Diagnostic, node: Node, number: int) -> Diagnostic:
-    pointer = f"/nodes/{number}{finding.pointer}"
+def _at_node(finding: Diagnostic, node: Node, index: int) -> Diagnostic:
+    pointer = f"/nodes/{index}{finding.pointer}"
     return replace(finding, pointer=pointer, node=finding.node or node.id)
 
 
-def _moved(finding: Diagnostic, places: Sequence[int]) -> Diagnostic:
+def _at_document_index(finding: Diagnostic, edge_indexes: Sequence[int]) -> Diagnostic:
     """Let a pointer lead to an edge's place in the document instead of that in the graph."""
     parts = finding.pointer.split("/", 3)
     if len(parts) < 3 or parts[1] != "edges":
         return finding
-    parts[2] = str(places[int(parts[2])])
+    parts[2] = str(edge_indexes[int(parts[2])])
     return replace(finding, pointer="/".join(parts))
 
 
-def _unnamed(finding: Diagnostic, doubts: Doubts) -> Diagnostic:
+def _without_placeholder_id(finding: Diagnostic, partial: PartialGraph) -> Diagnostic:
     """Take out the id that a node was only given because its own could not be read."""
-    return replace(finding, node=None) if finding.node in doubts.nameless else finding
+    return replace(finding, node=None) if finding.node in partial.without_id else finding
 
 
-class _Survey:
+class GraphChecker:
     """One look over a graph; each method finds one family of faults and leaves its notes here."""
 
-    def __init__(self, graph: Graph, catalogue: Catalogue, doubts: Doubts) -> None:
+    def __init__(self, graph: Graph, catalogue: Catalogue, partial: PartialGraph) -> None:
         self.graph = graph
         self.catalogue = catalogue
-        self.doubts = doubts
+        self.partial = partial
         kinds = {node.type for node in graph.nodes}
-        self.facts: dict[str, NodeFacts | None] = {kind: catalogue.facts(kind) for kind in kinds}
-        self.kinds = kinds_of(graph.nodes)
+        self.type_infos: dict[str, NodeTypeInfo | None] = {kind: catalogue.type_info(kind) for kind in kinds}
+        self.types_by_id = types_by_id(graph.nodes)
         self.has_links = False
-        self._guesses = _GUESSES
-        self.single: list[tuple[int, Edge]] = []
+        self._suggestions_left = _MAX_SUGGESTIONS
+        self.single_value_edges: list[tuple[int, Edge]] = []
         self.error_edges: list[tuple[int, Edge, bool]] = []
 
-    def structure(self, limits: Limits | None) -> list[Diagnostic]:
+    def check_structure(self, limits: Limits | None) -> list[Diagnostic]:
         """Find all that is wrong with how nodes and edges fit together."""
-        found = self.types() + self.edges() + self.policies()
-        topology = self.topology()
-        found += self.inputs(topology)
+        found = self.check_types() + self.check_edges() + self.check_policies()
+        topology = self.build_topology()
+        found += self.check_inputs(topology)
         found += cycle_diagnostics(topology) if self.may_cycle(topology) else ()
-        found += self.unreachable(topology)
+        found += self.check_reachable(topology)
         if limits is not None and len(topology.order) == len(topology):
             deepest = max(topology.depth, default=-1) + 1
             if deepest > limits.depth:
@@ -173,44 +173,44 @@ class _Survey:
                 found.append(limit_exceeded("depth", limits.depth, deepest, what))
         return found
 
-    def types(self) -> list[Diagnostic]:
+    def check_types(self) -> list[Diagnostic]:
         """Find an empty graph, unknown types and repeated entry types."""
         nodes = self.graph.nodes
         found: list[Diagnostic] = []
-        if not nodes and not self.doubts.no_nodes:
+        if not nodes and not self.partial.nodes_unreadable:
             found.append(Diagnostic("empty-graph", "error", "the graph has no nodes", "/nodes"))
-        odd = {kind for kind, facts in self.facts.items() if facts is None or facts.entry}
+        odd = {kind for kind, facts in self.type_infos.items() if facts is None or facts.entry}
         first: dict[str, Node] = {}
         for number, node in enumerate(nodes) if odd else ():
-            if node.type not in odd or node.type == UNREAD:
+            if node.type not in odd or node.type == UNREADABLE:
                 continue
-            if self.facts[node.type] is None:
+            if self.type_infos[node.type] is None:
                 found.append(self._unknown_type(node, number))
             elif node.type in first:
-                found.append(_second_entry(first[node.type], node, number))
+                found.append(_duplicate_entry(first[node.type], node, number))
             else:
                 first[node.type] = node
         return found
 
-    def edges(self) -> list[Diagnostic]:
+    def check_edges(self) -> list[Diagnostic]:
         """Hold every edge against its ends; edges of one kind share a verdict."""
         found: list[Diagnostic] = []
-        kinds = self.kinds.get
-        fits: dict[tuple[str | None, str, str | None, str, str], Fit] = {}
+        kinds = self.types_by_id.get
+        fits: dict[tuple[str | None, str, str | None, str, str], EdgeCheck] = {}
         for number, edge in enumerate(self.graph.edges):
             _, source, source_handle, target, target_handle, channel, _, _ = edge
             kind = (kinds(source), source_handle, kinds(target), target_handle, channel)
             fit = fits.get(kind)
             if fit is None:
-                fits[kind] = fit = self._fit(edge)
-            if fit is not FITS:
-                self._note(edge, number, fit, found)
+                fits[kind] = fit = self._check_kind(edge)
+            if fit is not COMPATIBLE:
+                self._record(edge, number, fit, found)
         self.has_links = any(kind[4] == LINK for kind in fits)
-        if self.doubts is not NO_DOUBTS:
-            self._note_unsure(found)
+        if self.partial is not COMPLETE_GRAPH:
+            self._record_uncertain(found)
         return found
 
-    def policies(self) -> list[Diagnostic]:
+    def check_policies(self) -> list[Diagnostic]:
         """Find policies that need an edge or a handle the graph does not have."""
         found: list[Diagnostic] = []
         handled = {edge.source for _, edge, _ in self.error_edges}
@@ -218,10 +218,10 @@ class _Survey:
             policy = node.policy
             if policy is DEFAULT_POLICY:
                 continue
-            is_handled = node.id in handled or self.doubts.may_leave(node.id, ERROR_HANDLE)
+            is_handled = node.id in handled or self.partial.may_have_output(node.id, ERROR_HANDLE)
             if policy.on_error == "continue" and not is_handled:
                 found.append(_error_unhandled(node, number))
-            facts = self.facts[node.type]
+            facts = self.type_infos[node.type]
             if facts is not None and policy.default is not None:
                 handle = str(policy.default.get("handle"))
                 if find_output(facts.outputs, handle) is None:
@@ -232,68 +232,68 @@ class _Survey:
                     )
         return found
 
-    def inputs(self, topology: Topology) -> list[Diagnostic]:
+    def check_inputs(self, topology: Topology) -> list[Diagnostic]:
         """Find ports that get too much or too little."""
-        choices = Choices(topology, self.facts, self.doubts)
-        crowded = crowded_ports(self.graph, self.single, choices, self.doubts)
-        return crowded + missing_inputs(self.graph, self.facts, self.doubts)
+        choices = ExclusiveBranches(topology, self.type_infos, self.partial)
+        crowded = too_many_inputs(self.graph, self.single_value_edges, choices, self.partial)
+        return crowded + missing_inputs(self.graph, self.type_infos, self.partial)
 
-    def topology(self) -> Topology:
+    def build_topology(self) -> Topology:
         """Give the graph's topology, linked nodes included."""
-        lazy = {kind for kind, facts in self.facts.items() if facts and not facts.executes}
+        lazy = {kind for kind, facts in self.type_infos.items() if facts and not facts.executes}
         only = {node.id for node in self.graph.nodes if node.type in lazy} if lazy else ()
-        if self.doubts is NO_DOUBTS:
+        if self.partial is COMPLETE_GRAPH:
             return topology_of(self.graph, only)
-        linked = linked_ids(self.graph, only)
-        return Topology(self.graph, {n for n in linked if n in only or not self.doubts.may_run(n)})
+        linked = materialized_ids(self.graph, only)
+        return Topology(self.graph, {n for n in linked if n in only or not self.partial.may_execute(n)})
 
     def may_cycle(self, topology: Topology) -> bool:
         """Say whether looking for cycles can find one."""
         return self.has_links or len(topology.order) < len(topology)
 
-    def unreachable(self, topology: Topology) -> list[Diagnostic]:
+    def check_reachable(self, topology: Topology) -> list[Diagnostic]:
         """Find nodes that no execution of this graph can start."""
         dead = {number for number, _, delivers in self.error_edges if not delivers}
-        return never_started(topology, dead, self.doubts)
+        return unreachable_nodes(topology, dead, self.partial)
 
-    def _fit(self, edge: Edge) -> Fit:
-        ends = self.kinds.get(edge.source), self.kinds.get(edge.target)
-        source, target = (None if kind is None else self.facts.get(kind) for kind in ends)
-        wire = Wire(source, edge.source_handle, target, edge.target_handle, edge.channel)
-        fit = fit_of(wire, self.catalogue)
+    def _check_kind(self, edge: Edge) -> EdgeCheck:
+        ends = self.types_by_id.get(edge.source), self.types_by_id.get(edge.target)
+        source, target = (None if kind is None else self.type_infos.get(kind) for kind in ends)
+        wire = EdgeKind(source, edge.source_handle, target, edge.target_handle, edge.channel)
+        fit = check_edge_kind(wire, self.catalogue)
         needs_a_look = None in ends or edge.source_handle == ERROR_HANDLE
-        return TO_BE_SEEN if fit is FITS and needs_a_look else fit
+        return CHECK_EACH if fit is COMPATIBLE and needs_a_look else fit
 
-    def _note(self, edge: Edge, number: int, fit: Fit, found: list[Diagnostic]) -> None:
-        self._note_faults(edge, number, fit, found)
-        if fit.single and not fit.faults:
-            self.single.append((number, edge))
-        if edge.source_handle == ERROR_HANDLE and edge.source in self.kinds:
-            self._note_error_edge(edge, number, fit, found)
+    def _record(self, edge: Edge, number: int, result: EdgeCheck, found: list[Diagnostic]) -> None:
+        self._record_findings(edge, number, result, found)
+        if result.single_value and not result.findings:
+            self.single_value_edges.append((number, edge))
+        if edge.source_handle == ERROR_HANDLE and edge.source in self.types_by_id:
+            self._record_error_edge(edge, number, result, found)
 
-    def _note_faults(self, edge: Edge, number: int, fit: Fit, found: list[Diagnostic]) -> None:
+    def _record_findings(self, edge: Edge, number: int, result: EdgeCheck, found: list[Diagnostic]) -> None:
         for end, field in ((edge.source, "source"), (edge.target, "target")):
-            if end not in self.kinds and not self.doubts.is_excused(end):
-                found.append(self._dangling(edge, number, end, field))
-        for fault in fit.faults:
-            message = f"edge {edge.id!r} ({_spelled(edge)}): {fault.message}"
-            pointer = f"/edges/{number}{fault.below}"
+            if end not in self.types_by_id and not self.partial.may_exist(end):
+                found.append(self._dangling_edge(edge, number, end, field))
+        for fault in result.findings:
+            message = f"edge {edge.id!r} ({_edge_text(edge)}): {fault.message}"
+            pointer = f"/edges/{number}{fault.pointer}"
             found.append(
                 Diagnostic(fault.code, "error", message, pointer, edge=edge.id, hint=fault.hint)
             )
 
-    def _note_unsure(self, found: list[Diagnostic]) -> None:
-        for number, edge in enumerate(self.doubts.unsure, len(self.graph.edges)):
-            self._note_faults(edge, number, self._fit(edge), found)
-        lost, spare = list(self.doubts.lost), self.doubts.strays.total()
+    def _record_uncertain(self, found: list[Diagnostic]) -> None:
+        for number, edge in enumerate(self.partial.uncertain_edges, len(self.graph.edges)):
+            self._record_findings(edge, number, self._check_kind(edge), found)
+        lost, spare = list(self.partial.unmatched_ends), self.partial.unmatched_nodes.total()
         if len(lost) > spare:
-            found.append(_too_few_for(lost, spare))
+            found.append(_too_many_unknown_ids(lost, spare))
 
-    def _note_error_edge(self, edge: Edge, number: int, fit: Fit, found: list[Diagnostic]) -> None:
+    def _record_error_edge(self, edge: Edge, number: int, result: EdgeCheck, found: list[Diagnostic]) -> None:
         on_error = self.graph.by_id[edge.source].policy.on_error
-        continues = on_error == "continue" or edge.source in self.doubts.unruled
-        self.error_edges.append((number, edge, continues or not fit.from_error))
-        if fit.from_error and not continues:
+        continues = on_error == "continue" or edge.source in self.partial.policy_unknown
+        self.error_edges.append((number, edge, continues or not result.is_error_output))
+        if result.is_error_output and not continues:
             found.append(
                 Diagnostic(
                     "unknown-handle",
@@ -306,35 +306,35 @@ class _Survey:
                 )
             )
 
-    def _nearest(self, name: str, known: Collection[str]) -> str | None:
-        self._guesses -= 1
-        return nearest(name, known) if self._guesses >= 0 else None
+    def _suggest(self, name: str, known: Collection[str]) -> str | None:
+        self._suggestions_left -= 1
+        return closest_match(name, known) if self._suggestions_left >= 0 else None
 
     def _unknown_type(self, node: Node, number: int) -> Diagnostic:
         known = list(self.catalogue.names())
-        near = self._nearest(node.type, known)
+        near = self._suggest(node.type, known)
         message = (
-            f"node {node.id!r} has the unknown type {shown(node.type)}; "
+            f"node {node.id!r} has the unknown type {short_repr(node.type)}; "
             f"known types are {', '.join(known)}"
         )
         hint = f"did you mean {near!r}?" if near else "use one of the known types"
         pointer = f"/nodes/{number}/type"
         return Diagnostic("unknown-node-type", "error", message, pointer, node=node.id, hint=hint)
 
-    def _dangling(self, edge: Edge, number: int, end: str, field: str) -> Diagnostic:
-        near = self._nearest(end, self.kinds)
-        message = f"edge {edge.id!r}: {field} {shown(end)} does not exist"
+    def _dangling_edge(self, edge: Edge, number: int, end: str, field: str) -> Diagnostic:
+        near = self._suggest(end, self.types_by_id)
+        message = f"edge {edge.id!r}: {field} {short_repr(end)} does not exist"
         hint = f"did you mean {near!r}?" if near else "name a node of this graph"
         pointer = f"/edges/{number}/{field}"
         return Diagnostic("dangling-edge", "error", message, pointer, edge=edge.id, hint=hint)
 
 
-def _spelled(edge: Edge) -> str:
-    return " to ".join("?" if end == UNREAD else end for end in (edge.source, edge.target))
+def _edge_text(edge: Edge) -> str:
+    return " to ".join("?" if end == UNREADABLE else end for end in (edge.source, edge.target))
 
 
-def _too_few_for(names: Sequence[str], spare: int) -> Diagnostic:
-    listed = ", ".join(map(shown, names[:_NAMES_SHOWN]))
+def _too_many_unknown_ids(names: Sequence[str], spare: int) -> Diagnostic:
+    listed = ", ".join(map(short_repr, names[:_MAX_NAMES]))
     message = (
         f"edges name {len(names)} ids that no node has ({listed}), more than there are nodes "
         f"without an id of their own ({spare})"
@@ -343,7 +343,7 @@ def _too_few_for(names: Sequence[str], spare: int) -> Diagnostic:
     return Diagnostic("dangling-edge", "error", message, "/edges", hint=hint)
 
 
-def _second_entry(first: Node, node: Node, number: int) -> Diagnostic:
+def _duplicate_entry(first: Node, node: Node, number: int) -> Diagnostic:
     return Diagnostic(
         "duplicate-start",
         "warning",

@@ -10,24 +10,24 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Final
 
-from planwave.graph.capabilities import NodeFacts
-from planwave.graph.doubts import NO_DOUBTS, Doubts
-from planwave.graph.gaps import UNREAD
+from planwave.graph.capabilities import NodeTypeInfo
+from planwave.graph.doubts import COMPLETE_GRAPH, PartialGraph
+from planwave.graph.gaps import UNREADABLE
 from planwave.graph.model import ERROR_HANDLE, FLOW, Node
 from planwave.graph.ports import find_output, is_numbered
 from planwave.graph.topology import Topology
 
-Facts = Mapping[str, NodeFacts | None]
-Guards = Mapping[int, str] | None
+TypeInfos = Mapping[str, NodeTypeInfo | None]
+BranchConditions = Mapping[int, str] | None
 """What must have been chosen, by node number, for something to happen; None where that is not known,
 so that it may be anything."""
 
-_MOST: Final = 64
+_MAX_CONDITIONS: Final = 64
 """Choices remembered for one node, so that the work stays linear; with more, the farthest are lost
 and edges may count as able to deliver together."""
 
 
-class Choices:
+class ExclusiveBranches:
     """The choices that lie before each node; worked out at the first question.
 
     Args:
@@ -36,17 +36,17 @@ class Choices:
         doubts: Which nodes may come after more than the graph shows.
     """
 
-    def __init__(self, topology: Topology, facts: Facts, doubts: Doubts = NO_DOUBTS) -> None:
+    def __init__(self, topology: Topology, type_infos: TypeInfos, partial: PartialGraph = COMPLETE_GRAPH) -> None:
         self._topology = topology
-        self._facts = facts
-        self._doubts = doubts
-        self._before: list[Guards] | None = None
+        self._type_infos = type_infos
+        self._partial = partial
+        self._conditions: list[BranchConditions] | None = None
 
     def are_exclusive(self, edges: Sequence[int]) -> bool:
         """Say whether at most one of these edges (by number) can deliver in any run."""
-        if self._before is None:
-            self._before = self._work_out()
-        guards = [self._guards_of(edge, self._before) for edge in edges]
+        if self._conditions is None:
+            self._conditions = self._compute_conditions()
+        guards = [self._conditions_of(edge, self._conditions) for edge in edges]
         return all(
             one is None
             or other is None
@@ -54,47 +54,47 @@ class Choices:
             for one, other in combinations(guards, 2)
         )
 
-    def _work_out(self) -> list[Guards]:
+    def _compute_conditions(self) -> list[BranchConditions]:
         """Give what must have been chosen before each node: what all ways to it have in common."""
         topology = self._topology
-        before: list[Guards] = [{} for _ in topology.ids]
+        before: list[BranchConditions] = [{} for _ in topology.ids]
         edges = topology.edges
         for node in topology.order:
             incoming = topology.incoming[node]
-            if not incoming and self._doubts.may_feed(topology.ids[node]):
+            if not incoming and self._partial.may_have_input(topology.ids[node]):
                 before[node] = None
             elif incoming and all(edges[edge].channel == FLOW for edge in incoming):
-                before[node] = _in_common([self._guards_of(edge, before) for edge in incoming])
+                before[node] = _common_conditions([self._conditions_of(edge, before) for edge in incoming])
         return before
 
-    def _guards_of(self, edge: int, before: Sequence[Guards]) -> Guards:
+    def _conditions_of(self, edge: int, conditions: Sequence[BranchConditions]) -> BranchConditions:
         source = self._topology.sources[edge]
         if source < 0:
-            return None if self._doubts.may_run(self._topology.edges[edge].source) else {}
-        guards = before[source]
+            return None if self._partial.may_execute(self._topology.edges[edge].source) else {}
+        guards = conditions[source]
         handle = self._topology.edges[edge].source_handle
-        choice = _choice(self._topology.nodes[source], handle, self._facts)
+        choice = _chosen_branch(self._topology.nodes[source], handle, self._type_infos)
         if guards is None or choice is None:
             return guards
-        return {**guards, source: f"{handle}{edge}" if handle == UNREAD else choice}
+        return {**guards, source: f"{handle}{edge}" if handle == UNREADABLE else choice}
 
 
-def _in_common(ways: Sequence[Guards]) -> Guards:
+def _common_conditions(ways: Sequence[BranchConditions]) -> BranchConditions:
     known = [guards for guards in ways if guards is not None]
     if not known:
         return None
     common = {n: c for n, c in known[0].items() if all(g.get(n) == c for g in known[1:])}
-    return dict(list(common.items())[-_MOST:])
+    return dict(list(common.items())[-_MAX_CONDITIONS:])
 
 
-def _choice(node: Node, handle: str, facts: Facts) -> str | None:
+def _chosen_branch(node: Node, handle: str, type_infos: TypeInfos) -> str | None:
     """Give what a node has chosen if this handle sends; None where it does not choose.
 
     A type that could not be read may choose.
     """
-    about = facts.get(node.type)
+    about = type_infos.get(node.type)
     if about is None:
-        return handle if node.type == UNREAD else None
+        return handle if node.type == UNREADABLE else None
     if about.chooses or any(is_numbered(port) for port in about.outputs):
         return handle
     if find_output(about.outputs, ERROR_HANDLE) is not None:

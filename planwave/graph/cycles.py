@@ -14,7 +14,7 @@ from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import FLOW, LINK
 from planwave.graph.topology import Topology
 
-_STEPS_SHOWN: Final = 8
+_MAX_PATH_NODES: Final = 8
 Adjacency = Sequence[Sequence[int]] | Mapping[int, Sequence[int]]
 
 
@@ -27,11 +27,11 @@ def cycle_diagnostics(topology: Topology) -> list[Diagnostic]:
     ids = topology.ids
     found: list[Diagnostic] = []
     for path in flow_cycles(topology):
-        message = f"nodes wait for each other: {_spelled(ids, path)}"
+        message = f"nodes wait for each other: {_path_text(ids, path)}"
         hint = "remove one of these edges; to repeat steps, use a node type that loops"
         found.append(_diagnostic("flow-cycle", message, ids, path, hint))
     for path in link_cycles(topology):
-        message = f"linked nodes depend on each other: {_spelled(ids, path)}"
+        message = f"linked nodes depend on each other: {_path_text(ids, path)}"
         found.append(_diagnostic("link-cycle", message, ids, path, "remove one of these links"))
     return found
 
@@ -63,7 +63,7 @@ def link_cycles(topology: Topology) -> list[list[int]]:
     return _cycles(adjacency, adjacency, sorted(adjacency))
 
 
-def components(adjacency: Adjacency, nodes: Iterable[int]) -> list[list[int]]:
+def strongly_connected(adjacency: Adjacency, nodes: Iterable[int]) -> list[list[int]]:
     """Give the strongly connected components reachable from ``nodes`` (Tarjan, iterative)."""
     found: list[list[int]] = []
     seen: dict[int, int] = {}
@@ -92,11 +92,11 @@ def components(adjacency: Adjacency, nodes: Iterable[int]) -> list[list[int]]:
                     above = walk[-1][0]
                     low[above] = min(low[above], low[node])
                 if low[node] == seen[node]:
-                    found.append(_closed(node, open_nodes, is_open))
+                    found.append(_pop_component(node, open_nodes, is_open))
     return found
 
 
-def _closed(root: int, open_nodes: list[int], is_open: set[int]) -> list[int]:
+def _pop_component(root: int, open_nodes: list[int], is_open: set[int]) -> list[int]:
     component: list[int] = []
     while True:
         node = open_nodes.pop()
@@ -109,7 +109,7 @@ def _closed(root: int, open_nodes: list[int], is_open: set[int]) -> list[int]:
 def _cycles(adjacency: Adjacency, first_steps: Adjacency, nodes: Iterable[int]) -> list[list[int]]:
     """Give a shortest cycle for each component that has one starting with a first step."""
     found: list[list[int]] = []
-    for component in components(adjacency, nodes):
+    for component in strongly_connected(adjacency, nodes):
         members = set(component)
         for start in sorted(component):
             steps = [step for step in first_steps[start] if step in members]
@@ -137,11 +137,11 @@ def _shortest_cycle(
     return path[::-1]
 
 
-def _spelled(ids: Sequence[str], path: Sequence[int]) -> str:
+def _path_text(ids: Sequence[str], path: Sequence[int]) -> str:
     names = [ids[node] for node in path]
-    if len(names) > _STEPS_SHOWN:
-        skipped = len(names) - _STEPS_SHOWN
-        names = [*names[: _STEPS_SHOWN - 2], f"({skipped} more)", *names[-2:]]
+    if len(names) > _MAX_PATH_NODES:
+        skipped = len(names) - _MAX_PATH_NODES
+        names = [*names[: _MAX_PATH_NODES - 2], f"({skipped} more)", *names[-2:]]
     return " -> ".join(names)
 
 

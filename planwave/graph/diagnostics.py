@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 Severity = Literal["error", "warning", "info"]
 
-_LISTS: Final = {"nodes": 1, "edges": 2}
+_SECTION_ORDER: Final = {"nodes": 1, "edges": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,31 +58,31 @@ def errors_in(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     return [d for d in diagnostics if d.severity == "error"]
 
 
-def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+def sorted_by_location(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Give findings by their place: the whole document, its nodes in turn, its edges in turn.
 
     Those of one node or edge stay in the order given.
     """
-    return sorted(diagnostics, key=_place)
+    return sorted(diagnostics, key=_location_key)
 
 
-def _place(found: Diagnostic) -> tuple[int, int]:
-    parts = found.pointer.split("/", 3)
-    section = _LISTS.get(parts[1], 0) if len(parts) > 1 else 0
+def _location_key(finding: Diagnostic) -> tuple[int, int]:
+    parts = finding.pointer.split("/", 3)
+    section = _SECTION_ORDER.get(parts[1], 0) if len(parts) > 1 else 0
     return section, int(parts[2]) if len(parts) > 2 and section else -1
 
 
 def limit_exceeded(
     limit: str,
     value: float,
-    met: float | str,
+    actual: float | str,
     what: str,
     pointer: str = "",
     *,
     hint: str | None = None,
 ) -> Diagnostic:
     """Make the diagnostic for a passed limit: its name, its value and what was met."""
-    came = met if isinstance(met, str) else f"{met:.12g}"
+    came = actual if isinstance(actual, str) else f"{actual:.12g}"
     return Diagnostic(
         "limit-exceeded",
         "error",

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, Final, cast
 
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.gaps import REPORTED, UNREAD, UNREAD_CHANNEL, UNREAD_EDGE, Gaps, stand_in
-from planwave.graph.json_values import Room, copied, pointer_of_name, shown, value_faults
+from planwave.graph.gaps import ALREADY_REPORTED, UNREADABLE, UNREADABLE_CHANNEL, UNREADABLE_EDGE, Unreadable, placeholder_id
+from planwave.graph.json_values import JsonLimits, checked_copy, pointer_of_name, short_repr, json_faults
 from planwave.graph.model import (
     DEFAULT_POLICY,
     DEFAULT_SOURCE_HANDLE,
@@ -27,29 +27,29 @@ from planwave.graph.policy import read_policy
 NODE_FIELDS: Final = ("id", "type", "name", "description", "data", "policy", "ui")
 EDGE_FIELDS: Final = ("id", "source", "sourceHandle", "target", "targetHandle", "type", "data")
 CHANNELS: Final[tuple[Channel, ...]] = (FLOW, LINK)
-LONGEST_HANDLE: Final = 256
+MAX_HANDLE_CHARS: Final = 256
 
 _is_id = re.compile(ID_PATTERN).fullmatch
-_PLACES_SHOWN: Final = 8
+_MAX_POINTERS: Final = 8
 
 
-class _Entry:
+class _RawElement:
     """One node or edge: the fields that could be read, and the names of those that could not."""
 
-    __slots__ = ("at", "has_strangers", "unread", "values")
+    __slots__ = ("pointer", "has_unknown_fields", "unreadable", "values")
 
-    def __init__(self, at: str) -> None:
-        self.at = at
+    def __init__(self, pointer: str) -> None:
+        self.pointer = pointer
         self.values: dict[str, Any] = {}
-        self.unread: set[str] = set()
-        self.has_strangers = False
+        self.unreadable: set[str] = set()
+        self.has_unknown_fields = False
 
     def may_hide(self, name: str) -> bool:
         """Say whether a field may be meant to hold something that was not read.
 
         An unknown field may be any field that is left out, under a wrong name.
         """
-        return name in self.unread or (self.has_strangers and self.values.get(name) is None)
+        return name in self.unreadable or (self.has_unknown_fields and self.values.get(name) is None)
 
 
 class FieldReader:
@@ -57,72 +57,72 @@ class FieldReader:
 
     Attributes:
         findings: What is wrong.
-        met_reported: Whether something was met that the caller has reported.
+        saw_reported: Whether something was met that the caller has reported.
     """
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, limits: JsonLimits) -> None:
         self.findings: list[Diagnostic] = []
-        self.met_reported = False
-        self._room = room
+        self.saw_reported = False
+        self._limits = limits
 
     @cached_property
-    def gaps(self) -> Gaps:
+    def unreadable(self) -> Unreadable:
         """What could not be read; made when there is something to note."""
-        return Gaps()
+        return Unreadable()
 
     def node(self, raw: Any, number: int) -> Node:
         """Read one node; what is wrong with it stands in ``gaps``."""
         named = f"node {number}"
-        entry = self._entry(raw, f"/nodes/{number}", NODE_FIELDS, named)
+        entry = self._read_element(raw, f"/nodes/{number}", NODE_FIELDS, named)
         node_id = None if entry is None else self._id(entry, named, required=True)
-        name = self._name_of_node(node_id, number)
+        name = self._id_or_placeholder(node_id, number)
         if entry is None:
-            self.gaps.incomplete.add(name)
-            self.gaps.unruled.add(name)
-            return Node(name, UNREAD, name)
-        node_type = self._text(entry, "type", required=f"node {node_id or number}") or UNREAD
-        document = self._fields(entry, "policy")
+            self.unreadable.incomplete.add(name)
+            self.unreadable.policy_unknown.add(name)
+            return Node(name, UNREADABLE, name)
+        node_type = self._text(entry, "type", required=f"node {node_id or number}") or UNREADABLE
+        document = self._object(entry, "policy")
         policy = DEFAULT_POLICY
         if document is not None:
-            policy, faults = read_policy(document, f"{entry.at}/policy")
+            policy, faults = read_policy(document, f"{entry.pointer}/policy")
             self.findings += faults
             if faults:
-                entry.unread.add("policy")
+                entry.unreadable.add("policy")
         node = Node(
             name,
             node_type,
             self._text(entry, "name") or name,
             self._text(entry, "description") or "",
-            self._fields(entry, "data") or {},
+            self._object(entry, "data") or {},
             policy,
-            self._fields(entry, "ui"),
+            self._object(entry, "ui"),
             document,
         )
-        if entry.has_strangers or entry.unread & {"description", "data"}:
-            self.gaps.incomplete.add(name)
+        if entry.has_unknown_fields or entry.unreadable & {"description", "data"}:
+            self.unreadable.incomplete.add(name)
         if entry.may_hide("policy"):
-            self.gaps.unruled.add(name)
+            self.unreadable.policy_unknown.add(name)
         return node
 
-    def edge(self, raw: Any, number: int, fresh_id: Callable[[], str]) -> Edge | None:
+    def edge(self, raw: Any, number: int, next_id: Callable[[], str]) -> Edge | None:
         """Read one edge, or give None where an end, a handle or the channel of it is not known."""
         named = f"edge {number}"
-        entry = self._entry(raw, f"/edges/{number}", EDGE_FIELDS, named)
+        entry = self._read_element(raw, f"/edges/{number}", EDGE_FIELDS, named)
         if entry is None:
-            self.gaps.edges.append((number, UNREAD_EDGE))
+            self.unreadable.edges.append((number, UNREADABLE_EDGE))
             return None
         edge_id = self._id(entry, named)
         named = f"edge {edge_id!r}" if edge_id else named
-        source = self._text(entry, "source", required=named) or UNREAD
-        target = self._text(entry, "target", required=named) or UNREAD
+        source = self._text(entry, "source", required=named) or UNREADABLE
+        target = self._text(entry, "target", required=named) or UNREADABLE
         source_handle = self._handle(entry, "sourceHandle", DEFAULT_SOURCE_HANDLE)
         target_handle = self._handle(entry, "targetHandle", DEFAULT_TARGET_HANDLE)
         edge_type = self._text(entry, "type")
-        data = self._fields(entry, "data")
-        ends = " to ".join("?" if end == UNREAD else shown(end) for end in (source, target))
+        data = self._object(entry, "data")
+        ends = " to ".join("?" if end == UNREADABLE else short_repr(end) for end in (source, target))
         channel = self._channel(entry, data, f"{named} ({ends})", edge_id)
         edge = Edge(
-            edge_id or fresh_id(),
+            edge_id or next_id(),
             source,
             source_handle,
             target,
@@ -131,12 +131,12 @@ class FieldReader:
             data or {},
             edge_type,
         )
-        if UNREAD not in (source, source_handle, target, target_handle, channel):
+        if UNREADABLE not in (source, source_handle, target, target_handle, channel):
             return edge
-        self.gaps.edges.append((number, edge))
+        self.unreadable.edges.append((number, edge))
         return None
 
-    def dropped_edge(self, edge: Edge, number: int, first: int) -> None:
+    def report_duplicate_edge(self, edge: Edge, number: int, first: int) -> None:
         """Note that an edge says what an earlier one says and was left out."""
         ends = f"{edge.source}.{edge.source_handle} to {edge.target}.{edge.target_handle}"
         self.findings.append(
@@ -152,121 +152,121 @@ class FieldReader:
 
     def is_reported(self, value: object) -> bool:
         """Say whether the caller has reported this value, and remember that there was one."""
-        self.met_reported = self.met_reported or value is REPORTED
-        return value is REPORTED
+        self.saw_reported = self.saw_reported or value is ALREADY_REPORTED
+        return value is ALREADY_REPORTED
 
     def _add(self, code: str, message: str, pointer: str, **more: Any) -> None:
         self.findings.append(Diagnostic(code, "error", message, pointer, **more))
 
-    def _entry(self, raw: Any, at: str, allowed: tuple[str, ...], named: str) -> _Entry | None:
+    def _read_element(self, raw: Any, pointer: str, allowed: tuple[str, ...], named: str) -> _RawElement | None:
         """Give an object's fields; unknown and unsound ones are reported."""
         if type(raw) is not dict:
             if not self.is_reported(raw):
-                self._add("invalid-field", f"{named} must be an object, got {shown(raw)}", at)
+                self._add("invalid-field", f"{named} must be an object, got {short_repr(raw)}", pointer)
             return None
-        entry = _Entry(at)
+        entry = _RawElement(pointer)
         for name, value in cast("dict[Any, Any]", raw).items():
             reported = self.is_reported(value)
             if name not in allowed:
-                entry.has_strangers = True
+                entry.has_unknown_fields = True
                 if not reported:
                     hint = f"known fields are {', '.join(allowed)}"
-                    message = f"{named} has the unknown field {shown(name)}"
-                    self._add("unknown-field", message, at + pointer_of_name(name), hint=hint)
+                    message = f"{named} has the unknown field {short_repr(name)}"
+                    self._add("unknown-field", message, pointer + pointer_of_name(name), hint=hint)
             elif reported:
-                entry.unread.add(name)
-            elif faults := value_faults(value, f"{at}/{name}", self._room):
+                entry.unreadable.add(name)
+            elif faults := json_faults(value, f"{pointer}/{name}", self._limits):
                 self.findings += faults
-                entry.unread.add(name)
-                entry.values[name] = self._sound_part(value)
+                entry.unreadable.add(name)
+                entry.values[name] = self._valid_fields(value)
             else:
                 entry.values[name] = value
         return entry
 
-    def _sound_part(self, value: Any) -> dict[str, Any] | None:
+    def _valid_fields(self, value: Any) -> dict[str, Any] | None:
         """Give the sound fields of an object that has unsound ones."""
         if type(value) is not dict:
             return None
         fields = cast("dict[str, Any]", value).items()
-        return {k: v for k, v in fields if not value_faults({k: v}, room=self._room)}
+        return {k: v for k, v in fields if not json_faults({k: v}, limits=self._limits)}
 
-    def _name_of_node(self, node_id: str | None, number: int) -> str:
+    def _id_or_placeholder(self, node_id: str | None, number: int) -> str:
         if node_id is None:
-            self.gaps.nameless.add(stand_in(number))
-            return stand_in(number)
+            self.unreadable.without_id.add(placeholder_id(number))
+            return placeholder_id(number)
         if not _is_id(node_id):
-            self.gaps.misnamed.add(node_id)
+            self.unreadable.invalid_ids.add(node_id)
         return node_id
 
-    def _id(self, entry: _Entry, named: str, *, required: bool = False) -> str | None:
+    def _id(self, entry: _RawElement, named: str, *, required: bool = False) -> str | None:
         """Give an id; also one that is reported, as long as others can go by it."""
         value = entry.values.get("id")
         if value is None:
-            if required and "id" not in entry.unread:
-                self._add("missing-field", f"{named} has no id", f"{entry.at}/id", hint=ID_HINT)
+            if required and "id" not in entry.unreadable:
+                self._add("missing-field", f"{named} has no id", f"{entry.pointer}/id", hint=ID_HINT)
             return None
         if type(value) is str and _is_id(value):
             return value
-        message = f"{named}: {shown(value)} cannot be an id"
-        self._add("invalid-id", message, f"{entry.at}/id", hint=ID_HINT)
+        message = f"{named}: {short_repr(value)} cannot be an id"
+        self._add("invalid-id", message, f"{entry.pointer}/id", hint=ID_HINT)
         if type(value) is not str or value.startswith("#"):
             return None
-        return value if 0 < len(value) <= LONGEST_HANDLE else None
+        return value if 0 < len(value) <= MAX_HANDLE_CHARS else None
 
-    def _text(self, entry: _Entry, name: str, *, required: str = "") -> str | None:
+    def _text(self, entry: _RawElement, name: str, *, required: str = "") -> str | None:
         """Give a text field; ``required`` names its owner where it may not be left out."""
         value = entry.values.get(name)
-        if name in entry.unread:
+        if name in entry.unreadable:
             return None
         if required and (value is None or value == ""):
-            self._add("missing-field", f"{required} has no {name}", f"{entry.at}/{name}")
+            self._add("missing-field", f"{required} has no {name}", f"{entry.pointer}/{name}")
         elif value is not None and type(value) is not str:
-            message = f"{name} must be a string, got {shown(value)}"
-            self._add("invalid-field", message, f"{entry.at}/{name}")
+            message = f"{name} must be a string, got {short_repr(value)}"
+            self._add("invalid-field", message, f"{entry.pointer}/{name}")
         else:
             return value
-        entry.unread.add(name)
+        entry.unreadable.add(name)
         return None
 
-    def _handle(self, entry: _Entry, name: str, default: str) -> str:
+    def _handle(self, entry: _RawElement, name: str, default: str) -> str:
         value = self._text(entry, name)
-        if value is not None and not 0 < len(value) <= LONGEST_HANDLE:
-            message = f"{name} must be 1 to {LONGEST_HANDLE} characters, or left out"
-            self._add("invalid-field", message, f"{entry.at}/{name}")
-            return UNREAD
+        if value is not None and not 0 < len(value) <= MAX_HANDLE_CHARS:
+            message = f"{name} must be 1 to {MAX_HANDLE_CHARS} characters, or left out"
+            self._add("invalid-field", message, f"{entry.pointer}/{name}")
+            return UNREADABLE
         if value is None:
-            return UNREAD if entry.may_hide(name) else default
+            return UNREADABLE if entry.may_hide(name) else default
         return value
 
-    def _fields(self, entry: _Entry, name: str) -> dict[str, Any] | None:
+    def _object(self, entry: _RawElement, name: str) -> dict[str, Any] | None:
         """Give a copy of a field that holds an object."""
         value = entry.values.get(name)
         if value is None:
             return None
         if type(value) is dict:
-            return copied(cast("dict[str, Any]", value), self._room)
-        message = f"{name} must be an object, got {shown(value)}"
-        self._add("invalid-field", message, f"{entry.at}/{name}")
-        entry.unread.add(name)
+            return checked_copy(cast("dict[str, Any]", value), self._limits)
+        message = f"{name} must be an object, got {short_repr(value)}"
+        self._add("invalid-field", message, f"{entry.pointer}/{name}")
+        entry.unreadable.add(name)
         return None
 
     def _channel(
-        self, entry: _Entry, data: Mapping[str, Any] | None, named: str, edge_id: str | None
+        self, entry: _RawElement, data: Mapping[str, Any] | None, named: str, edge_id: str | None
     ) -> Channel:
         value = None if data is None else data.get("channel")
         for channel in CHANNELS:
             if value == channel:
                 return channel
-        code, message = "unknown-channel", f"{named}: unknown channel {shown(value)}"
+        code, message = "unknown-channel", f"{named}: unknown channel {short_repr(value)}"
         if value is None:
             code, message = "missing-channel", f"{named} does not say its channel"
-        if value is not None or "data" not in entry.unread:
+        if value is not None or "data" not in entry.unreadable:
             hint = 'write "data": {"channel": "flow"}, or "link" for a dependency used on demand'
-            self._add(code, message, f"{entry.at}/data/channel", edge=edge_id, hint=hint)
-        return UNREAD_CHANNEL
+            self._add(code, message, f"{entry.pointer}/data/channel", edge=edge_id, hint=hint)
+        return UNREADABLE_CHANNEL
 
 
-def repeated_ids(
+def duplicate_ids(
     ids: Sequence[str], kind: str, numbers: Sequence[int] | None = None
 ) -> list[Diagnostic]:
     """Report each id that several nodes or several edges share, with all their places.
@@ -284,7 +284,7 @@ def repeated_ids(
         Diagnostic(
             "duplicate-id",
             "error",
-            f"{kind[:-1]} id {one!r} is used {len(at)} times: {', '.join(at[:_PLACES_SHOWN])}",
+            f"{kind[:-1]} id {one!r} is used {len(at)} times: {', '.join(at[:_MAX_POINTERS])}",
             at[1],
             node=one if kind == "nodes" else None,
             edge=one if kind == "edges" else None,

@@ -3,7 +3,7 @@
 Two rules, one for each way a value comes in:
 
 * A *document* (a graph, a form, policies, an answer) is read and written by others too, so
-  :func:`value_faults` and :func:`copied` refuse what some reader or store may not keep: NUL
+  :func:`json_faults` and :func:`checked_copy` refuse what some reader or store may not keep: NUL
   characters, integers beyond 1e308, more than 64 levels.
 * A *value* that nodes pass on is only ever written and read by the store, which keeps all of JSON.
   :func:`to_json` accepts whatever comes back from there the same, so that no work is lost.
@@ -19,40 +19,40 @@ from typing import Any, Final, NamedTuple, cast
 from planwave.graph.diagnostics import Diagnostic, limit_exceeded
 from planwave.graph.model import Json
 
-DEEPEST: Final = 64
+MAX_JSON_DEPTH: Final = 64
 """Nesting that is always enforced; the document itself is level 1."""
-UNBOUNDED: Final = 1 << 62
+NO_LIMIT: Final = 1 << 62
 """Stands for "no limit" where comparing with a number is cheaper than testing for None."""
 
-DEEPEST_VALUE: Final = 200
+MAX_VALUE_DEPTH: Final = 200
 """Most levels of a value that nodes pass on: JSON readers elsewhere give up at about this depth."""
 
 _INTEGER_BITS: Final = 14_000
 """Python itself refuses to write or read integers of more than 4300 digits."""
-_LARGEST: Final = 10**308
-_KINDS: Final[dict[type, str]] = {dict: "an object", list: "an array"}
-_SHOWN: Final = 60
+_MAX_NUMBER: Final = 10**308
+_CONTAINER_NAMES: Final[dict[type, str]] = {dict: "an object", list: "an array"}
+_MAX_REPR_CHARS: Final = 60
 
 
 class NotJson(ValueError):
     """A value is not JSON; the text says what it is instead, as in "a set"."""
 
 
-class Room(NamedTuple):
+class JsonLimits(NamedTuple):
     """How much a document may hold, and how much of it is used up around the value looked at.
 
     Attributes:
         depth: Most levels of nesting in the whole document.
         string_bytes: Most bytes in one string.
-        above: Levels around the value.
+        levels_above: Levels around the value.
     """
 
-    depth: int = DEEPEST
-    string_bytes: int = UNBOUNDED
-    above: int = 0
+    depth: int = MAX_JSON_DEPTH
+    string_bytes: int = NO_LIMIT
+    levels_above: int = 0
 
 
-WHOLE: Final = Room()
+DEFAULT_LIMITS: Final = JsonLimits()
 """Only the nesting that is always enforced, seen from the document itself."""
 
 
@@ -62,13 +62,13 @@ class RepeatedKeys(dict[str, Any]):
     names: tuple[str, ...] = ()
 
 
-_NAMED: Final[tuple[type, ...]] = (dict, RepeatedKeys)
-_PLAIN_BOXES: Final[tuple[type, ...]] = (dict, list)
+_OBJECT_TYPES: Final[tuple[type, ...]] = (dict, RepeatedKeys)
+_PLAIN_CONTAINERS: Final[tuple[type, ...]] = (dict, list)
 _OBJECT: Final[type] = dict
-_HOLDERS: Final[frozenset[type]] = frozenset({dict, list, tuple})
-_LEAVES: Final[frozenset[type]] = frozenset({str, int, bool, type(None)})
-_BOXES: Final[tuple[type, ...]] = (dict, RepeatedKeys, list)
-_EXACT: Final[frozenset[type]] = _LEAVES | {float, dict, list}
+_CONTAINER_TYPES: Final[frozenset[type]] = frozenset({dict, list, tuple})
+_SCALAR_TYPES: Final[frozenset[type]] = frozenset({str, int, bool, type(None)})
+_JSON_CONTAINERS: Final[tuple[type, ...]] = (dict, RepeatedKeys, list)
+_EXACT_TYPES: Final[frozenset[type]] = _SCALAR_TYPES | {float, dict, list}
 
 
 def pointer_part(name: object) -> str:
@@ -78,18 +78,18 @@ def pointer_part(name: object) -> str:
 
 def pointer_of_name(name: object) -> str:
     """Give ``/name`` for a field name that may be anything, short and printable."""
-    spelled = shown(name)
+    spelled = short_repr(name)
     return f"/{pointer_part(spelled[1:-1] if isinstance(name, str) else spelled)}"
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """Give a value for a message, short and printable; what holds others only by its kind."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     is_plain = isinstance(value, (str, int, float))
-    text = repr(value) if is_plain else _KINDS.get(type(value), type(value).__name__)
+    text = repr(value) if is_plain else _CONTAINER_NAMES.get(type(value), type(value).__name__)
     text = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _MAX_REPR_CHARS else f"{text[:_MAX_REPR_CHARS]}…"
 
 
 def to_json(value: Any) -> Json:
@@ -98,7 +98,7 @@ def to_json(value: Any) -> Json:
     What is that already is returned itself, not a copy.
 
     Raises:
-        NotJson: It is not JSON, nests deeper than ``DEEPEST_VALUE``, or holds half a surrogate pair.
+        NotJson: It is not JSON, nests deeper than ``MAX_VALUE_DEPTH``, or holds half a surrogate pair.
     """
     if type(value) is str and value.isascii():  # most results are, or a small number
         return value
@@ -108,10 +108,10 @@ def to_json(value: Any) -> Json:
     stack: list[tuple[Any, int]] = [(value, 0)]
     while stack:
         item, depth = stack.pop()
-        is_exact = is_exact and type(item) in _EXACT
+        is_exact = is_exact and type(item) in _EXACT_TYPES
         if isinstance(item, (dict, list, tuple)):
-            if depth >= DEEPEST_VALUE:
-                raise NotJson(f"nested deeper than {DEEPEST_VALUE}")
+            if depth >= MAX_VALUE_DEPTH:
+                raise NotJson(f"nested deeper than {MAX_VALUE_DEPTH}")
             if isinstance(item, dict):
                 box = cast("dict[Any, Any]", item)
                 is_exact = _check_keys(box) and is_exact
@@ -142,7 +142,7 @@ def _check_keys(box: dict[Any, Any]) -> bool:
     """
     is_exact = True
     for key in box:
-        if not isinstance(key, str) or not is_whole_text(key):
+        if not isinstance(key, str) or not is_utf8_text(key):
             raise NotJson(f"an object with the key {key!r}")
         is_exact = is_exact and type(key) is str
     return is_exact
@@ -150,7 +150,7 @@ def _check_keys(box: dict[Any, Any]) -> bool:
 
 def _scalar_fault(item: Any) -> str | None:
     if item is None or isinstance(item, str):
-        return None if item is None or is_whole_text(item) else "text with a lone surrogate"
+        return None if item is None or is_utf8_text(item) else "text with a lone surrogate"
     if isinstance(item, float):
         return None if math.isfinite(item) else f"the number {item}"
     if isinstance(item, int):
@@ -159,7 +159,7 @@ def _scalar_fault(item: Any) -> str | None:
     return f"a {type(item).__name__}"
 
 
-def is_whole_text(text: str) -> bool:
+def is_utf8_text(text: str) -> bool:
     """Return whether UTF-8 can hold a text: no half of a surrogate pair is in it."""
     if text.isascii():
         return True
@@ -170,7 +170,7 @@ def is_whole_text(text: str) -> bool:
     return True
 
 
-def is_plain(value: object, depth: int = DEEPEST) -> bool:
+def is_plain(value: object, depth: int = MAX_JSON_DEPTH) -> bool:
     """Say whether JSON nests at most ``depth`` deep, and everybody writes its numbers alike.
 
     That is, all are finite, and of a size that is written without an exponent (Python's ``repr``
@@ -185,9 +185,9 @@ def is_plain(value: object, depth: int = DEEPEST) -> bool:
         for box in level:
             for item in box.values() if type(box) is _OBJECT else box:
                 kind = type(item)  # pyright: ignore[reportUnknownVariableType] - of whatever there is
-                if kind in _LEAVES:
+                if kind in _SCALAR_TYPES:
                     continue
-                if kind in _HOLDERS:
+                if kind in _CONTAINER_TYPES:
                     inside.append(item)
                 elif kind is not float or (item and not 1e-4 <= abs(item) < 1e16):
                     return False
@@ -227,72 +227,72 @@ def _utf8(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
-def is_sound_text(text: str, most: int = UNBOUNDED) -> bool:
+def is_storable_text(text: str, max_bytes: int = NO_LIMIT) -> bool:
     """Say whether a string can be stored: no NUL, no lone surrogate, at most ``most`` bytes."""
     if text.isascii():
-        return len(text) <= most and "\0" not in text
+        return len(text) <= max_bytes and "\0" not in text
     try:
-        return len(text.encode("utf-8")) <= most and "\0" not in text
+        return len(text.encode("utf-8")) <= max_bytes and "\0" not in text
     except UnicodeEncodeError:
         return False
 
 
-def copied(value: dict[str, Any], room: Room) -> dict[str, Any] | None:
-    """Copy a JSON object to its leaves, or give None where :func:`value_faults` has findings."""
-    depth, most, above = room
+def checked_copy(value: dict[str, Any], limits: JsonLimits) -> dict[str, Any] | None:
+    """Copy a JSON object to its leaves, or give None where :func:`json_faults` has findings."""
+    depth, most, above = limits
     top = value.copy()
     stack: list[tuple[Any, int]] = [(top, depth - above)]
     while stack:
         box, left = stack.pop()
-        named = type(box) in _NAMED
-        if left < 1 or (named and not _are_sound_names(box, most)):
+        named = type(box) in _OBJECT_TYPES
+        if left < 1 or (named and not _are_storable_keys(box, most)):
             return None
         for key, item in box.items() if named else enumerate(box):
             if type(item) is str:
-                if not is_sound_text(item, most):
+                if not is_storable_text(item, most):
                     return None
-            elif type(item) in _PLAIN_BOXES:
+            elif type(item) in _PLAIN_CONTAINERS:
                 box[key] = inner = item.copy()
                 stack.append((inner, left - 1))
-            elif not _is_sound_scalar(item):
+            elif not _is_valid_scalar(item):
                 return None
     return top
 
 
-def _are_sound_names(box: dict[Any, Any], most: int) -> bool:
+def _are_storable_keys(box: dict[Any, Any], most: int) -> bool:
     try:
         together = "".join(box)
     except TypeError:
         return False
-    if len(together) <= most and is_sound_text(together):
+    if len(together) <= most and is_storable_text(together):
         return True
-    return all(is_sound_text(name, most) for name in box)
+    return all(is_storable_text(name, most) for name in box)
 
 
-def _is_sound_scalar(item: object) -> bool:
+def _is_valid_scalar(item: object) -> bool:
     if item is None or item is True or item is False:
         return True
     if type(item) is int:
-        return -_LARGEST < item < _LARGEST
+        return -_MAX_NUMBER < item < _MAX_NUMBER
     return type(item) is float and item - item == 0
 
 
-class _Place(NamedTuple):
+class _Location(NamedTuple):
     """Where a value stands; the pointer is only spelled out for a finding."""
 
-    above: _Place | None
+    parent: _Location | None
     name: object
 
     def pointer(self) -> str:
         parts: list[str] = []
-        place: _Place | None = self
+        place: _Location | None = self
         while place is not None:
             parts.append(pointer_part(place.name))
-            place = place.above
+            place = place.parent
         return "".join(f"/{part}" for part in reversed(parts))
 
 
-def value_faults(value: Json, pointer: str = "", room: Room = WHOLE) -> list[Diagnostic]:
+def json_faults(value: Json, pointer: str = "", limits: JsonLimits = DEFAULT_LIMITS) -> list[Diagnostic]:
     """Find everything in a value that is not JSON or cannot be stored, without recursion.
 
     Args:
@@ -301,54 +301,54 @@ def value_faults(value: Json, pointer: str = "", room: Room = WHOLE) -> list[Dia
         room: Levels and bytes; where it nests deeper, that is the only finding.
     """
     faults: list[Diagnostic] = []
-    stack: list[tuple[Any, _Place | None, int]] = [(value, None, room.depth - room.above)]
+    stack: list[tuple[Any, _Location | None, int]] = [(value, None, limits.depth - limits.levels_above)]
     while stack:
         item, place, left = stack.pop()
-        if type(item) not in _BOXES:
-            if not _is_sound_leaf(item, room.string_bytes):
-                faults.append(_leaf_fault(item, _spelled(pointer, place), room))
+        if type(item) not in _JSON_CONTAINERS:
+            if not _is_valid_leaf(item, limits.string_bytes):
+                faults.append(_leaf_fault(item, _pointer_text(pointer, place), limits))
             continue
         if left < 1:
-            met = f"more than {room.depth}"
-            where = _spelled(pointer, place)
-            return [limit_exceeded("json_depth", room.depth, met, "nesting", where)]
-        named = type(item) in _NAMED
+            met = f"more than {limits.depth}"
+            where = _pointer_text(pointer, place)
+            return [limit_exceeded("json_depth", limits.depth, met, "nesting", where)]
+        named = type(item) in _OBJECT_TYPES
         repeated = type(item) is RepeatedKeys
-        if named and (repeated or not _are_sound_names(item, room.string_bytes)):
-            faults += _name_faults(item, _spelled(pointer, place), room)
+        if named and (repeated or not _are_storable_keys(item, limits.string_bytes)):
+            faults += _key_faults(item, _pointer_text(pointer, place), limits)
         pairs = item.items() if named else enumerate(item)
-        stack += reversed([(inner, _Place(place, name), left - 1) for name, inner in pairs])
+        stack += reversed([(inner, _Location(place, name), left - 1) for name, inner in pairs])
     return faults
 
 
-def _spelled(pointer: str, place: _Place | None) -> str:
-    return pointer + place.pointer() if place else pointer
+def _pointer_text(pointer: str, location: _Location | None) -> str:
+    return pointer + location.pointer() if location else pointer
 
 
-def _is_sound_leaf(item: object, most: int) -> bool:
-    return is_sound_text(item, most) if type(item) is str else _is_sound_scalar(item)
+def _is_valid_leaf(item: object, most: int) -> bool:
+    return is_storable_text(item, most) if type(item) is str else _is_valid_scalar(item)
 
 
-def _name_faults(box: dict[Any, Any], where: str, room: Room) -> list[Diagnostic]:
+def _key_faults(box: dict[Any, Any], where: str, limits: JsonLimits) -> list[Diagnostic]:
     repeated = box.names if isinstance(box, RepeatedKeys) else ()
     faults = [
-        Diagnostic("duplicate-key", "error", f"key {shown(name)} appears twice", where)
+        Diagnostic("duplicate-key", "error", f"key {short_repr(name)} appears twice", where)
         for name in repeated
     ]
     for name in box:
         if type(name) is not str:
-            message = f"key {shown(name)} is not text"
+            message = f"key {short_repr(name)} is not text"
             faults.append(Diagnostic("not-json-value", "error", message, where))
-        elif not is_sound_text(name, room.string_bytes):
-            faults.append(_leaf_fault(name, where, room))
+        elif not is_storable_text(name, limits.string_bytes):
+            faults.append(_leaf_fault(name, where, limits))
     return faults
 
 
-def _leaf_fault(item: object, where: str, room: Room) -> Diagnostic:
+def _leaf_fault(item: object, where: str, limits: JsonLimits) -> Diagnostic:
     if type(item) is str:
-        if is_sound_text(item):
+        if is_storable_text(item):
             met = len(item.encode("utf-8"))
-            return limit_exceeded("string_bytes", room.string_bytes, met, "a string", where)
+            return limit_exceeded("string_bytes", limits.string_bytes, met, "a string", where)
         what = "a NUL character" if "\0" in item else "half a surrogate pair"
         return Diagnostic("invalid-text", "error", f"text holds {what}: no store keeps it", where)
     if type(item) in (int, float):

@@ -132,7 +132,7 @@ class Graph:
 
     def to_document(self) -> dict[str, Json]:
         """Give the wire form; nodes, edges and what they hold by name are the caller's own."""
-        return {kind: [_own(each) for each in listed] for kind, listed in self.document.items()}
+        return {kind: [_copy_fields(each) for each in listed] for kind, listed in self.document.items()}
 
 
 def _node_document(node: Node) -> dict[str, Json]:
@@ -163,17 +163,17 @@ def _edge_document(edge: Edge) -> dict[str, Json]:
     return document
 
 
-def _as_dict(held: Mapping[str, Json]) -> dict[str, Json]:
-    return held if isinstance(held, dict) else dict(held)
+def _as_dict(fields: Mapping[str, Json]) -> dict[str, Json]:
+    return fields if isinstance(fields, dict) else dict(fields)
 
 
-def _own(document: Mapping[str, Json]) -> dict[str, Json]:
+def _copy_fields(document: Mapping[str, Json]) -> dict[str, Json]:
     return {
         name: dict(cast("dict[str, Json]", held)) if isinstance(held, dict) else held
         for name, held in document.items()
     }
 
 
-def handles_of(ports: Iterable[Port]) -> tuple[str, ...]:
+def fixed_handles(ports: Iterable[Port]) -> tuple[str, ...]:
     """Give the names of ports, for messages."""
     return tuple(port.name for port in ports)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-_LONGEST: Final = 64
-_MOST: Final = 300
+_MAX_CHARS: Final = 64
+_MAX_CANDIDATES: Final = 300
 
 
-def nearest(name: str, known: Collection[str]) -> str | None:
+def closest_match(name: str, known: Collection[str]) -> str | None:
     """Give the known name closest to a misspelt one, or None where none is close.
 
     Nothing is guessed for very long names or among more than 300: comparing takes time.
     """
-    if len(name) > _LONGEST or len(known) > _MOST:
+    if len(name) > _MAX_CHARS or len(known) > _MAX_CANDIDATES:
         return None
-    plain = folded(name)
+    plain = normalized(name)
     for candidate in known:
-        if folded(candidate) == plain:
+        if normalized(candidate) == plain:
             return candidate
     from difflib import get_close_matches  # only needed for faulty graphs
 
@@ -26,6 +26,6 @@ def nearest(name: str, known: Collection[str]) -> str | None:
     return close[0] if close else None
 
 
-def folded(name: str) -> str:
+def normalized(name: str) -> str:
     """Give a name without case and separators, so that "Research X" finds "research_x"."""
     return "".join(c for c in name.casefold() if c.isalnum())

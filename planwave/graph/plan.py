@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import orjson
 
-from planwave.graph.json_values import DEEPEST, is_plain
+from planwave.graph.json_values import MAX_JSON_DEPTH, is_plain
 from planwave.graph.model import Graph, Json
 
-_ABOVE_PARTS: Final = 2
+_LEVELS_ABOVE_PARTS: Final = 2
 """Levels that a document has above the fields of a node, and a list of them has not."""
 
 
@@ -83,7 +83,7 @@ def canonical_json(value: Json) -> str:
     return _canonical(value, plain=is_plain(value))
 
 
-def content_of(graph: Graph) -> dict[str, Json]:
+def graph_content(graph: Graph) -> dict[str, Json]:
     """Give a graph's document without ``ui``: all that it does, and nothing of how it is drawn.
 
     It shares what it holds with :attr:`Graph.document`, so that is not to be changed.
@@ -97,16 +97,16 @@ def content_of(graph: Graph) -> dict[str, Json]:
 
 def graph_hash(graph: Graph) -> str:
     """Give the hash of a graph's content: sha256 over its canonical JSON."""
-    text = _canonical(content_of(graph), plain=has_plain_document(graph))
+    text = _canonical(graph_content(graph), plain=is_plain_document(graph))
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
-def has_plain_document(graph: Graph) -> bool:
+def is_plain_document(graph: Graph) -> bool:
     """Say whether a graph's document is plain JSON, see ``is_plain``; looked up once."""
-    found: bool | None = graph.derived.get(has_plain_document)
+    found: bool | None = graph.derived.get(is_plain_document)
     if found is None:
-        parts = _free_parts(graph.document)
-        found = graph.derived[has_plain_document] = is_plain(parts, DEEPEST - _ABOVE_PARTS)
+        parts = _arbitrary_values(graph.document)
+        found = graph.derived[is_plain_document] = is_plain(parts, MAX_JSON_DEPTH - _LEVELS_ABOVE_PARTS)
     return found
 
 
@@ -123,7 +123,7 @@ def _without_ui(node: Mapping[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in node.items() if name != "ui"}
 
 
-def _free_parts(document: Mapping[str, Json]) -> list[Json]:
+def _arbitrary_values(document: Mapping[str, Json]) -> list[Json]:
     """Give what may hold anything; the rest of a graph is text, which is plain."""
     nodes: list[dict[str, Json]] = document["nodes"]
     marks = [edge["data"] for edge in document["edges"]]

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from planwave.graph.capabilities import NodeFacts
-from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE, Port, handles_of
+from planwave.graph.capabilities import NodeTypeInfo
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE, Port, fixed_handles
 
-NUMBER: Final = "i"
+NUMBER_PLACEHOLDER: Final = "i"
 """``{i}`` in a port name stands for a whole number, any other ``{word}`` for any text."""
 
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
@@ -24,7 +24,7 @@ def find_port(ports: Iterable[Port], handle: str, channel: str | None = None) ->
     """
     best: tuple[tuple[int, bool], Port] | None = None
     for port in ports:
-        rank = _kind(port.name), port.channel != channel
+        rank = _specificity(port.name), port.channel != channel
         fits = port.name == handle or (rank[0] and _pattern(port.name).fullmatch(handle))
         if fits and (best is None or rank < best[0]):
             best = rank, port
@@ -40,40 +40,40 @@ def find_output(ports: Iterable[Port], handle: str, channel: str | None = None) 
 
 def is_numbered(port: Port) -> bool:
     """Say whether a port is a numbered family of handles, as ``case-{i}`` is."""
-    return _kind(port.name) == 1
+    return _specificity(port.name) == 1
 
 
-def fixed_outputs(facts: NodeFacts) -> frozenset[str]:
+def fixed_outputs(facts: NodeTypeInfo) -> frozenset[str]:
     """Give the outputs of a type with a fixed name: ``output`` where it declares none at all."""
     if not facts.outputs:
         return frozenset((DEFAULT_SOURCE_HANDLE,))
     return frozenset(port.name for port in facts.outputs if "{" not in port.name)
 
 
-def has_output(facts: NodeFacts, handle: str) -> bool:
+def has_output(facts: NodeTypeInfo, handle: str) -> bool:
     """Say whether a result may be on a handle; the reserved ``error`` is to be declared by name."""
     return handle in fixed_outputs(facts) or find_output(facts.outputs, handle) is not None
 
 
-def outputs_shown(facts: NodeFacts) -> str:
+def outputs_text(facts: NodeTypeInfo) -> str:
     """Give the outputs of a type as messages name them."""
-    return ", ".join(dict.fromkeys(handles_of(facts.outputs))) or DEFAULT_SOURCE_HANDLE
+    return ", ".join(dict.fromkeys(fixed_handles(facts.outputs))) or DEFAULT_SOURCE_HANDLE
 
 
 @lru_cache(maxsize=1024)
-def _kind(name: str) -> int:
+def _specificity(name: str) -> int:
     """Give 0 for a fixed name, 1 for a numbered pattern, 2 for an open one."""
     words = _PLACEHOLDER.findall(name)
     if not words:
         return 0
-    return 1 if all(word == NUMBER for word in words) else 2
+    return 1 if all(word == NUMBER_PLACEHOLDER for word in words) else 2
 
 
 @lru_cache(maxsize=1024)
 def _pattern(name: str) -> re.Pattern[str]:
     parts = _PLACEHOLDER.split(name)
     spelled = [
-        re.escape(part) if n % 2 == 0 else r"(?:0|[1-9][0-9]{0,5})" if part == NUMBER else r".+"
+        re.escape(part) if n % 2 == 0 else r"(?:0|[1-9][0-9]{0,5})" if part == NUMBER_PLACEHOLDER else r".+"
         for n, part in enumerate(parts)
     ]
     return re.compile("".join(spelled), re.DOTALL)

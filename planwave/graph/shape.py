@@ -12,7 +12,7 @@ from planwave.graph.topology import Topology, topology_of
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class GraphShape:
     """How a graph runs if every node of it runs.
 
     Attributes:
@@ -30,12 +30,12 @@ class Shape:
     critical_path_s: float
 
 
-def shape(
+def measure(
     graph: Graph,
     durations: Mapping[str, float] | None = None,
     *,
     linked: Collection[str] = (),
-) -> Shape:
+) -> GraphShape:
     """Measure a graph.
 
     Args:
@@ -57,7 +57,7 @@ def shape(
                 waves.append([])
             waves[depth].append(topology.ids[node])
     path, seconds = _critical_path(topology, durations or {})
-    return Shape(waves, len(waves), max(map(len, waves), default=0), path, seconds)
+    return GraphShape(waves, len(waves), max(map(len, waves), default=0), path, seconds)
 
 
 def _critical_path(topology: Topology, durations: Mapping[str, float]) -> tuple[list[str], float]:

@@ -19,7 +19,7 @@ import orjson
 
 from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic, limit_exceeded
-from planwave.graph.json_values import DEEPEST, UNBOUNDED, RepeatedKeys, is_plain, value_faults
+from planwave.graph.json_values import MAX_JSON_DEPTH, NO_LIMIT, RepeatedKeys, is_plain, json_faults
 from planwave.graph.model import Json
 
 _BRACKETS: Final = b"[]{}"
@@ -29,38 +29,38 @@ _STEPS: Final = bytes.maketrans(_BRACKETS, b"\x01\xff\x01\xff")
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
 
-class _Suspicions:
+class ParseHooks:
     """Hooks for the parser that note what makes a walk over the values necessary."""
 
-    __slots__ = ("any",)
+    __slots__ = ("needs_check",)
 
     def __init__(self) -> None:
-        self.any = False
+        self.needs_check = False
 
-    def object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def parse_object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
         if len(made) == len(pairs):
             return made
-        self.any = True
+        self.needs_check = True
         names = [name for name, _ in pairs]
         repeated = RepeatedKeys(made)
         repeated.names = tuple(dict.fromkeys(n for n in names if names.count(n) > 1))
         return repeated
 
-    def real(self, text: str) -> float:
+    def parse_float(self, text: str) -> float:
         number = float(text)
         if number - number != 0:
-            self.any = True
+            self.needs_check = True
         return number
 
-    def integer(self, text: str) -> float:
+    def parse_int(self, text: str) -> float:
         if len(text) <= 300:
             return int(text)
-        self.any = True
+        self.needs_check = True
         return float("inf")
 
 
-def strict_json(
+def parse_strict_json(
     text: str | bytes, *, max_bytes: int | None = None, max_depth: int | None = None
 ) -> Json:
     """Parse JSON and refuse everything that another reader might read differently.
@@ -75,7 +75,7 @@ def strict_json(
             ``duplicate-key``, ``invalid-number`` (NaN, infinity, out of range) or ``invalid-text``
             (lone surrogates, NUL), the latter three with JSON pointers and all at once.
     """
-    depth = DEEPEST if max_depth is None else min(max_depth, DEEPEST)
+    depth = MAX_JSON_DEPTH if max_depth is None else min(max_depth, MAX_JSON_DEPTH)
     raw, text = _both_forms(text, max_bytes)
     try:
         return _read_plainly(raw, depth)
@@ -83,18 +83,18 @@ def strict_json(
         pass  # it is at fault, or it is looked at more closely than that
     if raw.count(b"[") + raw.count(b"{") > depth and _nesting_exceeds(raw, depth):
         raise GraphInvalid([limit_exceeded("json_depth", depth, f"more than {depth}", "nesting")])
-    suspicions = _Suspicions()
+    suspicions = ParseHooks()
     try:
         value = json.loads(
             text,
-            object_pairs_hook=suspicions.object,
-            parse_float=suspicions.real,
-            parse_int=suspicions.integer,
-            parse_constant=suspicions.real,
+            object_pairs_hook=suspicions.parse_object,
+            parse_float=suspicions.parse_float,
+            parse_int=suspicions.parse_int,
+            parse_constant=suspicions.parse_float,
         )
     except json.JSONDecodeError as error:
         raise _not_json(error) from error
-    if (suspicions.any or "\\u" in text) and (faults := value_faults(value)):
+    if (suspicions.needs_check or "\\u" in text) and (faults := json_faults(value)):
         raise GraphInvalid(faults)
     return value
 
@@ -118,7 +118,7 @@ def _read_plainly(raw: bytes, depth: int) -> Json:
 
 def _both_forms(text: str | bytes, max_bytes: int | None) -> tuple[bytes, str]:
     """Give the text as UTF-8 and as characters, without a byte order mark."""
-    most = UNBOUNDED if max_bytes is None else max_bytes
+    most = NO_LIMIT if max_bytes is None else max_bytes
     if len(text) > most:
         raise GraphInvalid([limit_exceeded("plan_bytes", most, len(text), "the document")])
     try:

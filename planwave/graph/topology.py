@@ -14,7 +14,7 @@ from collections.abc import Collection, Container
 from planwave.graph.model import FLOW, LINK, Graph
 
 
-def linked_ids(graph: Graph, only_materialize: Container[str] = ()) -> set[str]:
+def materialized_ids(graph: Graph, only_materialize: Container[str] = ()) -> set[str]:
     """Find the nodes that are never executed.
 
     Args:
@@ -37,7 +37,7 @@ def topology_of(graph: Graph, only_materialize: Collection[str] = ()) -> Topolog
     key = (Topology, frozenset(only_materialize))
     found: Topology | None = graph.derived.get(key)
     if found is None:
-        found = graph.derived[key] = Topology(graph, linked_ids(graph, only_materialize))
+        found = graph.derived[key] = Topology(graph, materialized_ids(graph, only_materialize))
     return found
 
 
@@ -57,13 +57,13 @@ class Topology:
         handles: Source handle of each graph edge by edge number.
         sources, targets: Ends of each graph edge by edge number; -1 where the edge is not effective.
         incoming, outgoing: Effective edge numbers of each node, in graph order.
-        needs: How many effective edges lead into each node.
+        in_degrees: How many effective edges lead into each node.
         order: Node numbers in topological order.
         depth: Longest effective path from a root, in executed nodes; linked nodes pass theirs on.
     """
 
     __slots__ = (
-        "depth", "edges", "handles", "ids", "incoming", "index", "linked", "needs", "nodes", "order",
+        "depth", "edges", "handles", "ids", "incoming", "index", "linked", "in_degrees", "nodes", "order",
         "outgoing", "sources", "targets",
     )  # fmt: skip
 
@@ -72,10 +72,10 @@ class Topology:
         self.handles = [edge.source_handle for edge in graph.edges]
         self.ids = [node.id for node in graph.nodes]
         self.index = {node_id: i for i, node_id in enumerate(self.ids)}
-        chosen = linked_ids(graph) if linked is None else linked
+        chosen = materialized_ids(graph) if linked is None else linked
         self.linked = [node_id in chosen for node_id in self.ids] if chosen else [False] * len(self)
         self._connect(graph)
-        self.needs = [len(edges) for edges in self.incoming]
+        self.in_degrees = [len(edges) for edges in self.incoming]
         self.order = self._sort()
         self.depth = self.depths()
 
@@ -156,7 +156,7 @@ class Topology:
     def _sort(self) -> list[int]:
         """Give a topological order (Kahn), without recursion."""
         targets, outgoing = self.targets, self.outgoing
-        left = self.needs.copy()
+        left = self.in_degrees.copy()
         order = [node for node, count in enumerate(left) if not count]
         for node in order:
             for edge in outgoing[node]:

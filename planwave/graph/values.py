@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from planwave.expressions.text import text_of
+from planwave.expressions.text import to_text
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json
 
-__all__ = [
-    "Arrival",
-    "DataValue",
-    "Inputs",
-    "arrivals_text",
-    "described_arrivals",
-    "result_text",
-    "text_of",
-]
 
 
 class DataValue(NamedTuple):
@@ -40,7 +31,7 @@ class Arrival(NamedTuple):
 def result_text(outputs: Mapping[str, DataValue]) -> str:
     """Give a node's result as text: its ``output`` handle, else its first port with a value."""
     chosen = outputs.get(DEFAULT_SOURCE_HANDLE) or next(iter(outputs.values()), None)
-    return "" if chosen is None else text_of(chosen.value)
+    return "" if chosen is None else to_text(chosen.value)
 
 
 def arrivals_text(arrivals: tuple[Arrival, ...]) -> str:
@@ -50,14 +41,14 @@ def arrivals_text(arrivals: tuple[Arrival, ...]) -> str:
     by a blank line, in edge order.
     """
     if len(arrivals) == 1:
-        return text_of(arrivals[0].value.value)
-    return described_arrivals(arrivals)
+        return to_text(arrivals[0].value.value)
+    return labelled_arrivals(arrivals)
 
 
-def described_arrivals(arrivals: tuple[Arrival, ...]) -> str:
+def labelled_arrivals(arrivals: tuple[Arrival, ...]) -> str:
     """Give every arrival as a ``From {name} ({id}):`` block, a single one too."""
     return "\n\n".join(
-        f"From {a.source_name} ({a.source_id}):\n{text_of(a.value.value)}" for a in arrivals
+        f"From {a.source_name} ({a.source_id}):\n{to_text(a.value.value)}" for a in arrivals
     )
 
 

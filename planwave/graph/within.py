@@ -12,22 +12,22 @@ from planwave.graph.model import Graph, Json, Node
 from planwave.graph.read import read_graph
 
 
-class Placed(NamedTuple):
+class NestedNode(NamedTuple):
     """A node, and where it stands: ``loop/summarise`` is in the graph that ``loop`` runs inside."""
 
     path: str
     node: Node
 
 
-def holds_graphs(node_type: str, catalogue: Catalogue) -> bool:
+def has_subgraphs(node_type: str, catalogue: Catalogue) -> bool:
     """Say whether nodes of a type may have graphs in their data."""
-    facts = catalogue.facts(node_type)
+    facts = catalogue.type_info(node_type)
     return facts is not None and bool(facts.graph_fields)
 
 
-def graphs_in(node: Node, catalogue: Catalogue) -> Sequence[Graph]:
+def subgraphs_of(node: Node, catalogue: Catalogue) -> Sequence[Graph]:
     """Give the graphs in a node's data; what cannot be read, or is only named, is left out."""
-    facts = catalogue.facts(node.type)
+    facts = catalogue.type_info(node.type)
     graphs: list[Graph] = []
     for field in facts.graph_fields if facts is not None else ():
         document = node.data.get(field)
@@ -37,11 +37,11 @@ def graphs_in(node: Node, catalogue: Catalogue) -> Sequence[Graph]:
     return graphs
 
 
-def nodes_within(graph: Graph, catalogue: Catalogue) -> Iterator[Placed]:
+def all_nodes(graph: Graph, catalogue: Catalogue) -> Iterator[NestedNode]:
     """Give every node of a graph, each followed by those of the graphs in its data."""
-    stack = [Placed(node.id, node) for node in reversed(graph.nodes)]
+    stack = [NestedNode(node.id, node) for node in reversed(graph.nodes)]
     while stack:
         placed = stack.pop()
         yield placed
-        for held in reversed(graphs_in(placed.node, catalogue)):
-            stack += [Placed(f"{placed.path}/{node.id}", node) for node in reversed(held.nodes)]
+        for held in reversed(subgraphs_of(placed.node, catalogue)):
+            stack += [NestedNode(f"{placed.path}/{node.id}", node) for node in reversed(held.nodes)]

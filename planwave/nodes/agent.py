@@ -9,17 +9,17 @@ from pydantic import ConfigDict, Field
 
 from planwave.graph.capabilities import FlowContext, NodeEvent
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json, Port
-from planwave.graph.values import DataValue, Inputs, described_arrivals
+from planwave.graph.values import DataValue, Inputs, labelled_arrivals
 from planwave.nodes.conversation import ChatMessage, with_messages
-from planwave.nodes.fields import NOT_PLANNED
+from planwave.nodes.fields import HIDDEN_FROM_PLANNER
 from planwave.nodes.model import MODEL_SOCKET, Effort
-from planwave.nodes.model_call import Prompt, is_fed, model_call, unused_input
-from planwave.nodes.node_type import INPUT, Finding, NodeData, NodeType, template
+from planwave.nodes.model_call import Prompt, has_prompt_input, call_model, check_unused_input
+from planwave.nodes.node_type import INPUT, NodeFinding, NodeData, NodeType, template
 from planwave.nodes.services import NodeServices, goal_of, services_of
-from planwave.nodes.wiring import Wiring
+from planwave.nodes.wiring import NodeView
 from planwave.providers.api import ModelReply, ModelRequest
 
-BRIEF = "Answer briefly and to the point, in a few sentences."
+BRIEF_SYSTEM_PROMPT = "Answer briefly and to the point, in a few sentences."
 """System prompt for models with the ``small`` profile: left alone, they ramble until cut off."""
 
 
@@ -35,16 +35,16 @@ class AgentTools(NodeData):
 class AgentData(NodeData):
     """Everything optional: an agent with a ``description`` needs no prompt."""
 
-    agent_name: str | None = Field(None, json_schema_extra=NOT_PLANNED)
+    agent_name: str | None = Field(None, json_schema_extra=HIDDEN_FROM_PLANNER)
     system_prompt: str | None = None
     user_prompt: Prompt = template(None)
-    messages: list[ChatMessage] | None = Field(None, json_schema_extra=NOT_PLANNED)
+    messages: list[ChatMessage] | None = Field(None, json_schema_extra=HIDDEN_FROM_PLANNER)
     provider: str | None = Field(None, min_length=1)
     model: str | None = Field(None, min_length=1)
     temperature: float | None = Field(None, ge=0, le=2)
     reasoning_effort: Effort | None = None
     max_tokens: int | None = Field(None, ge=1)
-    tools: AgentTools = Field(AgentTools(), json_schema_extra=NOT_PLANNED)
+    tools: AgentTools = Field(AgentTools(), json_schema_extra=HIDDEN_FROM_PLANNER)
 
 
 class Agent(NodeType):
@@ -80,28 +80,28 @@ class Agent(NodeType):
     ) -> AsyncGenerator[NodeEvent | DataValue]:
         request = agent_request(data, inputs, context, services_of(context))
         request = with_messages(request, data.messages)
-        async with aclosing(model_call(request, self.node_type, context)) as items:
+        async with aclosing(call_model(request, self.node_type, context)) as items:
             async for item in items:
                 if isinstance(item, ModelReply):
                     yield DataValue("text", item.text)
                 else:
                     yield item
 
-    def find_faults(self, data: AgentData | None, wiring: Wiring) -> Iterable[Finding]:
-        described = wiring.node.description.strip()
-        fed = is_fed(wiring, "userPrompt")
+    def check(self, data: AgentData | None, view: NodeView) -> Iterable[NodeFinding]:
+        described = view.node.description.strip()
+        fed = has_prompt_input(view, "userPrompt")
         asks = data is not None and (data.user_prompt or data.messages)
         if data is not None and not (asks or described or fed):
-            yield Finding(
+            yield NodeFinding(
                 "missing-required-input",
                 "an agent needs a description, a userPrompt, messages or an input",
                 hint="describe the task in the node's description",
             )
         if data is not None and data.user_prompt:
-            yield from unused_input(wiring, "userPrompt")
+            yield from check_unused_input(view, "userPrompt")
         if data is not None and (data.tools.web_search or data.tools.subagents):
-            can = wiring.profile is None or wiring.profile.tools
-            yield Finding(
+            can = view.profile is None or view.profile.tools
+            yield NodeFinding(
                 "tools-unavailable",
                 "tools are not offered to models by this version; the agent answers without them"
                 if can
@@ -122,7 +122,7 @@ def agent_request(
     """
     provider, model = services.model_for(data.provider, data.model)
     profile = services.providers.profile(provider, model)
-    system, prompt = _prompt(data, inputs, context, goal_of(context), small=profile.small)
+    system, prompt = _system_and_prompt(data, inputs, context, goal_of(context), small=profile.small)
     cap = profile.max_output_tokens
     if cap is not None and not context.runtime.outgoing_edges(context.node_id):
         cap *= 2  # what nobody reads on is what the person reads: let it end properly
@@ -137,11 +137,11 @@ def agent_request(
     )
 
 
-def _prompt(
+def _system_and_prompt(
     data: AgentData, inputs: Inputs, context: FlowContext, goal: str, *, small: bool
 ) -> tuple[str | None, str]:
     """Give the system prompt that goes with the model, and the prompt."""
-    brief = BRIEF if small else None
+    brief = BRIEF_SYSTEM_PROMPT if small else None
     if data.user_prompt:
         return brief, data.user_prompt
     task = context.runtime.get_node(context.node_id).description.strip()
@@ -151,5 +151,5 @@ def _prompt(
 
     arrived = tuple(a for a in inputs.arrivals if a.target_handle == DEFAULT_TARGET_HANDLE)
     if small:
-        return small_agent_prompt(goal, task, described_arrivals(arrived))
-    return None, agent_prompt(goal, task, described_arrivals(arrived))
+        return small_agent_prompt(goal, task, labelled_arrivals(arrived))
+    return None, agent_prompt(goal, task, labelled_arrivals(arrived))

@@ -10,18 +10,18 @@ from pydantic import Field
 
 from planwave.errors import NodeError
 from planwave.graph.capabilities import ExecutionResult, FlowContext, Suspension
-from planwave.graph.json_values import shown
+from planwave.graph.json_values import short_repr
 from planwave.graph.model import ERROR_HANDLE, FLOW, Json, Port
 from planwave.graph.values import DataValue, Inputs
-from planwave.nodes.branches import named_handle_faults
-from planwave.nodes.fields import NOT_PLANNED
-from planwave.nodes.forms import schema_faults
-from planwave.nodes.node_type import Finding, NodeData, NodeType, passed_on, template
+from planwave.nodes.branches import check_named_handles
+from planwave.nodes.fields import HIDDEN_FROM_PLANNER
+from planwave.nodes.forms import check_schema
+from planwave.nodes.node_type import NodeFinding, NodeData, NodeType, pass_through, template
 from planwave.nodes.sockets import value_type
-from planwave.nodes.wiring import Wiring
+from planwave.nodes.wiring import NodeView
 
-_LONGEST_ACTION: Final = 64
-LONGEST_WAIT_S: Final = 366 * 86_400.0
+_MAX_ACTION_CHARS: Final = 64
+MAX_WAIT_S: Final = 366 * 86_400.0
 """No request of a node waits for longer."""
 
 
@@ -30,10 +30,10 @@ class ApprovalData(NodeData):
 
     prompt: str = template()
     actions: list[str] = Field(["approve", "reject"], min_length=1, max_length=20)
-    form: dict[str, Json] | None = Field(None, json_schema_extra=NOT_PLANNED)
-    editable: bool = Field(True, json_schema_extra=NOT_PLANNED)
-    timeout_s: float | None = Field(None, gt=0, le=LONGEST_WAIT_S, json_schema_extra=NOT_PLANNED)
-    timeout_action: str | None = Field(None, json_schema_extra=NOT_PLANNED)
+    form: dict[str, Json] | None = Field(None, json_schema_extra=HIDDEN_FROM_PLANNER)
+    editable: bool = Field(True, json_schema_extra=HIDDEN_FROM_PLANNER)
+    timeout_s: float | None = Field(None, gt=0, le=MAX_WAIT_S, json_schema_extra=HIDDEN_FROM_PLANNER)
+    timeout_action: str | None = Field(None, json_schema_extra=HIDDEN_FROM_PLANNER)
 
 
 class Approval(NodeType):
@@ -69,14 +69,14 @@ class Approval(NodeType):
     }
 
     async def run(self, data: ApprovalData, inputs: Inputs, context: FlowContext) -> Suspension:
-        for fault in _faults(data):  # wires may have brought what no check has seen
+        for fault in _check_data(data):  # wires may have brought what no check has seen
             raise NodeError(fault.message, code="invalid-data", hint=fault.hint)
         request: dict[str, Json] = {
             "kind": "approval",
             "prompt": data.prompt,
             "actions": list(data.actions),
             "form": data.form,
-            "value": passed_on(inputs).value,
+            "value": pass_through(inputs).value,
             "editable": data.editable,
         }
         state: dict[str, Json] = {"actions": list(data.actions), "editable": data.editable}
@@ -104,65 +104,65 @@ class Approval(NodeType):
         actions: list[str] = state["actions"]
         if decision not in actions:
             raise NodeError(
-                f"the decision {shown(decision)} is none of {', '.join(actions)}",
+                f"the decision {short_repr(decision)} is none of {', '.join(actions)}",
                 code="unknown-decision",
                 hint='answer with {"decision": …}, one of these',
             )
         if "value" not in given:
-            return ExecutionResult({decision: passed_on(inputs)})
+            return ExecutionResult({decision: pass_through(inputs)})
         if not state["editable"]:
             raise NodeError("the value cannot be edited here", code="value-not-editable")
         value = given["value"]
         return ExecutionResult({decision: DataValue(value_type(value), value)})
 
-    def find_faults(self, data: ApprovalData | None, wiring: Wiring) -> Iterable[Finding]:
+    def check(self, data: ApprovalData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None:
             return
-        if not data.prompt.strip() and not wiring.is_wired("prompt"):
+        if not data.prompt.strip() and not view.is_wired("prompt"):
             hint = "write what the person is to decide"
-            yield Finding("invalid-data", "data.prompt is blank", "/data/prompt", hint)
-        if not any(map(wiring.is_wired, ("actions", "form", "timeoutS", "timeoutAction"))):
-            yield from _faults(data)
-        if not wiring.is_wired("actions"):
-            yield from named_handle_faults(data.actions, "/data/actions", wiring)
-            yield from _unused_decision(data.actions, wiring)
+            yield NodeFinding("invalid-data", "data.prompt is blank", "/data/prompt", hint)
+        if not any(map(view.is_wired, ("actions", "form", "timeoutS", "timeoutAction"))):
+            yield from _check_data(data)
+        if not view.is_wired("actions"):
+            yield from check_named_handles(data.actions, "/data/actions", view)
+            yield from _check_unused_decision(data.actions, view)
 
 
-def _faults(data: ApprovalData) -> Iterator[Finding]:
+def _check_data(data: ApprovalData) -> Iterator[NodeFinding]:
     """Find what is wrong with data of the right shape."""
     counts = Counter(data.actions)
     for number, action in enumerate(data.actions):
         if action == ERROR_HANDLE:
             why = "is reserved for errors"
-        elif not 0 < len(action) <= _LONGEST_ACTION:
-            why = f"has to have 1 to {_LONGEST_ACTION} characters"
+        elif not 0 < len(action) <= _MAX_ACTION_CHARS:
+            why = f"has to have 1 to {_MAX_ACTION_CHARS} characters"
         elif action != action.strip() or not action.isprintable() or "{" in action:
             why = "has spaces around it, or characters no handle has"
         elif counts[action] > 1 and data.actions.index(action) != number:
             why = "is there already"
         else:
             continue
-        message = f"data.actions.{number}: {shown(action)} {why}"
-        yield Finding("invalid-data", message, f"/data/actions/{number}", "name it otherwise")
-    yield from _timeout_faults(data)
-    for fault in [] if data.form is None else schema_faults(data.form):
+        message = f"data.actions.{number}: {short_repr(action)} {why}"
+        yield NodeFinding("invalid-data", message, f"/data/actions/{number}", "name it otherwise")
+    yield from _check_timeout(data)
+    for fault in [] if data.form is None else check_schema(data.form):
         message = f"data.form is no usable JSON Schema: {fault.message}"
-        yield Finding("invalid-data", message, f"/data/form{fault.pointer}", fault.hint)
+        yield NodeFinding("invalid-data", message, f"/data/form{fault.pointer}", fault.hint)
 
 
-def _timeout_faults(data: ApprovalData) -> Iterator[Finding]:
+def _check_timeout(data: ApprovalData) -> Iterator[NodeFinding]:
     action, hint = data.timeout_action, f"use one of {', '.join(data.actions)}"
     if action is None and data.timeout_s is not None:
         message = "data.timeoutS needs data.timeoutAction, the decision when nobody answers"
-        yield Finding("invalid-data", message, "/data/timeoutAction", hint)
+        yield NodeFinding("invalid-data", message, "/data/timeoutAction", hint)
     elif action is not None and action not in data.actions:
-        message = f"data.timeoutAction: {shown(action)} is none of the actions"
-        yield Finding("invalid-data", message, "/data/timeoutAction", hint)
+        message = f"data.timeoutAction: {short_repr(action)} is none of the actions"
+        yield NodeFinding("invalid-data", message, "/data/timeoutAction", hint)
 
 
-def _unused_decision(actions: list[str], wiring: Wiring) -> Iterator[Finding]:
+def _check_unused_decision(actions: list[str], view: NodeView) -> Iterator[NodeFinding]:
     """Find a question whose answer leads nowhere."""
-    if not any(edge.channel == FLOW for edge in wiring.outgoing):
+    if not any(edge.channel == FLOW for edge in view.outgoing):
         message = "nothing follows the decision: no edge leaves through any of the actions"
         hint = f'connect an edge with "sourceHandle": "{actions[0]}"'
-        yield Finding("unused-decision", message, "/data/actions", hint, "warning")
+        yield NodeFinding("unused-decision", message, "/data/actions", hint, "warning")

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from planwave.graph.gaps import UNREAD
-from planwave.graph.json_values import shown
+from planwave.graph.gaps import UNREADABLE
+from planwave.graph.json_values import short_repr
 from planwave.graph.model import ERROR_HANDLE, FLOW
-from planwave.graph.names import nearest
-from planwave.nodes.node_type import Finding
-from planwave.nodes.wiring import Wiring
+from planwave.graph.names import closest_match
+from planwave.nodes.node_type import NodeFinding
+from planwave.nodes.wiring import NodeView
 
-_SHOWN = 12
+_MAX_HANDLES_SHOWN = 12
 
 
-def numbered_handle_faults(
-    prefix: str, count: int, otherwise: str, pointer: str, wiring: Wiring
-) -> Iterator[Finding]:
+def check_numbered_handles(
+    prefix: str, count: int, otherwise: str, pointer: str, view: NodeView
+) -> Iterator[NodeFinding]:
     """Find edges that leave through a branch beyond the last.
 
     Args:
@@ -27,20 +27,20 @@ def numbered_handle_faults(
         wiring: The node.
     """
     handles = [f"{prefix}{i}" for i in range(count)]
-    for edge in wiring.outgoing:
+    for edge in view.outgoing:
         left = edge.source_handle
         if edge.channel != FLOW or not left.startswith(prefix) or left in handles:
             continue
-        yield Finding(
+        yield NodeFinding(
             "unknown-handle",
             f"edge {edge.id!r} leaves through {left!r}, but there "
             + ("is only 1 branch" if count == 1 else f"are only {count} branches"),
             pointer,
-            hint=f"use one of {', '.join([*handles[:_SHOWN], otherwise])}",
+            hint=f"use one of {', '.join([*handles[:_MAX_HANDLES_SHOWN], otherwise])}",
         )
 
 
-def named_handle_faults(names: Sequence[str], pointer: str, wiring: Wiring) -> Iterator[Finding]:
+def check_named_handles(names: Sequence[str], pointer: str, view: NodeView) -> Iterator[NodeFinding]:
     """Find edges that leave through none of the declared names.
 
     Args:
@@ -48,14 +48,14 @@ def named_handle_faults(names: Sequence[str], pointer: str, wiring: Wiring) -> I
         pointer: Where in the node they are declared.
         wiring: The node.
     """
-    for edge in wiring.outgoing:
+    for edge in view.outgoing:
         left = edge.source_handle
-        if edge.channel != FLOW or left in (*names, ERROR_HANDLE, UNREAD):
+        if edge.channel != FLOW or left in (*names, ERROR_HANDLE, UNREADABLE):
             continue
-        near = nearest(left, names)
-        yield Finding(
+        near = closest_match(left, names)
+        yield NodeFinding(
             "unknown-handle",
-            f"edge {edge.id!r} leaves through {shown(left)}, which is none of the handles "
+            f"edge {edge.id!r} leaves through {short_repr(left)}, which is none of the handles "
             f"{', '.join(names)}",
             pointer,
             hint=f"did you mean {near!r}?"

@@ -11,9 +11,9 @@ from planwave.errors import NodeError
 from planwave.graph.capabilities import FlowContext, NodeEvent
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json, Port
 from planwave.graph.values import DataValue, Inputs
-from planwave.nodes.conversation import ChatMessage, Files, Images, UserFile, user_turn
-from planwave.nodes.fields import NOT_PLANNED
-from planwave.nodes.node_type import NodeData, NodeType, template, validated
+from planwave.nodes.conversation import ChatMessage, Files, Images, UserFile, user_message
+from planwave.nodes.fields import HIDDEN_FROM_PLANNER
+from planwave.nodes.node_type import NodeData, NodeType, template, validate_data
 from planwave.nodes.user_input import UserInputData
 
 _TEXT_TYPES: Final = (
@@ -27,7 +27,7 @@ _TEXT_TYPES: Final = (
 """What is text besides ``text/*`` and what ends in ``+json`` or ``+xml``."""
 _USER_FIELDS: Final = frozenset(field.alias for field in UserInputData.model_fields.values())
 
-Messages = Annotated[list[ChatMessage], Field(json_schema_extra=NOT_PLANNED)]
+Messages = Annotated[list[ChatMessage], Field(json_schema_extra=HIDDEN_FROM_PLANNER)]
 
 
 class ChatData(NodeData):
@@ -37,11 +37,11 @@ class ChatData(NodeData):
     message: str | None = template(None)
     history_messages: Messages = Field([])
     messages: Messages = Field([])
-    messages_append_mode: bool = Field(False, json_schema_extra=NOT_PLANNED)
+    messages_append_mode: bool = Field(False, json_schema_extra=HIDDEN_FROM_PLANNER)
     custom_messages: Messages = Field([])
-    max_input_tokens: int | None = Field(None, ge=1, json_schema_extra=NOT_PLANNED)
-    files: Files = Field([], json_schema_extra=NOT_PLANNED)
-    images: Images = Field([], json_schema_extra=NOT_PLANNED)
+    max_input_tokens: int | None = Field(None, ge=1, json_schema_extra=HIDDEN_FROM_PLANNER)
+    files: Files = Field([], json_schema_extra=HIDDEN_FROM_PLANNER)
+    images: Images = Field([], json_schema_extra=HIDDEN_FROM_PLANNER)
 
 
 class Window(NamedTuple):
@@ -118,11 +118,11 @@ class Chat(NodeType):
             said = {"message": message, "level": level}
             return NodeEvent(context.node_id, self.node_type, "log", context.run_id, said)
 
-        user = _user_of(data, inputs)
+        user = _user_input(data, inputs)
         for file in user.files:
             if not _is_text(file):
                 yield warned(f"the model is told of file {file.name!r}, not what is in it")
-        window = fitted(_conversation(data, user), data.max_input_tokens)
+        window = fit_window(_conversation(data, user), data.max_input_tokens)
         if window.dropped:
             message = f"{window.dropped} of the oldest messages were left out to fit maxInputTokens"
             yield warned(message, "info")
@@ -134,7 +134,7 @@ class Chat(NodeType):
         yield DataValue("json", [message.as_json() for message in window.messages])
 
 
-def fitted(messages: Iterable[ChatMessage], max_tokens: int | None) -> Window:
+def fit_window(messages: Iterable[ChatMessage], max_tokens: int | None) -> Window:
     """Give the newest turns that fit, after the system messages; the last one always stays."""
     system: list[ChatMessage] = []
     turns: list[list[ChatMessage]] = []
@@ -145,10 +145,10 @@ def fitted(messages: Iterable[ChatMessage], max_tokens: int | None) -> Window:
             turns.append([message])
         else:
             turns[-1].append(message)
-    tokens = _tokens(system)
+    tokens = _count_tokens(system)
     kept: list[list[ChatMessage]] = []
     for turn in reversed(turns):
-        size = _tokens(turn)
+        size = _count_tokens(turn)
         if kept and max_tokens is not None and tokens + size > max_tokens:
             break
         kept.append(turn)
@@ -157,16 +157,16 @@ def fitted(messages: Iterable[ChatMessage], max_tokens: int | None) -> Window:
     return Window([*system, *(m for turn in reversed(kept) for m in turn)], dropped, tokens)
 
 
-def _tokens(messages: Iterable[ChatMessage]) -> int:
+def _count_tokens(messages: Iterable[ChatMessage]) -> int:
     return sum(message.tokens for message in messages)
 
 
-def _user_of(data: ChatData, inputs: Inputs) -> UserInputData:
+def _user_input(data: ChatData, inputs: Inputs) -> UserInputData:
     """Give what the user says, with files and images: of the data, else of the input."""
     arrived = inputs.all(DEFAULT_TARGET_HANDLE)
     said = arrived[0].value if len(arrived) == 1 else None
     if isinstance(said, dict) and "message" in said and said.keys() <= _USER_FIELDS:
-        whole = cast("UserInputData", validated(UserInputData, cast("dict[str, Any]", said)))
+        whole = cast("UserInputData", validate_data(UserInputData, cast("dict[str, Any]", said)))
     else:
         text = inputs.text(DEFAULT_TARGET_HANDLE)
         whole = UserInputData.model_validate({"message": text})
@@ -185,9 +185,9 @@ def _conversation(data: ChatData, user: UserInputData) -> list[ChatMessage]:
     messages = [*said, *data.custom_messages]
     if data.system:
         messages.insert(0, ChatMessage(role="system", content=data.system))
-    text = "\n\n".join(filter(None, [user.message, *map(_quoted, user.files)]))
-    images = [image if isinstance(image, str) else image.shown_url for image in user.images]
-    return [*messages, user_turn(text, images)] if text or images else messages
+    text = "\n\n".join(filter(None, [user.message, *map(_file_text, user.files)]))
+    images = [image if isinstance(image, str) else image.as_url for image in user.images]
+    return [*messages, user_message(text, images)] if text or images else messages
 
 
 def _is_text(file: UserFile) -> bool:
@@ -196,7 +196,7 @@ def _is_text(file: UserFile) -> bool:
     return textual and file.content is not None
 
 
-def _quoted(file: UserFile) -> str:
+def _file_text(file: UserFile) -> str:
     """Give a file as the model reads it.
 
     Raises:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, cast
 
-from planwave.expressions import text_of
+from planwave.expressions import to_text
 from planwave.graph.model import Json
 
 Operator = Literal[
@@ -23,10 +23,10 @@ Operator = Literal[
     "endsWith",
     "isEmpty",
 ]
-LOOSE: Final = frozenset({"equal", "contains"})
+LENIENT: Final = frozenset({"equal", "contains"})
 """Operators that read both sides as text in which case and space around the wanted text do not
 matter, unless a condition says that case does."""
-LONE: Final = frozenset({"exists", "notExists", "isEmpty"})
+UNARY: Final = frozenset({"exists", "notExists", "isEmpty"})
 """Operators that compare with nothing."""
 
 MISSING: Final[Any] = object()
@@ -45,7 +45,7 @@ def value_at(value: Json, path: str) -> Json:
     return value
 
 
-def holds(operator: Operator, met: Json, wanted: Json, *, case_sensitive: bool | None) -> bool:
+def evaluate(operator: Operator, actual: Json, expected: Json, *, case_sensitive: bool | None) -> bool:
     """Say whether a comparison holds.
 
     Nothing holds of a value that is not there but ``notExists``. Null is there only for ``isEmpty``.
@@ -57,51 +57,51 @@ def holds(operator: Operator, met: Json, wanted: Json, *, case_sensitive: bool |
         case_sensitive: Whether case matters in texts; None leaves that to the operator.
     """
     if operator in ("exists", "notExists"):
-        return (met is not MISSING and met is not None) == (operator == "exists")
-    if met is MISSING:
+        return (actual is not MISSING and actual is not None) == (operator == "exists")
+    if actual is MISSING:
         return False
     if operator == "isEmpty":
-        return met in (None, "", [], {})
-    if operator in LOOSE and case_sensitive is None:
-        return _holds_loosely(operator, text_of(met).lower(), text_of(wanted).strip().lower())
+        return actual in (None, "", [], {})
+    if operator in LENIENT and case_sensitive is None:
+        return _evaluate_lenient(operator, to_text(actual).lower(), to_text(expected).strip().lower())
     if case_sensitive is False:
-        met, wanted = _folded(met), _folded(wanted)
-    return _COMPARED[operator](met, wanted)
+        actual, expected = _lowercased(actual), _lowercased(expected)
+    return _COMPARISONS[operator](actual, expected)
 
 
-def _holds_loosely(operator: Operator, met: str, wanted: str) -> bool:
-    if not wanted:
+def _evaluate_lenient(operator: Operator, actual: str, expected: str) -> bool:
+    if not expected:
         return False
-    return met == wanted if operator == "equal" else wanted in met
+    return actual == expected if operator == "equal" else expected in actual
 
 
-def _folded(value: Json) -> Json:
+def _lowercased(value: Json) -> Json:
     """Give a value whose texts are in lower case, at every depth."""
     if isinstance(value, str):
         return value.lower()
     if isinstance(value, list):
-        return [_folded(each) for each in cast("list[Json]", value)]
+        return [_lowercased(each) for each in cast("list[Json]", value)]
     if isinstance(value, dict):
-        return {_folded(k): _folded(v) for k, v in cast("dict[str, Json]", value).items()}
+        return {_lowercased(k): _lowercased(v) for k, v in cast("dict[str, Json]", value).items()}
     return value
 
 
-def _is_same(met: Json, wanted: Json) -> bool:
+def _equal(actual: Json, expected: Json) -> bool:
     """Say whether two values are one: alike as they are, or alike as text where one is a text."""
-    if isinstance(met, bool) != isinstance(wanted, bool):
-        return isinstance(met, str | bool) and text_of(met) == text_of(wanted)
-    return met == wanted or (
-        isinstance(met, str) != isinstance(wanted, str) and text_of(met) == text_of(wanted)
+    if isinstance(actual, bool) != isinstance(expected, bool):
+        return isinstance(actual, str | bool) and to_text(actual) == to_text(expected)
+    return actual == expected or (
+        isinstance(actual, str) != isinstance(expected, str) and to_text(actual) == to_text(expected)
     )
 
 
-def _has(met: Json, wanted: Json) -> bool:
+def _contains(actual: Json, expected: Json) -> bool:
     """Say whether a list has an item, an object a key, or any other value as text a part."""
-    if isinstance(met, list):
-        return any(_is_same(each, wanted) for each in cast("list[Json]", met))
-    if isinstance(met, dict):
-        return text_of(wanted) in met
-    return text_of(wanted) in text_of(met)
+    if isinstance(actual, list):
+        return any(_equal(each, expected) for each in cast("list[Json]", actual))
+    if isinstance(actual, dict):
+        return to_text(expected) in actual
+    return to_text(expected) in to_text(actual)
 
 
 def _number(value: Json) -> float | None:
@@ -116,22 +116,22 @@ def _number(value: Json) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _is_above(met: Json, wanted: Json) -> bool:
+def _greater_than(actual: Json, expected: Json) -> bool:
     """Compare as numbers where both are, texts that read as numbers too; else texts as texts."""
-    left, right = _number(met), _number(wanted)
+    left, right = _number(actual), _number(expected)
     if left is not None and right is not None:
         return left > right
-    return isinstance(met, str) and isinstance(wanted, str) and met > wanted
+    return isinstance(actual, str) and isinstance(expected, str) and actual > expected
 
 
-_COMPARED: Final[Mapping[str, Callable[[Json, Json], bool]]] = {
-    "equal": _is_same,
-    "equals": _is_same,
-    "notEquals": lambda met, wanted: not _is_same(met, wanted),
-    "contains": _has,
-    "notContains": lambda met, wanted: not _has(met, wanted),
-    "greaterThan": _is_above,
-    "lessThan": lambda met, wanted: _is_above(wanted, met),
-    "startsWith": lambda met, wanted: text_of(met).startswith(text_of(wanted)),
-    "endsWith": lambda met, wanted: text_of(met).endswith(text_of(wanted)),
+_COMPARISONS: Final[Mapping[str, Callable[[Json, Json], bool]]] = {
+    "equal": _equal,
+    "equals": _equal,
+    "notEquals": lambda met, wanted: not _equal(met, wanted),
+    "contains": _contains,
+    "notContains": lambda met, wanted: not _contains(met, wanted),
+    "greaterThan": _greater_than,
+    "lessThan": lambda met, wanted: _greater_than(wanted, met),
+    "startsWith": lambda met, wanted: to_text(met).startswith(to_text(wanted)),
+    "endsWith": lambda met, wanted: to_text(met).endswith(to_text(wanted)),
 }

@@ -9,12 +9,12 @@ from pydantic import Field
 
 from planwave.errors import NodeError
 from planwave.graph.capabilities import ExecutionResult, FlowContext
-from planwave.graph.json_values import shown
+from planwave.graph.json_values import short_repr
 from planwave.graph.model import ERROR_HANDLE, FLOW, Json, Port
 from planwave.graph.values import Inputs
-from planwave.nodes.branches import named_handle_faults
-from planwave.nodes.node_type import Finding, NodeData, NodeType, passed_on, template
-from planwave.nodes.wiring import Wiring
+from planwave.nodes.branches import check_named_handles
+from planwave.nodes.node_type import NodeFinding, NodeData, NodeType, pass_through, template
+from planwave.nodes.wiring import NodeView
 
 _HINT: Final = "let data.condition give one of them, or name a data.defaultHandle"
 
@@ -69,65 +69,65 @@ class Conditional(NodeType):
     async def run(
         self, data: ConditionalData, inputs: Inputs, context: FlowContext
     ) -> ExecutionResult:
-        return ExecutionResult({_chosen(data, context): passed_on(inputs)})
+        return ExecutionResult({_choose_handle(data, context): pass_through(inputs)})
 
-    async def follows_from(
+    async def result_depends_on(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> Json:
-        ready, _ = self.ready(data, inputs, await self.fed(data, inputs, context), context)
-        return _chosen(ready, context)
+        ready, _ = self.prepare(data, inputs, await self.read_wires(data, inputs, context), context)
+        return _choose_handle(ready, context)
 
-    def find_faults(self, data: ConditionalData | None, wiring: Wiring) -> Iterable[Finding]:
+    def check(self, data: ConditionalData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None:
             return
-        for field, name in _named(data):
+        for field, name in _declared_handles(data):
             if not name.strip() or name != name.strip() or name == ERROR_HANDLE or "{" in name:
                 why = "is reserved for errors" if name == ERROR_HANDLE else "cannot be a handle"
                 pointer = f"/data/{field}"
-                yield Finding("invalid-data", f"{shown(name)} {why}", pointer, "name it otherwise")
+                yield NodeFinding("invalid-data", f"{short_repr(name)} {why}", pointer, "name it otherwise")
         default, listed = data.default_handle, data.output_handles
-        if any(map(wiring.is_wired, ("outputHandles", "defaultHandle"))):
+        if any(map(view.is_wired, ("outputHandles", "defaultHandle"))):
             return
         if listed and default is not None and default not in listed:
-            message = f"data.defaultHandle: {shown(default)} is none of data.outputHandles"
+            message = f"data.defaultHandle: {short_repr(default)} is none of data.outputHandles"
             hint = f"use one of {', '.join(listed)}, or add it there"
-            yield Finding("invalid-data", message, "/data/defaultHandle", hint)
+            yield NodeFinding("invalid-data", message, "/data/defaultHandle", hint)
         elif listed:
-            yield from named_handle_faults(listed, "/data/outputHandles", wiring)
+            yield from check_named_handles(listed, "/data/outputHandles", view)
 
 
-def _named(data: ConditionalData) -> Iterable[tuple[str, str]]:
+def _declared_handles(data: ConditionalData) -> Iterable[tuple[str, str]]:
     for number, name in enumerate(data.output_handles):
         yield f"outputHandles/{number}", name
     if data.default_handle is not None:
         yield "defaultHandle", data.default_handle
 
 
-def _chosen(data: ConditionalData, context: FlowContext) -> str:
+def _choose_handle(data: ConditionalData, context: FlowContext) -> str:
     """Give the handle that the condition comes to.
 
     Raises:
         NodeError: There is none of that name (``unknown-handle``), and no other for that case.
     """
     leaving = context.runtime.outgoing_edges(context.node_id, channel=FLOW)
-    known = _known(data, [edge.source_handle for edge in leaving])
+    known = _known_handles(data, [edge.source_handle for edge in leaving])
     chosen = data.condition.strip()
     if chosen in known:
         return chosen
     if data.default_handle is None:
-        raise _nowhere(context.node_id, chosen, known)
+        raise _unknown_handle(context.node_id, chosen, known)
     return data.default_handle
 
 
-def _known(data: ConditionalData, leaving: Sequence[str]) -> list[str]:
+def _known_handles(data: ConditionalData, leaving: Sequence[str]) -> list[str]:
     """Give the handles that may be chosen."""
     names = data.output_handles or [name for name in leaving if name != ERROR_HANDLE]
     more = [] if data.default_handle is None else [data.default_handle]
     return list(dict.fromkeys([*names, *more]))
 
 
-def _nowhere(node_id: str, chosen: str, known: Sequence[str]) -> NodeError:
-    what = f"names the handle {shown(chosen)}" if chosen else "names no handle"
+def _unknown_handle(node_id: str, chosen: str, known: Sequence[str]) -> NodeError:
+    what = f"names the handle {short_repr(chosen)}" if chosen else "names no handle"
     there = f"there are {', '.join(known)}" if known else "no edge leaves the node"
     return NodeError(
         f"the condition of {node_id!r} {what}; {there}",

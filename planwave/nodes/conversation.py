@@ -26,15 +26,15 @@ from pydantic import (
 
 from planwave.graph.model import Json
 from planwave.nodes.node_type import NodeData
-from planwave.providers.api import Message, ModelRequest, text_tokens
+from planwave.providers.api import PromptMessage, ModelRequest, text_tokens
 
 IMAGE_TOKENS: Final = 1_000
 """What an image is taken for: providers count 85 to 1,600 tokens, by its size in pixels."""
 _IMAGE_TYPES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """What all providers can look at. Source: OpenAI's and Anthropic's guides to images."""
-_MOST_ATTACHED: Final = 100
-_MOST_URL_CHARS: Final = 4_096
-_NOT_SHOWN: Final = "[an image that cannot be shown to this model]"
+_MAX_ATTACHMENTS: Final = 100
+_MAX_URL_CHARS: Final = 4_096
+_IMAGE_PLACEHOLDER: Final = "[an image that cannot be shown to this model]"
 
 
 def _web_url(url: str) -> str:
@@ -54,8 +54,8 @@ def _base64(data: str) -> str:
 
 def _image_url(url: str) -> str:
     if not url.startswith("data:"):
-        if len(url) > _MOST_URL_CHARS:
-            raise ValueError(f"a URL has at most {_MOST_URL_CHARS} characters")
+        if len(url) > _MAX_URL_CHARS:
+            raise ValueError(f"a URL has at most {_MAX_URL_CHARS} characters")
         return _web_url(url)
     head, comma, data = url.partition(",")
     mime, _, coding = head.removeprefix("data:").partition(";")
@@ -65,12 +65,12 @@ def _image_url(url: str) -> str:
     return url
 
 
-_WebUrl = Annotated[str, Field(max_length=_MOST_URL_CHARS), AfterValidator(_web_url)]
+_WebUrl = Annotated[str, Field(max_length=_MAX_URL_CHARS), AfterValidator(_web_url)]
 _ImageUrl = Annotated[str, AfterValidator(_image_url)]
 _Mime = Annotated[str, StringConstraints(pattern=r"^[a-z0-9.+-]+/[a-zA-Z0-9.+-]+$", max_length=120)]
 
 
-class _Attached(NodeData):
+class _Attachment(NodeData):
     name: str = Field(min_length=1, max_length=255)
     url: _WebUrl | None = None
     data: Annotated[str, AfterValidator(_base64)] | None = None
@@ -82,7 +82,7 @@ class _Attached(NodeData):
         return self
 
 
-class UserFile(_Attached):
+class UserFile(_Attachment):
     """A file that a user attached: where it is, or what is in it, as base64."""
 
     mime: _Mime
@@ -93,27 +93,27 @@ class UserFile(_Attached):
         return None if self.data is None else base64.b64decode(self.data)
 
 
-class UserImage(_Attached):
+class UserImage(_Attachment):
     """A file that can be shown to a model."""
 
     mime: Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
 
     @property
-    def shown_url(self) -> str:
+    def as_url(self) -> str:
         """The image as a URL, its data in it where there is no other."""
         return self.url or f"data:{self.mime};base64,{self.data}"
 
 
-def _is_text(value: object) -> str:
+def _content_tag(value: object) -> str:
     return "text" if isinstance(value, str) else "object"
 
 
 _Image = Annotated[
     Annotated[_ImageUrl, Tag("text")] | Annotated[UserImage, Tag("object")],
-    Discriminator(_is_text),
+    Discriminator(_content_tag),
 ]
-Files = Annotated[list[UserFile], Field(max_length=_MOST_ATTACHED)]
-Images = Annotated[list[_Image], Field(max_length=_MOST_ATTACHED)]
+Files = Annotated[list[UserFile], Field(max_length=_MAX_ATTACHMENTS)]
+Images = Annotated[list[_Image], Field(max_length=_MAX_ATTACHMENTS)]
 """Images: URLs (http, https or data) or files."""
 
 
@@ -150,7 +150,7 @@ class ChatMessage(_Part):
     role: Literal["system", "user", "assistant"]
     content: Annotated[
         Annotated[str, Tag("text")] | Annotated[list[_ContentPart], Tag("object")],
-        Discriminator(_is_text),
+        Discriminator(_content_tag),
     ]
 
     @model_validator(mode="after")
@@ -183,7 +183,7 @@ class ChatMessage(_Part):
         return self.model_dump()
 
 
-def user_turn(text: str, images: Sequence[str]) -> ChatMessage:
+def user_message(text: str, images: Sequence[str]) -> ChatMessage:
     """Give what a user says, and shows with it."""
     if not images:
         return ChatMessage(role="user", content=text)
@@ -202,12 +202,12 @@ def with_messages(request: ModelRequest, messages: Sequence[ChatMessage] | None)
         return request
     system = [request.system, *(said.text for said in messages if said.role == "system")]
     turns = tuple(
-        Message(said.role, said.text, said.images) for said in messages if said.role != "system"
+        PromptMessage(said.role, said.text, said.images) for said in messages if said.role != "system"
     )
     return replace(request, system="\n\n".join(filter(None, system)) or None, messages=turns)
 
 
-def without_images(request: ModelRequest) -> tuple[ModelRequest, int]:
+def strip_images(request: ModelRequest) -> tuple[ModelRequest, int]:
     """Give a request for a model that sees nothing, and how many images it has less.
 
     Where they were is said in words, so that what was said about them keeps its sense.
@@ -216,24 +216,24 @@ def without_images(request: ModelRequest) -> tuple[ModelRequest, int]:
     if not left_out:
         return request, 0
     turns = tuple(
-        Message(
-            turn.role, "\n".join([*filter(None, [turn.text]), *[_NOT_SHOWN] * len(turn.images)])
+        PromptMessage(
+            turn.role, "\n".join([*filter(None, [turn.text]), *[_IMAGE_PLACEHOLDER] * len(turn.images)])
         )
         for turn in request.messages
     )
     return replace(request, messages=turns), left_out
 
 
-def shown_messages(messages: Sequence[Message]) -> list[Json]:
+def readable_messages(messages: Sequence[PromptMessage]) -> list[Json]:
     """Give turns for people to read: image data are named by their kind and size alone."""
     return [
         {"role": turn.role, "content": turn.text}
-        | ({"images": [_named(url) for url in turn.images]} if turn.images else {})
+        | ({"images": [_readable_url(url) for url in turn.images]} if turn.images else {})
         for turn in messages
     ]
 
 
-def _named(url: str) -> str:
+def _readable_url(url: str) -> str:
     if not url.startswith("data:"):
         return url
     head, _, data = url.partition(",")

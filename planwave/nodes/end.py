@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from planwave.graph.capabilities import FlowContext
 from planwave.graph.model import Json
 from planwave.graph.values import DataValue, Inputs
-from planwave.nodes.node_type import NodeData, NodeType, passed_on
+from planwave.nodes.node_type import NodeData, NodeType, pass_through
 
 
 class End(NodeType):
@@ -29,4 +29,4 @@ class End(NodeType):
     }
 
     async def run(self, data: NodeData, inputs: Inputs, context: FlowContext) -> DataValue:
-        return passed_on(inputs)
+        return pass_through(inputs)

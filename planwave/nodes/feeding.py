@@ -1,7 +1,7 @@
 """Wires into data fields: what they bring, which of them wins, and what it wins over.
 
 For one field the order is: link, then flow, then what is written in ``data``. A link artefact may be
-a :class:`Bundle`, which brings several fields at once; a wire into one of those others beats it.
+a :class:`FieldBundle`, which brings several fields at once; a wire into one of those others beats it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from planwave.graph.values import Arrival, DataValue, Inputs
 from planwave.nodes.sockets import (
     DataField,
     accepts,
-    coerced,
+    coerce,
     is_open,
     sockets_of,
     value_type,
@@ -30,7 +30,7 @@ WIRED: Final = "wired"
 INLINE: Final = "inline"
 
 
-class Bundle(NamedTuple):
+class FieldBundle(NamedTuple):
     """A link artefact that brings values for several data fields of its consumer, by field.
 
     It goes into a link port that is named like one of them, and beats flow wires into that one.
@@ -40,7 +40,7 @@ class Bundle(NamedTuple):
     values: Mapping[str, Json]
 
 
-class Fed(NamedTuple):
+class WiredValue(NamedTuple):
     """A data field that a wire fed; ``handle`` is where the wire leads, ``over`` what it beat."""
 
     value: Json
@@ -48,43 +48,43 @@ class Fed(NamedTuple):
     edge: str
     source: str
     handle: str
-    over: tuple[str, ...] = ()
+    overridden: tuple[str, ...] = ()
 
 
-class Sockets:
+class FieldWires:
     """The data fields of one type that wires may feed."""
 
-    __slots__ = ("_bundles", "_fields", "_flow", "_link", "_named", "_open", "is_typed")
+    __slots__ = ("_bundle_types", "_fields", "_flow_fields", "_link_fields", "_port_types", "_open_ports", "has_typed_inputs")
 
     def __init__(self, fields: Iterable[DataField], declared: Iterable[Port]) -> None:
         declared = tuple(declared)
-        self._fields = {field.wire: field for field in fields}
-        self._flow = {each.wire for each in sockets_of(self._fields.values(), declared, FLOW)}
-        self._link = {each.wire for each in sockets_of(self._fields.values(), declared, LINK)}
-        self._bundles = {
+        self._fields = {field.json_name: field for field in fields}
+        self._flow_fields = {each.json_name for each in sockets_of(self._fields.values(), declared, FLOW)}
+        self._link_fields = {each.json_name for each in sockets_of(self._fields.values(), declared, LINK)}
+        self._bundle_types = {
             port.name: port.type
             for port in declared
-            if port.channel == LINK and port.name in self._flow
+            if port.channel == LINK and port.name in self._flow_fields
         }
         inputs = [port for port in declared if port.channel == FLOW]
-        self._named = {port.name: port.type for port in inputs if not is_open(port)}
-        self._open = [port for port in inputs if is_open(port)]
-        self.is_typed = any(port.type != "any" for port in inputs)
+        self._port_types = {port.name: port.type for port in inputs if not is_open(port)}
+        self._open_ports = [port for port in inputs if is_open(port)]
+        self.has_typed_inputs = any(port.type != "any" for port in inputs)
 
-    def are_fed(self, inputs: Inputs, context: FlowContext) -> bool:
+    def has_wires(self, inputs: Inputs, context: FlowContext) -> bool:
         """Say whether a wire leads into a field."""
-        if not self._flow and not self._link:
+        if not self._flow_fields and not self._link_fields:
             return False
-        if any(arrival.target_handle in self._flow for arrival in inputs.arrivals):
+        if any(arrival.target_handle in self._flow_fields for arrival in inputs.arrivals):
             return True
         links = context.runtime.incoming_edges(context.node_id, channel=LINK)
-        return any(self._takes_link(edge.target_handle) for edge in links)
+        return any(self._accepts_link(edge.target_handle) for edge in links)
 
-    def besides(self, inputs: Inputs) -> Inputs:
+    def unwired(self, inputs: Inputs) -> Inputs:
         """Give what arrived without what feeds fields."""
-        return Inputs(tuple(a for a in inputs.arrivals if a.target_handle not in self._flow))
+        return Inputs(tuple(a for a in inputs.arrivals if a.target_handle not in self._flow_fields))
 
-    def fitted(self, inputs: Inputs, context: FlowContext) -> Inputs:
+    def coerce(self, inputs: Inputs, context: FlowContext) -> Inputs:
         """Give what arrived as the declared ports take it.
 
         Raises:
@@ -93,10 +93,10 @@ class Sockets:
         found: list[Arrival] | None = None
         for number, arrival in enumerate(inputs.arrivals):
             name, value = arrival.target_handle, arrival.value
-            wanted = self._named.get(name) or self._open_type(name)
-            content, refused = coerced(wanted, value)
+            wanted = self._port_types.get(name) or self._open_port_type(name)
+            content, refused = coerce(wanted, value)
             if refused is not None:
-                raise _mismatch(
+                raise _type_mismatch(
                     context, f"input {name!r}", repr(arrival.source_id), wanted, refused
                 )
             if content is not value.value:
@@ -104,13 +104,13 @@ class Sockets:
                 found[number] = arrival._replace(value=DataValue(wanted, content))
         return Inputs(tuple(found)) if found else inputs
 
-    def _open_type(self, handle: str) -> str:
-        port = find_port(self._open, handle)
+    def _open_port_type(self, handle: str) -> str:
+        port = find_port(self._open_ports, handle)
         return "any" if port is None else port.type
 
-    async def fed(
+    async def read(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
-    ) -> dict[str, Fed]:
+    ) -> dict[str, WiredValue]:
         """Give what wires bring to fields, by field; the links of the node are resolved here.
 
         Args:
@@ -132,93 +132,93 @@ class Sockets:
             there = {
                 LINK: name in links or name in bundled,
                 FLOW: name in flows,
-                INLINE: any(spelling in data for spelling in (name, *field.others)),
+                INLINE: any(spelling in data for spelling in (name, *field.aliases)),
             }
             beaten = tuple(kind for kind, is_there in there.items() if is_there)
             found[name] = each._replace(over=tuple(kind for kind in beaten if kind != each.channel))
         return found
 
-    def filled(self, data: Mapping[str, Json], fed: Mapping[str, Fed]) -> dict[str, Json]:
+    def apply(self, data: Mapping[str, Json], wired: Mapping[str, WiredValue]) -> dict[str, Json]:
         """Give data in which fed fields hold what wires brought, however they were written."""
-        beaten = {spelling for name in fed for spelling in (name, *self._fields[name].others)}
+        beaten = {spelling for name in wired for spelling in (name, *self._fields[name].aliases)}
         kept = {name: value for name, value in data.items() if name not in beaten}
-        return kept | {name: each.value for name, each in fed.items()}
+        return kept | {name: each.value for name, each in wired.items()}
 
-    def _from_flows(self, inputs: Inputs, context: FlowContext) -> dict[str, Fed]:
-        found: dict[str, Fed] = {}
+    def _from_flows(self, inputs: Inputs, context: FlowContext) -> dict[str, WiredValue]:
+        found: dict[str, WiredValue] = {}
         for arrival in inputs.arrivals:
             name = arrival.target_handle
-            if name in self._flow:
+            if name in self._flow_fields:
                 if name in found:
-                    raise _too_many(context, name, FLOW, 2)
-                fed = Fed(None, FLOW, arrival.edge_id, arrival.source_id, name)
-                found[name] = self._with(fed, name, arrival.value, context)
+                    raise _too_many_wires(context, name, FLOW, 2)
+                fed = WiredValue(None, FLOW, arrival.edge_id, arrival.source_id, name)
+                found[name] = self._with_value(fed, name, arrival.value, context)
         return found
 
-    async def _from_links(self, context: FlowContext) -> tuple[dict[str, Fed], dict[str, Fed]]:
+    async def _from_links(self, context: FlowContext) -> tuple[dict[str, WiredValue], dict[str, WiredValue]]:
         """Give what links bring in bundles, and what they bring to one field each."""
-        bundled: dict[str, Fed] = {}
-        found: dict[str, Fed] = {}
+        bundled: dict[str, WiredValue] = {}
+        found: dict[str, WiredValue] = {}
         for edge in context.runtime.incoming_edges(context.node_id, channel=LINK):
             handle = edge.target_handle
-            if not self._takes_link(handle):
+            if not self._accepts_link(handle):
                 continue
             artefacts = await context.runtime.resolve_links(context.node_id, handle)
             if len(artefacts) != 1:
-                raise _too_many(context, handle, LINK, len(artefacts))
+                raise _too_many_wires(context, handle, LINK, len(artefacts))
             (artefact,) = artefacts
-            fed = Fed(None, LINK, edge.id, edge.source, handle)
-            if isinstance(artefact, Bundle):
-                bundled |= self._unpacked(fed, artefact, context)
+            fed = WiredValue(None, LINK, edge.id, edge.source, handle)
+            if isinstance(artefact, FieldBundle):
+                bundled |= self._unpack(fed, artefact, context)
             else:
-                value = artefact if isinstance(artefact, DataValue) else _valued(artefact)
-                found[handle] = self._with(fed, handle, value, context)
+                value = artefact if isinstance(artefact, DataValue) else _to_value(artefact)
+                found[handle] = self._with_value(fed, handle, value, context)
         return bundled, found
 
-    def _unpacked(self, fed: Fed, bundle: Bundle, context: FlowContext) -> dict[str, Fed]:
-        wanted = self._bundles.get(fed.handle, self._fields[fed.handle].socket)
-        if fed.handle not in self._bundles or not accepts(wanted, bundle.type):
-            raise _wrong_wire(context, fed, fed.handle, wanted, bundle.type)
-        strangers = [name for name in bundle.values if name not in self._flow]
+    def _unpack(self, wired: WiredValue, bundle: FieldBundle, context: FlowContext) -> dict[str, WiredValue]:
+        wanted = self._bundle_types.get(wired.handle, self._fields[wired.handle].socket)
+        if wired.handle not in self._bundle_types or not accepts(wanted, bundle.type):
+            raise _wire_mismatch(context, wired, wired.handle, wanted, bundle.type)
+        strangers = [name for name in bundle.values if name not in self._flow_fields]
         if strangers:
             raise NodeError(
-                f"node {context.node_id!r}: the {bundle.type} that {fed.source!r} gives sets "
+                f"node {context.node_id!r}: the {bundle.type} that {wired.source!r} gives sets "
                 f"{', '.join(strangers)}, which this type of node does not have",
                 code="type-mismatch",
-                hint=f"take {', '.join(strangers)} out of {fed.source!r}",
+                hint=f"take {', '.join(strangers)} out of {wired.source!r}",
             )
         return {
-            name: self._with(fed, name, _valued(value), context)
+            name: self._with_value(wired, name, _to_value(value), context)
             for name, value in bundle.values.items()
         }
 
-    def _with(self, fed: Fed, name: str, value: DataValue, context: FlowContext) -> Fed:
+    def _with_value(self, wired: WiredValue, name: str, value: DataValue, context: FlowContext) -> WiredValue:
         field = self._fields[name]
-        content, refused = coerced(field.socket, value, nullable=field.nullable)
+        content, refused = coerce(field.socket, value, nullable=field.nullable)
         if refused is not None:
-            raise _wrong_wire(context, fed, name, field.socket, refused)
-        return fed._replace(value=content)
+            raise _wire_mismatch(context, wired, name, field.socket, refused)
+        return wired._replace(value=content)
 
-    def _takes_link(self, handle: str) -> bool:
-        return handle in self._link or handle in self._bundles
+    def _accepts_link(self, handle: str) -> bool:
+        return handle in self._link_fields or handle in self._bundle_types
 
 
-def wired_event(fed: Mapping[str, Fed], node_type: str, context: FlowContext) -> NodeEvent:
+def wired_event(wired: Mapping[str, WiredValue], node_type: str, context: FlowContext) -> NodeEvent:
     """Say which wires fed which fields; the values are not told, links may bring anything."""
     told: dict[str, Json] = {}
-    for name, each in fed.items():
+    for name, each in wired.items():
         told[name] = {"channel": each.channel, "edge": each.edge, "source": each.source}
         if each.handle != name:
             told[name]["handle"] = each.handle
-        told[name]["over"] = list(each.over)
+        told[name]["over"] = list(each.overridden)
     return NodeEvent(context.node_id, node_type, WIRED, context.run_id, {"fields": told})
 
 
-def _valued(value: Any) -> DataValue:
+def _to_value(value: Any) -> DataValue:
     return DataValue(value_type(value), value)
 
 
-def _too_many(context: FlowContext, name: str, channel: Channel, count: int) -> NodeError:
+def _too_many_wires(context: FlowContext, name: str, channel: Channel, count: int) -> NodeError:
     what = "link" if channel == LINK else "value"
     return NodeError(
         f"node {context.node_id!r}: data field {name!r} takes one {what}, {count} lead into it",
@@ -227,18 +227,18 @@ def _too_many(context: FlowContext, name: str, channel: Channel, count: int) -> 
     )
 
 
-def _wrong_wire(context: FlowContext, fed: Fed, name: str, wanted: str, met: str) -> NodeError:
-    into = "" if fed.handle == name else f" into {fed.handle!r}"
-    source = f"{fed.source!r}{into}"
-    return _mismatch(context, f"data.{name}", source, wanted, met, fed.channel)
+def _wire_mismatch(context: FlowContext, wired: WiredValue, name: str, expected: str, actual: str) -> NodeError:
+    into = "" if wired.handle == name else f" into {wired.handle!r}"
+    source = f"{wired.source!r}{into}"
+    return _type_mismatch(context, f"data.{name}", source, expected, actual, wired.channel)
 
 
-def _mismatch(
-    context: FlowContext, into: str, source: str, wanted: str, met: str, channel: Channel = FLOW
+def _type_mismatch(
+    context: FlowContext, into: str, source: str, expected: str, actual: str, channel: Channel = FLOW
 ) -> NodeError:
     return NodeError(
-        f"node {context.node_id!r}: {into} takes {wanted}, but the {channel} edge from {source} "
-        f"brings {met}",
+        f"node {context.node_id!r}: {into} takes {expected}, but the {channel} edge from {source} "
+        f"brings {actual}",
         code="type-mismatch",
         hint="put a node between them that converts the value",
     )

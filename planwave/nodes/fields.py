@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue
 
 from planwave.expressions.lexer import has_template
 
-NOT_PLANNED: Final[dict[str, JsonValue]] = {"planned": False}
+HIDDEN_FROM_PLANNER: Final[dict[str, JsonValue]] = {"planned": False}
 """Marks data fields that are not for plans written by models: these are not told of them."""
 
 

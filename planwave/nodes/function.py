@@ -40,18 +40,18 @@ from planwave.errors import NodeError
 from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent, Suspension
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Effect, Json, Port
 from planwave.graph.values import Arrival, DataValue, Inputs, arrivals_text
-from planwave.nodes.feeding import Fed, wired_event
-from planwave.nodes.node_type import NodeKind, as_result, plain_handle
+from planwave.nodes.feeding import WiredValue, wired_event
+from planwave.nodes.node_type import BaseNode, as_result, default_output
 from planwave.nodes.registry import Registry, default_registry
 from planwave.nodes.sockets import socket_type
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_NOTHING: Final[Any] = inspect.Parameter.empty
+_NO_DEFAULT: Final[Any] = inspect.Parameter.empty
 _FIELD_CONFIG = ConfigDict(extra="forbid", strict=True, protected_namespaces=())
 
-Shape = Literal["text", "list", "value"]
+ParameterForm = Literal["text", "list", "value"]
 
 
 class Result(NamedTuple):
@@ -60,7 +60,7 @@ class Result(NamedTuple):
     value: Json
 
 
-_ENVELOPES: Final = (ExecutionResult, Suspension, DataValue, Result)
+_WRAPPER_TYPES: Final = (ExecutionResult, Suspension, DataValue, Result)
 """Annotations that say nothing about the value inside."""
 
 
@@ -69,16 +69,16 @@ class _Parameter(NamedTuple):
 
     name: str
     source: Literal["context", "inputs", "handle"]
-    shape: Shape = "value"
+    form: ParameterForm = "value"
     field: str | None = None
     """Attribute of the data model, for a data field."""
-    default: Any = _NOTHING
+    default: Any = _NO_DEFAULT
 
 
-class FunctionNode(NodeKind, Generic[P, R]):
+class FunctionNode(BaseNode, Generic[P, R]):
     """A node type made of an async function; calling it calls the function.
 
-    Its attributes are those of ``NodeType``.
+    Its attributes are those of ``NodeTypeResponse``.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class FunctionNode(NodeKind, Generic[P, R]):
             )
         update_wrapper(self, function)
         self._function: Callable[..., Any] = function
-        hints = _hints(function)
+        hints = _type_hints(function)
         reading = _Signature(node_type, function, hints, inputs, frozenset(templates))
         self.node_type = node_type
         self.purpose = purpose or (inspect.getdoc(function) or "").partition("\n")[0]
@@ -114,7 +114,7 @@ class FunctionNode(NodeKind, Generic[P, R]):
         self.outputs = tuple(_output_port(port, hints.get("return", Any)) for port in outputs)
         self.Data = reading.data_model()
         self._parameters = tuple(reading.parameters)
-        self._plain = plain_handle(self.outputs)
+        self._default_output = default_output(self.outputs)
         super().__init__()
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -125,11 +125,11 @@ class FunctionNode(NodeKind, Generic[P, R]):
 
     def execute(self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext) -> Any:
         """Run as a stage: fill the parameters, call the function, wrap what it gives."""
-        if self._streams or self._sockets.are_fed(inputs, context):
+        if self._streams or self._field_wires.has_wires(inputs, context):
             return self._stream(data, inputs, context)
-        return self._once(data, inputs, context)
+        return self._execute_once(data, inputs, context)
 
-    async def _once(
+    async def _execute_once(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> ExecutionResult | Suspension:
         return self._result(await self._function(**self._arguments(data, inputs, {}, context)))
@@ -137,7 +137,7 @@ class FunctionNode(NodeKind, Generic[P, R]):
     async def _stream(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> AsyncGenerator[NodeEvent | ExecutionResult | Suspension]:
-        fed = await self.fed(data, inputs, context)
+        fed = await self.read_wires(data, inputs, context)
         if fed:
             yield wired_event(fed, self.node_type, context)
         arguments = self._arguments(data, inputs, fed, context)
@@ -160,21 +160,21 @@ class FunctionNode(NodeKind, Generic[P, R]):
                     return
         yield self._result("".join(said))
 
-    def _result(self, given: Any) -> ExecutionResult | Suspension:
-        return as_result(given.value if isinstance(given, Result) else given, self._plain)
+    def _result(self, result: Any) -> ExecutionResult | Suspension:
+        return as_result(result.value if isinstance(result, Result) else result, self._default_output)
 
     def _arguments(
         self,
         data: Mapping[str, Json],
         inputs: Inputs,
-        fed: Mapping[str, Fed],
+        wired: Mapping[str, WiredValue],
         context: FlowContext,
     ) -> dict[str, Any]:
         fields: BaseModel | None = None
-        if data or fed:
-            fields, inputs = self.ready(data, inputs, fed, context)
-        elif self._sockets.is_typed:
-            inputs = self._sockets.fitted(inputs, context)
+        if data or wired:
+            fields, inputs = self.prepare(data, inputs, wired, context)
+        elif self._field_wires.has_typed_inputs:
+            inputs = self._field_wires.coerce(inputs, context)
         arrivals: dict[str, list[Arrival]] = {}
         for arrival in inputs.arrivals:
             arrivals.setdefault(arrival.target_handle, []).append(arrival)
@@ -186,17 +186,17 @@ class FunctionNode(NodeKind, Generic[P, R]):
             elif parameter.source == "inputs":
                 found[name] = inputs
             elif parameter.field is None and (got := arrivals.get(name)) is not None:
-                found[name] = _shaped(parameter.shape, got)
+                found[name] = _fill(parameter.form, got)
             else:
-                found[name] = self._written(parameter, fields)
+                found[name] = self._field_value(parameter, fields)
         return found
 
-    def _written(self, parameter: _Parameter, fields: BaseModel | None) -> Any:
+    def _field_value(self, parameter: _Parameter, fields: BaseModel | None) -> Any:
         """Give the value of a data field, or of an input that nothing came to."""
         value = parameter.default
         if fields is not None and parameter.field is not None:
             value = getattr(fields, parameter.field)
-        if value is _NOTHING:
+        if value is _NO_DEFAULT:
             raise NodeError(
                 f"node type {self.node_type!r} got nothing for {parameter.name!r}",
                 code="missing-required-input",
@@ -219,22 +219,22 @@ class _Signature:
         self._node_type = node_type
         self._hints = hints
         self.templates = templates
-        self._given = None if inputs is None else {_port_name(port): port for port in inputs}
+        self._declared_inputs = None if inputs is None else {_port_name(port): port for port in inputs}
         self._input_names: list[str] = []
         self._fields: dict[str, Any] = {}
         self.parameters: list[_Parameter] = []
         for parameter in inspect.signature(function).parameters.values():
-            self.parameters.append(self._read(parameter))
+            self.parameters.append(self._read_parameter(parameter))
         names = {parameter.name for parameter in self.parameters}
-        unknown = ({*(self._given or ())} - names) | (templates - self._fields.keys())
+        unknown = ({*(self._declared_inputs or ())} - names) | (templates - self._fields.keys())
         takes_all = any(parameter.source == "inputs" for parameter in self.parameters)
-        if unknown and not (takes_all and unknown <= {*(self._given or ())}):
+        if unknown and not (takes_all and unknown <= {*(self._declared_inputs or ())}):
             raise TypeError(
                 f"node type {node_type!r}: no parameter (or, for templates, no data field) is "
                 f"called {', '.join(sorted(map(repr, unknown)))}"
             )
 
-    def _read(self, parameter: inspect.Parameter) -> _Parameter:
+    def _read_parameter(self, parameter: inspect.Parameter) -> _Parameter:
         name, kind = parameter.name, parameter.kind
         if kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise TypeError(
@@ -246,9 +246,9 @@ class _Signature:
             return _Parameter(name, "context")
         if annotation is Inputs:
             return _Parameter(name, "inputs")
-        shape = _shape(annotation)
+        shape = _parameter_form(annotation)
         default = parameter.default
-        is_input = default is _NOTHING if self._given is None else name in self._given
+        is_input = default is _NO_DEFAULT if self._declared_inputs is None else name in self._declared_inputs
         if is_input:
             self._input_names.append(name)
             return _Parameter(name, "handle", shape, None, default)
@@ -259,21 +259,21 @@ class _Signature:
     def ports(self) -> tuple[Port, ...]:
         """Give the input ports; a function that takes ``Inputs`` is open to every handle."""
         ports = [self._port(name) for name in self._input_names]
-        if self._given is not None:
+        if self._declared_inputs is not None:
             known = set(self._input_names)
-            ports += [_as_port(port) for name, port in self._given.items() if name not in known]
+            ports += [_as_port(port) for name, port in self._declared_inputs.items() if name not in known]
         elif any(parameter.source == "inputs" for parameter in self.parameters):
             ports.append(Port("{name}", multiple=True))
         return tuple(ports)
 
     def _port(self, name: str) -> Port:
-        given = (self._given or {}).get(name)
+        given = (self._declared_inputs or {}).get(name)
         if isinstance(given, Port):
             return given
         annotation = self._hints.get(name, Any)
-        required = any(p.name == name and p.default is _NOTHING for p in self.parameters)
-        many = _shape(annotation) != "value" or annotation is Any
-        kind = "any" if _shape(annotation) == "list" else socket_type(annotation)
+        required = any(p.name == name and p.default is _NO_DEFAULT for p in self.parameters)
+        many = _parameter_form(annotation) != "value" or annotation is Any
+        kind = "any" if _parameter_form(annotation) == "list" else socket_type(annotation)
         return Port(name, kind, multiple=many, required=required)
 
     def data_model(self) -> type[BaseModel] | None:
@@ -281,7 +281,7 @@ class _Signature:
         fields: dict[str, Any] = {}
         for i, (name, (annotation, default)) in enumerate(self._fields.items()):
             extra: Any = {"template": True} if name in self.templates else None
-            value = ... if default is _NOTHING else default
+            value = ... if default is _NO_DEFAULT else default
             fields[f"p{i}"] = (
                 annotation,
                 Field(value, alias=name, title=name, json_schema_extra=extra),
@@ -318,7 +318,7 @@ def node(
         templates: Data fields in which ``{{ … }}`` is resolved.
         effect: What running it does to the world.
         entry: Whether an execution may be started by settling this node.
-        version: Raise it where the same inputs give something else from now on; see ``NodeType``.
+        version: Raise it where the same inputs give something else from now on; see ``NodeTypeResponse``.
         registry: Where to register it; the process's default registry if None.
         replace: Allow a name that is taken.
 
@@ -345,7 +345,7 @@ def node(
     return register
 
 
-def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:
+def _type_hints(function: Callable[..., Any]) -> Mapping[str, Any]:
     """Give resolved annotations, one by one; one that names something out of reach is left out."""
     # The two types a node asks for by annotation are often imported for type checkers alone.
     reach = {"Inputs": Inputs, "FlowContext": FlowContext, **function.__globals__}
@@ -357,16 +357,16 @@ def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:
     return found
 
 
-def _shape(annotation: Any) -> Shape:
+def _parameter_form(annotation: Any) -> ParameterForm:
     if annotation is str:
         return "text"
     return "list" if (typing.get_origin(annotation) or annotation) is list else "value"
 
 
-def _shaped(shape: Shape, arrivals: list[Arrival]) -> Json:
-    if shape == "text":
+def _fill(form: ParameterForm, arrivals: list[Arrival]) -> Json:
+    if form == "text":
         return arrivals_text(tuple(arrivals))
-    if shape == "list" or len(arrivals) > 1:
+    if form == "list" or len(arrivals) > 1:
         return [arrival.value.value for arrival in arrivals]
     return arrivals[0].value.value
 
@@ -383,6 +383,6 @@ def _output_port(port: str | Port, returned: Any) -> Port:
     if isinstance(port, Port):
         return port
     kinds = typing.get_args(returned) or (returned,)
-    if port != DEFAULT_SOURCE_HANDLE or any(kind in _ENVELOPES for kind in kinds):
+    if port != DEFAULT_SOURCE_HANDLE or any(kind in _WRAPPER_TYPES for kind in kinds):
         return Port(port)
     return Port(port, socket_type(returned))

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from planwave.expressions import text_of
+from planwave.expressions import to_text
 from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json, Port
 from planwave.graph.values import Inputs
-from planwave.nodes.branches import numbered_handle_faults
-from planwave.nodes.comparing import LONE, LOOSE, MISSING, Operator, holds, value_at
-from planwave.nodes.node_type import Finding, NodeData, NodeType, passed_on, template
-from planwave.nodes.wiring import Wiring
+from planwave.nodes.branches import check_numbered_handles
+from planwave.nodes.comparing import UNARY, LENIENT, MISSING, Operator, evaluate, value_at
+from planwave.nodes.node_type import NodeFinding, NodeData, NodeType, pass_through, template
+from planwave.nodes.wiring import NodeView
 
-_BRANCH = "condition-"
-_OTHERWISE = "false"
+_BRANCH_PREFIX = "condition-"
+_ELSE_HANDLE = "false"
 
 
 class Condition(NodeData):
@@ -38,20 +38,20 @@ class Condition(NodeData):
     def _is_there(cls, value: Json, info: ValidationInfo) -> Json:
         if value is not MISSING:
             return value
-        if info.data.get("operator", "") in LONE:
+        if info.data.get("operator", "") in UNARY:
             return None
         raise PydanticCustomError("missing", "Field required")
 
     @property
-    def never_holds(self) -> bool:
+    def never_matches(self) -> bool:
         """Whether it looks for an empty text in a way that never finds one."""
-        is_loose = self.operator in LOOSE and self.case_sensitive is None
-        return is_loose and not text_of(self.value).strip()
+        is_loose = self.operator in LENIENT and self.case_sensitive is None
+        return is_loose and not to_text(self.value).strip()
 
-    def shown(self) -> str:
+    def describe(self) -> str:
         """Give it for people: ``contains "x"``, ``user.age greaterThan "5"``."""
         field = f"{self.field} " if self.field else ""
-        wanted = "" if self.operator in LONE else f' "{text_of(self.value)}"'
+        wanted = "" if self.operator in UNARY else f' "{to_text(self.value)}"'
         return f"{field}{self.operator}{wanted}"
 
 
@@ -70,7 +70,7 @@ class If(NodeType):
         "greaterThan, …) sends it to condition-0, condition-1, …; none sends it to false."
     )
     Data = IfData
-    outputs = (Port(_BRANCH + "{i}"), Port(_OTHERWISE))
+    outputs = (Port(_BRANCH_PREFIX + "{i}"), Port(_ELSE_HANDLE))
     example: Mapping[str, Json] = {
         "nodes": [
             {"id": "start", "type": "start", "data": {"initialInput": {"total": 120}}},
@@ -102,47 +102,47 @@ class If(NodeType):
     }
 
     async def run(self, data: IfData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
-        given = passed_on(inputs)
+        given = pass_through(inputs)
         tried: list[str] = []
-        handle = _OTHERWISE
+        handle = _ELSE_HANDLE
         for i, condition in enumerate(data.conditions):
-            held = _is_met(condition, given.value, inputs)
+            held = _evaluate_condition(condition, given.value, inputs)
             tried.append(
-                f"Condition {i + 1} ({condition.shown()}) evaluated as {str(held).lower()}"
+                f"Condition {i + 1} ({condition.describe()}) evaluated as {str(held).lower()}"
             )
             if held:
-                handle = f"{_BRANCH}{i}"
+                handle = f"{_BRANCH_PREFIX}{i}"
                 break
         said = {"message": "; ".join(tried), "handle": handle}
         event = NodeEvent(context.node_id, self.node_type, "logic_check", context.run_id, said)
         return ExecutionResult({handle: given}, [event])
 
-    def find_faults(self, data: IfData | None, wiring: Wiring) -> Iterable[Finding]:
+    def check(self, data: IfData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None:
             return
-        if not wiring.is_wired("conditions"):
-            yield from _never(data.conditions)
-            yield from numbered_handle_faults(
-                _BRANCH, len(data.conditions), _OTHERWISE, "/data/conditions", wiring
+        if not view.is_wired("conditions"):
+            yield from _check_never_matches(data.conditions)
+            yield from check_numbered_handles(
+                _BRANCH_PREFIX, len(data.conditions), _ELSE_HANDLE, "/data/conditions", view
             )
 
 
-def _is_met(condition: Condition, value: Json, inputs: Inputs) -> bool:
+def _evaluate_condition(condition: Condition, value: Json, inputs: Inputs) -> bool:
     if condition.field is not None:
         value = value_at(value, condition.field)
     elif not inputs.all(DEFAULT_TARGET_HANDLE):
-        value = MISSING if condition.operator not in LOOSE else ""
-    elif condition.operator in LOOSE:
+        value = MISSING if condition.operator not in LENIENT else ""
+    elif condition.operator in LENIENT:
         value = inputs.text(DEFAULT_TARGET_HANDLE)
-    return holds(
+    return evaluate(
         condition.operator, value, condition.value, case_sensitive=condition.case_sensitive
     )
 
 
-def _never(conditions: list[Condition]) -> Iterator[Finding]:
+def _check_never_matches(conditions: list[Condition]) -> Iterator[NodeFinding]:
     for i, condition in enumerate(conditions):
-        if condition.never_holds:
-            yield Finding(
+        if condition.never_matches:
+            yield NodeFinding(
                 "never-matches",
                 f"condition {i} has an empty value and never holds",
                 f"/data/conditions/{i}/value",

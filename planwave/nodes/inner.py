@@ -18,29 +18,29 @@ from planwave.graph.model import (
     Json,
     Port,
 )
-from planwave.graph.ports import has_output, outputs_shown
+from planwave.graph.ports import has_output, outputs_text
 from planwave.graph.values import DataValue, Inputs
-from planwave.nodes.branches import named_handle_faults
+from planwave.nodes.branches import check_named_handles
 from planwave.nodes.fields import graph_field
 from planwave.nodes.nested import (
     FlowName,
-    Outputs,
+    OutputsByNode,
     flow_field,
-    given_value,
-    main_value,
-    nested_graph,
-    one_graph,
-    seen_inside,
+    input_value,
+    main_output,
+    load,
+    check_source,
+    dependencies,
 )
-from planwave.nodes.node_type import INPUT, OUTPUT, Finding, NodeData, NodeType
-from planwave.nodes.sockets import coerced
-from planwave.nodes.wiring import Wiring
+from planwave.nodes.node_type import INPUT, OUTPUT, NodeFinding, NodeData, NodeType
+from planwave.nodes.sockets import coerce
+from planwave.nodes.wiring import NodeView
 
 SocketType = Literal["any", "text", "integer", "number", "boolean", "json"]
-_FIELDS: Final = ("graph", "flow", "inputs", "outputs")
-_TAKEN: Final = frozenset({"input", "nodes", "trigger", "goal", "PREVIOUS_OUTPUT", *_FIELDS})
+_FIELD_NAMES: Final = ("graph", "flow", "inputs", "outputs")
+_RESERVED_NAMES: Final = frozenset({"input", "nodes", "trigger", "goal", "PREVIOUS_OUTPUT", *_FIELD_NAMES})
 """What ports of the node and names in templates mean already."""
-_KEY: Final = "graph"
+_RUN_KEY: Final = "graph"
 
 
 class InnerData(NodeData):
@@ -111,38 +111,38 @@ class Inner(NodeType):
     }
 
     async def run(self, data: InnerData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
-        variables = _named(data, inputs, context)
-        nested = await nested_graph("graph", data.graph, data.flow, data.inputs, context)
-        given = given_value(inputs)
+        variables = _named_inputs(data, inputs, context)
+        nested = await load("graph", data.graph, data.flow, data.inputs, context)
+        given = input_value(inputs)
         if given is None and variables:
             given = DataValue("json", variables)
-        outputs = await nested.run(_KEY, given, variables, context)
+        outputs = await nested.run(_RUN_KEY, given, variables, context)
         found = {DEFAULT_SOURCE_HANDLE: nested.result(outputs)}
         for handle, source in data.outputs.items():
-            node_id, wanted = _source_of(source, nested.graph.by_id)
-            if (value := _value(outputs, node_id, wanted)) is not None:
+            node_id, wanted = _parse_source(source, nested.graph.by_id)
+            if (value := _output_value(outputs, node_id, wanted)) is not None:
                 found[handle] = value
         return ExecutionResult(found)
 
-    async def follows_from(
+    async def result_depends_on(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> Json:
-        ready, _ = self.ready(data, inputs, await self.fed(data, inputs, context), context)
-        return await seen_inside(ready.graph, ready.flow, context)
+        ready, _ = self.prepare(data, inputs, await self.read_wires(data, inputs, context), context)
+        return await dependencies(ready.graph, ready.flow, context)
 
-    def find_faults(self, data: InnerData | None, wiring: Wiring) -> Iterable[Finding]:
+    def check(self, data: InnerData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None:
             return
-        yield from one_graph("graph", data.graph, data.flow, wiring)
-        yield from _input_faults(data, wiring)
-        if not wiring.is_wired("outputs"):
+        yield from check_source("graph", data.graph, data.flow, view)
+        yield from _check_inputs(data, view)
+        if not view.is_wired("outputs"):
             handles = (DEFAULT_SOURCE_HANDLE, *data.outputs)
-            yield from named_handle_faults(handles, "/data/outputs", wiring)
+            yield from check_named_handles(handles, "/data/outputs", view)
         if data.graph is not None:
-            yield from _output_faults(data, data.graph, wiring)
+            yield from _check_outputs(data, data.graph, view)
 
 
-def _named(data: InnerData, inputs: Inputs, context: FlowContext) -> dict[str, Json]:
+def _named_inputs(data: InnerData, inputs: Inputs, context: FlowContext) -> dict[str, Json]:
     """Give what arrived by name, each as the type it is declared with."""
     found: dict[str, Json] = {}
     for name, kind in data.inputs.items():
@@ -153,7 +153,7 @@ def _named(data: InnerData, inputs: Inputs, context: FlowContext) -> dict[str, J
                 code="missing-required-input",
                 hint=f"connect an edge to {name!r}, or take it out of data.inputs",
             )
-        found[name], refused = coerced(kind, value)
+        found[name], refused = coerce(kind, value)
         if refused is not None:
             raise NodeError(
                 f"node {context.node_id!r}: input {name!r} takes {kind}, but got {refused}",
@@ -163,7 +163,7 @@ def _named(data: InnerData, inputs: Inputs, context: FlowContext) -> dict[str, J
     return found
 
 
-def _source_of(source: str, known: Iterable[str]) -> tuple[str, str | None]:
+def _parse_source(source: str, known: Iterable[str]) -> tuple[str, str | None]:
     """Give the node, and the handle where one is named; ids may hold dots too."""
     if source in known:
         return source, None
@@ -171,32 +171,32 @@ def _source_of(source: str, known: Iterable[str]) -> tuple[str, str | None]:
     return node_id, handle
 
 
-def _value(outputs: Outputs, node_id: str, handle: str | None) -> DataValue | None:
+def _output_value(outputs: OutputsByNode, node_id: str, handle: str | None) -> DataValue | None:
     given = outputs.get(node_id)
     if not given:
         return None
-    return main_value(given) if handle is None else given.get(handle)
+    return main_output(given) if handle is None else given.get(handle)
 
 
-def _input_faults(data: InnerData, wiring: Wiring) -> Iterator[Finding]:
+def _check_inputs(data: InnerData, view: NodeView) -> Iterator[NodeFinding]:
     for name in data.inputs:
         pointer = f"/data/inputs/{name}"
-        if name in _TAKEN:
+        if name in _RESERVED_NAMES:
             message = f"an input cannot be called {name!r}, which means something already"
-            yield Finding("invalid-data", message, pointer, "choose another name")
-        elif not wiring.is_wired(name):
+            yield NodeFinding("invalid-data", message, pointer, "choose another name")
+        elif not view.is_wired(name):
             message = f"nothing leads into the input {name!r}"
             hint = f"connect an edge to the handle {name!r}, or take it out of data.inputs"
-            yield Finding("missing-required-input", message, pointer, hint)
-    known = {DEFAULT_TARGET_HANDLE, *_FIELDS, *data.inputs}
-    for edge in wiring.incoming:
+            yield NodeFinding("missing-required-input", message, pointer, hint)
+    known = {DEFAULT_TARGET_HANDLE, *_FIELD_NAMES, *data.inputs}
+    for edge in view.incoming:
         if edge.channel == FLOW and edge.target_handle not in known:
             message = f"edge {edge.id!r} leads into {edge.target_handle!r}, which is no input"
             hint = f"add {edge.target_handle!r} with its type to data.inputs"
-            yield Finding("unknown-handle", message, "/data/inputs", hint)
+            yield NodeFinding("unknown-handle", message, "/data/inputs", hint)
 
 
-def _output_faults(data: InnerData, graph: Mapping[str, Json], wiring: Wiring) -> Iterator[Finding]:
+def _check_outputs(data: InnerData, graph: Mapping[str, Json], view: NodeView) -> Iterator[NodeFinding]:
     """Find outputs that name no node, or a handle it does not have."""
     nodes: Any = graph.get("nodes")
     listed = cast("list[Any]", nodes) if isinstance(nodes, list) else []
@@ -204,18 +204,18 @@ def _output_faults(data: InnerData, graph: Mapping[str, Json], wiring: Wiring) -
     types = {str(each.get("id")): str(each.get("type")) for each in objects}
     for handle, source in data.outputs.items():
         pointer = f"/data/outputs/{handle}"
-        node_id, left = _source_of(source, types)
+        node_id, left = _parse_source(source, types)
         if handle == ERROR_HANDLE:
             message = f"{handle!r} is a reserved handle and no output"
-            yield Finding("invalid-data", message, pointer, "choose another name")
+            yield NodeFinding("invalid-data", message, pointer, "choose another name")
         elif types and node_id not in types:
             message = f"output {handle!r} is that of {source!r}, and there is no such node"
             hint = 'name a node of the graph, or one of its outputs, as in "summary.output"'
-            yield Finding("unknown-handle", message, pointer, hint)
+            yield NodeFinding("unknown-handle", message, pointer, hint)
         elif left is not None and left != ERROR_HANDLE:
-            facts = wiring.view.facts_of_type(types.get(node_id, ""))
+            facts = view.index.type_info_by_name(types.get(node_id, ""))
             if facts is not None and not has_output(facts, left):
                 message = f"output {handle!r} is {left!r} of {node_id!r}, which has no such output"
-                yield Finding(
-                    "unknown-handle", message, pointer, f"its outputs are {outputs_shown(facts)}"
+                yield NodeFinding(
+                    "unknown-handle", message, pointer, f"its outputs are {outputs_text(facts)}"
                 )

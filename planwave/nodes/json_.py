@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planwave.expressions import copy_of
+from planwave.expressions import copy_json
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json
 from planwave.graph.values import DataValue
 from planwave.nodes.node_type import NodeData, template
@@ -41,4 +41,4 @@ class JsonValue(ValueType):
 
     def values(self, data: JsonData) -> Mapping[str, DataValue]:
         # A copy: nobody may change the graph by its result.
-        return {DEFAULT_SOURCE_HANDLE: DataValue("json", copy_of(data.value))}
+        return {DEFAULT_SOURCE_HANDLE: DataValue("json", copy_json(data.value))}

@@ -14,8 +14,8 @@ from planwave.nodes.json_ import JsonValue
 from planwave.nodes.llm import Llm
 from planwave.nodes.loop import Loop
 from planwave.nodes.merge import Merge
-from planwave.nodes.model import Client, Model
-from planwave.nodes.node_type import NodeKind
+from planwave.nodes.model import ClientModel, Model
+from planwave.nodes.node_type import BaseNode
 from planwave.nodes.number import Number
 from planwave.nodes.parser import Parser
 from planwave.nodes.planner_node import PlannerNode
@@ -29,14 +29,14 @@ from planwave.nodes.void import Void
 from planwave.nodes.wait import Wait
 from planwave.nodes.while_ import While
 
-LIBRARY: tuple[type[NodeKind], ...] = (
+LIBRARY: tuple[type[BaseNode], ...] = (
     Start,
     UserInput,
     Chat,
     Agent,
     Llm,
     Model,
-    Client,
+    ClientModel,
     Text,
     Number,
     Boolean,

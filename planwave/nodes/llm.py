@@ -10,16 +10,16 @@ from pydantic import AliasChoices, Field
 from planwave.errors import GraphInvalid, ResultNotJson
 from planwave.graph.capabilities import FlowContext, NodeEvent
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
-from planwave.graph.strict import strict_json
+from planwave.graph.strict import parse_strict_json
 from planwave.graph.values import DataValue, Inputs
-from planwave.nodes.agent import BRIEF
+from planwave.nodes.agent import BRIEF_SYSTEM_PROMPT
 from planwave.nodes.conversation import ChatMessage, with_messages
-from planwave.nodes.fields import NOT_PLANNED
+from planwave.nodes.fields import HIDDEN_FROM_PLANNER
 from planwave.nodes.model import MODEL_SOCKET, Effort
-from planwave.nodes.model_call import Prompt, is_fed, model_call, unused_input
-from planwave.nodes.node_type import INPUT, Finding, NodeData, NodeType, template
+from planwave.nodes.model_call import Prompt, has_prompt_input, call_model, check_unused_input
+from planwave.nodes.node_type import INPUT, NodeFinding, NodeData, NodeType, template
 from planwave.nodes.services import services_of
-from planwave.nodes.wiring import Wiring
+from planwave.nodes.wiring import NodeView
 from planwave.providers.api import ModelReply, ModelRequest
 
 JSON_ONLY = "Answer with one JSON value and nothing else."
@@ -32,7 +32,7 @@ class LlmData(NodeData):
     model: str | None = Field(None, min_length=1)
     prompt: Prompt = template(None)
     system: str | None = None
-    messages: list[ChatMessage] | None = Field(None, json_schema_extra=NOT_PLANNED)
+    messages: list[ChatMessage] | None = Field(None, json_schema_extra=HIDDEN_FROM_PLANNER)
     temperature: float | None = Field(None, ge=0, le=2)
     reasoning_effort: Effort | None = None
     max_tokens: int | None = Field(None, ge=1)
@@ -76,7 +76,7 @@ class Llm(NodeType):
         services = services_of(context)
         provider, model = services.model_for(data.provider, data.model)
         profile = services.providers.profile(provider, model)
-        parts = [data.system or (BRIEF if profile.small and not data.json_output else None)]
+        parts = [data.system or (BRIEF_SYSTEM_PROMPT if profile.small and not data.json_output else None)]
         parts.append(JSON_ONLY if data.json_output else None)
         request = ModelRequest(
             provider,
@@ -89,19 +89,19 @@ class Llm(NodeType):
         )
         request = with_messages(request, data.messages)
         async with aclosing(
-            model_call(request, self.node_type, context, deltas=data.stream)
+            call_model(request, self.node_type, context, deltas=data.stream)
         ) as items:
             async for item in items:
                 if isinstance(item, ModelReply):
-                    yield _value(item, data.json_output)
+                    yield _reply_value(item, data.json_output)
                 else:
                     yield item
 
-    def find_faults(self, data: LlmData | None, wiring: Wiring) -> Iterable[Finding]:
+    def check(self, data: LlmData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is not None and data.prompt is not None:
-            yield from unused_input(wiring, "prompt")
-        elif data is not None and not (data.messages or is_fed(wiring, "prompt")):
-            yield Finding(
+            yield from check_unused_input(view, "prompt")
+        elif data is not None and not (data.messages or has_prompt_input(view, "prompt")):
+            yield NodeFinding(
                 "missing-required-input",
                 "an llm node needs a prompt, messages or an input",
                 "/data/prompt",
@@ -109,12 +109,12 @@ class Llm(NodeType):
             )
 
 
-def _value(reply: ModelReply, as_json: bool) -> DataValue:
+def _reply_value(reply: ModelReply, as_json: bool) -> DataValue:
     if not as_json:
         return DataValue("text", reply.text)
     cut = reply.finish_reason == "length"
     try:
-        value = strict_json(_unfenced(reply.text))
+        value = parse_strict_json(_strip_code_fence(reply.text))
     except GraphInvalid as error:
         raise ResultNotJson(
             f"the model's reply is not JSON: {error.message}" + ("; it was cut off" if cut else ""),
@@ -124,7 +124,7 @@ def _value(reply: ModelReply, as_json: bool) -> DataValue:
     return DataValue("json", value)
 
 
-def _unfenced(text: str) -> str:
+def _strip_code_fence(text: str) -> str:
     """Take away the code fence where it is around the whole reply; many models add one."""
     inner = text.strip()
     opening, newline, rest = inner.partition("\n")

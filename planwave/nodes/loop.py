@@ -10,27 +10,27 @@ from pydantic import Field
 
 from planwave.errors import NESTED_FAILED, GraphInvalid, NodeError
 from planwave.graph.capabilities import ExecutionResult, FlowContext
-from planwave.graph.json_values import shown
+from planwave.graph.json_values import short_repr
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json, Port
-from planwave.graph.strict import strict_json
+from planwave.graph.strict import parse_strict_json
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.fields import graph_field, limited_field
 from planwave.nodes.nested import (
     FlowName,
-    NestedGraph,
-    as_value,
+    Subgraph,
+    to_value,
     flow_field,
-    given_value,
-    nested_graph,
-    one_graph,
-    refuse_more,
-    seen_inside,
+    input_value,
+    load,
+    check_source,
+    check_rounds,
+    dependencies,
 )
-from planwave.nodes.node_type import INPUT, Finding, NodeData, NodeType, template
-from planwave.nodes.wiring import Wiring
+from planwave.nodes.node_type import INPUT, NodeFinding, NodeData, NodeType, template
+from planwave.nodes.wiring import NodeView
 
-_NAMES: Final = ("item", "index")
-_ERRORS: Final = "errors"
+_VARIABLES: Final = ("item", "index")
+_ERRORS_HANDLE: Final = "errors"
 _LIMIT: Final = "loop_items"
 
 
@@ -38,7 +38,7 @@ class LoopData(NodeData):
     """What to go through, and what to do with each item."""
 
     items: Any = template(None)
-    body: dict[str, Any] | None = graph_field(*_NAMES)
+    body: dict[str, Any] | None = graph_field(*_VARIABLES)
     flow: FlowName | None = flow_field()
     parallel: int = Field(5, ge=1, le=100)
     on_item_error: Literal["fail", "skip", "null"] = "fail"
@@ -55,7 +55,7 @@ class Loop(NodeType):
     )
     Data = LoopData
     inputs = (INPUT,)
-    outputs = (Port(DEFAULT_SOURCE_HANDLE, "json"), Port(_ERRORS, "json"))
+    outputs = (Port(DEFAULT_SOURCE_HANDLE, "json"), Port(_ERRORS_HANDLE, "json"))
     reads_goal = True
     runs_graphs = True
     example: Mapping[str, Json] = {
@@ -82,69 +82,69 @@ class Loop(NodeType):
     }
 
     async def run(self, data: LoopData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
-        items = _items(data, inputs, context)
-        refuse_more(
+        items = _list_of_items(data, inputs, context)
+        check_rounds(
             data.max_items, len(items), "items", field="maxItems", limit=_LIMIT, context=context
         )
         if not items:
             return _result(data, [], [])
-        nested = await nested_graph("body", data.body, data.flow, _NAMES, context)
+        nested = await load("body", data.body, data.flow, _VARIABLES, context)
         errors: dict[int, Json] = {}
 
         async def one(index: int) -> Json:
-            return await _item(nested, index, items[index], data.on_item_error, errors, context)
+            return await _run_item(nested, index, items[index], data.on_item_error, errors, context)
 
-        values = await _each(len(items), data.parallel, one)
+        values = await _map_parallel(len(items), data.parallel, one)
         if data.on_item_error == "skip":
             values = [value for index, value in enumerate(values) if index not in errors]
         return _result(data, values, [errors[index] for index in sorted(errors)])
 
-    async def follows_from(
+    async def result_depends_on(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> Json:
-        ready, _ = self.ready(data, inputs, await self.fed(data, inputs, context), context)
-        return await seen_inside(ready.body, ready.flow, context)
+        ready, _ = self.prepare(data, inputs, await self.read_wires(data, inputs, context), context)
+        return await dependencies(ready.body, ready.flow, context)
 
-    def find_faults(self, data: LoopData | None, wiring: Wiring) -> Iterable[Finding]:
+    def check(self, data: LoopData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None:
             return
-        yield from one_graph("body", data.body, data.flow, wiring)
-        if data.items is None and not (wiring.is_wired("items") or wiring.is_wired("input")):
-            yield Finding(
+        yield from check_source("body", data.body, data.flow, view)
+        if data.items is None and not (view.is_wired("items") or view.is_wired("input")):
+            yield NodeFinding(
                 "missing-required-input",
                 "a loop needs items or an input",
                 "/data/items",
                 hint="write data.items, or connect an edge to 'input' or 'items'",
             )
         if data.on_item_error == "fail" and any(
-            edge.source_handle == _ERRORS for edge in wiring.outgoing
+            edge.source_handle == _ERRORS_HANDLE for edge in view.outgoing
         ):
-            yield Finding(
+            yield NodeFinding(
                 "unknown-handle",
-                f"an edge leaves {_ERRORS!r}, which gets nothing where an item that fails ends all",
+                f"an edge leaves {_ERRORS_HANDLE!r}, which gets nothing where an item that fails ends all",
                 "/data/onItemError",
                 hint='set data.onItemError to "skip" or "null"',
                 severity="warning",
             )
 
 
-def _items(data: LoopData, inputs: Inputs, context: FlowContext) -> list[Json]:
+def _list_of_items(data: LoopData, inputs: Inputs, context: FlowContext) -> list[Json]:
     """Give the list to go through; JSON text of one is read."""
     found = data.items
     if "items" not in data.model_fields_set:
-        given = given_value(inputs)
+        given = input_value(inputs)
         found = None if given is None else given.value
     if isinstance(found, str):
         try:
-            found = strict_json(found)
+            found = parse_strict_json(found)
         except GraphInvalid as error:
-            raise _no_list(f"the text {shown(found)}", context) from error
+            raise _not_a_list(f"the text {short_repr(found)}", context) from error
     if not isinstance(found, list):
-        raise _no_list(shown(found), context)
+        raise _not_a_list(short_repr(found), context)
     return cast("list[Json]", found)
 
 
-def _no_list(what: str, context: FlowContext) -> NodeError:
+def _not_a_list(what: str, context: FlowContext) -> NodeError:
     return NodeError(
         f"loop {context.node_id!r} needs a list of items, got {what}",
         code="not-a-list",
@@ -152,8 +152,8 @@ def _no_list(what: str, context: FlowContext) -> NodeError:
     )
 
 
-async def _item(
-    nested: NestedGraph,
+async def _run_item(
+    nested: Subgraph,
     index: int,
     item: Json,
     on_error: str,
@@ -163,7 +163,7 @@ async def _item(
     """Run the body for one item; an error that does not end the loop is noted, and gives null."""
     try:
         outputs = await nested.run(
-            str(index), as_value(item), {"item": item, "index": index}, context
+            str(index), to_value(item), {"item": item, "index": index}, context
         )
     except NodeError as error:
         if error.code != NESTED_FAILED or on_error == "fail":
@@ -173,7 +173,7 @@ async def _item(
     return nested.result(outputs).value
 
 
-async def _each(count: int, parallel: int, one: Callable[[int], Awaitable[Json]]) -> list[Json]:
+async def _map_parallel(count: int, parallel: int, one: Callable[[int], Awaitable[Json]]) -> list[Json]:
     """Give the value of each number from 0, so many at a time; the first failure ends the others."""
     values: list[Json] = [None] * count
     numbers = iter(range(count))
@@ -191,5 +191,5 @@ async def _each(count: int, parallel: int, one: Callable[[int], Awaitable[Json]]
 def _result(data: LoopData, values: list[Json], errors: list[Json]) -> ExecutionResult:
     outputs = {DEFAULT_SOURCE_HANDLE: DataValue("json", values)}
     if data.on_item_error != "fail":
-        outputs[_ERRORS] = DataValue("json", errors)
+        outputs[_ERRORS_HANDLE] = DataValue("json", errors)
     return ExecutionResult(outputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from planwave.expressions import copy_of
+from planwave.expressions import copy_json
 from planwave.graph.capabilities import FlowContext
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, Json, Port
 from planwave.graph.values import DataValue, Inputs
@@ -47,9 +47,9 @@ class Merge(NodeType):
     async def run(self, data: MergeData, inputs: Inputs, context: FlowContext) -> DataValue:
         arrived = [a for a in inputs.arrivals if a.target_handle == DEFAULT_TARGET_HANDLE]
         if data.mode == "list":
-            return DataValue("json", [copy_of(each.value.value) for each in arrived])
+            return DataValue("json", [copy_json(each.value.value) for each in arrived])
         by_source: dict[str, list[Json]] = {}
         for each in arrived:
-            by_source.setdefault(each.source_id, []).append(copy_of(each.value.value))
+            by_source.setdefault(each.source_id, []).append(copy_json(each.value.value))
         merged = {key: found[0] if len(found) == 1 else found for key, found in by_source.items()}
         return DataValue("json", merged)

@@ -10,13 +10,13 @@ from pydantic import AliasChoices, Field
 from planwave.graph.capabilities import FlowContext
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, LINK, Json, Port
 from planwave.graph.values import Inputs
-from planwave.nodes.feeding import Bundle
+from planwave.nodes.feeding import FieldBundle
 from planwave.nodes.node_type import LinkType, NodeData
 from planwave.nodes.services import services_of
-from planwave.nodes.sockets import FIELD_SIDE
+from planwave.nodes.sockets import FIELD_PORT_SIDE
 
-_MODEL: Final = "model"
-MODEL_SOCKET: Final = Port(_MODEL, _MODEL, channel=LINK, side=FIELD_SIDE)
+_MODEL_TYPE: Final = "model"
+MODEL_SOCKET: Final = Port(_MODEL_TYPE, _MODEL_TYPE, channel=LINK, side=FIELD_PORT_SIDE)
 """Where types that ask a model take a linked one. It brings all that is set in it and beats what is
 written in their data; data that flow into ``model`` are the model's name, as for any field."""
 
@@ -40,7 +40,7 @@ class Model(LinkType):
     purpose = "Hold a model and its settings; link it into 'model' of the nodes that are to ask it."
     Data = ModelData
     inputs = ()
-    outputs = (Port(DEFAULT_SOURCE_HANDLE, _MODEL, channel=LINK),)
+    outputs = (Port(DEFAULT_SOURCE_HANDLE, _MODEL_TYPE, channel=LINK),)
     calls_model = True
     example: Mapping[str, Json] = {
         "nodes": [
@@ -57,10 +57,10 @@ class Model(LinkType):
         ],
     }
 
-    async def make(self, data: ModelData, inputs: Inputs, context: FlowContext) -> Bundle:
+    async def make(self, data: ModelData, inputs: Inputs, context: FlowContext) -> FieldBundle:
         provider, model = services_of(context).model_for(data.provider, data.model)
         settings = data.model_dump(by_alias=True, exclude_none=True)
-        return Bundle(_MODEL, settings | {"provider": provider, "model": model})
+        return FieldBundle(_MODEL_TYPE, settings | {"provider": provider, "model": model})
 
 
 class ClientData(ModelData):
@@ -80,7 +80,7 @@ class ClientData(ModelData):
     )
 
 
-class Client(Model):
+class ClientModel(Model):
     """The same under the name that graphs from elsewhere use."""
 
     node_type = "client"

@@ -15,12 +15,12 @@ from planwave.graph.model import (
     FLOW,
     Edge,
     Json,
-    handles_of,
+    fixed_handles,
 )
-from planwave.nodes.conversation import shown_messages, without_images
-from planwave.nodes.node_type import Finding
+from planwave.nodes.conversation import readable_messages, strip_images
+from planwave.nodes.node_type import NodeFinding
 from planwave.nodes.services import services_of
-from planwave.nodes.wiring import Wiring
+from planwave.nodes.wiring import NodeView
 from planwave.providers.api import CallScope, Delta, ModelReply, ModelRequest
 
 
@@ -32,51 +32,51 @@ Prompt = Annotated[str | None, AfterValidator(_text_or_none)]
 """A prompt in ``data``; white space alone is no prompt, before and after templates are resolved."""
 
 
-CONVERSATION: Final = "messages"
+MESSAGES_FIELD: Final = "messages"
 """The data field, and so the socket, that takes what was said before."""
-_UPSTREAM: Final = ("input", "inputs", "nodes", "PREVIOUS_OUTPUT")
+_UPSTREAM_VARIABLES: Final = ("input", "inputs", "nodes", "PREVIOUS_OUTPUT")
 """Where a template finds what earlier nodes gave, besides input handles by name."""
-_SHOWN: Final = 4
+_MAX_NAMES_SHOWN: Final = 4
 
 
-def is_fed(wiring: Wiring, field: str) -> bool:
+def has_prompt_input(view: NodeView, field: str) -> bool:
     """Say whether an edge brings a node its input, a conversation, or the prompt of this field."""
-    return any(map(wiring.is_wired, (DEFAULT_TARGET_HANDLE, field, CONVERSATION)))
+    return any(map(view.is_wired, (DEFAULT_TARGET_HANDLE, field, MESSAGES_FIELD)))
 
 
-def unused_input(wiring: Wiring, field: str) -> Iterator[Finding]:
+def check_unused_input(view: NodeView, field: str) -> Iterator[NodeFinding]:
     """Warn of results that never reach the model, because the prompt is sent as it stands.
 
     Args:
         wiring: A node whose data hold a prompt.
         field: The prompt's name.
     """
-    if wiring.node.policy.join == "any" or wiring.is_wired(field):
+    if view.node.policy.join == "any" or view.is_wired(field):
         return
-    handles = {edge.target_handle for edge in wiring.incoming}
-    if any(use.root in _UPSTREAM or use.root in handles for use in wiring.uses):
+    handles = {edge.target_handle for edge in view.incoming}
+    if any(use.root in _UPSTREAM_VARIABLES or use.root in handles for use in view.references):
         return
-    given = (edge for edge in wiring.incoming if edge.target_handle == DEFAULT_TARGET_HANDLE)
-    sources = list(dict.fromkeys(edge.source for edge in given if _brings_result(edge, wiring)))
+    given = (edge for edge in view.incoming if edge.target_handle == DEFAULT_TARGET_HANDLE)
+    sources = list(dict.fromkeys(edge.source for edge in given if _carries_result(edge, view)))
     if sources:
-        names = ", ".join(map(repr, sources[:_SHOWN]))
-        names += f" and {len(sources) - _SHOWN} more" if len(sources) > _SHOWN else ""
+        names = ", ".join(map(repr, sources[:_MAX_NAMES_SHOWN]))
+        names += f" and {len(sources) - _MAX_NAMES_SHOWN} more" if len(sources) > _MAX_NAMES_SHOWN else ""
         message = f"what {names} gives never reaches the model: data.{field} does not use it"
         hint = f"add {{{{ input }}}} to data.{field}, or remove the edge"
-        yield Finding("unused-input", message, f"/data/{field}", hint, "warning")
+        yield NodeFinding("unused-input", message, f"/data/{field}", hint, "warning")
 
 
-def _brings_result(edge: Edge, wiring: Wiring) -> bool:
+def _carries_result(edge: Edge, view: NodeView) -> bool:
     """Say whether an edge brings more than the moment to start: a choice, an error, a beginning."""
-    facts = wiring.view.facts_of(edge.source)
+    facts = view.index.type_info_of(edge.source)
     if facts is None or edge.channel != FLOW:
         return False
-    if facts.entry and not any(wiring.view.by_id[edge.source].data.values()):
+    if facts.entry and not any(view.index.by_id[edge.source].data.values()):
         return False
-    return {*(handles_of(facts.outputs) or (DEFAULT_SOURCE_HANDLE,))} == {edge.source_handle}
+    return {*(fixed_handles(facts.outputs) or (DEFAULT_SOURCE_HANDLE,))} == {edge.source_handle}
 
 
-async def model_call(
+async def call_model(
     request: ModelRequest, node_type: str, context: FlowContext, *, deltas: bool = True
 ) -> AsyncGenerator[NodeEvent | ModelReply]:
     """Ask a model and tell what happens; the last item is the finished reply.
@@ -88,22 +88,22 @@ async def model_call(
     Raises:
         NodeError: The prompt is empty, the call failed, or it ended without a reply.
     """
-    _refuse_empty(request, context)
+    _require_prompt(request, context)
 
     def told(event_type: str, data: Json) -> NodeEvent:
         return NodeEvent(context.node_id, node_type, event_type, context.run_id, data)
 
     services = services_of(context)
     if not services.providers.profile(request.provider, request.model).images:
-        request, left_out = without_images(request)
+        request, left_out = strip_images(request)
         if left_out:
             warning = f"{request.model} cannot look at images: {left_out} left out"
-            yield told("log", _warning(warning))
-    yield told("prompt", _prompt(request))
+            yield told("log", _warning_data(warning))
+    yield told("prompt", _prompt_data(request))
     stream = services.models.stream(request, _scope_of(context))
     reply: ModelReply | None = None
     try:
-        with context.busy():
+        with context.own_work():
             async for item in stream:
                 if isinstance(item, Delta):
                     if deltas:
@@ -120,22 +120,22 @@ async def model_call(
             code="provider-error",
             retryable=True,
         )
-    yield told("usage", _usage(reply))
+    yield told("usage", _usage_data(reply))
     if reply.finish_reason == "length":
         warning = f"the reply was cut at {reply.usage.output_tokens} tokens; raise maxTokens"
-        yield told("log", _warning(warning))
+        yield told("log", _warning_data(warning))
     yield reply
 
 
-def _warning(message: str) -> dict[str, Json]:
+def _warning_data(message: str) -> dict[str, Json]:
     return {"message": message, "level": "warning"}
 
 
 def _scope_of(context: FlowContext) -> CallScope:
-    return CallScope(context.run_id, context.path, context.attempt, context.answers, context.left_s)
+    return CallScope(context.run_id, context.path, context.attempt, context.answers, context.time_left_s)
 
 
-def _refuse_empty(request: ModelRequest, context: FlowContext) -> None:
+def _require_prompt(request: ModelRequest, context: FlowContext) -> None:
     last = request.messages[-1] if request.messages else None
     if request.prompt.strip() or (last and last.role == "user" and (last.text or last.images)):
         return
@@ -147,8 +147,8 @@ def _refuse_empty(request: ModelRequest, context: FlowContext) -> None:
     )
 
 
-def _prompt(request: ModelRequest) -> dict[str, Json]:
-    said = {"messages": shown_messages(request.messages)} if request.messages else {}
+def _prompt_data(request: ModelRequest) -> dict[str, Json]:
+    said = {"messages": readable_messages(request.messages)} if request.messages else {}
     return {
         **said,
         "system": request.system,
@@ -158,7 +158,7 @@ def _prompt(request: ModelRequest) -> dict[str, Json]:
     }
 
 
-def _usage(reply: ModelReply) -> dict[str, Json]:
+def _usage_data(reply: ModelReply) -> dict[str, Json]:
     usage = reply.usage
     told: dict[str, Json] = {
         "provider": reply.provider,

@@ -24,22 +24,22 @@ from planwave.graph.model import (
     FLOW,
     Graph,
     Json,
-    handles_of,
+    fixed_handles,
 )
 from planwave.graph.plan import graph_hash
 from planwave.graph.read import read_graph
 from planwave.graph.values import DataValue, Inputs
-from planwave.graph.within import nodes_within
-from planwave.nodes.fields import NOT_PLANNED
-from planwave.nodes.node_type import Finding, NodeData
-from planwave.nodes.services import Flows, NodeServices, limits_of
+from planwave.graph.within import all_nodes
+from planwave.nodes.fields import HIDDEN_FROM_PLANNER
+from planwave.nodes.node_type import NodeFinding, NodeData
+from planwave.nodes.services import FlowSource, NodeServices, limits_of
 from planwave.nodes.sockets import value_type
-from planwave.nodes.wiring import Wiring
+from planwave.nodes.wiring import NodeView
 
-_END: Final = "end"
-_KEPT: Final = 64
+_END_TYPE: Final = "end"
+_CACHE_SIZE: Final = 64
 
-Outputs = Mapping[str, Mapping[str, DataValue]]
+OutputsByNode = Mapping[str, Mapping[str, DataValue]]
 
 
 class FlowName(NodeData):
@@ -51,10 +51,10 @@ class FlowName(NodeData):
 
 def flow_field() -> Any:
     """Declare a data field that names a stored flow; models do not know which there are."""
-    return Field(None, json_schema_extra=NOT_PLANNED)
+    return Field(None, json_schema_extra=HIDDEN_FROM_PLANNER)
 
 
-class NestedGraph(NamedTuple):
+class Subgraph(NamedTuple):
     """A graph ready to be run inside a node, any number of times.
 
     Attributes:
@@ -70,8 +70,8 @@ class NestedGraph(NamedTuple):
     sinks: tuple[str, ...]
 
     async def run(
-        self, key: str, given: DataValue | None, variables: Mapping[str, Json], context: FlowContext
-    ) -> Outputs:
+        self, key: str, entry_value: DataValue | None, variables: Mapping[str, Json], context: FlowContext
+    ) -> OutputsByNode:
         """Run it.
 
         Args:
@@ -87,11 +87,11 @@ class NestedGraph(NamedTuple):
             NodeError: ``nested-run-failed``, and whatever keeps it from running at all.
         """
         inputs: dict[str, dict[str, Json]] = {}
-        if given is not None:
-            inputs = {node_id: {handle: given.value} for node_id, handle in self.entries}
+        if entry_value is not None:
+            inputs = {node_id: {handle: entry_value.value} for node_id, handle in self.entries}
         return await context.runtime.run_graph(key, self.graph, inputs, variables=variables)
 
-    def result(self, outputs: Outputs) -> DataValue:
+    def result(self, outputs: OutputsByNode) -> DataValue:
         """Give what a run came to.
 
         That is the value of its ``end`` node, or of the only node that nothing follows. Of several
@@ -99,7 +99,7 @@ class NestedGraph(NamedTuple):
         """
         for ids in (self.ends, self.sinks):
             given = {
-                each: main_value(outputs[each])
+                each: main_output(outputs[each])
                 for each in ids
                 if outputs.get(each, {}).keys() - {ERROR_HANDLE}
             }
@@ -110,12 +110,12 @@ class NestedGraph(NamedTuple):
         return DataValue("json", None)
 
 
-def main_value(outputs: Mapping[str, DataValue]) -> DataValue:
+def main_output(outputs: Mapping[str, DataValue]) -> DataValue:
     """Give a node's value: its ``output``, else the first it gave."""
     return outputs.get(DEFAULT_SOURCE_HANDLE) or next(iter(outputs.values()))
 
 
-def given_value(inputs: Inputs) -> DataValue | None:
+def input_value(inputs: Inputs) -> DataValue | None:
     """Give what arrived at a node's input: a value as it is, several as a list, None for nothing."""
     values = inputs.all(DEFAULT_TARGET_HANDLE)
     if len(values) > 1:
@@ -123,13 +123,13 @@ def given_value(inputs: Inputs) -> DataValue | None:
     return values[0] if values else None
 
 
-async def nested_graph(
+async def load(
     field: str,
     document: Mapping[str, Json] | None,
     flow: FlowName | None,
     names: Iterable[str],
     context: FlowContext,
-) -> NestedGraph:
+) -> Subgraph:
     """Give the graph that a node runs inside.
 
     Args:
@@ -148,18 +148,18 @@ async def nested_graph(
         # What a node was written with was checked with the graph around it; a wire was not.
         written = context.runtime.get_node(context.node_id).data.get(field)
         if document == written:
-            return prepared(_graph_of(json.dumps(document)), catalogue)
-        return prepared(_brought(field, document, names, context), catalogue)
+            return prepare(_graph_of(json.dumps(document)), catalogue)
+        return prepare(_read_wired_graph(field, document, names, context), catalogue)
     if flow is None:
         raise NodeError(
             f"node {context.node_id!r} has no graph to run",
             code="missing-required-input",
             hint=f"write data.{field}, or name a stored flow in data.flow",
         )
-    return prepared(await _flow(flow, context), catalogue)
+    return prepare(await _load_flow(flow, context), catalogue)
 
 
-async def _flow(flow: FlowName, context: FlowContext) -> Graph:
+async def _load_flow(flow: FlowName, context: FlowContext) -> Graph:
     """Give a flow; which version is the newest is settled once for the node."""
     if flow.version is not None:
         return await _flows_of(context).get(flow.id, flow.version)
@@ -170,7 +170,7 @@ async def _flow(flow: FlowName, context: FlowContext) -> Graph:
     return _graph_of(json.dumps(await context.runtime.once("flow", newest)))
 
 
-async def seen_inside(
+async def dependencies(
     document: Mapping[str, Json] | None, flow: FlowName | None, context: FlowContext
 ) -> dict[str, Json]:
     """Give what a graph inside a node makes its result follow from, besides the node's data.
@@ -185,37 +185,37 @@ async def seen_inside(
     if document is not None:
         graph = _graph_of(json.dumps(document))
     elif flow is not None and flow.version is not None:
-        graph = await _version(flow.id, flow.version, context)
+        graph = await _load_version(flow.id, flow.version, context)
     elif flow is not None:
-        graph = await _flow(flow, context)
+        graph = await _load_flow(flow, context)
         of_graph = graph_hash(graph)
-    await _refuse_open(graph, context)
+    await _require_fixed_graphs(graph, context)
     return {"variables": dict(context.runtime.variables), "graph": of_graph}
 
 
-async def _refuse_open(graph: Graph | None, context: FlowContext) -> None:
+async def _require_fixed_graphs(graph: Graph | None, context: FlowContext) -> None:
     """Refuse a graph with a node in it of which it does not stand, for good, what it runs inside."""
     catalogue = context.runtime.catalogue
-    for path, node in () if graph is None else nodes_within(graph, catalogue):
-        facts = catalogue.facts(node.type)
+    for path, node in () if graph is None else all_nodes(graph, catalogue):
+        facts = catalogue.type_info(node.type)
         fields = () if facts is None else facts.graph_fields
         if not fields or any(isinstance(node.data.get(field), dict) for field in fields):
             continue
         match node.data.get("flow"):
             case {"id": str(flow_id), "version": str(version)}:
-                await _refuse_open(await _version(flow_id, version, context), context)
+                await _require_fixed_graphs(await _load_version(flow_id, version, context), context)
             case _:
                 raise NodeError(f"what runs inside {path!r} of {context.node_id!r} may change")
 
 
-async def _version(flow_id: str, version: str, context: FlowContext) -> Graph | None:
+async def _load_version(flow_id: str, version: str, context: FlowContext) -> Graph | None:
     """Give a version of a flow, if it can still be run here: where not, nothing new comes of it."""
     with suppress(PlanwaveError):
         return await _flows_of(context).get(flow_id, version)
     return None
 
 
-def _flows_of(context: FlowContext) -> Flows:
+def _flows_of(context: FlowContext) -> FlowSource:
     services: Any = context.services
     flows = services.flows if isinstance(services, NodeServices) else None
     if flows is None:
@@ -227,17 +227,17 @@ def _flows_of(context: FlowContext) -> Flows:
     return flows
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHE_SIZE)
 def _graph_of(document: str) -> Graph:
     """Read a graph; a loop in a loop asks for the same one again and again."""
     return read_graph(document)[0]
 
 
-def _brought(
+def _read_wired_graph(
     field: str, document: Mapping[str, Json], names: Iterable[str], context: FlowContext
 ) -> Graph:
     """Read and check a graph that came along a wire."""
-    inside = context.runtime.catalogue.inside((*context.runtime.variables, *names))
+    inside = context.runtime.catalogue.for_subgraph((*context.runtime.variables, *names))
     _, findings = read_and_check(document, inside, limits_of(context))
     if errors_in(findings):
         invalid = GraphInvalid(findings)
@@ -246,7 +246,7 @@ def _brought(
     return _graph_of(json.dumps(document))
 
 
-def prepared(graph: Graph, catalogue: Catalogue) -> NestedGraph:
+def prepare(graph: Graph, catalogue: Catalogue) -> Subgraph:
     """Look up where what comes in goes, and where the result is."""
     followed = {
         edge.source
@@ -255,25 +255,25 @@ def prepared(graph: Graph, catalogue: Catalogue) -> NestedGraph:
     }
     entries: list[tuple[str, str]] = []
     for node in graph.nodes:
-        facts = catalogue.facts(node.type)
+        facts = catalogue.type_info(node.type)
         if facts is not None and facts.entry:
-            first, *_ = handles_of(facts.outputs) or (DEFAULT_SOURCE_HANDLE,)
+            first, *_ = fixed_handles(facts.outputs) or (DEFAULT_SOURCE_HANDLE,)
             entries.append((node.id, first))
-    return NestedGraph(
+    return Subgraph(
         graph,
         tuple(entries),
-        tuple(node.id for node in graph.nodes if node.type == _END),
+        tuple(node.id for node in graph.nodes if node.type == _END_TYPE),
         tuple(node.id for node in graph.nodes if node.id not in followed),
     )
 
 
-def as_value(value: Json) -> DataValue:
+def to_value(value: Json) -> DataValue:
     """Give a JSON value with the type it has by itself."""
     return DataValue(value_type(value), value)
 
 
-def refuse_more(
-    most: int | None, met: int, what: str, *, field: str, limit: str, context: FlowContext
+def check_rounds(
+    maximum: int | None, actual: int, what: str, *, field: str, limit: str, context: FlowContext
 ) -> None:
     """Refuse more rounds of a graph than a node's data or the limits of its run allow.
 
@@ -288,26 +288,26 @@ def refuse_more(
     Raises:
         NodeError, LimitExceeded: ``limit-exceeded``; which bound it is, is named.
     """
-    if most is not None and met > most:
-        message = f"{what} of {context.node_id!r}: data.{field} is {most}, met {met}"
+    if maximum is not None and actual > maximum:
+        message = f"{what} of {context.node_id!r}: data.{field} is {maximum}, met {actual}"
         raise NodeError(message, code=LimitExceeded.code, hint=f"raise data.{field}")
     limits = limits_of(context)
     bound = None if limits is None else getattr(limits, limit)
-    if bound is not None and met > bound:
-        raise LimitExceeded(limit, bound, met, what=f"{what} of {context.node_id!r}")
+    if bound is not None and actual > bound:
+        raise LimitExceeded(limit, bound, actual, what=f"{what} of {context.node_id!r}")
 
 
-def one_graph(
-    field: str, document: Mapping[str, Json] | None, flow: FlowName | None, wiring: Wiring
-) -> Iterator[Finding]:
+def check_source(
+    field: str, document: Mapping[str, Json] | None, flow: FlowName | None, view: NodeView
+) -> Iterator[NodeFinding]:
     """Find a node that has no graph to run, or two."""
-    has_graph = document is not None or wiring.is_wired(field)
-    has_flow = flow is not None or wiring.is_wired("flow")
+    has_graph = document is not None or view.is_wired(field)
+    has_flow = flow is not None or view.is_wired("flow")
     if has_graph == has_flow:
         hint = f"write a graph into data.{field}, or name a stored flow in data.flow, not both"
         if has_graph:
             message = f"data.{field} and data.flow are both there"
-            yield Finding("conflicting-field", message, "/data/flow", hint)
+            yield NodeFinding("conflicting-field", message, "/data/flow", hint)
         else:
             message = f"data.{field} is required where no flow is named"
-            yield Finding("missing-required-input", message, f"/data/{field}", hint)
+            yield NodeFinding("missing-required-input", message, f"/data/{field}", hint)

@@ -39,11 +39,11 @@ from planwave.graph.capabilities import (
 from planwave.graph.diagnostics import Severity
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, Effect, Json, Port
 from planwave.graph.ports import find_port
-from planwave.graph.values import DataValue, Inputs, text_of
-from planwave.nodes.feeding import Fed, Sockets, wired_event
+from planwave.graph.values import DataValue, Inputs, to_text
+from planwave.nodes.feeding import WiredValue, FieldWires, wired_event
 from planwave.nodes.sockets import fields_of, is_open, value_type
-from planwave.nodes.wiring import Wiring
-from planwave.shapes import misfit
+from planwave.nodes.wiring import NodeView
+from planwave.shapes import describe_error
 
 INPUT = Port(DEFAULT_TARGET_HANDLE, multiple=True)
 OUTPUT = Port(DEFAULT_SOURCE_HANDLE)
@@ -67,7 +67,7 @@ def template(default: Any = ..., **options: Any) -> Any:
     return Field(default, json_schema_extra={"template": True}, **options)
 
 
-class Finding(NamedTuple):
+class NodeFinding(NamedTuple):
     """A fault of one node's data; the pointer is relative to the node (``/data/text``)."""
 
     code: str
@@ -77,7 +77,7 @@ class Finding(NamedTuple):
     severity: Severity = "error"
 
 
-class NodeKind:
+class BaseNode:
     """What every kind of node declares, and the data it gets: wires applied, then validated.
 
     Attributes:
@@ -123,14 +123,14 @@ class NodeKind:
 
     def __init__(self) -> None:
         fields = fields_of(self.Data)
-        self._sockets = Sockets(fields if self.field_sockets else (), self.inputs)
-        self._text_templates = {
-            field.wire: field.nullable
+        self._field_wires = FieldWires(fields if self.field_sockets else (), self.inputs)
+        self._text_fields = {
+            field.json_name: field.nullable
             for field in fields
             if field.template and field.socket == "text"
         }
 
-    def find_faults(self, data: Any, wiring: Wiring) -> Iterable[Finding]:
+    def check(self, data: Any, view: NodeView) -> Iterable[NodeFinding]:
         """Find what is wrong with a node beyond its data's shape; no I/O.
 
         Args:
@@ -140,19 +140,19 @@ class NodeKind:
         """
         return ()
 
-    async def fed(
+    async def read_wires(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
-    ) -> Mapping[str, Fed]:
+    ) -> Mapping[str, WiredValue]:
         """Give what wires bring to data fields, by field."""
-        if not self._sockets.are_fed(inputs, context):
+        if not self._field_wires.has_wires(inputs, context):
             return {}
-        return await self._sockets.fed(data, inputs, context)
+        return await self._field_wires.read(data, inputs, context)
 
-    def ready(
+    def prepare(
         self,
         data: Mapping[str, Json],
         inputs: Inputs,
-        fed: Mapping[str, Fed],
+        wired: Mapping[str, WiredValue],
         context: FlowContext,
     ) -> tuple[Any, Inputs]:
         """Give validated data with what wires brought, and the rest of what arrived.
@@ -161,21 +161,21 @@ class NodeKind:
             NodeError: Data that do not fit (``invalid-data``), or an input that does not fit its
                 port (``type-mismatch``).
         """
-        if fed:
-            data, inputs = self._sockets.filled(data, fed), self._sockets.besides(inputs)
-        if self._sockets.is_typed:
-            inputs = self._sockets.fitted(inputs, context)
+        if wired:
+            data, inputs = self._field_wires.apply(data, wired), self._field_wires.unwired(inputs)
+        if self._field_wires.has_typed_inputs:
+            inputs = self._field_wires.coerce(inputs, context)
         if self.Data is None:
             return None, inputs
-        return validated(self.Data, with_texts(data, self._text_templates)), inputs
+        return validate_data(self.Data, stringify(data, self._text_fields)), inputs
 
 
-class NodeType(NodeKind, ABC):
+class NodeType(BaseNode, ABC):
     """A kind of node that runs as a stage. Subclasses are registered as classes or as instances."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._plain = plain_handle(self.outputs)
+        self._default_output = default_output(self.outputs)
         self._streams = inspect.isasyncgenfunction(self.run)
 
     @abstractmethod
@@ -198,35 +198,35 @@ class NodeType(NodeKind, ABC):
         | AsyncIterator[NodeEvent | ExecutionResult | Suspension]
     ):
         """Run as a stage: apply wires, validate data, call :meth:`run`, wrap what it gives."""
-        if self._streams or self._sockets.are_fed(inputs, context):
+        if self._streams or self._field_wires.has_wires(inputs, context):
             return self._stream(data, inputs, context)
-        return self._once(data, inputs, context)
+        return self._execute_once(data, inputs, context)
 
-    async def _once(
+    async def _execute_once(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> ExecutionResult | Suspension:
-        ready, left = self.ready(data, inputs, {}, context)
-        return as_result(await self.run(ready, left, context), self._plain)
+        ready, left = self.prepare(data, inputs, {}, context)
+        return as_result(await self.run(ready, left, context), self._default_output)
 
     async def _stream(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> AsyncGenerator[NodeEvent | ExecutionResult | Suspension]:
-        fed = await self.fed(data, inputs, context)
+        fed = await self.read_wires(data, inputs, context)
         if fed:
             yield wired_event(fed, self.node_type, context)
-        ready, left = self.ready(data, inputs, fed, context)
+        ready, left = self.prepare(data, inputs, fed, context)
         if not self._streams:
-            yield as_result(await self.run(ready, left, context), self._plain)
+            yield as_result(await self.run(ready, left, context), self._default_output)
             return
         async with aclosing(self.run(ready, left, context)) as items:
             async for item in items:
                 if not isinstance(item, NodeEvent):
-                    yield as_result(item, self._plain)
+                    yield as_result(item, self._default_output)
                     return
                 yield item
 
 
-class LinkType(NodeKind, ABC):
+class LinkType(BaseNode, ABC):
     """A kind of node that is never run, only made on demand for those it is linked to."""
 
     @abstractmethod
@@ -242,19 +242,19 @@ class LinkType(NodeKind, ABC):
     async def materialize(
         self, data: Mapping[str, Json], output_handle: str, context: FlowContext
     ) -> Any:
-        """Give the artefact: apply wires, validate data, call :meth:`make`."""
-        return await self.make(*await linked_data(self, data, context), context)
+        """Give the artefact: apply wires, validate data, call :meth:`generate`."""
+        return await self.make(*await prepare_linked(self, data, context), context)
 
 
-async def linked_data(
-    kind: NodeKind, data: Mapping[str, Json], context: FlowContext
+async def prepare_linked(
+    node: BaseNode, data: Mapping[str, Json], context: FlowContext
 ) -> tuple[Any, Inputs]:
-    """Give data and inputs of a node that is made on demand; see :meth:`NodeKind.ready`."""
+    """Give data and inputs of a node that is made on demand; see :meth:`NodeKind.prepare`."""
     inputs = Inputs(context.runtime.arrivals(context.node_id))
-    return kind.ready(data, inputs, await kind.fed(data, inputs, context), context)
+    return node.prepare(data, inputs, await node.read_wires(data, inputs, context), context)
 
 
-def with_texts(data: Mapping[str, Json], fields: Mapping[str, bool]) -> Mapping[str, Json]:
+def stringify(data: Mapping[str, Json], fields: Mapping[str, bool]) -> Mapping[str, Json]:
     """Give data in which these fields hold text.
 
     A template that is one expression keeps its value's type; a field that wants text reads it so.
@@ -266,11 +266,11 @@ def with_texts(data: Mapping[str, Json], fields: Mapping[str, bool]) -> Mapping[
     for name, nullable in fields.items():
         value = data.get(name, "")
         if not isinstance(value, str) and not (value is None and nullable):
-            data = {**data, name: text_of(value)}
+            data = {**data, name: to_text(value)}
     return data
 
 
-def validated(model: type[BaseModel], data: Mapping[str, Json]) -> BaseModel:
+def validate_data(model: type[BaseModel], data: Mapping[str, Json]) -> BaseModel:
     """Read ``data`` into its model.
 
     Raises:
@@ -280,15 +280,15 @@ def validated(model: type[BaseModel], data: Mapping[str, Json]) -> BaseModel:
         return model.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise NodeError(data_fault(first), code="invalid-data") from error
+        raise NodeError(data_error_text(first), code="invalid-data") from error
 
 
-def data_fault(fault: Any) -> str:
+def data_error_text(error: Any) -> str:
     """Say what pydantic found wrong with data."""
-    return misfit(".".join(str(part) for part in ("data", *fault["loc"])), fault)
+    return describe_error(".".join(str(part) for part in ("data", *error["loc"])), error)
 
 
-def plain_handle(outputs: Sequence[Port]) -> str | None:
+def default_output(outputs: Sequence[Port]) -> str | None:
     """Give the output that a plain value leaves through: ``output``, else the only one there is."""
     if not outputs or find_port(outputs, DEFAULT_SOURCE_HANDLE) is not None:
         return DEFAULT_SOURCE_HANDLE
@@ -314,7 +314,7 @@ def as_result(value: Any, handle: str | None) -> ExecutionResult | Suspension:
     return ExecutionResult({handle: value})
 
 
-def passed_on(inputs: Inputs) -> DataValue:
+def pass_through(inputs: Inputs) -> DataValue:
     """Give a node's input unchanged, for types that hand it on.
 
     One arrival is itself. Several texts are one text that says where each came from; several values

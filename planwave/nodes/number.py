@@ -12,7 +12,7 @@ from planwave.nodes.node_type import NodeData, template
 from planwave.nodes.sockets import value_type
 from planwave.nodes.value import ValueType, value_ports
 
-_WHOLE = "integer"
+_INTEGER = "integer"
 
 
 class NumberData(NodeData):
@@ -22,7 +22,7 @@ class NumberData(NodeData):
 
     @field_validator("value", mode="wrap")
     @classmethod
-    def _stays_whole(cls, value: Json, read: ValidatorFunctionWrapHandler) -> float:
+    def _keep_integer(cls, value: Json, read: ValidatorFunctionWrapHandler) -> float:
         number: float = read(value)
         return value if isinstance(value, int) else number
 
@@ -33,7 +33,7 @@ class Number(ValueType):
     node_type = "number"
     purpose = "Give a number; a whole one also on the output 'integer'. No model is asked."
     Data = NumberData
-    outputs = (*value_ports("number"), *value_ports(_WHOLE, _WHOLE))
+    outputs = (*value_ports("number"), *value_ports(_INTEGER, _INTEGER))
     planned = False
     example: Mapping[str, Json] = {
         "nodes": [
@@ -50,4 +50,4 @@ class Number(ValueType):
     def values(self, data: NumberData) -> Mapping[str, DataValue]:
         value = DataValue(value_type(data.value), data.value)
         given = {DEFAULT_SOURCE_HANDLE: value}
-        return given | {_WHOLE: value} if value.type == _WHOLE else given
+        return given | {_INTEGER: value} if value.type == _INTEGER else given

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planwave.expressions import copy_of
+from planwave.expressions import copy_json
 from planwave.graph.capabilities import FlowContext
 from planwave.graph.model import Json, Port
 from planwave.graph.values import Inputs
@@ -58,4 +58,4 @@ class Parser(NodeType):
     }
 
     async def run(self, data: ParserData, inputs: Inputs, context: FlowContext) -> Json:
-        return copy_of(data.template)  # nobody may change the graph by its result
+        return copy_json(data.template)  # nobody may change the graph by its result

@@ -17,14 +17,14 @@ from planwave.graph.plan import Plan
 from planwave.graph.read import read_graph
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.model import MODEL_SOCKET, Effort
-from planwave.nodes.model_call import Prompt, is_fed
-from planwave.nodes.nested import prepared
-from planwave.nodes.node_type import INPUT, Finding, NodeData, NodeType, template
-from planwave.nodes.services import Told, services_of
-from planwave.nodes.wiring import Wiring
+from planwave.nodes.model_call import Prompt, has_prompt_input
+from planwave.nodes.nested import prepare
+from planwave.nodes.node_type import INPUT, NodeFinding, NodeData, NodeType, template
+from planwave.nodes.services import PlanEvent, services_of
+from planwave.nodes.wiring import NodeView
 from planwave.providers.api import CallScope, CallSettings
 
-_KEY: Final = "plan"
+_RUN_KEY: Final = "plan"
 
 
 class PlannerData(NodeData):
@@ -69,27 +69,27 @@ class PlannerNode(NodeType):
     async def run(
         self, data: PlannerData, inputs: Inputs, context: FlowContext
     ) -> AsyncGenerator[NodeEvent | ExecutionResult]:
-        planning = _Planning(data, inputs, context)
+        planning = _PlanStream(data, inputs, context)
         async with aclosing(planning.events()) as events:
             async for event in events:
                 yield event
         document = planning.document
         graph, _ = read_graph({"nodes": document["nodes"], "edges": document["edges"]})
-        nested = prepared(graph, context.runtime.catalogue)
-        result = nested.result(await nested.run(_KEY, None, {"goal": document["goal"]}, context))
+        nested = prepare(graph, context.runtime.catalogue)
+        result = nested.result(await nested.run(_RUN_KEY, None, {"goal": document["goal"]}, context))
         outputs = {DEFAULT_SOURCE_HANDLE: result, "plan": DataValue("json", document)}
         yield ExecutionResult(outputs)
 
-    async def follows_from(
+    async def result_depends_on(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> Json:
         return dict(context.runtime.variables)  # its plan may name them
 
-    def find_faults(self, data: PlannerData | None, wiring: Wiring) -> Iterable[Finding]:
+    def check(self, data: PlannerData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is None:
             return
-        if data.goal is None and not is_fed(wiring, "goal"):
-            yield Finding(
+        if data.goal is None and not has_prompt_input(view, "goal"):
+            yield NodeFinding(
                 "missing-required-input",
                 "a planner needs a goal or an input",
                 "/data/goal",
@@ -97,7 +97,7 @@ class PlannerNode(NodeType):
             )
 
 
-class _Planning:
+class _PlanStream:
     """Plans what a node wants planned, unless that was done before.
 
     Attributes:
@@ -107,9 +107,9 @@ class _Planning:
     def __init__(self, data: PlannerData, inputs: Inputs, context: FlowContext) -> None:
         self.document: Json = None
         self._data, self._inputs, self._context = data, inputs, context
-        self._who = "", ""
-        self._made: Plan | None = None
-        self._said: asyncio.Queue[NodeEvent | None] = asyncio.Queue()
+        self._model = "", ""
+        self._plan_result: Plan | None = None
+        self._events: asyncio.Queue[NodeEvent | None] = asyncio.Queue()
 
     async def events(self) -> AsyncGenerator[NodeEvent]:
         """Plan, and tell of it while it happens; ``document`` is there in the end.
@@ -120,24 +120,24 @@ class _Planning:
         # Not a TaskGroup: leaving this early raises GeneratorExit here, which a group would report
         # as an error of its own.
         planning = asyncio.get_running_loop().create_task(
-            self._context.runtime.once(_KEY, self._plan)
+            self._context.runtime.once(_RUN_KEY, self._plan)
         )
-        planning.add_done_callback(lambda _: self._said.put_nowait(None))
+        planning.add_done_callback(lambda _: self._events.put_nowait(None))
         try:
-            while (event := await self._said.get()) is not None:
+            while (event := await self._events.get()) is not None:
                 yield event
-                self._said.task_done()
+                self._events.task_done()
         finally:
             planning.cancel()
             await asyncio.wait([planning])
             failure = None if planning.cancelled() else planning.exception()
         if isinstance(failure, PlanInvalid | ProviderError):
             for attempt in failure.attempts:
-                yield self._usage(attempt)
+                yield self._usage_event(attempt)
         self.document = planning.result()
-        if self._made is not None:
-            nodes = len(self._made.graph.nodes)
-            told = {"title": self._made.title, "hash": self._made.hash, "nodes": nodes}
+        if self._plan_result is not None:
+            nodes = len(self._plan_result.graph.nodes)
+            told = {"title": self._plan_result.title, "hash": self._plan_result.hash, "nodes": nodes}
             yield self._event("plan", told)
 
     async def _plan(self) -> Json:
@@ -148,34 +148,34 @@ class _Planning:
                 code="no-planner",
                 hint="run it through a service",
             )
-        self._who = services.model_for(data.provider, data.model)
+        self._model = services.model_for(data.provider, data.model)
         made = await services.planner.create_plan(
             self._inputs.text(DEFAULT_TARGET_HANDLE) if data.goal is None else data.goal,
-            *self._who,
-            on_progress=self._tell,
+            *self._model,
+            on_progress=self._on_progress,
             node_types=data.allowed_node_types,
             max_nodes=data.max_nodes,
             settings=CallSettings(data.temperature, data.max_tokens, data.reasoning_effort),
             scope=CallScope(
-                context.run_id, context.path, context.attempt, context.answers, context.left_s
+                context.run_id, context.path, context.attempt, context.answers, context.time_left_s
             ),
         )
-        self._made = made
+        self._plan_result = made
         # Said before the plan is kept: once it is, nobody makes these calls again to tell of them.
         for attempt in made.attempts:
-            self._said.put_nowait(self._usage(attempt))
-        await self._said.join()
+            self._events.put_nowait(self._usage_event(attempt))
+        await self._events.join()
         return {"goal": made.user_prompt, "title": made.title, **made.graph.to_document()}
 
-    def _tell(self, told: Told) -> None:
-        if told.kind != "delta":
-            self._said.put_nowait(self._event(PLANNING, {"kind": told.kind, **told.data}))
-        elif told.data["reasoning"]:  # the rest is JSON, and nothing the node has to say
-            piece = {"text": told.data["text"], "kind": "reasoning"}
-            self._said.put_nowait(self._event("delta", piece))
+    def _on_progress(self, progress: PlanEvent) -> None:
+        if progress.kind != "delta":
+            self._events.put_nowait(self._event(PLANNING, {"kind": progress.kind, **progress.data}))
+        elif progress.data["reasoning"]:  # the rest is JSON, and nothing the node has to say
+            piece = {"text": progress.data["text"], "kind": "reasoning"}
+            self._events.put_nowait(self._event("delta", piece))
 
-    def _usage(self, attempt: Mapping[str, Any]) -> NodeEvent:
-        provider, model = self._who
+    def _usage_event(self, attempt: Mapping[str, Any]) -> NodeEvent:
+        provider, model = self._model
         return self._event("usage", {"provider": provider, "model": model, **attempt["usage"]})
 
     def _event(self, event_type: str, data: Json) -> NodeEvent:

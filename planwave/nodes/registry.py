@@ -11,17 +11,17 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from planwave.errors import InputError
-from planwave.graph.capabilities import NodeFacts
+from planwave.graph.capabilities import NodeTypeInfo
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import DEFAULT_POLICY, Graph, Node
-from planwave.graph.policy import passed_limits
-from planwave.nodes.checks import DataChecks, model_fault
-from planwave.nodes.nested_checks import held_graphs, nested_findings
-from planwave.nodes.node_type import Finding
-from planwave.nodes.services import wanted_model
+from planwave.graph.policy import policy_limit_findings
+from planwave.nodes.checks import DataChecks, model_finding
+from planwave.nodes.nested_checks import inline_graphs, check_subgraph
+from planwave.nodes.node_type import NodeFinding
+from planwave.nodes.services import with_default_model
 from planwave.nodes.sockets import accepts
-from planwave.nodes.spec import TypeSpec, described, schema_of, spec_of
-from planwave.nodes.wiring import GraphView
+from planwave.nodes.spec import RegisteredType, as_document, data_schema, spec_of
+from planwave.nodes.wiring import GraphIndex
 from planwave.providers.api import ModelProfile, Providers
 
 if TYPE_CHECKING:
@@ -60,14 +60,14 @@ class Registry:
             default_model: Model of nodes that name none and use the default provider.
             limits: What a node may not pass in :meth:`check`; None for no limits.
         """
-        self._specs: dict[str, TypeSpec] = {}
-        self._points: set[EntryPoint] = set()
+        self._specs: dict[str, RegisteredType] = {}
+        self._entry_points: set[EntryPoint] = set()
         self._providers = providers
         self._defaults = (default_provider, default_model)
         self._limits = limits
         self._checks = DataChecks(limits)
-        self._view: tuple[weakref.ref[Graph], GraphView] | None = None
-        self._names: tuple[str, ...] = ()
+        self._cached_index: tuple[weakref.ref[Graph], GraphIndex] | None = None
+        self._variable_names: tuple[str, ...] = ()
         self.depth = 0
         self.warnings: list[Diagnostic] = []
         for implementation in types:
@@ -77,7 +77,7 @@ class Registry:
         """Add a type and give it back, so that this also works as a decorator.
 
         Args:
-            implementation: A ``NodeType`` class or instance, or any object that has ``node_type``
+            implementation: A ``NodeTypeResponse`` class or instance, or any object that has ``node_type``
                 and a capability (``execute``, ``materialize``).
             replace: Allow a name that is taken.
 
@@ -87,13 +87,13 @@ class Registry:
         """
         made = cast("type[Any]", implementation)() if isinstance(implementation, type) else None
         spec = spec_of(implementation if made is None else made)
-        name = spec.facts.node_type
+        name = spec.type_info.node_type
         if name in self._specs and self._specs[name].implementation is implementation:
             return implementation
         if name in self._specs and not replace:
             raise ValueError(
                 f"node type {name!r} is registered already, by "
-                f"{_called(self._specs[name].implementation)}; choose another name or pass "
+                f"{_display_name(self._specs[name].implementation)}; choose another name or pass "
                 "replace=True"
             )
         self._specs[name] = spec
@@ -107,9 +107,9 @@ class Registry:
         is called.
         """
         for point in entry_points(group=ENTRY_POINTS) if points is None else points:
-            if point in self._points:
+            if point in self._entry_points:
                 continue
-            self._points.add(point)
+            self._entry_points.add(point)
             before = set(self._specs)
             try:
                 loaded: Any = point.load()
@@ -151,18 +151,18 @@ class Registry:
             limits=limits,
         )
         other._specs = self._specs
-        other._points = self._points
+        other._entry_points = self._entry_points
         other.warnings = self.warnings
         return other
 
-    def facts(self, node_type: str) -> NodeFacts | None:
+    def type_info(self, node_type: str) -> NodeTypeInfo | None:
         spec = self._specs.get(node_type)
-        return None if spec is None else spec.facts
+        return None if spec is None else spec.type_info
 
     def implementation(self, node_type: str) -> Any:
         return self._specs[node_type].implementation
 
-    def spec(self, node_type: str) -> TypeSpec:
+    def spec(self, node_type: str) -> RegisteredType:
         """Give all that is known of a type.
 
         Raises:
@@ -182,7 +182,7 @@ class Registry:
         Raises:
             KeyError: There is no such type.
         """
-        return schema_of(self._specs[node_type])
+        return data_schema(self._specs[node_type])
 
     def describe(self, node_type: str) -> dict[str, Any]:
         """Give a type as JSON: its facts by name, ``schema`` and ``example``.
@@ -190,49 +190,49 @@ class Registry:
         Raises:
             KeyError: There is no such type.
         """
-        return described(self._specs[node_type])
+        return as_document(self._specs[node_type])
 
-    def inside(self, names: Iterable[str]) -> Registry:
+    def for_subgraph(self, names: Iterable[str]) -> Registry:
         within = copy(self)
-        within._names = tuple(dict.fromkeys((*self._names, *names)))
+        within._variable_names = tuple(dict.fromkeys((*self._variable_names, *names)))
         within.depth = self.depth + 1
-        within._view = None
+        within._cached_index = None
         return within
 
     def check(self, node: Node, graph: Graph) -> Iterable[Diagnostic]:
         passed: Sequence[Diagnostic] = ()
         if self._limits is not None and node.policy is not DEFAULT_POLICY:
-            passed = passed_limits(node, self._limits)
+            passed = policy_limit_findings(node, self._limits)
         spec = self._specs.get(node.type)
-        if spec is None or not (spec.is_checked if node.data else spec.is_checked_empty):
+        if spec is None or not (spec.needs_check if node.data else spec.needs_check_empty):
             return passed
-        found = self._checks.findings(spec, node, self._view_of(graph), self._look_up)
-        findings = [*passed, *(_stamped(finding, node) for finding in found)]
-        for held in held_graphs(spec, node) if spec.facts.graph_fields else ():
-            findings += nested_findings(held, node, self.inside(held.names), self._limits)
+        found = self._checks.findings(spec, node, self._index_of(graph), self._look_up)
+        findings = [*passed, *(_to_diagnostic(finding, node) for finding in found)]
+        for held in inline_graphs(spec, node) if spec.type_info.graph_fields else ():
+            findings += check_subgraph(held, node, self.for_subgraph(held.names), self._limits)
         return findings
 
-    def _view_of(self, graph: Graph) -> GraphView:
+    def _index_of(self, graph: Graph) -> GraphIndex:
         """Give the view of a graph, kept while the same graph is checked node by node."""
-        kept = self._view
+        kept = self._cached_index
         if kept is None or kept[0]() is not graph:
-            kept = self._view = (weakref.ref(graph), GraphView(graph, self._specs, self._names))
+            kept = self._cached_index = (weakref.ref(graph), GraphIndex(graph, self._specs, self._variable_names))
         return kept[1]
 
     def _look_up(
         self, provider: str | None, model: str | None
-    ) -> tuple[Finding | None, ModelProfile | None]:
+    ) -> tuple[NodeFinding | None, ModelProfile | None]:
         # Asked anew for every node: what is available can change between two checks of one graph.
         if self._providers is None:
             return None, None
         try:
-            chosen = self._providers.resolve(*wanted_model(provider, model, *self._defaults))
+            chosen = self._providers.resolve(*with_default_model(provider, model, *self._defaults))
         except InputError as error:
-            return model_fault(error), None
+            return model_finding(error), None
         return None, self._providers.profile(*chosen)
 
 
-def _called(implementation: Any) -> str:
+def _display_name(implementation: Any) -> str:
     """Name a type so that people find it: without an address in memory."""
     kind = cast("Any", type(implementation))
     if kind.__repr__ is object.__repr__:
@@ -240,7 +240,7 @@ def _called(implementation: Any) -> str:
     return repr(implementation)
 
 
-def _stamped(finding: Finding, node: Node) -> Diagnostic:
+def _to_diagnostic(finding: NodeFinding, node: Node) -> Diagnostic:
     return Diagnostic(
         finding.code,
         finding.severity,

@@ -8,7 +8,7 @@ from planwave.events.messages import MESSAGE
 from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, Json
 from planwave.graph.values import Inputs
-from planwave.nodes.node_type import NodeData, NodeType, passed_on, template
+from planwave.nodes.node_type import NodeData, NodeType, pass_through, template
 
 
 class SendMessageData(NodeData):
@@ -63,4 +63,4 @@ class SendMessage(NodeType):
         text = inputs.text(DEFAULT_TARGET_HANDLE) if data.message is None else data.message
         told: dict[str, Json] = {"text": text, "extras": data.extras}
         event = NodeEvent(context.node_id, self.node_type, MESSAGE, context.run_id, told)
-        return ExecutionResult({DEFAULT_SOURCE_HANDLE: passed_on(inputs)}, [event])
+        return ExecutionResult({DEFAULT_SOURCE_HANDLE: pass_through(inputs)}, [event])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from planwave.settings import Limits
 
 
-class Flows(Protocol):
+class FlowSource(Protocol):
     """Port: graphs that are kept under a name."""
 
     async def get(self, flow_id: str, version: str | None) -> Graph:
@@ -28,7 +28,7 @@ class Flows(Protocol):
         ...
 
 
-class Told(Protocol):
+class PlanEvent(Protocol):
     """What happened while a plan was made; ``PlanProgress`` of the planner fits."""
 
     @property
@@ -46,7 +46,7 @@ class GoalPlanner(Protocol):
         provider: str | None = None,
         model: str | None = None,
         *,
-        on_progress: Callable[[Told], None] | None = None,
+        on_progress: Callable[[PlanEvent], None] | None = None,
         node_types: Sequence[str] | None = None,
         max_nodes: int | None = None,
         settings: CallSettings = UNSET,
@@ -90,7 +90,7 @@ class NodeServices:
     goal: str = ""
     default_provider: str | None = None
     default_model: str | None = None
-    flows: Flows | None = None
+    flows: FlowSource | None = None
     planner: GoalPlanner | None = None
     limits: Limits | None = None
 
@@ -100,14 +100,14 @@ class NodeServices:
         Raises:
             NodeError: No such provider or model here; the code says which.
         """
-        wanted = wanted_model(provider, model, self.default_provider, self.default_model)
+        wanted = with_default_model(provider, model, self.default_provider, self.default_model)
         try:
             return self.providers.resolve(*wanted)
         except InputError as error:
             raise NodeError(error.message, code=error.code, hint=error.hint) from error
 
 
-def wanted_model(
+def with_default_model(
     provider: str | None,
     model: str | None,
     default_provider: str | None,

@@ -15,9 +15,9 @@ from pydantic import AliasChoices, BaseModel
 from pydantic.fields import FieldInfo
 
 from planwave.graph.model import FLOW, LINK, Channel, Json, Port
-from planwave.graph.values import DataValue, text_of
+from planwave.graph.values import DataValue, to_text
 
-FIELD_SIDE: Final = "bottom"
+FIELD_PORT_SIDE: Final = "bottom"
 """``Port.side`` of sockets that come from data fields, and of what is linked into them, so that editors
 and prompts can tell them."""
 
@@ -33,7 +33,7 @@ _COERCIONS: Final[Mapping[str, frozenset[str]]] = {
     "text": frozenset({"integer", "number", "boolean", "json"}),
 }
 """The one coercion table: what a socket takes besides its own type and ``any``."""
-_JSON_KINDS: Final = frozenset({"text", "boolean", "integer", "number", "json"})
+_JSON_TYPES: Final = frozenset({"text", "boolean", "integer", "number", "json"})
 _CONTAINERS: Final = (dict, list, tuple, set, frozenset, Mapping)
 
 
@@ -44,13 +44,13 @@ class DataField(NamedTuple):
     ``marks`` is what its schema says besides; see ``node_type.template`` and ``fields.py``.
     """
 
-    wire: str
+    json_name: str
     socket: str
     required: bool
     template: bool
     nullable: bool = False
-    marks: Mapping[str, Json] = {}
-    others: tuple[str, ...] = ()
+    extra: Mapping[str, Json] = {}
+    aliases: tuple[str, ...] = ()
 
 
 def accepts(target_type: str, source_type: str) -> bool:
@@ -62,7 +62,7 @@ def accepts(target_type: str, source_type: str) -> bool:
     )
 
 
-def coerced(socket: str, value: DataValue, *, nullable: bool = False) -> tuple[Json, str | None]:
+def coerce(socket: str, value: DataValue, *, nullable: bool = False) -> tuple[Json, str | None]:
     """Give a value as a socket takes it, and None; or its type, where the socket does not take it.
 
     What a value is decides, not what it was called, unless the socket's type is none of JSON's.
@@ -70,14 +70,14 @@ def coerced(socket: str, value: DataValue, *, nullable: bool = False) -> tuple[J
     content = value.value
     if socket == "any" or (content is None and nullable):
         return content, None
-    kind = value_type(content) if socket in _JSON_KINDS else value.type
+    kind = value_type(content) if socket in _JSON_TYPES else value.type
     if not accepts(socket, kind):
         return content, "null" if content is None else kind
-    return (text_of(content) if socket == "text" else content), None
+    return (to_text(content) if socket == "text" else content), None
 
 
 def socket_type(annotation: Any) -> str:
-    """Give the socket type of values of a Python type: ``text``, ``integer``, …, ``any``."""
+    """Give the socket type of values of a Python type: ``serialize``, ``integer``, …, ``any``."""
     if annotation in _SCALARS:
         return _SCALARS[annotation]
     origin = get_origin(annotation)
@@ -105,31 +105,31 @@ def fields_of(model: type[BaseModel] | None) -> tuple[DataField, ...]:
         return ()
     return tuple(
         DataField(
-            _wire_name(name, info),
+            _json_name(name, info),
             socket_type(info.annotation),
             info.is_required(),
-            _marks(info).get("template") is True,
+            _extra(info).get("template") is True,
             NoneType in get_args(info.annotation),
-            _marks(info),
-            _other_names(info),
+            _extra(info),
+            _aliases(info),
         )
         for name, info in model.model_fields.items()
     )
 
 
-def _marks(info: FieldInfo) -> Mapping[str, Json]:
+def _extra(info: FieldInfo) -> Mapping[str, Json]:
     extra: Any = info.json_schema_extra
     return cast("dict[str, Any]", extra) if isinstance(extra, dict) else {}
 
 
-def _wire_name(name: str, info: FieldInfo) -> str:
+def _json_name(name: str, info: FieldInfo) -> str:
     alias = info.validation_alias
     if isinstance(alias, AliasChoices):
         alias = next((choice for choice in alias.choices if isinstance(choice, str)), None)
     return alias if isinstance(alias, str) else info.alias or name
 
 
-def _other_names(info: FieldInfo) -> tuple[str, ...]:
+def _aliases(info: FieldInfo) -> tuple[str, ...]:
     alias = info.validation_alias
     if not isinstance(alias, AliasChoices):
         return ()
@@ -150,7 +150,7 @@ def sockets_of(
     for links on that one alone.
     """
     taken = {port.name for port in declared if port.channel in (FLOW, channel)}
-    return [field for field in fields if field.wire not in taken]
+    return [field for field in fields if field.json_name not in taken]
 
 
 def with_field_ports(declared: Iterable[Port], fields: Iterable[DataField]) -> tuple[Port, ...]:
@@ -161,7 +161,7 @@ def with_field_ports(declared: Iterable[Port], fields: Iterable[DataField]) -> t
     """
     declared = tuple(declared)
     sockets = [
-        Port(field.wire, field.socket, channel=channel, side=FIELD_SIDE)
+        Port(field.json_name, field.socket, channel=channel, side=FIELD_PORT_SIDE)
         for channel in (FLOW, LINK)
         for field in sockets_of(fields, declared, channel)
     ]

@@ -8,41 +8,41 @@ from typing import Any, Final, NamedTuple, cast
 
 from pydantic import BaseModel
 
-from planwave.graph.capabilities import FlowExecutor, LinkMaterializer, NodeFacts
+from planwave.graph.capabilities import FlowExecutor, LinkMaterializer, NodeTypeInfo
 from planwave.graph.model import LINK, Json, Port
 from planwave.nodes.node_type import INPUT, OUTPUT, NodeType
 from planwave.nodes.sockets import DataField, fields_of, sockets_of, with_field_ports
 
-_TEMPLATE: Final = {"type": "string", "pattern": r"\{[{%]"}
-_ABOUT: Final = ("title", "description", "default", "template", "planned")
+_TEMPLATE_SCHEMA: Final = {"type": "string", "pattern": r"\{[{%]"}
+_FIELD_KEYWORDS: Final = ("title", "description", "default", "template", "planned")
 """What a schema says of a field, not of its value."""
-_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
+_NAME_PATTERN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
 
-class TypeSpec(NamedTuple):
+class RegisteredType(NamedTuple):
     """One registered type.
 
-    ``sockets`` are the data fields that wires may feed. ``is_checked`` is False where no node of the
-    type can be at fault, ``is_checked_empty`` where none without data can, so that checking those
+    ``sockets`` are the data fields that wires may feed. ``needs_check`` is False where no node of the
+    type can be at fault, ``needs_check_empty`` where none without data can, so that checking those
     costs nothing. ``example`` is a small graph document that can be run, {} without one.
     """
 
-    facts: NodeFacts
+    type_info: NodeTypeInfo
     implementation: Any
     model: type[BaseModel] | None
     fields: tuple[DataField, ...]
     sockets: frozenset[str]
     calls_model: bool
-    is_checked: bool
-    is_checked_empty: bool
+    needs_check: bool
+    needs_check_empty: bool
     example: Mapping[str, Json]
 
 
-def spec_of(implementation: Any) -> TypeSpec:
+def spec_of(implementation: Any) -> RegisteredType:
     """Read a type's declaration.
 
     Args:
-        implementation: A ``NodeType`` or any object with ``node_type`` and a capability; all else
+        implementation: A ``NodeTypeResponse`` or any object with ``node_type`` and a capability; all else
             (``purpose``, ``Data``, ``inputs``, ``outputs``, ``entry``, ``effect``,
             ``template_fields``, ``calls_model``, ``chooses``, ``version``, ``reads_goal``,
             ``example``) is optional.
@@ -52,12 +52,12 @@ def spec_of(implementation: Any) -> TypeSpec:
     """
     executes = isinstance(implementation, FlowExecutor)
     materializes = isinstance(implementation, LinkMaterializer)
-    name = _vetted_name(implementation, capable=executes or materializes)
+    name = _validate_name(implementation, capable=executes or materializes)
     model = getattr(implementation, "Data", None)
     fields = fields_of(model)
     inputs: tuple[Port, ...] = tuple(getattr(implementation, "inputs", (INPUT,)))
     side = fields if getattr(implementation, "field_sockets", False) else ()
-    facts = NodeFacts(
+    facts = NodeTypeInfo(
         node_type=name,
         purpose=str(getattr(implementation, "purpose", "")),
         inputs=with_field_ports(inputs, side),
@@ -70,28 +70,28 @@ def spec_of(implementation: Any) -> TypeSpec:
         chooses=bool(getattr(implementation, "chooses", False)),
         version=int(getattr(implementation, "version", 1)),
         reads_goal=bool(getattr(implementation, "reads_goal", False)),
-        graph_fields=tuple(field.wire for field in fields if field.marks.get("graph")),
+        graph_fields=tuple(field.json_name for field in fields if field.extra.get("graph")),
     )
     calls_model = bool(getattr(implementation, "calls_model", False))
     is_checked_empty = (
-        calls_model or _finds_faults(implementation) or any(field.required for field in fields)
+        calls_model or _has_check(implementation) or any(field.required for field in fields)
     )
-    return TypeSpec(
-        facts=facts,
+    return RegisteredType(
+        type_info=facts,
         implementation=implementation,
         model=model,
         fields=fields,
-        sockets=frozenset(field.wire for field in sockets_of(side, inputs, LINK)),
+        sockets=frozenset(field.json_name for field in sockets_of(side, inputs, LINK)),
         calls_model=calls_model,
-        is_checked=is_checked_empty or model is not None or facts.template_fields != (),
-        is_checked_empty=is_checked_empty,
+        needs_check=is_checked_empty or model is not None or facts.template_fields != (),
+        needs_check_empty=is_checked_empty,
         example=getattr(implementation, "example", {}),
     )
 
 
-def _vetted_name(implementation: Any, *, capable: bool) -> str:
+def _validate_name(implementation: Any, *, capable: bool) -> str:
     name = getattr(implementation, "node_type", None)
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not _NAME_PATTERN.fullmatch(name):
         raise TypeError(
             f"{implementation!r} cannot be a node type: its node_type is {name!r}; a name starts "
             "with a letter and has letters, digits, '_', '.' and '-', 64 at most"
@@ -105,33 +105,33 @@ def _template_fields(implementation: Any, fields: tuple[DataField, ...]) -> tupl
     missing: Any = object()
     declared = getattr(implementation, "template_fields", missing)
     if declared is missing:
-        return tuple(field.wire for field in fields if field.template)
+        return tuple(field.json_name for field in fields if field.template)
     return None if declared is None else tuple(declared)
 
 
-def _finds_faults(implementation: Any) -> bool:
+def _has_check(implementation: Any) -> bool:
     kind = cast("Any", type(implementation))
-    found = getattr(kind, "find_faults", None)
-    return found is not None and found is not NodeType.find_faults
+    found = getattr(kind, "check", None)
+    return found is not None and found is not NodeType.check
 
 
-def described(spec: TypeSpec) -> dict[str, Any]:
+def as_document(spec: RegisteredType) -> dict[str, Any]:
     """Give a type as JSON, for editors: its facts, the schema of its data, and its example."""
-    facts = spec.facts._asdict()
+    facts = spec.type_info._asdict()
     del facts["graph_fields"]  # the schema marks them
     return {
         **facts,
-        "inputs": [port._asdict() for port in spec.facts.inputs],
-        "outputs": [port._asdict() for port in spec.facts.outputs],
+        "inputs": [port._asdict() for port in spec.type_info.inputs],
+        "outputs": [port._asdict() for port in spec.type_info.outputs],
         "template_fields": None
-        if spec.facts.template_fields is None
-        else list(spec.facts.template_fields),
-        "schema": schema_of(spec),
+        if spec.type_info.template_fields is None
+        else list(spec.type_info.template_fields),
+        "schema": data_schema(spec),
         "example": spec.example,
     }
 
 
-def schema_of(spec: TypeSpec) -> dict[str, Any]:
+def data_schema(spec: RegisteredType) -> dict[str, Any]:
     """Give the JSON Schema of a type's ``data``; any object where it declares no model.
 
     Where a field with templates wants no text, a template may stand all the same. A property with
@@ -143,9 +143,9 @@ def schema_of(spec: TypeSpec) -> dict[str, Any]:
     fields: dict[str, Any] = schema.get("properties", {})
     for field in spec.fields:
         if field.template and field.socket not in ("text", "any"):
-            typed = fields[field.wire]
-            kept = {name: typed.pop(name) for name in _ABOUT if name in typed}
-            fields[field.wire] = {"anyOf": [*typed.get("anyOf", [typed]), _TEMPLATE], **kept}
-        for name in field.others:
-            fields[name] = {**fields[field.wire], "sameAs": field.wire}
+            typed = fields[field.json_name]
+            kept = {name: typed.pop(name) for name in _FIELD_KEYWORDS if name in typed}
+            fields[field.json_name] = {"anyOf": [*typed.get("anyOf", [typed]), _TEMPLATE_SCHEMA], **kept}
+        for name in field.aliases:
+            fields[name] = {**fields[field.json_name], "sameAs": field.json_name}
     return schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planwave.expressions import copy_of
+from planwave.expressions import copy_json
 from planwave.graph.capabilities import FlowContext
 from planwave.graph.model import Json, Port
 from planwave.graph.values import Inputs
@@ -34,4 +34,4 @@ class Start(NodeType):
     }
 
     async def run(self, data: StartData, inputs: Inputs, context: FlowContext) -> Json:
-        return "" if data.initial_input is None else copy_of(data.initial_input)
+        return "" if data.initial_input is None else copy_json(data.initial_input)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from planwave.expressions import text_of
+from planwave.expressions import to_text
 from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent
-from planwave.graph.json_values import shown
+from planwave.graph.json_values import short_repr
 from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json, Port
 from planwave.graph.values import Inputs
-from planwave.nodes.branches import numbered_handle_faults
-from planwave.nodes.node_type import Finding, NodeData, NodeType, passed_on, template
-from planwave.nodes.wiring import Wiring
+from planwave.nodes.branches import check_numbered_handles
+from planwave.nodes.node_type import NodeFinding, NodeData, NodeType, pass_through, template
+from planwave.nodes.wiring import NodeView
 
-_BRANCH: Final = "case-"
-_OTHERWISE: Final = "default"
+_BRANCH_PREFIX: Final = "case-"
+_DEFAULT_HANDLE: Final = "default"
 
 
 class SwitchData(NodeData):
@@ -38,7 +38,7 @@ class Switch(NodeType):
         "sends the input to case-0, case-1, …; none sends it to default."
     )
     Data = SwitchData
-    outputs = (Port(_BRANCH + "{i}"), Port(_OTHERWISE))
+    outputs = (Port(_BRANCH_PREFIX + "{i}"), Port(_DEFAULT_HANDLE))
     example: Mapping[str, Json] = {
         "nodes": [
             {"id": "start", "type": "start", "data": {"initialInput": {"kind": "refund"}}},
@@ -76,26 +76,26 @@ class Switch(NodeType):
 
     async def run(self, data: SwitchData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
         met = inputs.text(DEFAULT_TARGET_HANDLE) if data.value is None else data.value
-        cases = [_read(case, data) for case in data.cases]
-        wanted = _read(met, data)
-        handle = f"{_BRANCH}{cases.index(wanted)}" if wanted in cases else _OTHERWISE
-        said = {"message": f"{shown(met)} goes to {handle}", "handle": handle}
+        cases = [_comparable_text(case, data) for case in data.cases]
+        wanted = _comparable_text(met, data)
+        handle = f"{_BRANCH_PREFIX}{cases.index(wanted)}" if wanted in cases else _DEFAULT_HANDLE
+        said = {"message": f"{short_repr(met)} goes to {handle}", "handle": handle}
         event = NodeEvent(context.node_id, self.node_type, "logic_check", context.run_id, said)
-        return ExecutionResult({handle: passed_on(inputs)}, [event])
+        return ExecutionResult({handle: pass_through(inputs)}, [event])
 
-    def find_faults(self, data: SwitchData | None, wiring: Wiring) -> Iterable[Finding]:
-        if data is None or wiring.is_wired("cases"):
+    def check(self, data: SwitchData | None, view: NodeView) -> Iterable[NodeFinding]:
+        if data is None or view.is_wired("cases"):
             return
-        cases = [_read(case, data) for case in data.cases]
+        cases = [_comparable_text(case, data) for case in data.cases]
         for number, case in enumerate(cases):
             if cases.index(case) != number:
                 message = f"case {number} is that of case-{cases.index(case)} and never met"
                 pointer = f"/data/cases/{number}"
-                yield Finding("never-matches", message, pointer, "remove it", "warning")
+                yield NodeFinding("never-matches", message, pointer, "remove it", "warning")
         pointer = "/data/cases"
-        yield from numbered_handle_faults(_BRANCH, len(cases), _OTHERWISE, pointer, wiring)
+        yield from check_numbered_handles(_BRANCH_PREFIX, len(cases), _DEFAULT_HANDLE, pointer, view)
 
 
-def _read(case: Json, data: SwitchData) -> str:
-    text = text_of(case).strip()
+def _comparable_text(case: Json, data: SwitchData) -> str:
+    text = to_text(case).strip()
     return text if data.case_sensitive else text.lower()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from planwave.errors import NodeError
-from planwave.expressions import copy_of
+from planwave.expressions import copy_json
 from planwave.expressions.lexer import has_template
 from planwave.graph.capabilities import FlowContext
 from planwave.graph.model import Json
 from planwave.graph.values import Inputs
-from planwave.nodes.node_type import Finding, NodeData, NodeType, template
-from planwave.nodes.wiring import Wiring
+from planwave.nodes.node_type import NodeFinding, NodeData, NodeType, template
+from planwave.nodes.wiring import NodeView
 
 _HINT = 'write "expression": "{{ … }}", or "fields": {"name": "{{ … }}"}'
 
@@ -54,19 +54,19 @@ class Transform(NodeType):
     }
 
     async def run(self, data: TransformData, inputs: Inputs, context: FlowContext) -> Json:
-        for fault in _faults(data.model_fields_set, context.node_id):
+        for fault in _check_fields(data.model_fields_set, context.node_id):
             raise NodeError(fault, code="invalid-data", hint=_HINT)
         # A copy: nobody may change the graph by its result.
-        return copy_of(data.expression if data.fields is None else data.fields)
+        return copy_json(data.expression if data.fields is None else data.fields)
 
-    def find_faults(self, data: TransformData | None, wiring: Wiring) -> Iterable[Finding]:
-        given = {name for name in TransformData.model_fields if name in wiring.node.data}
-        given |= {name for name in TransformData.model_fields if wiring.is_wired(name)}
-        for fault in _faults(given, wiring.node.id):
-            yield Finding("invalid-data", fault, "/data", _HINT)
-        text = wiring.node.data.get("expression")
-        if isinstance(text, str) and not has_template(text) and not wiring.is_wired("expression"):
-            yield Finding(
+    def check(self, data: TransformData | None, view: NodeView) -> Iterable[NodeFinding]:
+        given = {name for name in TransformData.model_fields if name in view.node.data}
+        given |= {name for name in TransformData.model_fields if view.is_wired(name)}
+        for fault in _check_fields(given, view.node.id):
+            yield NodeFinding("invalid-data", fault, "/data", _HINT)
+        text = view.node.data.get("expression")
+        if isinstance(text, str) and not has_template(text) and not view.is_wired("expression"):
+            yield NodeFinding(
                 "invalid-data",
                 "data.expression holds no expression: text without {{ … }} stays as it is",
                 "/data/expression",
@@ -74,8 +74,8 @@ class Transform(NodeType):
             )
 
 
-def _faults(given: Iterable[str], node_id: str) -> Iterable[str]:
-    found = sorted(given)
+def _check_fields(present: Iterable[str], node_id: str) -> Iterable[str]:
+    found = sorted(present)
     if len(found) != 1:
         names = " and ".join(found)
         yield f"{node_id!r} has {names or 'neither expression nor fields'}; it takes one of the two"

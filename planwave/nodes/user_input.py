@@ -8,15 +8,15 @@ from typing import Any, Final, cast
 from pydantic import Field, ValidationError
 
 from planwave.errors import InputError
-from planwave.expressions import copy_of
+from planwave.expressions import copy_json
 from planwave.graph.capabilities import ExecutionResult, FlowContext
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json, Port
-from planwave.graph.values import DataValue, Inputs, text_of
+from planwave.graph.values import DataValue, Inputs, to_text
 from planwave.nodes.conversation import Files, Images
 from planwave.nodes.node_type import NodeData, NodeType, template
-from planwave.shapes import misfit
+from planwave.shapes import describe_error
 
-_FAULTS_SHOWN: Final = 5
+_MAX_ERRORS: Final = 5
 
 
 class UserInputData(NodeData):
@@ -76,20 +76,20 @@ class UserInput(NodeType):
         if data.chat_id is None and context.chat_id:
             data = data.model_copy(update={"chat_id": context.chat_id})
         types = {port.name: port.type for port in self.outputs}
-        values = _by_handle(data)
+        values = _values_by_handle(data)
         return ExecutionResult({name: DataValue(types[name], v) for name, v in values.items()})
 
-    def enter(self, given: Mapping[str, Json]) -> Mapping[str, Json]:
-        """Give what the node is settled with; see ``Enterable``.
+    def adapt_inputs(self, values: Mapping[str, Json]) -> Mapping[str, Json]:
+        """Give what the node is settled with; see ``InputAdapter``.
 
         Raises:
             InputError: A field is unknown, has another shape, or is given twice and differently.
         """
         try:
-            return _by_handle(UserInputData.model_validate(_merged(given)))
+            return _values_by_handle(UserInputData.model_validate(_merge_fields(values)))
         except ValidationError as error:
-            found = error.errors(include_url=False)[:_FAULTS_SHOWN]
-            faults = (misfit(".".join(map(str, each["loc"])), each) for each in found)
+            found = error.errors(include_url=False)[:_MAX_ERRORS]
+            faults = (describe_error(".".join(map(str, each["loc"])), each) for each in found)
             raise InputError(
                 "; ".join(faults),
                 hint="a user_input is given message, files, images, extras, chatId, threadId; "
@@ -97,14 +97,14 @@ class UserInput(NodeType):
             ) from error
 
 
-def _merged(given: Mapping[str, Json]) -> dict[str, Json]:
+def _merge_fields(values: Mapping[str, Json]) -> dict[str, Json]:
     """Give the fields, whether they came by themselves or as one object."""
-    fields = dict(given)
+    fields = dict(values)
     if DEFAULT_SOURCE_HANDLE not in fields:
         return fields
     whole = fields.pop(DEFAULT_SOURCE_HANDLE)
     if not isinstance(whole, dict):
-        whole = {"message": text_of(whole)}
+        whole = {"message": to_text(whole)}
     for name, value in cast("dict[str, Any]", whole).items():
         if fields.setdefault(name, value) != value:
             raise InputError(
@@ -114,6 +114,6 @@ def _merged(given: Mapping[str, Json]) -> dict[str, Json]:
     return fields
 
 
-def _by_handle(data: UserInputData) -> dict[str, Json]:
+def _values_by_handle(data: UserInputData) -> dict[str, Json]:
     whole: dict[str, Json] = data.model_dump(by_alias=True, exclude_none=True)
-    return {DEFAULT_SOURCE_HANDLE: copy_of(whole), **whole}
+    return {DEFAULT_SOURCE_HANDLE: copy_json(whole), **whole}

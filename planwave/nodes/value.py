@@ -8,16 +8,16 @@ from typing import Any
 
 from planwave.errors import NodeError
 from planwave.graph.capabilities import ExecutionResult, FlowContext
-from planwave.graph.json_values import shown
+from planwave.graph.json_values import short_repr
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE, FLOW, LINK, Json, Port
 from planwave.graph.values import DataValue, Inputs
-from planwave.nodes.node_type import NodeType, linked_data
-from planwave.nodes.sockets import FIELD_SIDE
+from planwave.nodes.node_type import NodeType, prepare_linked
+from planwave.nodes.sockets import FIELD_PORT_SIDE
 
 
 def value_ports(socket: str, name: str = DEFAULT_SOURCE_HANDLE) -> tuple[Port, Port]:
     """Give the two outputs of a value: one for data, one for links."""
-    return Port(name, socket), Port(name, socket, channel=LINK, side=FIELD_SIDE)
+    return Port(name, socket), Port(name, socket, channel=LINK, side=FIELD_PORT_SIDE)
 
 
 class ValueType(NodeType):
@@ -42,7 +42,7 @@ class ValueType(NodeType):
         Raises:
             NodeError: It has none (``no-value``).
         """
-        ready, _ = await linked_data(self, data, context)
+        ready, _ = await prepare_linked(self, data, context)
         values = self.values(ready)
         if output_handle not in values:
             raise _no_value(context.node_id, output_handle, values)
@@ -50,7 +50,7 @@ class ValueType(NodeType):
 
 
 def _no_value(node_id: str, handle: str, values: Mapping[str, DataValue]) -> NodeError:
-    there = ", ".join(f"{name!r} ({shown(value.value)})" for name, value in values.items())
+    there = ", ".join(f"{name!r} ({short_repr(value.value)})" for name, value in values.items())
     return NodeError(
         f"node {node_id!r} has no value for its output {handle!r}, only for {there}",
         code="no-value",

@@ -11,17 +11,17 @@ from planwave.errors import NodeError
 from planwave.graph.capabilities import ExecutionResult, FlowContext, Suspension
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json
 from planwave.graph.values import DataValue, Inputs
-from planwave.nodes.approval import LONGEST_WAIT_S
-from planwave.nodes.node_type import Finding, NodeData, NodeType, passed_on, template
-from planwave.nodes.wiring import Wiring
+from planwave.nodes.approval import MAX_WAIT_S
+from planwave.nodes.node_type import NodeFinding, NodeData, NodeType, pass_through, template
+from planwave.nodes.wiring import NodeView
 
-_GO_ON = "continue"
+_CONTINUE = "continue"
 
 
 class WaitData(NodeData):
     """How long, or until when (ISO 8601; UTC where it names no zone); one of the two."""
 
-    seconds: float | None = Field(None, ge=0, le=LONGEST_WAIT_S)
+    seconds: float | None = Field(None, ge=0, le=MAX_WAIT_S)
     until: str | None = template(None)
 
 
@@ -77,18 +77,18 @@ class Wait(NodeType):
     async def run(
         self, data: WaitData, inputs: Inputs, context: FlowContext
     ) -> DataValue | Suspension:
-        for fault in _faults(data):  # wires and templates may have brought what no check has seen
+        for fault in _check_times(data):  # wires and templates may have brought what no check has seen
             raise NodeError(fault.message, code="invalid-data", hint=fault.hint)
         now = self._now()
         end = now + timedelta(seconds=data.seconds or 0.0)
         if data.until is not None:
-            end = _time_of(data.until)
-        left_s = (end - now).total_seconds()
-        if left_s <= 0:
-            return passed_on(inputs)
-        if left_s > LONGEST_WAIT_S:
+            end = _parse_time(data.until)
+        time_left_s = (end - now).total_seconds()
+        if time_left_s <= 0:
+            return pass_through(inputs)
+        if time_left_s > MAX_WAIT_S:
             raise NodeError(
-                f"data.until is {data.until!r}, more than {LONGEST_WAIT_S / 86_400:g} days from now",
+                f"data.until is {data.until!r}, more than {MAX_WAIT_S / 86_400:g} days from now",
                 code="invalid-data",
                 hint="choose an earlier time",
             )
@@ -97,9 +97,9 @@ class Wait(NodeType):
             "kind": "timer",
             "message": f"Waits until {until}.",
             "until": until,
-            "actions": [_GO_ON],
+            "actions": [_CONTINUE],
         }
-        return Suspension(request, None, left_s, {"decision": _GO_ON, "note": ""})
+        return Suspension(request, None, time_left_s, {"decision": _CONTINUE, "note": ""})
 
     async def resume(
         self,
@@ -110,32 +110,32 @@ class Wait(NodeType):
         answer: Json,
     ) -> ExecutionResult:
         """Go on: the time has come, or somebody would not wait for it."""
-        return ExecutionResult({DEFAULT_SOURCE_HANDLE: passed_on(inputs)})
+        return ExecutionResult({DEFAULT_SOURCE_HANDLE: pass_through(inputs)})
 
-    def find_faults(self, data: WaitData | None, wiring: Wiring) -> Iterable[Finding]:
-        if data is None or any(map(wiring.is_wired, ("seconds", "until"))):
+    def check(self, data: WaitData | None, view: NodeView) -> Iterable[NodeFinding]:
+        if data is None or any(map(view.is_wired, ("seconds", "until"))):
             return
-        is_template = data.until is not None and bool(wiring.uses)
-        yield from _faults(data, has_time=not is_template)
+        is_template = data.until is not None and bool(view.references)
+        yield from _check_times(data, has_time=not is_template)
 
 
-def _faults(data: WaitData, *, has_time: bool = True) -> Iterable[Finding]:
+def _check_times(data: WaitData, *, has_time: bool = True) -> Iterable[NodeFinding]:
     """Find what is wrong with the times; ``has_time`` says that ``until`` is no template any more."""
     if (data.seconds is None) == (data.until is None):
         wrong = "neither" if data.until is None else "both"
-        yield Finding(
+        yield NodeFinding(
             "invalid-data",
             f"a wait needs data.seconds or data.until; there is {wrong}",
             hint="write how many seconds to wait, or the time to wait for",
         )
     elif data.until is not None and has_time:
         try:
-            _time_of(data.until)
+            _parse_time(data.until)
         except NodeError as error:
-            yield Finding("invalid-data", error.message, "/data/until", error.hint)
+            yield NodeFinding("invalid-data", error.message, "/data/until", error.hint)
 
 
-def _time_of(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     try:
         time = datetime.fromisoformat(text.strip())
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)

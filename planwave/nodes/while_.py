@@ -9,35 +9,35 @@ from planwave.errors import NodeError
 from planwave.expressions import compile_template
 from planwave.expressions.references import NODES
 from planwave.graph.capabilities import ExecutionResult, FlowContext
-from planwave.graph.json_values import shown
+from planwave.graph.json_values import short_repr
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Json, Port
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.fields import as_expression, expression_field, graph_field, limited_field
 from planwave.nodes.nested import (
     FlowName,
-    as_value,
+    to_value,
     flow_field,
-    given_value,
-    nested_graph,
-    one_graph,
-    refuse_more,
-    seen_inside,
+    input_value,
+    load,
+    check_source,
+    check_rounds,
+    dependencies,
 )
-from planwave.nodes.node_type import INPUT, Finding, NodeData, NodeType, template
+from planwave.nodes.node_type import INPUT, NodeFinding, NodeData, NodeType, template
 from planwave.nodes.services import limits_of
-from planwave.nodes.wiring import Wiring
+from planwave.nodes.wiring import NodeView
 
-_NAMES: Final = ("value", "index")
+_VARIABLES: Final = ("value", "index")
 _LIMIT: Final = "loop_rounds"
-_ROUNDS: Final = 100
+_DEFAULT_MAX_ROUNDS: Final = 100
 """What a loop may take where neither the node nor a limit says so: it has to end at some time."""
 
 
 class WhileData(NodeData):
     """When to go on, and what to do in each round."""
 
-    condition: str = expression_field(*_NAMES)
-    body: dict[str, Any] | None = graph_field(*_NAMES)
+    condition: str = expression_field(*_VARIABLES)
+    body: dict[str, Any] | None = graph_field(*_VARIABLES)
     flow: FlowName | None = flow_field()
     initial: Any = template(None)
     max_iterations: int | None = limited_field(_LIMIT)
@@ -81,13 +81,13 @@ class While(NodeType):
     }
 
     async def run(self, data: WhileData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
-        nested = await nested_graph("body", data.body, data.flow, _NAMES, context)
-        value = _first(data, inputs)
+        nested = await load("body", data.body, data.flow, _VARIABLES, context)
+        value = _initial_value(data, inputs)
         rounds = 0
-        most = data.max_iterations or (_ROUNDS if limits_of(context) is None else None)
+        most = data.max_iterations or (_DEFAULT_MAX_ROUNDS if limits_of(context) is None else None)
         variables: dict[str, Json] = {"value": value.value, "index": rounds}
-        while await _holds(data.condition, variables, context):
-            refuse_more(
+        while await _evaluate_condition(data.condition, variables, context):
+            check_rounds(
                 most, rounds + 1, "rounds", field="maxIterations", limit=_LIMIT, context=context
             )
             value = nested.result(await nested.run(str(rounds), value, variables, context))
@@ -96,27 +96,27 @@ class While(NodeType):
         outputs = {DEFAULT_SOURCE_HANDLE: value, "iterations": DataValue("integer", rounds)}
         return ExecutionResult(outputs)
 
-    async def follows_from(
+    async def result_depends_on(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> Json:
-        ready, _ = self.ready(data, inputs, await self.fed(data, inputs, context), context)
+        ready, _ = self.prepare(data, inputs, await self.read_wires(data, inputs, context), context)
         return {
-            **await seen_inside(ready.body, ready.flow, context),
-            "nodes": await _nodes_named(ready.condition, context),
+            **await dependencies(ready.body, ready.flow, context),
+            "nodes": await _referenced_nodes(ready.condition, context),
         }
 
-    def find_faults(self, data: WhileData | None, wiring: Wiring) -> Iterable[Finding]:
+    def check(self, data: WhileData | None, view: NodeView) -> Iterable[NodeFinding]:
         if data is not None:
-            yield from one_graph("body", data.body, data.flow, wiring)
+            yield from check_source("body", data.body, data.flow, view)
 
 
-def _first(data: WhileData, inputs: Inputs) -> DataValue:
+def _initial_value(data: WhileData, inputs: Inputs) -> DataValue:
     if "initial" in data.model_fields_set:
-        return as_value(data.initial)
-    return given_value(inputs) or DataValue("text", "")
+        return to_value(data.initial)
+    return input_value(inputs) or DataValue("text", "")
 
 
-async def _nodes_named(condition: str, context: FlowContext) -> Json:
+async def _referenced_nodes(condition: str, context: FlowContext) -> Json:
     """Give what the nodes gave that the condition names; the rest of what it sees arrives."""
     template = compile_template(as_expression(condition))
     references = template.references if template is not None else ()
@@ -127,7 +127,7 @@ async def _nodes_named(condition: str, context: FlowContext) -> Json:
     return seen if None in named else {key: seen.get(key) for key in named if key is not None}
 
 
-async def _holds(condition: str, variables: dict[str, Json], context: FlowContext) -> bool:
+async def _evaluate_condition(condition: str, variables: dict[str, Json], context: FlowContext) -> bool:
     """Say whether the condition holds: it gives true or false, or one of them as text."""
     written: Json = {"condition": as_expression(condition)}  # so that a fault names its field
     found = (await context.runtime.resolve(written, variables))["condition"]
@@ -135,7 +135,7 @@ async def _holds(condition: str, variables: dict[str, Json], context: FlowContex
         return found.strip().lower() == "true"
     if not isinstance(found, bool):
         raise NodeError(
-            f"the condition of {context.node_id!r} gives neither true nor false, but {shown(found)}",
+            f"the condition of {context.node_id!r} gives neither true nor false, but {short_repr(found)}",
             code="not-a-boolean",
             hint="compare something, as in: value.score < 8",
         )

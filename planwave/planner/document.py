@@ -9,15 +9,15 @@ from typing import Any, Final, NamedTuple, cast
 from planwave.errors import InputError
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.gaps import REPORTED
+from planwave.graph.gaps import ALREADY_REPORTED
 from planwave.graph.model import Json
 from planwave.planner.offers import DEFAULT_TYPE, calls_model
 from planwave.planner.wire import ReplyEdge, ReplyNode, ReplyPlan, parse_reply
 from planwave.providers.api import Providers
 
-_OPENINGS = ("{{", "{%", "{#")
+_TEMPLATE_OPENINGS = ("{{", "{%", "{#")
 _MODEL_FIELDS: Final = ("provider", "model")
-_WIRE_NAMES: Final = {
+_DOCUMENT_NAMES: Final = {
     "channel": "data",
     "source_handle": "sourceHandle",
     "target_handle": "targetHandle",
@@ -25,7 +25,7 @@ _WIRE_NAMES: Final = {
 """Where a graph document has what a reply has under another name."""
 
 
-class Defaults(NamedTuple):
+class ModelDefaults(NamedTuple):
     """Who runs the nodes that name nobody."""
 
     provider: str
@@ -40,18 +40,18 @@ class Draft(NamedTuple):
 
     document: dict[str, Json]
     fixes: Sequence[str]
-    faults: Sequence[Diagnostic]
+    diagnostics: Sequence[Diagnostic]
     nodes: int
 
 
-def draft_of(
+def build_graph(
     plan: ReplyPlan,
     catalogue: Catalogue,
     providers: Providers,
-    defaults: Defaults,
+    defaults: ModelDefaults,
     node_types: Sequence[str] | None = None,
 ) -> Draft:
-    """Give the graph document a plan stands for; ``REPORTED`` stands where faults are known of.
+    """Give the graph document a plan stands for; ``ALREADY_REPORTED`` stands where faults are known of.
 
     Args:
         plan: A reply, or what could be read of one.
@@ -60,23 +60,23 @@ def draft_of(
         defaults: Provider and model of nodes left open.
         node_types: The only types it may use, the first for nodes that name none; None for all.
     """
-    drafter = _Drafter(catalogue, providers, defaults, node_types)
+    drafter = _DraftBuilder(catalogue, providers, defaults, node_types)
     nodes = [drafter.node(node, f"/nodes/{i}") for i, node in enumerate(plan.nodes)]
     edges = [drafter.edge(edge, i) for i, edge in enumerate(plan.edges)]
     document: dict[str, Json] = {"nodes": nodes, "edges": edges}
     for (name, number), refused in plan.unread.entries.items():
-        marked = {_WIRE_NAMES.get(field, field): REPORTED for field in refused}
-        document[name][number] = {**document[name][number], **marked} if marked else REPORTED
-    document.update(dict.fromkeys(plan.unread.lists, REPORTED))
-    return Draft(document, drafter.fixes, drafter.faults, len(plan.nodes) + drafter.nodes_inside)
+        marked = {_DOCUMENT_NAMES.get(field, field): ALREADY_REPORTED for field in refused}
+        document[name][number] = {**document[name][number], **marked} if marked else ALREADY_REPORTED
+    document.update(dict.fromkeys(plan.unread.lists, ALREADY_REPORTED))
+    return Draft(document, drafter.fixes, drafter.diagnostics, len(plan.nodes) + drafter.nodes_inside)
 
 
-class _Drafter:
+class _DraftBuilder:
     def __init__(
         self,
         catalogue: Catalogue,
         providers: Providers,
-        defaults: Defaults,
+        defaults: ModelDefaults,
         node_types: Sequence[str] | None,
     ) -> None:
         self.catalogue = catalogue
@@ -85,19 +85,19 @@ class _Drafter:
         self.node_types = node_types
         self.nodes_inside = 0
         self.fixes: list[str] = []
-        self.faults: list[Diagnostic] = []
+        self.diagnostics: list[Diagnostic] = []
 
     def node(self, node: ReplyNode, pointer: str) -> dict[str, Json]:
         default = self.node_types[0] if self.node_types else DEFAULT_TYPE
         node_type = default if node.type is None else node.type
-        self._refuse_type(node, node_type, pointer)
-        data = self._literal(node, node_type)
+        self._check_type(node, node_type, pointer)
+        data = self._literal_data(node, node_type)
         document: dict[str, Json] = {"id": node.id, "type": node_type, "data": data}
         for field in self._choose_model(node, node_type, data, pointer):
             data.pop(field, None)
-            document[field] = REPORTED
-        if not self._draft_graphs(node, node_type, data, pointer):
-            document["data"] = REPORTED
+            document[field] = ALREADY_REPORTED
+        if not self._build_subgraphs(node, node_type, data, pointer):
+            document["data"] = ALREADY_REPORTED
         document["name"] = node.name or node.id
         document["description"] = node.description or ""
         for field in ("policy", "ui"):
@@ -105,21 +105,21 @@ class _Drafter:
                 document[field] = value
         return document
 
-    def _refuse_type(self, node: ReplyNode, node_type: str, pointer: str) -> None:
-        known = self.catalogue.facts(node_type) is not None
+    def _check_type(self, node: ReplyNode, node_type: str, pointer: str) -> None:
+        known = self.catalogue.type_info(node_type) is not None
         if self.node_types is None or node_type in self.node_types or not known:
             return  # what there is not is found by the checker
         message = f"node {node.id!r} has the type {node_type!r}, which this plan may not use"
         hint = f"it may use {', '.join(self.node_types)}"
-        self.faults.append(
+        self.diagnostics.append(
             Diagnostic("type-not-allowed", "error", message, f"{pointer}/type", node.id, hint=hint)
         )
 
-    def _draft_graphs(
+    def _build_subgraphs(
         self, node: ReplyNode, node_type: str, data: dict[str, Json], pointer: str
     ) -> bool:
         """Draft the graphs in a node as the plan itself is; say whether all could be read."""
-        facts = self.catalogue.facts(node_type)
+        facts = self.catalogue.type_info(node_type)
         fields = () if facts is None else facts.graph_fields
         faults: list[Diagnostic] = []
         for field in fields:
@@ -127,13 +127,13 @@ class _Drafter:
                 continue  # the checker says what is wrong with it
             inside, found = parse_reply(data[field])
             if inside is not None and not found:
-                draft = draft_of(
+                draft = build_graph(
                     inside, self.catalogue, self.providers, self.defaults, self.node_types
                 )
                 data[field] = draft.document
                 self.fixes += [f"in data.{field} of node {node.id!r}: {fix}" for fix in draft.fixes]
                 self.nodes_inside += draft.nodes
-                found = draft.faults
+                found = draft.diagnostics
             faults += [
                 replace(
                     each,
@@ -143,16 +143,16 @@ class _Drafter:
                 )
                 for each in found
             ]
-        self.faults += faults
+        self.diagnostics += faults
         return not faults
 
-    def _literal(self, node: ReplyNode, node_type: str) -> dict[str, Json]:
+    def _literal_data(self, node: ReplyNode, node_type: str) -> dict[str, Json]:
         """Keep the planner's text literal where the type would resolve every field."""
         data = dict(node.data or {})
-        facts = self.catalogue.facts(node_type)
+        facts = self.catalogue.type_info(node_type)
         if facts is None or facts.template_fields is not None:
             return data
-        literal = {key: _as_literal(value) for key, value in data.items()}
+        literal = {key: _escape_templates(value) for key, value in data.items()}
         if literal != data:
             self.fixes.append(f"text with braces in node {node.id!r} is taken literally")
         return literal
@@ -165,7 +165,7 @@ class _Drafter:
         Returns:
             Fields whose value is a fault that was reported.
         """
-        facts = self.catalogue.facts(node_type)
+        facts = self.catalogue.type_info(node_type)
         if facts is not None and not calls_model(self.catalogue, node_type):
             if node.provider or node.model:
                 self.fixes.append(
@@ -177,7 +177,7 @@ class _Drafter:
         for field, value in zip(_MODEL_FIELDS, (node.provider, node.model), strict=True):
             if value and data.get(field) not in (None, value):
                 message = f"node {node.id!r} names two values for {field!r}"
-                self.faults.append(
+                self.diagnostics.append(
                     Diagnostic(
                         "conflicting-field", "error", message, f"{pointer}/data/{field}", node.id
                     )
@@ -188,9 +188,9 @@ class _Drafter:
         if facts is None or refused:
             return refused
         try:
-            data.update(self._left_open(data.get("provider"), data.get("model")))
+            data.update(self._default_model(data.get("provider"), data.get("model")))
         except InputError as error:
-            self.faults.append(
+            self.diagnostics.append(
                 Diagnostic(
                     error.code,
                     "error",
@@ -203,7 +203,7 @@ class _Drafter:
             return _MODEL_FIELDS
         return ()
 
-    def _left_open(self, provider: Json, model: Json) -> dict[str, Json]:
+    def _default_model(self, provider: Json, model: Json) -> dict[str, Json]:
         if not provider and not model:
             return {"provider": self.defaults.provider, "model": self.defaults.model}
         if not provider:
@@ -237,13 +237,13 @@ class _Drafter:
     def edge(self, edge: ReplyEdge, index: int) -> dict[str, Json]:
         pointer = f"/edges/{index}"
         data: dict[str, Json] = dict(edge.data or {})
-        channel = self._one_of(edge, pointer, "channel", edge.channel, data.get("channel"))
+        channel = self._merge_spellings(edge, pointer, "channel", edge.channel, data.get("channel"))
         if channel is not None:
             data["channel"] = channel
-        source = self._one_of(
+        source = self._merge_spellings(
             edge, pointer, "sourceHandle", edge.source_handle, edge.wire_source_handle
         )
-        target = self._one_of(
+        target = self._merge_spellings(
             edge, pointer, "targetHandle", edge.target_handle, edge.wire_target_handle
         )
         document: dict[str, Json] = {
@@ -253,40 +253,40 @@ class _Drafter:
             "target": edge.target,
             "targetHandle": target,
             "type": edge.type,
-            "data": REPORTED if channel is REPORTED else data,
+            "data": ALREADY_REPORTED if channel is ALREADY_REPORTED else data,
         }
         return {field: value for field, value in document.items() if value is not None}
 
-    def _one_of(
+    def _merge_spellings(
         self, edge: ReplyEdge, pointer: str, field: str, first: Json, second: Json
     ) -> Json | None:
         """Give the one value written in either spelling; two different ones are reported."""
         if first is not None and second is not None and first != second:
             message = f"edge {edge.source!r} -> {edge.target!r} names two values for {field!r}"
-            self.faults.append(
+            self.diagnostics.append(
                 Diagnostic("conflicting-field", "error", message, f"{pointer}/{field}")
             )
-            return REPORTED
+            return ALREADY_REPORTED
         return second if first is None else first
 
 
-def _as_literal(value: Json) -> Json:
+def _escape_templates(value: Json) -> Json:
     match value:
-        case str() if any(opening in value for opening in _OPENINGS):
+        case str() if any(opening in value for opening in _TEMPLATE_OPENINGS):
             return "".join(
-                f"{{% raw %}}{part}{{% endraw %}}" if any(o in part for o in _OPENINGS) else part
-                for part in _apart(value)
+                f"{{% raw %}}{part}{{% endraw %}}" if any(o in part for o in _TEMPLATE_OPENINGS) else part
+                for part in _split_endraw(value)
             )
         case list():
-            return [_as_literal(item) for item in cast("list[Json]", value)]
+            return [_escape_templates(item) for item in cast("list[Json]", value)]
         case dict():
             table = cast("Mapping[str, Any]", value)
-            return {key: _as_literal(item) for key, item in table.items()}
+            return {key: _escape_templates(item) for key, item in table.items()}
         case _:
             return value
 
 
-def _apart(text: str) -> list[str]:
+def _split_endraw(text: str) -> list[str]:
     """Cut a text so that no part holds a whole ``endraw``, which would end the literal early."""
     parts = text.split("endraw")
     return [

@@ -13,17 +13,17 @@ from typing import Final, NamedTuple
 from planwave.errors import InputError
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.model import FLOW, Graph, Json, Node
-from planwave.graph.shape import Shape, shape
-from planwave.graph.within import graphs_in, holds_graphs
+from planwave.graph.shape import GraphShape, measure
+from planwave.graph.within import subgraphs_of, has_subgraphs
 from planwave.planner.offers import calls_model, runs_graphs
 from planwave.providers.api import Providers, Usage, text_tokens
 
-_FRAME_TOKENS: Final = 80
+_PROMPT_OVERHEAD_TOKENS: Final = 80
 """What the prompt of a planned step says besides goal, task and inputs."""
-_TERSE: Final = 60
-_TALKATIVE: Final = 1_200
+_SHORT_ANSWER_TOKENS: Final = 60
+_LONG_ANSWER_TOKENS: Final = 1_200
 """Tokens of an answer; the upper end is lowered by ``maxTokens`` and by the model's profile."""
-_WRITING: Final = ("write", "once")
+_WRITE_EFFECTS: Final = ("write", "once")
 """Effects that the world can tell."""
 
 
@@ -36,8 +36,8 @@ class _Call(NamedTuple):
     """A step that asks a model, and the tokens it reads and tells."""
 
     node: Node
-    read: _Range
-    told: _Range
+    input_tokens: _Range
+    output_tokens: _Range
 
 
 def forecast(
@@ -52,7 +52,7 @@ def forecast(
         less). ``cost_usd`` is null where the price of any call is unknown. Effects inside a node are
         told of the node.
     """
-    form = _shape(graph, catalogue)
+    form = _measure_graph(graph, catalogue)
     calls = _calls(graph, form, catalogue, providers, goal)
     return {
         "waves": len(form.waves),
@@ -63,28 +63,28 @@ def forecast(
         "calls": len(calls),
         "at_least": any(runs_graphs(catalogue, each) for each in {n.type for n in graph.nodes}),
         "tokens": {
-            "low": sum(call.read.low + call.told.low for call in calls),
-            "high": sum(call.read.high + call.told.high for call in calls),
+            "low": sum(call.input_tokens.low + call.output_tokens.low for call in calls),
+            "high": sum(call.input_tokens.high + call.output_tokens.high for call in calls),
         },
         "cost_usd": _cost(calls, providers),
         "effects": _all_effects(graph, catalogue),
     }
 
 
-def _shape(graph: Graph, catalogue: Catalogue) -> Shape:
-    facts = {each: catalogue.facts(each) for each in {node.type for node in graph.nodes}}
+def _measure_graph(graph: Graph, catalogue: Catalogue) -> GraphShape:
+    facts = {each: catalogue.type_info(each) for each in {node.type for node in graph.nodes}}
     lazy = {each for each, found in facts.items() if found is not None and not found.executes}
     linked = {node.id for node in graph.nodes if node.type in lazy} if lazy else ()
-    return shape(graph, linked=linked)
+    return measure(graph, linked=linked)
 
 
 def _calls(
-    graph: Graph, form: Shape, catalogue: Catalogue, providers: Providers, goal: str
+    graph: Graph, form: GraphShape, catalogue: Catalogue, providers: Providers, goal: str
 ) -> list[_Call]:
     """Give the steps that ask a model, those inside others too, in one pass over the waves."""
     types = {node.type for node in graph.nodes}
     asking = {each for each in types if calls_model(catalogue, each)}
-    holding = {each for each in types if holds_graphs(each, catalogue)}
+    holding = {each for each in types if has_subgraphs(each, catalogue)}
     if not asking and not holding:
         return []
     sources: dict[str, list[str]] = {}
@@ -98,17 +98,17 @@ def _calls(
         read = _sum([results[source] for source in sources.get(name, ()) if source in results])
         made = [
             call
-            for inner in (graphs_in(node, catalogue) if node.type in holding else ())
-            for call in _calls(inner, _shape(inner, catalogue), catalogue, providers, goal)
+            for inner in (subgraphs_of(node, catalogue) if node.type in holding else ())
+            for call in _calls(inner, _measure_graph(inner, catalogue), catalogue, providers, goal)
         ]
         if node.type in asking:
-            own = _FRAME_TOKENS + text_tokens(goal, node.description, *_texts(node.data))
+            own = _PROMPT_OVERHEAD_TOKENS + text_tokens(goal, node.description, *_texts(node.data))
             made.append(
                 _Call(
-                    node, _Range(read.low + own, read.high + own), _Range(*_answer(node, providers))
+                    node, _Range(read.low + own, read.high + own), _Range(*_answer_tokens(node, providers))
                 )
             )
-        results[name] = _sum([call.told for call in made]) if made else read
+        results[name] = _sum([call.output_tokens for call in made]) if made else read
         calls += made
     return calls
 
@@ -119,18 +119,18 @@ def _sum(ranges: Sequence[_Range]) -> _Range:
     return _Range(sum(each.low for each in ranges), sum(each.high for each in ranges))
 
 
-def _answer(node: Node, providers: Providers) -> tuple[int, int]:
+def _answer_tokens(node: Node, providers: Providers) -> tuple[int, int]:
     asked = node.data.get("maxTokens")
     cap = (
         asked
         if isinstance(asked, int)
-        else providers.profile(*_who(node, providers)).max_output_tokens
+        else providers.profile(*_model_of(node, providers)).max_output_tokens
     )
-    high = _TALKATIVE if cap is None else min(cap, _TALKATIVE)
-    return min(_TERSE, high), high
+    high = _LONG_ANSWER_TOKENS if cap is None else min(cap, _LONG_ANSWER_TOKENS)
+    return min(_SHORT_ANSWER_TOKENS, high), high
 
 
-def _who(node: Node, providers: Providers) -> tuple[str, str]:
+def _model_of(node: Node, providers: Providers) -> tuple[str, str]:
     """Give the provider and model a node will ask, the default ones where it names none."""
     named = [node.data.get(field) for field in ("provider", "model")]
     provider, model = (value if isinstance(value, str) else None for value in named)
@@ -147,7 +147,7 @@ def _texts(data: Mapping[str, Json]) -> Iterable[str]:
 def _cost(calls: Iterable[_Call], providers: Providers) -> dict[str, Json] | None:
     low = high = 0.0
     for node, read, told in calls:
-        who = _who(node, providers)
+        who = _model_of(node, providers)
         least = providers.price(*who, Usage(read.low, told.low))
         most = providers.price(*who, Usage(read.high, told.high))
         if least is None or most is None:
@@ -161,8 +161,8 @@ def _all_effects(graph: Graph, catalogue: Catalogue) -> list[Json]:
     harmless = {
         each
         for each in {node.type for node in graph.nodes}
-        if (facts := catalogue.facts(each)) is None
-        or (facts.effect not in _WRITING and not facts.graph_fields)
+        if (facts := catalogue.type_info(each)) is None
+        or (facts.effect not in _WRITE_EFFECTS and not facts.graph_fields)
     }
     return [
         effect
@@ -174,11 +174,11 @@ def _all_effects(graph: Graph, catalogue: Catalogue) -> list[Json]:
 
 def _effects(node: Node, holder: Node, catalogue: Catalogue) -> list[Json]:
     """Give what a step writes to the world; reading and computing are not side effects."""
-    facts = catalogue.facts(node.type)
+    facts = catalogue.type_info(node.type)
     effect = node.policy.effect or (facts.effect if facts else "none")
     effects: list[Json] = []
-    if effect in _WRITING:
+    if effect in _WRITE_EFFECTS:
         effects.append({"node": holder.id, "type": node.type, "effect": effect})
-    for inner in graphs_in(node, catalogue):
+    for inner in subgraphs_of(node, catalogue):
         effects += [told for each in inner.nodes for told in _effects(each, holder, catalogue)]
     return effects

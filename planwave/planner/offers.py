@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from planwave.errors import InputError
-from planwave.graph.capabilities import Catalogue, NodeFacts
+from planwave.graph.capabilities import Catalogue, NodeTypeInfo
 from planwave.graph.model import LINK, Json, Port
 from planwave.prompts.render import ProviderCard, TypeCard
 from planwave.providers.api import Providers
@@ -16,9 +16,9 @@ DEFAULT_TYPE = "agent"
 _MODEL_FIELDS = frozenset({"provider", "model"})
 _SOCKET_SIDE = "bottom"
 """Sockets of data fields: the fields themselves are listed, so these would say it twice."""
-_MODELS_SHOWN = 12
-_WAYS_SHOWN = 3
-_KEPT = frozenset({"type", "enum", "const", "anyOf", "items", "properties", "required"})
+_MAX_MODELS = 12
+_MAX_ALTERNATIVES = 3
+_SCHEMA_KEYWORDS = frozenset({"type", "enum", "const", "anyOf", "items", "properties", "required"})
 """Schema keywords that all providers take; the reader knows the rest."""
 _TEXT: Final[Json] = {"type": "string"}
 
@@ -35,7 +35,7 @@ class PlanRules(NamedTuple):
     node_types: Collection[str] | None = None
     effects: Collection[str] | None = None
 
-    def narrowed(self, node_types: Collection[str] | None) -> PlanRules:
+    def restricted_to(self, node_types: Collection[str] | None) -> PlanRules:
         """Give the rules for a plan that may use even less."""
         if node_types is None:
             return self
@@ -47,7 +47,7 @@ class PlanRules(NamedTuple):
 NO_RULES: Final = PlanRules()
 
 
-def planned_types(catalogue: Catalogue, rules: PlanRules = NO_RULES) -> list[str]:
+def plannable_types(catalogue: Catalogue, rules: PlanRules = NO_RULES) -> list[str]:
     """Give the types a plan may use as steps, the default one first.
 
     Raises:
@@ -55,7 +55,7 @@ def planned_types(catalogue: Catalogue, rules: PlanRules = NO_RULES) -> list[str
             (``no-node-types``).
     """
     for name in rules.node_types or ():
-        if catalogue.facts(name) is None:
+        if catalogue.type_info(name) is None:
             raise InputError(
                 f"there is no node type {name!r} for plans to use",
                 code="unknown-node-type",
@@ -73,7 +73,7 @@ def planned_types(catalogue: Catalogue, rules: PlanRules = NO_RULES) -> list[str
 
 
 def _may_be_planned(catalogue: Catalogue, name: str, rules: PlanRules) -> bool:
-    facts = catalogue.facts(name)
+    facts = catalogue.type_info(name)
     if facts is None or not facts.executes:
         return False
     if rules.effects is not None and facts.effect not in rules.effects:
@@ -95,7 +95,7 @@ def runs_graphs(catalogue: Catalogue, node_type: str) -> bool:
 
 def type_cards(catalogue: Catalogue, names: Iterable[str]) -> list[TypeCard]:
     """Say of some types what a plan needs to know of them."""
-    return [_card(catalogue, facts) for name in names if (facts := catalogue.facts(name))]
+    return [_type_card(catalogue, facts) for name in names if (facts := catalogue.type_info(name))]
 
 
 def provider_cards(providers: Providers) -> list[ProviderCard]:
@@ -109,7 +109,7 @@ def provider_cards(providers: Providers) -> list[ProviderCard]:
         models = dict.fromkeys((*first, *info.models))
         able = [model for model in models if providers.profile(info.name, model).plans]
         if info.available and (able or not models):
-            cards.append(ProviderCard(info.name, tuple(able[:_MODELS_SHOWN])))
+            cards.append(ProviderCard(info.name, tuple(able[:_MAX_MODELS])))
     return cards
 
 
@@ -123,7 +123,7 @@ def check_can_plan(providers: Providers, provider: str, model: str) -> None:
         return
     able = [(card.name, card.models[0]) for card in provider_cards(providers) if card.models]
     able = able or [("local", file.name) for file in MODEL_FILES.values() if file.plans]
-    first, *others = able[:_WAYS_SHOWN]
+    first, *others = able[:_MAX_ALTERNATIVES]
     ways = [f"--provider {first[0]} --model {first[1]}", *("/".join(other) for other in others)]
     raise InputError(
         f"{provider}/{model} is too small to write plans",
@@ -133,7 +133,7 @@ def check_can_plan(providers: Providers, provider: str, model: str) -> None:
     )
 
 
-def reply_schema(catalogue: Catalogue, names: Sequence[str]) -> dict[str, Json]:
+def plan_schema(catalogue: Catalogue, names: Sequence[str]) -> dict[str, Json]:
     """Give the JSON Schema of a plan; ``data`` may hold the fields of any of these node types.
 
     A graph in a step has the shape of the plan itself, and no graphs in it.
@@ -182,24 +182,24 @@ def _graph_schema(names: Sequence[str], fields: Mapping[str, Json]) -> dict[str,
     }
 
 
-def _card(catalogue: Catalogue, facts: NodeFacts) -> TypeCard:
+def _type_card(catalogue: Catalogue, facts: NodeTypeInfo) -> TypeCard:
     fields = [
-        f"{field} ({_special(marks) or _kind(schema)})"
+        f"{field} ({_special_field_text(marks) or _schema_type_text(schema)})"
         for field, schema, marks in _fields(catalogue, facts.node_type)
         if field not in _MODEL_FIELDS
     ]
     return TypeCard(
         facts.node_type,
         facts.purpose,
-        _handles(facts.inputs),
-        _handles(facts.outputs),
+        _handle_texts(facts.inputs),
+        _handle_texts(facts.outputs),
         fields,
         facts.template_fields or (),
         facts.effect,
     )
 
 
-def _handles(ports: Iterable[Port]) -> list[str]:
+def _handle_texts(ports: Iterable[Port]) -> list[str]:
     return [
         f"{port.name} ({port.type}{', link' if port.channel == LINK else ''})"
         for port in ports
@@ -207,7 +207,7 @@ def _handles(ports: Iterable[Port]) -> list[str]:
     ]
 
 
-def _special(marks: Mapping[str, Json]) -> str | None:
+def _special_field_text(marks: Mapping[str, Json]) -> str | None:
     """Say what a field is that its schema does not tell; see ``nodes/fields.py``."""
     names: list[str] = marks.get("names", [])
     if marks.get("graph"):
@@ -216,15 +216,15 @@ def _special(marks: Mapping[str, Json]) -> str | None:
     return f"expression over {', '.join(names)}" if marks.get("expression") else None
 
 
-def _kind(schema: Mapping[str, Json]) -> str:
+def _schema_type_text(schema: Mapping[str, Json]) -> str:
     if "enum" in schema:
         return " | ".join(str(choice) for choice in schema["enum"])
     if "anyOf" in schema:
-        return " or ".join(_kind(choice) for choice in schema["anyOf"])
+        return " or ".join(_schema_type_text(choice) for choice in schema["anyOf"])
     if schema.get("type") == "array":
-        return f"list of {_kind(schema.get('items') or {})}"
+        return f"list of {_schema_type_text(schema.get('items') or {})}"
     if properties := schema.get("properties"):
-        return "{" + ", ".join(f"{name}: {_kind(s)}" for name, s in properties.items()) + "}"
+        return "{" + ", ".join(f"{name}: {_schema_type_text(s)}" for name, s in properties.items()) + "}"
     return str(schema.get("const") or schema.get("type") or "value")
 
 
@@ -250,33 +250,33 @@ def _fields(
     for field, found in schema.get("properties", {}).items():
         if found.get("planned") is False:
             continue
-        yield field, _plain(_resolved(found, definitions, ())), found
+        yield field, _simplified(_inline_references(found, definitions, ())), found
 
 
-def _resolved(schema: Json, definitions: Mapping[str, Json], seen: tuple[str, ...]) -> Json:
+def _inline_references(schema: Json, definitions: Mapping[str, Json], seen: tuple[str, ...]) -> Json:
     """Put definitions in place of references; one that holds itself becomes "anything"."""
     if isinstance(schema, list):
-        return [_resolved(s, definitions, seen) for s in schema]  # pyright: ignore[reportUnknownVariableType]
+        return [_inline_references(s, definitions, seen) for s in schema]  # pyright: ignore[reportUnknownVariableType]
     if not isinstance(schema, dict):
         return schema
     table: dict[str, Json] = schema  # pyright: ignore[reportUnknownVariableType]
     reference = table.get("$ref")
     if isinstance(reference, str):
         name = reference.rsplit("/", 1)[-1]
-        return {} if name in seen else _resolved(definitions.get(name), definitions, (*seen, name))
-    return {key: _resolved(value, definitions, seen) for key, value in table.items()}
+        return {} if name in seen else _inline_references(definitions.get(name), definitions, (*seen, name))
+    return {key: _inline_references(value, definitions, seen) for key, value in table.items()}
 
 
-def _plain(schema: Mapping[str, Json]) -> dict[str, Json]:
+def _simplified(schema: Mapping[str, Json]) -> dict[str, Json]:
     """Give a schema in few keywords; "anything" becomes text, which is what models mean by it."""
-    kept = {key: value for key, value in schema.items() if key in _KEPT} or {"type": "string"}
+    kept = {key: value for key, value in schema.items() if key in _SCHEMA_KEYWORDS} or {"type": "string"}
     if choices := kept.pop("anyOf", None):
-        plain = [_plain(choice) for choice in choices if choice.get("type") != "null"]
+        plain = [_simplified(choice) for choice in choices if choice.get("type") != "null"]
         return plain[0] if len(plain) == 1 else {"anyOf": plain}
     if "items" in kept:
-        kept["items"] = _plain(kept["items"])
+        kept["items"] = _simplified(kept["items"])
     if "properties" in kept:
-        properties = {name: _plain(found) for name, found in kept["properties"].items()}
+        properties = {name: _simplified(found) for name, found in kept["properties"].items()}
         return _object(properties, required=kept.get("required", ()))
     return kept
 

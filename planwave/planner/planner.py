@@ -15,23 +15,23 @@ from uuid import UUID
 from planwave.errors import InputError, LimitExceeded, PlanInvalid, ProviderError
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.diagnostics import Diagnostic, errors_in
-from planwave.graph.json_values import is_sound_text
+from planwave.graph.json_values import is_storable_text
 from planwave.graph.model import Graph
 from planwave.graph.plan import Plan, graph_hash
-from planwave.planner.document import Defaults
-from planwave.planner.extract import RETRY_UNSEEN
+from planwave.planner.document import ModelDefaults
+from planwave.planner.extract import RETRY_WITHOUT_REPLY
 from planwave.planner.forecast import forecast
 from planwave.planner.offers import (
     NO_RULES,
     PlanRules,
     check_can_plan,
-    planned_types,
+    plannable_types,
     provider_cards,
-    reply_schema,
+    plan_schema,
     type_cards,
 )
-from planwave.planner.progress import Listener, PlanProgress, PlanScanner, parts_of
-from planwave.planner.reply import Reader, Reading, read_reply
+from planwave.planner.progress import ProgressListener, PlanProgress, PlanScanner, graph_progress
+from planwave.planner.reply import ParseContext, ParseResult, read_reply
 from planwave.planner.small import read_small_reply, small_request
 from planwave.prompts.render import planner_prompt, repair_prompt
 from planwave.providers.api import (
@@ -47,12 +47,12 @@ from planwave.providers.api import (
 )
 from planwave.settings import Limits
 
-REPAIRS: Final = 2
-_FINDINGS_SHOWN: Final = 40
+MAX_REPAIRS: Final = 2
+_MAX_FINDINGS: Final = 40
 """A thousand faults of one kind teach a model no more than forty."""
-_REPLY_SHOWN: Final = 24_000
+_MAX_REPLY_CHARS: Final = 24_000
 """Characters of a faulty reply that are handed back; a longer one is not worth its tokens."""
-_TITLE_CHARS: Final = 80
+_MAX_TITLE_CHARS: Final = 80
 
 
 def new_plan_id() -> str:
@@ -104,7 +104,7 @@ class Planner:
         provider: str | None = None,
         model: str | None = None,
         *,
-        on_progress: Listener | None = None,
+        on_progress: ProgressListener | None = None,
         node_types: Sequence[str] | None = None,
         max_nodes: int | None = None,
         settings: CallSettings = UNSET,
@@ -134,60 +134,60 @@ class Planner:
         check_goal(prompt, self._limits)
         provider, model = self._providers.resolve(provider, model)
         check_can_plan(self._providers, provider, model)
-        types = planned_types(self._catalogue, self._rules.narrowed(node_types))
-        questions = self._questions(prompt, provider, model, types, max_nodes)
+        types = plannable_types(self._catalogue, self._rules.restricted_to(node_types))
+        questions = self._start_conversation(prompt, provider, model, types, max_nodes)
         questions = replace(questions, first=settings.of(questions.first))
-        reader = Reader(
+        reader = ParseContext(
             self._catalogue,
             self._providers,
-            Defaults(provider, model),
+            ModelDefaults(provider, model),
             self._limits,
             read_small_reply if questions.small else None,
             types,
             max_nodes,
         )
-        ask = partial(self._ask, tell=on_progress or _tell_nobody, scope=scope)
-        return await self._written(prompt, questions, reader, on_progress or _tell_nobody, ask)
+        ask = partial(self._ask, on_progress=on_progress or _ignore_progress, scope=scope)
+        return await self._ask_until_valid(prompt, questions, reader, on_progress or _ignore_progress, ask)
 
-    async def _written(
-        self, goal: str, questions: _Questions, reader: Reader, tell: Listener, ask: _Ask
+    async def _ask_until_valid(
+        self, goal: str, conversation: _Conversation, context: ParseContext, on_progress: ProgressListener, ask: _Ask
     ) -> Plan:
         """Ask, read, and hand faults back until there is a plan or the patience is over."""
-        request = questions.first
+        request = conversation.first
         attempts: list[dict[str, Any]] = []
         findings: Sequence[Diagnostic] = ()
-        for number in range(1 + REPAIRS):
+        for number in range(1 + MAX_REPAIRS):
             if number:
                 shown = [d.as_json() for d in findings]
-                tell(PlanProgress("repair", {"attempt": number + 1, "diagnostics": shown}))
+                on_progress(PlanProgress("repair", {"attempt": number + 1, "diagnostics": shown}))
             try:
                 answer = await ask(request)
             except ProviderError as error:
                 error.attempts = tuple(attempts)
                 raise
-            reading = read_reply(answer.text, reader, answer.finish_reason)
-            attempts.append(_attempt(answer, reading))
+            reading = read_reply(answer.text, context, answer.finish_reason)
+            attempts.append(_attempt_record(answer, reading))
             if reading.graph is not None:
-                for told in _told_late(reading, reading.graph, questions.small):
-                    tell(told)
+                for told in _final_progress(reading, reading.graph, conversation.small):
+                    on_progress(told)
                 return self._plan(goal, request, reading, reading.graph, attempts)
             findings = reading.diagnostics
-            request = questions.again(request, reading, answer)
+            request = conversation.next_request(request, reading, answer)
         raise PlanInvalid(findings, attempts)
 
-    def _questions(
+    def _start_conversation(
         self, goal: str, provider: str, model: str, types: Sequence[str], max_nodes: int | None
-    ) -> _Questions:
+    ) -> _Conversation:
         profile = self._providers.profile(provider, model)
         if profile.small:
-            return _Questions(small_request(goal, provider=provider, model=model), small=True)
+            return _Conversation(small_request(goal, provider=provider, model=model), small=True)
         system, user = planner_prompt(
             goal,
             type_cards(self._catalogue, types),
             provider_cards(self._providers),
             provider=provider,
             model=model,
-            max_nodes=self._most_nodes(max_nodes),
+            max_nodes=self._max_nodes(max_nodes),
         )
         request = ModelRequest(
             provider,
@@ -195,18 +195,18 @@ class Planner:
             user,
             system=system,
             max_tokens=profile.max_output_tokens,
-            schema=reply_schema(self._catalogue, types) if profile.structured_output else None,
+            schema=plan_schema(self._catalogue, types) if profile.structured_output else None,
             schema_name="plan",
         )
-        return _Questions(request, small=False)
+        return _Conversation(request, small=False)
 
-    def _most_nodes(self, asked: int | None) -> int | None:
-        bounds = [asked, None if self._limits is None else self._limits.plan_nodes]
+    def _max_nodes(self, requested: int | None) -> int | None:
+        bounds = [requested, None if self._limits is None else self._limits.plan_nodes]
         return min((bound for bound in bounds if bound is not None), default=None)
 
     async def _ask(
-        self, request: ModelRequest, *, tell: Listener, scope: CallScope | None
-    ) -> _Answer:
+        self, request: ModelRequest, *, on_progress: ProgressListener, scope: CallScope | None
+    ) -> _ModelAnswer:
         """Read one reply as it comes; stop the call where it passes ``plan_bytes``."""
         most = None if self._limits is None else self._limits.plan_bytes
         scanner = PlanScanner()
@@ -216,18 +216,18 @@ class Planner:
         try:
             async for item in stream:
                 if isinstance(item, ModelReply):
-                    return _Answer(item.text, item.finish_reason, item.usage, item.recorded)
+                    return _ModelAnswer(item.text, item.finish_reason, item.usage, item.recorded)
                 reasoning = item.kind == "reasoning"
-                tell(PlanProgress("delta", {"text": item.text, "reasoning": reasoning}))
+                on_progress(PlanProgress("delta", {"text": item.text, "reasoning": reasoning}))
                 if reasoning:
                     continue
                 pieces.append(item.text)
                 for told in scanner.feed(item.text):
-                    tell(told)
+                    on_progress(told)
                 size += len(item.text.encode("utf-8", "surrogatepass"))
                 if most is not None and size > most:
                     text = "".join(pieces)
-                    return _Answer(text, "plan_bytes", self._estimated(request, text))
+                    return _ModelAnswer(text, "plan_bytes", self._estimated(request, text))
         finally:
             # Left early, the stream must free its connection now, not when it is collected.
             if isinstance(stream, AsyncGenerator):
@@ -247,22 +247,22 @@ class Planner:
     def _plan(
         self,
         goal: str,
-        asked: ModelRequest,
-        reading: Reading,
+        request: ModelRequest,
+        result: ParseResult,
         graph: Graph,
         attempts: Sequence[dict[str, Any]],
     ) -> Plan:
         return Plan(
             plan_id=self._new_id(),
             user_prompt=goal,
-            title=reading.title or _title_of(goal),
+            title=result.title or _title_of(goal),
             graph=graph,
             hash=graph_hash(graph),
             created_at=self._now(),
-            provider=asked.provider,
-            model=asked.model,
-            diagnostics=[d.as_json() for d in reading.diagnostics],
-            fixes=_fixes_of(reading),
+            provider=request.provider,
+            model=request.model,
+            diagnostics=[d.as_json() for d in result.diagnostics],
+            fixes=_fixes_of(result),
             attempts=attempts,
             forecast=forecast(graph, self._catalogue, self._providers, goal=goal),
         )
@@ -281,55 +281,55 @@ def check_goal(goal: str, limits: Limits | None) -> None:
         )
     if limits is not None and len(goal) > limits.goal_chars:
         raise LimitExceeded("goal_chars", limits.goal_chars, len(goal), what="the goal")
-    if not is_sound_text(goal):
+    if not is_storable_text(goal):
         raise InputError(
             "the goal holds a NUL character or half a surrogate pair", code="invalid-text"
         )
 
 
-class _Answer(NamedTuple):
+class _ModelAnswer(NamedTuple):
     text: str
     finish_reason: str
     usage: Usage
     recorded: bool = False
 
 
-_Ask = Callable[[ModelRequest], Awaitable[_Answer]]
+_Ask = Callable[[ModelRequest], Awaitable[_ModelAnswer]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Questions:
+class _Conversation:
     """The first question, and how to ask again."""
 
     first: ModelRequest
     small: bool
 
-    def again(self, asked: ModelRequest, reading: Reading, answer: _Answer) -> ModelRequest:
-        errors = errors_in(reading.diagnostics)
-        if all(d.code in RETRY_UNSEEN for d in errors):
-            return asked
+    def next_request(self, previous: ModelRequest, result: ParseResult, answer: _ModelAnswer) -> ModelRequest:
+        errors = errors_in(result.diagnostics)
+        if all(d.code in RETRY_WITHOUT_REPLY for d in errors):
+            return previous
         cut = answer.finish_reason in ("length", "plan_bytes")
         prompt = repair_prompt(
-            self.first.prompt, _shortened(reading.reply), _told(errors), shorter=cut
+            self.first.prompt, _truncate(result.reply), _error_sentences(errors), shorter=cut
         )
-        return replace(asked, prompt=prompt, max_tokens=self._room(asked, answer))
+        return replace(previous, prompt=prompt, max_tokens=self._next_max_tokens(previous, answer))
 
-    def _room(self, asked: ModelRequest, answer: _Answer) -> int | None:
+    def _next_max_tokens(self, previous: ModelRequest, answer: _ModelAnswer) -> int | None:
         """Give twice the room to a reply that was cut off; small models loop in more room.
 
         Where planwave set no limit, the model's own was reached: only a shorter plan helps.
         """
-        if answer.finish_reason != "length" or self.small or asked.max_tokens is None:
-            return asked.max_tokens
-        return asked.max_tokens * 2
+        if answer.finish_reason != "length" or self.small or previous.max_tokens is None:
+            return previous.max_tokens
+        return previous.max_tokens * 2
 
 
-def _attempt(answer: _Answer, reading: Reading) -> dict[str, Any]:
+def _attempt_record(answer: _ModelAnswer, result: ParseResult) -> dict[str, Any]:
     usage = answer.usage
     return {
-        "reply": reading.reply,
+        "reply": result.reply,
         "finish_reason": answer.finish_reason,
-        "diagnostics": [d.as_json() for d in reading.diagnostics],
+        "diagnostics": [d.as_json() for d in result.diagnostics],
         "usage": {
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,
@@ -340,9 +340,9 @@ def _attempt(answer: _Answer, reading: Reading) -> dict[str, Any]:
     }
 
 
-def _told(errors: Sequence[Diagnostic]) -> list[str]:
+def _error_sentences(errors: Sequence[Diagnostic]) -> list[str]:
     """Give faults as sentences for the model, the way out included; of each kind some."""
-    shown = _some_of_each_kind(errors, _FINDINGS_SHOWN)
+    shown = _sample_by_code(errors, _MAX_FINDINGS)
     sentences = [
         f"[{d.code}] {d.message}"
         + (f" (at {d.pointer})" if d.pointer and d.pointer not in d.message else "")
@@ -354,38 +354,38 @@ def _told(errors: Sequence[Diagnostic]) -> list[str]:
     return sentences
 
 
-def _some_of_each_kind(errors: Sequence[Diagnostic], most: int) -> list[Diagnostic]:
+def _sample_by_code(errors: Sequence[Diagnostic], limit: int) -> list[Diagnostic]:
     """Leave out what is most like the rest: the later ones of the codes that come most often."""
     met: Counter[str] = Counter()
     ranked: list[tuple[int, int]] = []
     for number, error in enumerate(errors):
         ranked.append((met[error.code], number))
         met[error.code] += 1
-    return [errors[number] for number in sorted(number for _, number in sorted(ranked)[:most])]
+    return [errors[number] for number in sorted(number for _, number in sorted(ranked)[:limit])]
 
 
-def _shortened(reply: str) -> str:
-    if len(reply) <= _REPLY_SHOWN:
+def _truncate(reply: str) -> str:
+    if len(reply) <= _MAX_REPLY_CHARS:
         return reply
-    return f"{reply[:_REPLY_SHOWN]}\n… ({len(reply) - _REPLY_SHOWN} more characters)"
+    return f"{reply[:_MAX_REPLY_CHARS]}\n… ({len(reply) - _MAX_REPLY_CHARS} more characters)"
 
 
-def _fixes_of(reading: Reading) -> list[str]:
-    untitled = () if reading.title else ("the plan had no title: took the beginning of the goal",)
-    return [*reading.fixes, *untitled]
+def _fixes_of(result: ParseResult) -> list[str]:
+    untitled = () if result.title else ("the plan had no title: took the beginning of the goal",)
+    return [*result.fixes, *untitled]
 
 
-def _told_late(reading: Reading, graph: Graph, small: bool) -> Iterator[PlanProgress]:
+def _final_progress(result: ParseResult, graph: Graph, small: bool) -> Iterator[PlanProgress]:
     """Tell what only the finished plan shows: fixes, and the parts of a positional reply."""
     if small:
-        yield from parts_of(graph)
-    for fix in _fixes_of(reading):
+        yield from graph_progress(graph)
+    for fix in _fixes_of(result):
         yield PlanProgress("fix", {"fix": fix})
 
 
 def _title_of(goal: str) -> str:
     line = " ".join(goal.split())
-    return line if len(line) <= _TITLE_CHARS else line[: _TITLE_CHARS - 1].rstrip() + "…"
+    return line if len(line) <= _MAX_TITLE_CHARS else line[: _MAX_TITLE_CHARS - 1].rstrip() + "…"
 
 
-def _tell_nobody(_: PlanProgress) -> None: ...
+def _ignore_progress(_: PlanProgress) -> None: ...

@@ -9,31 +9,31 @@ from typing import Any, Final, Literal, NamedTuple, cast
 
 from planwave.graph.model import Graph
 
-Kind = Literal["delta", "title", "node", "edge", "repair", "fix"]
+ProgressKind = Literal["delta", "title", "node", "edge", "repair", "fix"]
 
-_SHOWN_OF: Final = {
+_REPORTED_FIELDS: Final = {
     "nodes": ("node", ("id", "name", "description", "type", "provider", "model")),
     "edges": ("edge", ("source", "target", "channel")),
 }
-_MARK: Final = re.compile(r'["{}\[\],:]')
+_STRUCTURAL: Final = re.compile(r'["{}\[\],:]')
 _STRING_END: Final = re.compile(r'["\\]')
-_PART_LEVEL: Final = 3
+_ITEM_DEPTH: Final = 3
 """Depth at which a node or an edge opens: the plan is 1, its lists are 2."""
 
 
 class PlanProgress(NamedTuple):
     """Something that happened while a plan was made.
 
-    ``data`` by kind: ``delta`` ``{"text", "reasoning"}``; ``title`` ``{"title"}``; ``node``
+    ``data`` by kind: ``publish_delta`` ``{"text", "reasoning"}``; ``title`` ``{"title"}``; ``node``
     ``{"id", "name", …}``; ``edge`` ``{"source", "target", "channel"}``; ``repair`` ``{"attempt",
     "diagnostics"}``: the plan is written anew, forget what was told of it; ``fix`` ``{"fix"}``.
     """
 
-    kind: Kind
+    kind: ProgressKind
     data: dict[str, Any]
 
 
-Listener = Callable[[PlanProgress], None]
+ProgressListener = Callable[[PlanProgress], None]
 
 
 class PlanScanner:
@@ -49,7 +49,7 @@ class PlanScanner:
         self._escaped = False
         self._text: list[str] = []
         """Pieces of the string or part being read; joined once, when it is complete."""
-        self._keeps = False
+        self._recording = False
         self._last = ""
         self._key = ""
 
@@ -59,73 +59,73 @@ class PlanScanner:
         while at < len(text):
             if self._escaped:
                 self._escaped = False
-                at = self._take(text, at, at + 1)
+                at = self._consume(text, at, at + 1)
             elif self._in_string:
                 at = yield from self._string(text, at)
             else:
                 at = yield from self._structure(text, at)
 
-    def _take(self, text: str, start: int, end: int) -> int:
-        if self._keeps:
+    def _consume(self, text: str, start: int, end: int) -> int:
+        if self._recording:
             self._text.append(text[start:end])
         return end
 
     def _string(self, text: str, at: int) -> Generator[PlanProgress, None, int]:
         found = _STRING_END.search(text, at)
         if found is None:
-            return self._take(text, at, len(text))
-        end = self._take(text, at, found.end())
+            return self._consume(text, at, len(text))
+        end = self._consume(text, at, found.end())
         if found[0] == "\\":
             self._escaped = True
             return end
         self._in_string = False
-        if self._depth < _PART_LEVEL and self._keeps:
-            self._last = str(self._complete())
+        if self._depth < _ITEM_DEPTH and self._recording:
+            self._last = str(self._finish_recording())
             if self._key == "title" and self._depth == 1:
                 yield PlanProgress("title", {"title": self._last})
                 self._key = ""
         return end
 
     def _structure(self, text: str, at: int) -> Generator[PlanProgress, None, int]:
-        found = _MARK.search(text, at)
+        found = _STRUCTURAL.search(text, at)
         if found is None:
-            return self._take(text, at, len(text))
+            return self._consume(text, at, len(text))
         match found[0]:
             case '"' if self._depth:
                 self._in_string = True
                 if self._depth == 1:
-                    self._begin()
+                    self._start_recording()
             case "{" | "[":
                 self._depth += 1
-                if self._depth == _PART_LEVEL and self._key in _SHOWN_OF and found[0] == "{":
-                    self._begin()
+                if self._depth == _ITEM_DEPTH and self._key in _REPORTED_FIELDS and found[0] == "{":
+                    self._start_recording()
             case ":" | "," if self._depth == 1:
                 self._key = self._last if found[0] == ":" else ""
             case _:
                 pass
-        end = self._take(text, at, found.end())
+        end = self._consume(text, at, found.end())
         if found[0] in "}]":
             yield from self._close()
         return end
 
-    def _begin(self) -> None:
-        self._keeps = True
+    def _start_recording(self) -> None:
+        self._recording = True
         self._text = []
 
     def _close(self) -> Iterator[PlanProgress]:
-        if self._depth == _PART_LEVEL and self._keeps and self._key in _SHOWN_OF:
-            kind, fields = _SHOWN_OF[self._key]
-            part = self._complete()
+        if self._depth == _ITEM_DEPTH and self._recording and self._key in _REPORTED_FIELDS:
+            kind, fields = _REPORTED_FIELDS[self._key]
+            part = self._finish_recording()
             if isinstance(part, dict):
                 table = cast("dict[str, Any]", part)
                 told = {f: table[f] for f in fields if isinstance(table.get(f), str)}
                 yield PlanProgress(cast("Kind", kind), told)
         self._depth = max(0, self._depth - 1)
 
-    def _complete(self) -> Any:
+    def _finish_recording(self) -> Any:
         """Give the value whose text was kept, or None where it is not JSON."""
         text = "".join(self._text)
-        self._keeps = False
+        self._recording = False
         self._text = []
         start = re.search(r'["{]', text)
         try:
@@ -134,7 +134,7 @@ class PlanScanner:
             return None
 
 
-def parts_of(graph: Graph) -> Iterator[PlanProgress]:
+def graph_progress(graph: Graph) -> Iterator[PlanProgress]:
     """Give every node and edge of a finished plan as the scanner would have told it."""
     for node in graph.nodes:
         told = {

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple, cast
 from planwave.errors import GraphInvalid
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.check import read_and_check
-from planwave.graph.diagnostics import Diagnostic, errors_in, in_order
-from planwave.graph.json_values import is_sound_text
+from planwave.graph.diagnostics import Diagnostic, errors_in, sorted_by_location
+from planwave.graph.json_values import is_storable_text
 from planwave.graph.model import Graph, Json
-from planwave.graph.read import strict_json
-from planwave.planner.document import Defaults, draft_of
-from planwave.planner.extract import extract
+from planwave.graph.read import parse_strict_json
+from planwave.planner.document import ModelDefaults, build_graph
+from planwave.planner.extract import extract_document
 from planwave.planner.wire import ReplyPlan, parse_reply
-from planwave.planner.withheld import withhold
+from planwave.planner.withheld import redact_forbidden
 from planwave.providers.api import Providers
 from planwave.settings import Limits
 
@@ -30,7 +30,7 @@ Translate = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Turns another reply shape (that of small models) into the general one."""
 
 
-class Reader(NamedTuple):
+class ParseContext(NamedTuple):
     """What replies are read against.
 
     ``node_types`` are the only ones a plan may use, the default first; ``max_nodes`` bounds it below
@@ -39,7 +39,7 @@ class Reader(NamedTuple):
 
     catalogue: Catalogue
     providers: Providers
-    defaults: Defaults
+    defaults: ModelDefaults
     limits: Limits | None = None
     translate: Translate | None = None
     node_types: Sequence[str] | None = None
@@ -47,7 +47,7 @@ class Reader(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParseResult:
     """What became of one reply.
 
     Attributes:
@@ -66,7 +66,7 @@ class Reading:
     fixes: Sequence[str] = ()
 
 
-def read_reply(reply: str, reader: Reader, finish_reason: str = "stop") -> Reading:
+def read_reply(reply: str, context: ParseContext, finish_reason: str = "stop") -> ParseResult:
     """Read one reply.
 
     Args:
@@ -75,29 +75,29 @@ def read_reply(reply: str, reader: Reader, finish_reason: str = "stop") -> Readi
         finish_reason: ``length`` where the model was cut off: never a plan, however it looks.
     """
     shown = _storable(reply)
-    if fault := _too_long(reply, reader.limits):
-        return Reading(shown, diagnostics=[fault])
-    found = extract(reply, finish_reason)
-    if found.fault is not None:
-        return Reading(shown, diagnostics=[found.fault], fixes=found.fixes)
-    depth = None if reader.limits is None else reader.limits.json_depth
+    if fault := _too_long(reply, context.limits):
+        return ParseResult(shown, diagnostics=[fault])
+    found = extract_document(reply, finish_reason)
+    if found.error is not None:
+        return ParseResult(shown, diagnostics=[found.error], fixes=found.fixes)
+    depth = None if context.limits is None else context.limits.json_depth
     try:
-        value = strict_json(found.text, max_depth=depth)
+        value = parse_strict_json(found.text, max_depth=depth)
     except GraphInvalid as invalid:
-        return Reading(shown, diagnostics=invalid.diagnostics, fixes=found.fixes)
-    value, kept, forbidden = withhold(value)
+        return ParseResult(shown, diagnostics=invalid.diagnostics, fixes=found.fixes)
+    value, kept, forbidden = redact_forbidden(value)
     if forbidden:
         shown = json.dumps(kept, ensure_ascii=False)
-    plan, faults = _shaped(value, reader.translate)
+    plan, faults = _parse_plan(value, context.translate)
     if plan is None:
-        return Reading(shown, diagnostics=[*forbidden, *faults], fixes=found.fixes)
-    reading = _checked(plan, reader, [*forbidden, *faults])
+        return ParseResult(shown, diagnostics=[*forbidden, *faults], fixes=found.fixes)
+    reading = _build_and_check(plan, context, [*forbidden, *faults])
     return replace(reading, reply=shown, fixes=(*found.fixes, *reading.fixes))
 
 
 def _storable(reply: str) -> str:
     """Give a reply in characters that can be kept and sent back: no NUL, no half surrogates."""
-    if is_sound_text(reply):
+    if is_storable_text(reply):
         return reply
     return reply.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
@@ -108,16 +108,16 @@ def _too_long(reply: str, limits: Limits | None) -> Diagnostic | None:
     size = len(reply.encode("utf-8", "surrogatepass"))
     if size <= limits.plan_bytes:
         return None
-    return _passed("plan_bytes", limits.plan_bytes, f"{size} bytes or more", "")
+    return _limit_exceeded("plan_bytes", limits.plan_bytes, f"{size} bytes or more", "")
 
 
-def _passed(limit: str, value: int, met: str, pointer: str) -> Diagnostic:
-    message = f"limit {limit} of a model's plan is {value}, met {met}"
+def _limit_exceeded(limit: str, value: int, actual: str, pointer: str) -> Diagnostic:
+    message = f"limit {limit} of a model's plan is {value}, met {actual}"
     hint = f"write a smaller plan, or raise PLANWAVE_LIMIT_{limit.upper()}"
     return Diagnostic("limit-exceeded", "error", message, pointer, hint=hint)
 
 
-def _shaped(value: Json, translate: Translate | None) -> tuple[ReplyPlan | None, list[Diagnostic]]:
+def _parse_plan(value: Json, translate: Translate | None) -> tuple[ReplyPlan | None, list[Diagnostic]]:
     if translate is not None and isinstance(value, dict) and "nodes" not in value:
         try:
             value = translate(cast("dict[str, Any]", value))
@@ -128,22 +128,22 @@ def _shaped(value: Json, translate: Translate | None) -> tuple[ReplyPlan | None,
     return parse_reply(value)
 
 
-def _checked(plan: ReplyPlan, reader: Reader, known: Sequence[Diagnostic]) -> Reading:
+def _build_and_check(plan: ReplyPlan, context: ParseContext, known: Sequence[Diagnostic]) -> ParseResult:
     """Make the graph and check it; all that is wrong is told at once."""
-    draft = draft_of(plan, reader.catalogue, reader.providers, reader.defaults, reader.node_types)
-    findings = [*known, *draft.faults, *_too_many(draft.nodes, reader)]
-    graph, found = read_and_check(draft.document, reader.catalogue, reader.limits)
+    draft = build_graph(plan, context.catalogue, context.providers, context.defaults, context.node_types)
+    findings = [*known, *draft.diagnostics, *_too_many_nodes(draft.nodes, context)]
+    graph, found = read_and_check(draft.document, context.catalogue, context.limits)
     fixes = [*draft.fixes, *(f"{d.message}: {d.fix}" for d in found if d.fix)]
-    findings = in_order([*findings, *(d for d in found if not d.fix)])
+    findings = sorted_by_location([*findings, *(d for d in found if not d.fix)])
     kept = None if errors_in(findings) else graph
-    return Reading("", kept, (plan.title or "").strip(), findings, fixes)
+    return ParseResult("", kept, (plan.title or "").strip(), findings, fixes)
 
 
-def _too_many(nodes: int, reader: Reader) -> list[Diagnostic]:
-    if reader.max_nodes is not None and nodes > reader.max_nodes:
-        message = f"this plan may have {reader.max_nodes} nodes, it has {nodes}"
+def _too_many_nodes(nodes: int, context: ParseContext) -> list[Diagnostic]:
+    if context.max_nodes is not None and nodes > context.max_nodes:
+        message = f"this plan may have {context.max_nodes} nodes, it has {nodes}"
         hint = "write a smaller plan"
         return [Diagnostic("limit-exceeded", "error", message, "/nodes", hint=hint)]
-    if reader.limits is None or nodes <= reader.limits.plan_nodes:
+    if context.limits is None or nodes <= context.limits.plan_nodes:
         return []
-    return [_passed("plan_nodes", reader.limits.plan_nodes, str(nodes), "/nodes")]
+    return [_limit_exceeded("plan_nodes", context.limits.plan_nodes, str(nodes), "/nodes")]

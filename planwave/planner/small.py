@@ -22,25 +22,25 @@ from planwave.planner.offers import DEFAULT_TYPE
 from planwave.prompts.render import small_planner_prompt
 from planwave.providers.api import ModelRequest
 
-STEPS = ("n1", "n2", "n3", "n4", "final")
+STEP_KEYS = ("n1", "n2", "n3", "n4", "final")
 """At most five: on two cores a step takes about twenty seconds, and a sixth adds little."""
-REQUIRED = ("n1", "n2", "n3", "final")
+REQUIRED_STEPS = ("n1", "n2", "n3", "final")
 """Always written; an example's own steps are required too, or small models stop too early."""
 MAX_TOKENS = 1_200
 """Above what a reply can hold that uses every bound of the schema to the full in English."""
 
-_TITLE_CHARS = 90
-_NAME_CHARS = 70
-_TASK_CHARS = 240
-_NEAR = 8
+_MAX_TITLE_CHARS = 90
+_MAX_NAME_CHARS = 70
+_MAX_TASK_CHARS = 240
+_CUT_MARGIN = 8
 """A text this close to its bound was cut: the model takes whole words, and ends, or writes a stray
 character, where none fits any more."""
-_GOAL_BYTES = 2_300
+_MAX_PROMPT_GOAL_BYTES = 2_300
 """A token is a byte or more, so that prompt, goal and reply fit the model's context (4,096 tokens)
 in any script; in English it is about 500 tokens, half a minute of reading on slow cores."""
-_MOST_GOAL_BYTES = 12_000
+_MAX_GOAL_BYTES = 12_000
 """Every step reads the whole goal beside its inputs: about 2,500 tokens of English."""
-_ID_CHARS = 48
+_MAX_ID_CHARS = 48
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _REFERENCE = re.compile(r"\bn([1-4])\b")
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
@@ -70,16 +70,16 @@ def small_request(
         InputError: The goal is longer than the model's steps can read (``context-too-long``).
     """
     size = len(goal.encode())
-    if size > _MOST_GOAL_BYTES:
+    if size > _MAX_GOAL_BYTES:
         raise InputError(
-            f"the goal is {size} bytes long; {provider}/{model} can read {_MOST_GOAL_BYTES} "
+            f"the goal is {size} bytes long; {provider}/{model} can read {_MAX_GOAL_BYTES} "
             "beside what its steps are given",
             code="context-too-long",
             hint="shorten the goal, or choose a larger model with --provider and --model",
         )
-    example = nearest_example(goal)
+    example = closest_example(goal)
     system, prompt = small_planner_prompt(
-        _shown(goal), example.goal, json.dumps(example.plan, ensure_ascii=False)
+        _goal_in_prompt(goal), example.goal, json.dumps(example.plan, ensure_ascii=False)
     )
     return ModelRequest(
         provider=provider,
@@ -93,7 +93,7 @@ def small_request(
     )
 
 
-def nearest_example(goal: str) -> Example:
+def closest_example(goal: str) -> Example:
     """Give the example whose words the goal shares most; earlier words of a goal weigh more."""
     words = _WORD.findall(goal.lower())
     weights = {word: 1.0 / (2 + place) for place, word in reversed(list(enumerate(words)))}
@@ -113,12 +113,12 @@ def positional_schema(
 
     Args:
         catalogue_types: Node types a step may have.
-        required: Steps that must be written besides :data:`REQUIRED`.
+        required: Steps that must be written besides :data:`REQUIRED_STEPS`.
     """
-    properties: dict[str, Any] = {"title": _text(_TITLE_CHARS)}
-    for place, step in enumerate(STEPS):
-        properties[step] = _step_schema(STEPS[:place], catalogue_types)
-    must = {"title", *REQUIRED, *required}
+    properties: dict[str, Any] = {"title": _text(_MAX_TITLE_CHARS)}
+    for place, step in enumerate(STEP_KEYS):
+        properties[step] = _step_schema(STEP_KEYS[:place], catalogue_types)
+    must = {"title", *REQUIRED_STEPS, *required}
     return _object(properties, required=[name for name in properties if name in must])
 
 
@@ -133,7 +133,7 @@ def read_small_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
         "target", "channel": "flow"}]}``; ids are made from names. The final step also reads what
         its task names, and every result no other step reads. A step the model left out is waited for by nobody.
     """
-    steps = {step: reply[step] for step in STEPS if step in reply}
+    steps = {step: reply[step] for step in STEP_KEYS if step in reply}
     ids = _ids(steps)
     nodes = [
         {
@@ -149,7 +149,7 @@ def read_small_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
         for step, sources in _sources(steps).items()
         for source in sources
     ]
-    title = _whole_words(reply["title"], _TITLE_CHARS) or nodes[-1]["name"]
+    title = _whole_words(reply["title"], _MAX_TITLE_CHARS) or nodes[-1]["name"]
     return {"title": title, "nodes": nodes, "edges": edges}
 
 
@@ -158,10 +158,10 @@ def _step_schema(before: Sequence[str], catalogue_types: Sequence[str]) -> dict[
     if before:
         item = {"type": "string", "enum": list(before)}
         depends_on = {"type": "array", "items": item, "maxItems": len(before)}
-    properties: dict[str, Any] = {"name": _text(_NAME_CHARS), "depends_on": depends_on}
+    properties: dict[str, Any] = {"name": _text(_MAX_NAME_CHARS), "depends_on": depends_on}
     if len(catalogue_types) > 1:
         properties["type"] = {"type": "string", "enum": list(catalogue_types)}
-    properties["task"] = _text(_TASK_CHARS)
+    properties["task"] = _text(_MAX_TASK_CHARS)
     return _object(properties, required=tuple(properties))
 
 
@@ -201,24 +201,24 @@ def _ids(steps: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Give each step an id made from its name, unique within the plan."""
     given: dict[str, str] = {}
     for step, written in steps.items():
-        stem = _SEPARATORS.sub("_", written["name"].lower())[:_ID_CHARS].strip("_")
-        free = (name for name in _candidates(stem or _spare_name(step)))
+        stem = _SEPARATORS.sub("_", written["name"].lower())[:_MAX_ID_CHARS].strip("_")
+        free = (name for name in _candidates(stem or _fallback_name(step)))
         given[step] = next(name for name in free if name not in given.values())
     return given
 
 
 def _candidates(stem: str) -> Iterator[str]:
     yield stem
-    for number in range(2, len(STEPS) + 2):
+    for number in range(2, len(STEP_KEYS) + 2):
         yield f"{stem}_{number}"
 
 
-def _spare_name(step: str) -> str:
+def _fallback_name(step: str) -> str:
     return "final" if step == "final" else f"step_{step[1:]}"
 
 
 def _name(step: str, written: Mapping[str, Any]) -> str:
-    return _whole_words(written["name"], _NAME_CHARS) or _spare_name(step)
+    return _whole_words(written["name"], _MAX_NAME_CHARS) or _fallback_name(step)
 
 
 def _task(step: str, steps: Mapping[str, Mapping[str, Any]]) -> str:
@@ -228,24 +228,24 @@ def _task(step: str, steps: Mapping[str, Mapping[str, Any]]) -> str:
         key = match.group()
         return f'"{_name(key, steps[key])}"' if key in steps else key
 
-    task = _whole_words(steps[step]["task"], _TASK_CHARS)
+    task = _whole_words(steps[step]["task"], _MAX_TASK_CHARS)
     return _REFERENCE.sub(named, task) or _name(step, steps[step])
 
 
 def _whole_words(text: str, limit: int) -> str:
     """Give the text on one line; one that reached its bound loses its last, broken word."""
     line = "".join(char for char in " ".join(text.split()) if char.isprintable()).strip()
-    if len(text) > limit - _NEAR and " " in line and not line.endswith((".", "!", "?")):
+    if len(text) > limit - _CUT_MARGIN and " " in line and not line.endswith((".", "!", "?")):
         line = line.rsplit(" ", 1)[0].rstrip(" ,;:-") + " …"
     return line
 
 
-def _shown(goal: str) -> str:
+def _goal_in_prompt(goal: str) -> str:
     """Give the goal as the prompt shows it: bounded, and free of the model's control tokens."""
     plain = goal.replace("<|", "< |").strip().encode()
-    if len(plain) <= _GOAL_BYTES:
+    if len(plain) <= _MAX_PROMPT_GOAL_BYTES:
         return plain.decode()
-    half = _GOAL_BYTES // 2
+    half = _MAX_PROMPT_GOAL_BYTES // 2
     start, end = (part.decode(errors="ignore") for part in (plain[:half], plain[-half:]))
     return f"{start}\n[…]\n{end}"
 

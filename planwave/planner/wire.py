@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Json
-from planwave.shapes import kind_of, misfit
+from planwave.shapes import json_type, describe_error
 
 
 class ReplyNode(BaseModel):
@@ -49,7 +49,7 @@ class ReplyEdge(BaseModel):
     data: dict[str, Any] | None = None
 
 
-class Unread(NamedTuple):
+class UnreadParts(NamedTuple):
     """Which parts of a reply were refused.
 
     Attributes:
@@ -61,7 +61,7 @@ class Unread(NamedTuple):
     entries: Mapping[tuple[str, int], frozenset[str]]
 
 
-ALL_READ: Final = Unread(frozenset(), {})
+ALL_READ: Final = UnreadParts(frozenset(), {})
 
 
 class ReplyPlan(BaseModel):
@@ -72,14 +72,14 @@ class ReplyPlan(BaseModel):
     title: str | None = None
     nodes: list[ReplyNode]
     edges: list[ReplyEdge]
-    _unread: Unread = PrivateAttr(ALL_READ)
+    _unread: UnreadParts = PrivateAttr(ALL_READ)
 
     @property
-    def unread(self) -> Unread:
+    def unread(self) -> UnreadParts:
         """What was refused of the reply and is not in here."""
         return self._unread
 
-    def without(self, unread: Unread) -> ReplyPlan:
+    def with_unread(self, unread: UnreadParts) -> ReplyPlan:
         """Say what was refused."""
         self._unread = unread
         return self
@@ -99,28 +99,28 @@ def parse_reply(value: Json) -> tuple[ReplyPlan | None, list[Diagnostic]]:
         where there is nothing to go by.
     """
     if not isinstance(value, dict):
-        message = f"the plan must be an object, got {kind_of(value)}"
+        message = f"the plan must be an object, got {json_type(value)}"
         return None, [Diagnostic("not-an-object", "error", message)]
     document: dict[str, Json] = value  # pyright: ignore[reportUnknownVariableType]
-    if stranger := _stranger(document):
+    if stranger := _not_a_plan(document):
         return None, [stranger]
     faults: list[Diagnostic] = []
     try:
         plan = ReplyPlan.model_validate(document)
     except ValidationError as error:
         differences = error.errors(include_url=False)
-        faults = [_difference(each, document) for each in differences]
-        plan = _partly(document, _unread([each["loc"] for each in differences], document))
+        faults = [_shape_error(each, document) for each in differences]
+        plan = _partial_plan(document, _unread_parts([each["loc"] for each in differences], document))
     if not plan.nodes and "nodes" not in plan.unread.lists:
         return None, [*faults, Diagnostic("empty-plan", "error", "the plan has no nodes", "/nodes")]
     return plan, faults
 
 
-def _unread(places: Iterable[tuple[str | int, ...]], document: Mapping[str, Json]) -> Unread:
+def _unread_parts(locations: Iterable[tuple[str | int, ...]], document: Mapping[str, Json]) -> UnreadParts:
     lists: set[str] = set()
     whole: set[tuple[str, int]] = set()
     fields: dict[tuple[str, int], set[str]] = {}
-    for place in places:
+    for place in locations:
         match place:
             case ("nodes" | "edges" as name,):
                 lists.add(name)
@@ -135,21 +135,21 @@ def _unread(places: Iterable[tuple[str | int, ...]], document: Mapping[str, Json
             case _:
                 pass  # at the top of the plan, where no node and no edge depends on it
     entries = {entry: frozenset(named) for entry, named in fields.items()}
-    return Unread(frozenset(lists), {**entries, **dict.fromkeys(whole, frozenset[str]())})
+    return UnreadParts(frozenset(lists), {**entries, **dict.fromkeys(whole, frozenset[str]())})
 
 
-def _partly(document: Mapping[str, Json], unread: Unread) -> ReplyPlan:
+def _partial_plan(document: Mapping[str, Json], unread: UnreadParts) -> ReplyPlan:
     """Give what was not refused as a plan; what has to be there is left empty."""
     title = document.get("title")
     kept: dict[str, Json] = {"title": title if isinstance(title, str) else None}
     for name in _ENTRIES:
         kept[name] = [] if name in unread.lists else [*document[name]]
     for (name, number), refused in unread.entries.items():
-        kept[name][number] = _sound(kept[name][number], _ENTRIES[name], refused)
-    return ReplyPlan.model_validate(kept).without(unread)
+        kept[name][number] = _valid_fields(kept[name][number], _ENTRIES[name], refused)
+    return ReplyPlan.model_validate(kept).with_unread(unread)
 
 
-def _sound(entry: Json, model: type[BaseModel], refused: frozenset[str]) -> dict[str, Json]:
+def _valid_fields(entry: Json, model: type[BaseModel], refused: frozenset[str]) -> dict[str, Json]:
     needed = {name: "" for name, field in model.model_fields.items() if field.is_required()}
     fields = cast("dict[str, Json]", entry) if isinstance(entry, dict) else {}
     return {**needed, **{name: value for name, value in fields.items() if name not in refused}}
@@ -160,7 +160,7 @@ def pointer_of(parts: Sequence[str | int]) -> str:
     return "".join("/" + str(p).replace("~", "~0").replace("/", "~1") for p in parts)
 
 
-def _stranger(document: Mapping[str, Json]) -> Diagnostic | None:
+def _not_a_plan(document: Mapping[str, Json]) -> Diagnostic | None:
     """Recognise what providers send in place of a plan."""
     if document.get("nodes"):
         return None
@@ -184,7 +184,7 @@ def _stranger(document: Mapping[str, Json]) -> Diagnostic | None:
     return None
 
 
-def _difference(error: Mapping[str, Any], document: Mapping[str, Json]) -> Diagnostic:
+def _shape_error(error: Mapping[str, Any], document: Mapping[str, Json]) -> Diagnostic:
     location: tuple[str | int, ...] = error["loc"]
     pointer = pointer_of(location)
     where = pointer_of(location[:-1]) or "the top of the plan"
@@ -198,7 +198,7 @@ def _difference(error: Mapping[str, Any], document: Mapping[str, Json]) -> Diagn
             code, message = "unknown-field", f"unknown field {field!r} at {where}"
             hint = f"fields known there: {', '.join(_known_fields(location))}"
         case _:
-            code, message = "invalid-field", misfit(pointer, error)
+            code, message = "invalid-field", describe_error(pointer, error)
     return Diagnostic(code, "error", message, pointer, node=node, hint=hint)
 
 

@@ -13,7 +13,7 @@ from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Json
 from planwave.planner.wire import pointer_of
 
-WITHHELD = "[withheld]"
+REDACTED = "[withheld]"
 
 _CREDENTIAL = "refer to a credential by the name the operator gave it"
 _SERVICE = "name a provider that is configured; its address is the operator's"
@@ -47,18 +47,18 @@ _REASONS = {
 }
 
 
-def withhold(value: Json) -> tuple[Json, Json, list[Diagnostic]]:
+def redact_forbidden(value: Json) -> tuple[Json, Json, list[Diagnostic]]:
     """Take forbidden fields out of a reply.
 
     Returns:
-        The reply without them, the reply with :data:`WITHHELD` in place of their values (to be
+        The reply without them, the reply with :data:`REDACTED` in place of their values (to be
         kept and shown), and one error for each, which does not hold the value.
     """
     faults: list[Diagnostic] = []
-    _find(value, (), faults)
+    _find_forbidden(value, (), faults)
     if not faults:
         return value, value, faults
-    return _without(value, (), shown=False), _without(value, (), shown=True), faults
+    return _redact(value, (), as_placeholder=False), _redact(value, (), as_placeholder=True), faults
 
 
 def _reason(key: str, path: Sequence[str | int]) -> str | None:
@@ -68,10 +68,10 @@ def _reason(key: str, path: Sequence[str | int]) -> str | None:
     return _REASONS.get(plain)
 
 
-def _find(value: Json, path: tuple[str | int, ...], faults: list[Diagnostic]) -> None:
+def _find_forbidden(value: Json, path: tuple[str | int, ...], faults: list[Diagnostic]) -> None:
     if isinstance(value, list):
         for index, item in enumerate(cast("list[Json]", value)):
-            _find(item, (*path, index), faults)
+            _find_forbidden(item, (*path, index), faults)
     elif isinstance(value, dict):
         for key, item in cast("dict[str, Json]", value).items():
             if reason := _reason(key, path):
@@ -79,19 +79,19 @@ def _find(value: Json, path: tuple[str | int, ...], faults: list[Diagnostic]) ->
                 message = f"a plan may not set {key!r} (at {pointer})"
                 faults.append(Diagnostic("forbidden-field", "error", message, pointer, hint=reason))
             else:
-                _find(item, (*path, key), faults)
+                _find_forbidden(item, (*path, key), faults)
 
 
-def _without(value: Json, path: tuple[str | int, ...], *, shown: bool) -> Json:
+def _redact(value: Json, path: tuple[str | int, ...], *, as_placeholder: bool) -> Json:
     if isinstance(value, list):
         items = cast("list[Json]", value)
-        return [_without(item, (*path, i), shown=shown) for i, item in enumerate(items)]
+        return [_redact(item, (*path, i), as_placeholder=as_placeholder) for i, item in enumerate(items)]
     if not isinstance(value, dict):
         return value
     kept: dict[str, Json] = {}
     for key, item in cast("dict[str, Json]", value).items():
         if _reason(key, path) is None:
-            kept[key] = _without(item, (*path, key), shown=shown)
-        elif shown:
-            kept[key] = WITHHELD
+            kept[key] = _redact(item, (*path, key), as_placeholder=as_placeholder)
+        elif as_placeholder:
+            kept[key] = REDACTED
     return kept

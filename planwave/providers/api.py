@@ -16,7 +16,7 @@ from planwave.graph.plan import canonical_json
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class PromptMessage:
     """One turn of a conversation; ``images`` are http(s) or base64 ``data:`` URLs, users' alone."""
 
     role: Literal["user", "assistant"]
@@ -41,7 +41,7 @@ class ModelRequest:
     reasoning_effort: str | None = None
     schema: Mapping[str, Any] | None = None
     schema_name: str = "reply"
-    messages: tuple[Message, ...] = ()
+    messages: tuple[PromptMessage, ...] = ()
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -117,7 +117,7 @@ class ModelReply:
     and who had paid was cut off before telling of it."""
 
 
-class CallEnd(NamedTuple):
+class CallReport(NamedTuple):
     """How one attempt at a call ended; told to whoever counts calls.
 
     Attributes:
@@ -125,7 +125,7 @@ class CallEnd(NamedTuple):
             code of the ``ProviderError``.
         duration_s: Of the attempt alone, without waiting for the provider's turn.
         usage: What it took, where that is known.
-        again: Another attempt follows.
+        will_retry: Another attempt follows.
     """
 
     provider: str
@@ -133,7 +133,7 @@ class CallEnd(NamedTuple):
     outcome: str
     duration_s: float = 0.0
     usage: Usage | None = None
-    again: bool = False
+    will_retry: bool = False
 
 
 ORDINALS_PER_ANSWER: Final = 1_000
@@ -152,10 +152,10 @@ class CallScope:
         path: The node's path in it.
         attempt: Its attempt, from 1.
         answers: How often this attempt was answered so far.
-        left_s: Gives the seconds the attempt has left; a call does not wait for longer than that.
+        time_left_s: Gives the seconds the attempt has left; a call does not wait for longer than that.
     """
 
-    __slots__ = ("_ordinal", "attempt", "execution_id", "left_s", "path")
+    __slots__ = ("_ordinal", "attempt", "execution_id", "time_left_s", "path")
 
     def __init__(
         self,
@@ -163,12 +163,12 @@ class CallScope:
         path: str,
         attempt: int,
         answers: int = 0,
-        left_s: Callable[[], float] = lambda: math.inf,
+        time_left_s: Callable[[], float] = lambda: math.inf,
     ) -> None:
         self.execution_id = execution_id
         self.path = path
         self.attempt = attempt
-        self.left_s = left_s
+        self.time_left_s = time_left_s
         self._ordinal = answers * ORDINALS_PER_ANSWER
 
     def next_ordinal(self) -> int:

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from planwave.errors import ProviderError
-from planwave.providers.api import Delta, Message, ModelRequest, Usage, text_tokens
-from planwave.providers.faults import failure
+from planwave.providers.api import Delta, PromptMessage, ModelRequest, Usage, text_tokens
+from planwave.providers.faults import provider_error
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponseStreamEvent, UserContent
     from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
     from pydantic_ai.settings import ModelSettings
 
-    from planwave.providers.wire import Wire
+    from planwave.providers.wire import SdkClient
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_TOKENS = 100_000_000
@@ -44,18 +44,18 @@ _EFFORTS = frozenset({"minimal", "low", "medium", "high", "xhigh", "max"})
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
-    """How an attempt ended well: ``stop`` or ``length``."""
+class AttemptResult:
+    """How an attempt ended well: ``signals`` or ``length``."""
 
     text: str
     finish_reason: Literal["stop", "length"]
     usage: Usage
 
 
-async def attempt(
-    wire: Wire, request: ModelRequest, headers: Mapping[str, str]
-) -> AsyncGenerator[Delta | Finished, None]:
-    """Stream one attempt: deltas, then :class:`Finished`.
+async def stream_attempt(
+    wire: SdkClient, request: ModelRequest, headers: Mapping[str, str]
+) -> AsyncGenerator[Delta | AttemptResult, None]:
+    """Stream one attempt: deltas, then :class:`AttemptResult`.
 
     Raises:
         ProviderError: The stream ended, but not with a reply.
@@ -72,7 +72,7 @@ async def attempt(
     )
     said: list[str] = []
     in_tool: list[str] = []
-    with _garbage_told_as_such(request):
+    with _garbage_as_provider_error(request):
         async with opened as stream, aclosing(_events(stream)) as events:
             async for event in events:
                 delta, is_tool = _delta_of(event)
@@ -98,10 +98,10 @@ def _conversation(request: ModelRequest) -> list[ModelMessage]:
 
     turns = list(request.messages)
     if request.prompt or not turns:
-        turns.append(Message("user", request.prompt))
+        turns.append(PromptMessage("user", request.prompt))
     asked: list[ModelRequestPart] = []
     if request.system:
-        asked.append(SystemPromptPart(clean(request.system)))
+        asked.append(SystemPromptPart(replace_surrogates(request.system)))
     sent: list[ModelMessage] = []
     for turn in turns:
         if turn.role == "user":
@@ -110,31 +110,31 @@ def _conversation(request: ModelRequest) -> list[ModelMessage]:
         if asked:
             sent.append(Ask(parts=asked))
             asked = []
-        sent.append(ModelResponse(parts=[TextPart(clean(turn.text))]))
+        sent.append(ModelResponse(parts=[TextPart(replace_surrogates(turn.text))]))
     if asked:
         sent.append(Ask(parts=asked))
     return sent
 
 
-def _content(turn: Message) -> str | list[UserContent]:
+def _content(turn: PromptMessage) -> str | list[UserContent]:
     from pydantic_ai.messages import BinaryContent, ImageUrl
 
     if not turn.images:
-        return clean(turn.text)
+        return replace_surrogates(turn.text)
     shown: list[UserContent] = [
         BinaryContent.from_data_uri(url) if url.startswith("data:") else ImageUrl(url=url)
         for url in turn.images
     ]
-    return [clean(turn.text), *shown] if turn.text else shown
+    return [replace_surrogates(turn.text), *shown] if turn.text else shown
 
 
 @contextmanager
-def _garbage_told_as_such(request: ModelRequest) -> Generator[None, None, None]:
+def _garbage_as_provider_error(request: ModelRequest) -> Generator[None, None, None]:
     """Blame the provider where an SDK stumbles: they take JSON of any shape for an event."""
     try:
         yield
     except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise _bad_end("stream-garbage", request) from error
+        raise _reply_error("stream-garbage", request) from error
 
 
 async def _events(stream: StreamedResponse) -> AsyncGenerator[ModelResponseStreamEvent, None]:
@@ -142,7 +142,7 @@ async def _events(stream: StreamedResponse) -> AsyncGenerator[ModelResponseStrea
         yield event
 
 
-def clean(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Replace lone surrogates, which UTF-8 cannot carry, by U+FFFD."""
     return _SURROGATE.sub("\ufffd", text) if not text.isascii() else text
 
@@ -163,7 +163,7 @@ def _settings(model: Model, request: ModelRequest, headers: Mapping[str, str]) -
     elif effort in _EFFORTS:
         settings["thinking"] = cast("Any", effort)
     else:
-        raise failure(
+        raise provider_error(
             "bad-request",
             provider=request.provider,
             model=request.model,
@@ -254,29 +254,29 @@ def _delta_of(event: ModelResponseStreamEvent) -> tuple[Delta | None, bool]:
             kind = "reasoning"
         case _:
             pass
-    given = Delta(clean(text), kind) if isinstance(text, str) and text else None
+    given = Delta(replace_surrogates(text), kind) if isinstance(text, str) and text else None
     return given, is_tool
 
 
-def _finish(wire: Wire, request: ModelRequest, stream: StreamedResponse, text: str) -> Finished:
+def _finish(wire: SdkClient, request: ModelRequest, stream: StreamedResponse, text: str) -> AttemptResult:
     """Decide what a stream that ended without an error amounts to."""
     details = stream.provider_details or {}
     reason = details.get("finish_reason")
     if details.get("refusal") or reason == "refusal":
-        raise _bad_end("refused", request, _text_or_none(details.get("refusal")))
+        raise _reply_error("refused", request, _text_or_none(details.get("refusal")))
     if stream.finish_reason == "content_filter":
-        raise _bad_end("content-filtered", request)
+        raise _reply_error("content-filtered", request)
     if _calls_other_tools(request, stream):
-        raise _bad_end("unasked-tool-call", request)
+        raise _reply_error("unasked-tool-call", request)
     if reason is None:
         whole = wire.strict_end and not text
-        raise _bad_end("empty-reply" if whole else "stream-truncated", request)
+        raise _reply_error("empty-reply" if whole else "stream-truncated", request)
     if not text.strip():
-        raise _bad_end("empty-reply", request)
+        raise _reply_error("empty-reply", request)
     if stream.finish_reason == "error" or stream.state != "complete":
-        raise _bad_end("provider-error", request)
+        raise _reply_error("provider-error", request)
     is_cut = stream.finish_reason == "length"
-    return Finished(text, "length" if is_cut else "stop", _usage(request, stream, text))
+    return AttemptResult(text, "length" if is_cut else "stop", _usage(request, stream, text))
 
 
 def _calls_other_tools(request: ModelRequest, stream: StreamedResponse) -> bool:
@@ -288,9 +288,9 @@ def _calls_other_tools(request: ModelRequest, stream: StreamedResponse) -> bool:
     return any(isinstance(part, ToolCallPart) and part.tool_name != asked for part in parts)
 
 
-def _bad_end(code: str, request: ModelRequest, detail: str | None = None) -> ProviderError:
+def _reply_error(code: str, request: ModelRequest, detail: str | None = None) -> ProviderError:
     lasting = code in ("refused", "content-filtered")
-    return failure(
+    return provider_error(
         code,
         provider=request.provider,
         model=request.model,

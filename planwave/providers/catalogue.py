@@ -23,7 +23,7 @@ from planwave.providers.api import LocalProvider, ModelProfile, ProviderInfo, Us
 from planwave.providers.local_catalogue import MODEL_FILES
 from planwave.settings import ProviderSettings, Settings
 
-Kind = Literal["openai", "anthropic", "openai-compatible", "local"]
+ProviderKind = Literal["openai", "anthropic", "openai-compatible", "local"]
 
 _MODELS: dict[str, tuple[str, ...]] = {
     "openai": (
@@ -55,19 +55,19 @@ _LOCAL_MISSING = (False, "the embedded model is not part of this installation", 
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ProviderConfig:
     """How to reach one provider; what the client needs and nobody else may see."""
 
     name: str
-    kind: Kind
+    kind: ProviderKind
     base_url: str | None
     api_key: SecretStr | None
     max_concurrency: int
     requests_per_minute: int | None
 
 
-class ProviderCatalogue:
-    """The providers of one configuration; satisfies ``providers.api.Providers``.
+class ProviderCatalog:
+    """The providers of one configuration; satisfies ``providers.api.ProvidersResponse``.
 
     Args:
         settings: Keys, endpoints and the defaults.
@@ -100,19 +100,19 @@ class ProviderCatalogue:
         if provider is None and model is None:
             provider, model = settings.provider, settings.model
         if provider is None:
-            info = self._home_of(model) if model is not None else self._first_available()
+            info = self._provider_of_model(model) if model is not None else self._first_available()
         else:
-            info = self._known(provider)
+            info = self._require_known(provider)
         if not info.available:
             raise UnavailableProvider(
                 f"provider {info.name!r} is not available: {info.reason}",
-                hint=self._ways_out(info.how_to_enable),
+                hint=self._hints(info.how_to_enable),
             )
         if info.name == "local" and model == settings.local_model:
             model = None  # the embedded model, named as it was configured: perhaps by its path
         elif model is None and settings.model is not None and settings.provider == info.name:
             model = settings.model
-        return info.name, self._accepted(info, model)
+        return info.name, self._accept_model(info, model)
 
     def profile(self, provider: str, model: str) -> ModelProfile:
         """Give what a model can do; cheap and never wrong by much, so no name is refused here."""
@@ -139,23 +139,23 @@ class ProviderCatalogue:
         except LookupError:
             return None
 
-    def connection(self, provider: str) -> Connection:
+    def config(self, provider: str) -> ProviderConfig:
         """Give what is needed to call a provider.
 
         Raises:
             UnknownProvider, UnavailableProvider: As :meth:`resolve`.
         """
-        info = self._known(provider)
+        info = self._require_known(provider)
         if not info.available:
             raise UnavailableProvider(
                 f"provider {info.name!r} is not available: {info.reason}",
-                hint=self._ways_out(info.how_to_enable),
+                hint=self._hints(info.how_to_enable),
             )
         table = self._settings.providers.get(provider) or ProviderSettings()
         slots = table.max_concurrency
         if provider == "local" and self.local is not None:
             slots = self.local.slots
-        return Connection(
+        return ProviderConfig(
             name=provider,
             kind=self._kind(provider),
             base_url=self._base_url(provider),
@@ -170,7 +170,7 @@ class ProviderCatalogue:
         own = [name for name in self._settings.providers if name not in (*_HOSTED_KEYS, "local")]
         return [*_HOSTED_KEYS, *own, "local"]
 
-    def _kind(self, name: str) -> Kind:
+    def _kind(self, name: str) -> ProviderKind:
         match name:
             case "openai" | "anthropic" | "local":
                 return name
@@ -210,8 +210,8 @@ class ProviderCatalogue:
         table = self._settings.providers.get(name)
         listed = tuple(table.models) if table is not None else ()
         models = listed or _MODELS.get(name, ())
-        trouble = self._trouble(name)
-        reason, way_out = trouble or (self._why_available(name), "")
+        trouble = self._unavailable_reason(name)
+        reason, way_out = trouble or (self._available_reason(name), "")
         return ProviderInfo(
             name=name,
             kind=self._kind(name),
@@ -237,13 +237,13 @@ class ProviderCatalogue:
             open_models=False,
         )
 
-    def _why_available(self, name: str) -> str:
+    def _available_reason(self, name: str) -> str:
         variable = self._key_variable(name)
         if variable:
             return f"{variable} is set"
         return f"configured as [providers.{name}], without a key"
 
-    def _trouble(self, name: str) -> tuple[str, str] | None:
+    def _unavailable_reason(self, name: str) -> tuple[str, str] | None:
         """Say why a provider cannot be used and how it could, or None."""
         kind = self._kind(name)
         package = "anthropic" if kind == "anthropic" else "openai"
@@ -271,40 +271,40 @@ class ProviderCatalogue:
 
     # -- choosing -----------------------------------------------------------------------------
 
-    def _known(self, provider: str) -> ProviderInfo:
+    def _require_known(self, provider: str) -> ProviderInfo:
         if provider in self._names():
             return self._describe(provider)
         known = dict.fromkeys(self._names())
         raise UnknownProvider(
-            f"unknown provider {provider[:80]!r}; {self._overview()}{_guess(provider, known)}",
-            hint=self._ways_out(""),
+            f"unknown provider {provider[:80]!r}; {self._overview()}{_suggestion(provider, known)}",
+            hint=self._hints(""),
         )
 
     def _first_available(self) -> ProviderInfo:
         preferred = [*_HOSTED_KEYS, "local"]
         for name in dict.fromkeys([*preferred, *self._names()]):
-            if (info := self._known(name)).available:
+            if (info := self._require_known(name)).available:
                 return info
         raise UnavailableProvider(
             f"no language model provider is available; {self._overview()}",
-            hint=self._ways_out(""),
+            hint=self._hints(""),
         )
 
-    def _home_of(self, model: str) -> ProviderInfo:
+    def _provider_of_model(self, model: str) -> ProviderInfo:
         """Find who offers a model that was named without its provider."""
         infos = self.list()
         default = self._settings.provider
         homes = [info for info in infos if model in info.models]
         if default is not None and (not homes or default in {info.name for info in homes}):
-            return self._known(default)
+            return self._require_known(default)
         if homes:
             return homes[0]
         for prefix, name in _FAMILIES:
             if model.startswith(prefix):
-                return self._known(name)
+                return self._require_known(name)
         return self._first_available()
 
-    def _accepted(self, info: ProviderInfo, model: str | None) -> str:
+    def _accept_model(self, info: ProviderInfo, model: str | None) -> str:
         chosen = info.default_model if model is None else model
         if chosen is None:
             raise UnknownModel(
@@ -317,7 +317,7 @@ class ProviderCatalogue:
         can_be_pulled = info.name == "local" and chosen in MODEL_FILES
         raise UnknownModel(
             f"provider {info.name!r} has no model {chosen[:80]!r}; it offers: {offered}"
-            + _guess(chosen, {name: info for name in info.models}),
+            + _suggestion(chosen, {name: info for name in info.models}),
             hint=(f"run: planwave model pull {chosen}, or " if can_be_pulled else "")
             + "leave the model out to use the provider's default",
         )
@@ -328,7 +328,7 @@ class ProviderCatalogue:
         missing = "; ".join(f"{info.name} ({info.reason})" for info in infos if not info.available)
         return f"available: {here}" + (f"; not available: {missing}" if missing else "")
 
-    def _ways_out(self, first: str) -> str:
+    def _hints(self, first: str) -> str:
         ways = [first] if first else []
         ways += [
             info.how_to_enable
@@ -337,7 +337,7 @@ class ProviderCatalogue:
         ]
         here = [info.name for info in self.list() if info.available]
         if here:
-            ways.append(f"or use {' or '.join(here)}, which {_is_are(here)} available")
+            ways.append(f"or use {' or '.join(here)}, which {_is_or_are(here)} available")
         ways.append("or add [providers.NAME] with a base_url to planwave.toml")
         return "; ".join(ways)
 
@@ -347,11 +347,11 @@ def _is_installed(package: str) -> bool:
     return find_spec(package) is not None
 
 
-def _is_are(names: builtins.list[str]) -> str:
+def _is_or_are(names: builtins.list[str]) -> str:
     return "is" if len(names) == 1 else "are"
 
 
-def _guess(name: str, known: Mapping[str, object]) -> str:
+def _suggestion(name: str, known: Mapping[str, object]) -> str:
     """Give "; did you mean 'x'?" or nothing."""
     lower = {candidate.lower(): candidate for candidate in known}
     close = get_close_matches(name.strip().lower()[:_MODEL_NAME_CHARS], lower, n=1, cutoff=0.6)

@@ -1,6 +1,6 @@
 """When a provider is left alone: after failures in a row, and while second tries are too many.
 
-A provider in trouble is not helped by more calls. A :class:`Circuit` stops them and lets one through
+A provider in trouble is not helped by more calls. A :class:`CircuitBreaker` stops them and lets one through
 now and then, a probe, to see whether the trouble is over; a :class:`RetryBudget` keeps second tries
 a small part of all requests. Source of both: "Circuit Breaker" and "Retry Budgets" as Finagle and
 Envoy build them.
@@ -18,15 +18,15 @@ from typing import Any
 from planwave.errors import ProviderError
 
 _WINDOW_S = 10.0
-_SHARE = 0.1
-_ALWAYS = 10
+_RETRY_SHARE = 0.1
+_MIN_RETRIES = 10
 """As many second tries a window are no crowd: a lone call gets all of its own."""
 
 
-class Circuit:
+class CircuitBreaker:
     """Closed, calls go through; open, one probe at a time does, after a growing delay.
 
-    Whoever enters says later how it went: :meth:`answered`, :meth:`failed`, and :meth:`left` in any
+    Whoever enters says later how it went: :meth:`answered`, :meth:`record_failure`, and :meth:`left` in any
     case. While the circuit is open only the probe's word counts: what was under way when it opened
     tells of an earlier time.
 
@@ -67,21 +67,21 @@ class Circuit:
         """Whether calls are kept back."""
         return self.cause is not None
 
-    def shut_for(self) -> float:
+    def retry_in(self) -> float:
         """Give the seconds until somebody may enter: 0 for now, infinite while a probe is out."""
         if self.cause is None:
             return 0.0
         return math.inf if self._probe is not None else max(0.0, self._probe_at - self._clock())
 
-    def tried_again_in(self) -> float:
+    def estimated_retry_in(self) -> float:
         """Give the seconds after which asking again makes sense; a guess while a probe is out."""
-        wait = self.shut_for()
+        wait = self.retry_in()
         return self._delay_s if wait == math.inf else wait
 
     async def wait(self, longest_s: float) -> bool:
         """Wait until somebody may enter; False, at once where it is certain, if not in that time."""
         ends = self._clock() + longest_s
-        while (wait := self.shut_for()) > 0:
+        while (wait := self.retry_in()) > 0:
             left = ends - self._clock()
             if left <= 0 or left < wait < math.inf:
                 return False
@@ -93,30 +93,30 @@ class Circuit:
                 pass  # the moment came, or the time is up: look again
         return True
 
-    def enter(self, who: object) -> bool:
+    def try_acquire(self, caller: object) -> bool:
         """Go in, perhaps as the probe; False where it is shut."""
-        if self.shut_for() > 0:
+        if self.retry_in() > 0:
             return False
         if self.cause is not None:
-            self._probe = who
+            self._probe = caller
         return True
 
-    def is_probe(self, who: object) -> bool:
+    def is_probe(self, caller: object) -> bool:
         """Say whether all others wait for this one."""
-        return self._probe is who
+        return self._probe is caller
 
-    def answered(self, who: object) -> None:
+    def record_success(self, caller: object) -> None:
         """Take note that the provider works."""
-        if self.cause is not None and self._probe is not who:
+        if self.cause is not None and self._probe is not caller:
             return
         self._failures = 0
         if self.cause is not None:
             self.cause = None
             self._end_probe()
 
-    def failed(self, who: object, error: ProviderError, wait_s: float = 0.0) -> None:
+    def record_failure(self, caller: object, error: ProviderError, wait_s: float = 0.0) -> None:
         """Take note of a failure; the next probe waits at least ``wait_s``."""
-        if self.cause is not None and self._probe is not who:
+        if self.cause is not None and self._probe is not caller:
             return
         self._failures += 1
         if self.cause is None and self._failures < self._most:
@@ -127,9 +127,9 @@ class Circuit:
         self.cause = error
         self._end_probe()
 
-    def left(self, who: object) -> None:
+    def release(self, caller: object) -> None:
         """Take note that somebody is gone; a probe that said nothing makes room for another."""
-        if self._probe is who:
+        if self._probe is caller:
             self._end_probe()
 
     def _end_probe(self) -> None:
@@ -147,18 +147,18 @@ class RetryBudget:
     def __init__(self, *, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._requests: deque[float] = deque()
-        self._again: deque[float] = deque()
+        self._retries: deque[float] = deque()
 
     def wait_s(self) -> float:
         """Give the seconds until another second try may go; 0 for now."""
         now = self._clock()
-        for kept in (self._requests, self._again):
+        for kept in (self._requests, self._retries):
             while kept and kept[0] + _WINDOW_S <= now:  # the same sum as below: it is rounded
                 kept.popleft()
-        if len(self._again) < max(_ALWAYS, _SHARE * len(self._requests)):
+        if len(self._retries) < max(_MIN_RETRIES, _RETRY_SHARE * len(self._requests)):
             return 0.0
-        return self._again[0] + _WINDOW_S - now
+        return self._retries[0] + _WINDOW_S - now
 
-    def spend(self, *, again: bool) -> None:
+    def spend(self, *, is_retry: bool) -> None:
         """Take note of a request that goes out."""
-        (self._again if again else self._requests).append(self._clock())
+        (self._retries if is_retry else self._requests).append(self._clock())

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from planwave.errors import ProviderError
 from planwave.providers.api import (
-    CallEnd,
+    CallReport,
     CallKey,
     CallScope,
     Delta,
@@ -27,15 +27,15 @@ from planwave.providers.api import (
     Recorder,
     Usage,
 )
-from planwave.providers.calls import Finished, attempt
-from planwave.providers.catalogue import Connection, ProviderCatalogue
+from planwave.providers.calls import AttemptResult, stream_attempt
+from planwave.providers.catalogue import ProviderConfig, ProviderCatalog
 from planwave.providers.faults import classify
-from planwave.providers.lanes import Call, Lane
+from planwave.providers.lanes import CallContext, CallGate
 from planwave.providers.recordings import idempotency_key, key_of, reply_from
 from planwave.settings import Settings
 
 if TYPE_CHECKING:
-    from planwave.providers.wire import Wire
+    from planwave.providers.wire import SdkClient
 
 _BACKOFF_S = 0.5
 _BACKOFF_CAP_S = 20.0
@@ -63,7 +63,7 @@ class ModelClient:
     def __init__(
         self,
         settings: Settings,
-        catalogue: ProviderCatalogue,
+        catalogue: ProviderCatalog,
         recorder: Recorder | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -80,10 +80,10 @@ class ModelClient:
         self._rng = rng
         self._timeout = timeout
         self._now = now
-        self.on_call: Callable[[CallEnd], None] | None = None
-        self._lanes: dict[str, Lane] = {}
-        self._loaded: set[str] = set()
-        self._wires: dict[tuple[str, str | None, str], Wire] = {}
+        self.on_call: Callable[[CallReport], None] | None = None
+        self._call_gates: dict[str, CallGate] = {}
+        self._loaded_sdks: set[str] = set()
+        self._sdk_clients: dict[tuple[str, str | None, str], SdkClient] = {}
 
     async def stream(
         self, request: ModelRequest, scope: CallScope | None = None
@@ -100,7 +100,7 @@ class ModelClient:
         key = key_of(request, scope) if scope is not None else None
         recorded = await self._recorded(key)
         if recorded is not None:
-            self._tell(request, "recorded")
+            self._report(request, "recorded")
             yield Delta(recorded.text)
             yield recorded
             return
@@ -116,8 +116,8 @@ class ModelClient:
 
     async def close(self) -> None:
         """Close every connection. Calls that still run fail."""
-        wires = list(self._wires.values())
-        self._wires.clear()
+        wires = list(self._sdk_clients.values())
+        self._sdk_clients.clear()
         for wire in wires:
             await wire.close()
 
@@ -130,67 +130,67 @@ class ModelClient:
     async def _with_retries(
         self, request: ModelRequest, scope: CallScope | None, key: CallKey | None
     ) -> AsyncGenerator[Delta | ModelReply, None]:
-        connection = self._catalogue.connection(request.provider)
-        lane = self._lane(connection)
+        connection = self._catalogue.config(request.provider)
+        lane = self._call_gate(connection)
         secret = connection.api_key
-        call = Call(request, scope, secret.get_secret_value() if secret is not None else "")
+        call = CallContext(request, scope, secret.get_secret_value() if secret is not None else "")
         await self._load(connection.kind)
         started = self._clock()
         for number in count(1):
             delivered = False
             began: float | None = None
             try:
-                async with lane.turn(call, again=number > 1):
+                async with lane.acquire(call, again=number > 1):
                     began = self._clock()
                     async with aclosing(self._attempt(connection, request, key)) as items:
                         async for item in items:
-                            lane.answered(call)
+                            lane.record_success(call)
                             if isinstance(item, Delta):
                                 delivered = True
                                 yield item
                                 continue
                             reply = self._reply(request, item, number, self._clock() - started)
-                            self._tell(request, "completed", began, reply.usage)
+                            self._report(request, "completed", began, reply.usage)
                             began = None
-                            await self._keep(key, reply)
+                            await self._record(key, reply)
                             yield reply
                             return
             except (asyncio.CancelledError, GeneratorExit):
                 if began is not None:  # else no call was made, or it is told of already
-                    self._tell(request, "cancelled", began)
+                    self._report(request, "cancelled", began)
                 raise
             except Exception as error:
                 if began is None:
                     raise
-                found = self._sorted(error, call)
+                found = self._classify(error, call)
                 if found is None:
                     raise
                 failed, retry = found
-                lane.failed(call, failed)
+                lane.record_failure(call, failed)
                 left = number < self._limits.call_attempts and lane.has_time_for(call)
                 again = retry and not delivered and left
-                self._tell(request, failed.code, began, again=again)
+                self._report(request, failed.code, began, again=again)
                 if not again:
                     raise failed from error
             finally:
-                lane.left(call)
+                lane.release(call)
             await self._sleep(self._backoff(number))
 
     async def _attempt(
-        self, connection: Connection, request: ModelRequest, key: CallKey | None
-    ) -> AsyncGenerator[Delta | Finished, None]:
+        self, connection: ProviderConfig, request: ModelRequest, key: CallKey | None
+    ) -> AsyncGenerator[Delta | AttemptResult, None]:
         headers = {"Idempotency-Key": idempotency_key(key)} if key is not None else {}
-        wire = await self._wire(connection, request.model)
-        async with aclosing(attempt(wire, request, headers)) as items:
+        wire = await self._sdk_client(connection, request.model)
+        async with aclosing(stream_attempt(wire, request, headers)) as items:
             async for item in items:
                 yield item
 
-    async def _keep(self, key: CallKey | None, reply: ModelReply) -> None:
+    async def _record(self, key: CallKey | None, reply: ModelReply) -> None:
         """Record a reply the moment it is whole: it is paid for, and nobody has it yet."""
         if key is not None and self._recorder is not None:
             await self._recorder.record(key, asdict(reply))
 
-    def _tell(
+    def _report(
         self,
         request: ModelRequest,
         outcome: str,
@@ -201,9 +201,9 @@ class ModelClient:
     ) -> None:
         if self.on_call is not None:
             spent = 0.0 if began is None else self._clock() - began
-            self.on_call(CallEnd(request.provider, request.model, outcome, spent, usage, again))
+            self.on_call(CallReport(request.provider, request.model, outcome, spent, usage, again))
 
-    def _sorted(self, error: Exception, call: Call) -> tuple[ProviderError, bool] | None:
+    def _classify(self, error: Exception, call: CallContext) -> tuple[ProviderError, bool] | None:
         if isinstance(error, ProviderError):
             return error, error.code == "stream-truncated"
         return classify(
@@ -219,7 +219,7 @@ class ModelClient:
         return self._rng() * min(_BACKOFF_CAP_S, _BACKOFF_S * 2**number)
 
     def _reply(
-        self, request: ModelRequest, end: Finished, attempts: int, duration_s: float
+        self, request: ModelRequest, end: AttemptResult, attempts: int, duration_s: float
     ) -> ModelReply:
         cost = self._catalogue.price(request.provider, request.model, end.usage)
         return ModelReply(
@@ -232,10 +232,10 @@ class ModelClient:
             duration_s=round(duration_s, 6),
         )
 
-    def _lane(self, connection: Connection) -> Lane:
-        lane = self._lanes.get(connection.name)
+    def _call_gate(self, connection: ProviderConfig) -> CallGate:
+        lane = self._call_gates.get(connection.name)
         if lane is None:
-            lane = self._lanes[connection.name] = Lane(
+            lane = self._call_gates[connection.name] = CallGate(
                 connection,
                 self._limits,
                 clock=self._clock,
@@ -246,31 +246,31 @@ class ModelClient:
 
     async def _load(self, kind: str) -> None:
         """Import the SDKs at the first call, off the loop: they take long enough to be felt."""
-        if kind not in self._loaded:
+        if kind not in self._loaded_sdks:
             await asyncio.to_thread(_load_sdk, kind)
-            self._loaded.add(kind)
+            self._loaded_sdks.add(kind)
 
-    async def _wire(self, connection: Connection, model: str) -> Wire:
-        from planwave.providers.wire import Deadlines, Wire
+    async def _sdk_client(self, connection: ProviderConfig, model: str) -> SdkClient:
+        from planwave.providers.wire import CallDeadlines, SdkClient
 
         limits = self._limits
         url, key = connection.base_url, connection.api_key
         secret = key.get_secret_value() if key is not None else "none"
-        deadlines = Deadlines(limits.first_byte_s, limits.chunk_gap_s, limits.call_s)
+        deadlines = CallDeadlines(limits.first_byte_s, limits.chunk_gap_s, limits.call_s)
         if connection.kind == "local" and self._catalogue.local is not None:
             url, secret = await self._catalogue.local.endpoint(model)
             # A CPU is silent while it reads a prompt, its own or that of a neighbouring slot.
-            deadlines = Deadlines(limits.call_s, limits.call_s, limits.call_s)
+            deadlines = CallDeadlines(limits.call_s, limits.call_s, limits.call_s)
         place = (connection.name, url, secret)
-        found = self._wires.get(place)
+        found = self._sdk_clients.get(place)
         if found is None:
-            found = self._wires[place] = Wire(
+            found = self._sdk_clients[place] = SdkClient(
                 connection, url, secret, deadlines, clock=self._clock, timeout=self._timeout
             )
         return found
 
 
 def _load_sdk(kind: str) -> None:
-    from planwave.providers.wire import load
+    from planwave.providers.wire import load_sdk
 
-    load(kind)
+    load_sdk(kind)

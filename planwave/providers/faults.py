@@ -1,7 +1,7 @@
 """What went wrong in a model call: every SDK and transport exception as one classified error.
 
 The classes, not message texts, decide (pydantic-ai sorts what the providers say into categories);
-our own transport (``wire.py``) raises :class:`WireFault` for what no SDK reports. Messages name
+our own transport (``wire.py``) raises :class:`TransportFault` for what no SDK reports. Messages name
 provider, model and status and quote at most the provider's own sentence: never a key, a header or
 a URL with credentials.
 """
@@ -34,24 +34,24 @@ _QUOTED_CHARS = 300
 _SECRET = re.compile(r"\b(?:sk|pk|key|api)[-_][\w*.-]{6,}|\bBearer\s+\S+", re.IGNORECASE)
 
 
-class WireFault(Exception):
+class TransportFault(Exception):
     """Mixed into transport errors by ``wire.py``: a failure no SDK tells apart. ``code`` names it."""
 
     code = "stream-truncated"
     retry = True
     """Whether the retry layer may try again while nothing was delivered yet."""
-    lasting = False
+    is_permanent = False
     """Whether it would fail the same way at any later time."""
 
 
-class Classified(NamedTuple):
+class ClassifiedError(NamedTuple):
     """A provider error and whether the retry layer may try again before the first delta."""
 
     error: ProviderError
     retry: bool
 
 
-_AGAIN = "try again, give the node policy.retry, or choose another provider"
+_TRY_AGAIN = "try again, give the node policy.retry, or choose another provider"
 _HINTS = {
     "provider-unreachable": "check the network and the endpoint's address, or choose another provider",
     "rate-limited": "wait, lower max_concurrency, or set requests_per_minute for this provider",
@@ -61,11 +61,11 @@ _HINTS = {
     "context-too-long": "shorten the inputs, or choose a model with a longer context",
     "bad-request": "change what the message names, or choose another model",
     "redirected": "set the endpoint's address to where it is now; redirects are not followed",
-    "provider-overloaded": _AGAIN,
-    "provider-error": _AGAIN,
-    "stream-truncated": _AGAIN,
+    "provider-overloaded": _TRY_AGAIN,
+    "provider-error": _TRY_AGAIN,
+    "stream-truncated": _TRY_AGAIN,
     "stream-garbage": "check that the endpoint's address is that of an API that streams",
-    "empty-reply": _AGAIN,
+    "empty-reply": _TRY_AGAIN,
     "unasked-tool-call": "say in the prompt to answer in words, or choose another model",
     "content-filtered": "rephrase the prompt",
     "refused": "rephrase the prompt, or choose another model",
@@ -96,10 +96,10 @@ _SENTENCES = {
     "call-timeout": "the call to {who} took too long",
 }
 
-_RETRIED = frozenset({"provider-unreachable", "rate-limited", "provider-overloaded"})
+_RETRYABLE = frozenset({"provider-unreachable", "rate-limited", "provider-overloaded"})
 
 
-def failure(
+def provider_error(
     code: str,
     *,
     provider: str,
@@ -109,7 +109,7 @@ def failure(
     status: int | None = None,
     retry_after_s: float | None = None,
     sentence: str | None = None,
-    again_in_s: float | None = None,
+    retry_in_s: float | None = None,
 ) -> ProviderError:
     """Build the error of one code, with its sentence and its way out.
 
@@ -130,7 +130,7 @@ def failure(
         message += f" (HTTP {status})"
     if retry_after_s is not None:
         message += f"; it asked to wait {retry_after_s:g} s"
-    if quoted := _quotable(detail):
+    if quoted := _quote(detail):
         message += f": {quoted}"
     return ProviderError(
         message,
@@ -140,7 +140,7 @@ def failure(
         hint=_HINTS.get(code),
         retryable=retryable,
         status=status,
-        retry_after_s=retry_after_s if again_in_s is None else again_in_s,
+        retry_after_s=retry_after_s if retry_in_s is None else retry_in_s,
     )
 
 
@@ -151,7 +151,7 @@ def classify(
     model: str,
     now: datetime | None = None,
     secret: str = "",
-) -> Classified | None:
+) -> ClassifiedError | None:
     """Sort an exception of a call; None for one that is not the provider's (a bug of ours).
 
     Args:
@@ -162,19 +162,19 @@ def classify(
         secret: The key of the call: never quoted, whatever it looks like.
     """
     for cause in _chain(error):
-        if isinstance(cause, WireFault):
-            retryable = not cause.lasting
-            found = failure(cause.code, provider=provider, model=model, retryable=retryable)
-            return Classified(found, cause.retry)
+        if isinstance(cause, TransportFault):
+            retryable = not cause.is_permanent
+            found = provider_error(cause.code, provider=provider, model=model, retryable=retryable)
+            return ClassifiedError(found, cause.retry)
         if isinstance(cause, json.JSONDecodeError | UnicodeDecodeError):
-            found = failure("stream-garbage", provider=provider, model=model, retryable=True)
-            return Classified(found, retry=False)
+            found = provider_error("stream-garbage", provider=provider, model=model, retryable=True)
+            return ClassifiedError(found, retry=False)
     return _classify_api(error, provider, model, now or datetime.now(UTC), secret)
 
 
 def _classify_api(
     error: Exception, provider: str, model: str, now: datetime, secret: str
-) -> Classified | None:
+) -> ClassifiedError | None:
     import httpx2
     from pydantic_ai import exceptions as api
 
@@ -187,23 +187,23 @@ def _classify_api(
     elif isinstance(error, api.UnexpectedModelBehavior):
         code, retry = "stream-truncated", True
     elif isinstance(error, api.UserError):
-        return Classified(
-            failure("bad-request", provider=provider, model=model, detail=str(error)), retry=False
+        return ClassifiedError(
+            provider_error("bad-request", provider=provider, model=model, detail=str(error)), retry=False
         )
     else:
         return None
     status = getattr(error, "status_code", None)
-    asked = _asked_wait(getattr(error, "headers", None), now)
-    found = failure(
+    asked = retry_after_from(getattr(error, "headers", None), now)
+    found = provider_error(
         code,
         provider=provider,
         model=model,
-        detail=_without(secret, _said(getattr(error, "body", None))),
+        detail=_redact(secret, _provider_message(getattr(error, "body", None))),
         retryable=retry,
         status=status,
         retry_after_s=asked if retry else None,
     )
-    return Classified(found, retry)
+    return ClassifiedError(found, retry)
 
 
 def _category(error: Any) -> tuple[str, bool]:
@@ -211,7 +211,7 @@ def _category(error: Any) -> tuple[str, bool]:
     from pydantic_ai import exceptions as api
 
     status: int | None = getattr(error, "status_code", None)
-    words = _words(error.body)
+    words = _strings_in(error.body)
     if isinstance(error, api.ModelQuotaExceededError) or not _QUOTA_WORDS.isdisjoint(words):
         return "quota-exhausted", False
     if _CONTEXT_WORD in words:
@@ -226,7 +226,7 @@ def _category(error: Any) -> tuple[str, bool]:
     ]
     for kind, code in by_class:
         if isinstance(error, kind):
-            return code, code in _RETRIED
+            return code, code in _RETRYABLE
     if status is None:
         return "provider-error", isinstance(error, api.ModelServerError) or error.in_stream
     if status == 413:
@@ -260,7 +260,7 @@ def parse_retry_after(headers: Mapping[str, str], now: datetime) -> float | None
     return wait if wait >= 0 else None
 
 
-def _asked_wait(headers: object, now: datetime) -> float | None:
+def retry_after_from(headers: object, now: datetime) -> float | None:
     if not isinstance(headers, Mapping):
         return None
     return parse_retry_after(cast("Mapping[str, str]", headers), now)
@@ -275,7 +275,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or current.__context__
 
 
-def _words(body: object, depth: int = 4) -> set[str]:
+def _strings_in(body: object, depth: int = 4) -> set[str]:
     """Give the short strings in an error body: where providers put their machine-readable codes."""
     if isinstance(body, str):
         return {body}
@@ -283,27 +283,27 @@ def _words(body: object, depth: int = 4) -> set[str]:
         return set()
     found: set[str] = set()
     for value in cast("dict[str, object]", body).values():
-        found |= _words(value, depth - 1)
+        found |= _strings_in(value, depth - 1)
     return found
 
 
-def _said(body: object) -> str | None:
+def _provider_message(body: object) -> str | None:
     """Give the provider's own sentence out of an error body."""
     if not isinstance(body, dict):
         return None
     fields = cast("dict[str, object]", body)
     inner = fields.get("error")
     if isinstance(inner, dict):
-        return _said(cast("dict[str, object]", inner))
+        return _provider_message(cast("dict[str, object]", inner))
     message = fields.get("message")
     return message if isinstance(message, str) else None
 
 
-def _without(secret: str, text: str | None) -> str | None:
+def _redact(secret: str, text: str | None) -> str | None:
     return text.replace(secret, "[hidden]") if text and secret else text
 
 
-def _quotable(text: str | None) -> str:
+def _quote(text: str | None) -> str:
     """Shorten a provider's sentence, on one line, with anything that looks like a key removed.
 
     OpenAI quotes parts of a wrong key back.

@@ -17,22 +17,22 @@ from typing import Any
 
 from planwave.errors import ProviderError
 from planwave.providers.api import CallScope, ModelRequest
-from planwave.providers.catalogue import Connection
-from planwave.providers.circuits import Circuit, RetryBudget
-from planwave.providers.faults import failure
-from planwave.providers.limits import ProviderGate
+from planwave.providers.catalogue import ProviderConfig
+from planwave.providers.circuits import CircuitBreaker, RetryBudget
+from planwave.providers.faults import provider_error
+from planwave.providers.limits import FairConcurrencyLimiter
 from planwave.settings import Limits
 
 _PROBE_S, _LONGEST_PROBE_S = 1.0, 60.0
-_DRY_PROBE_S, _LONGEST_DRY_PROBE_S = 60.0, 900.0
-_TROUBLE = frozenset(
+_QUOTA_PROBE_S, _LONGEST_QUOTA_PROBE_S = 60.0, 900.0
+_OUTAGE_CODES = frozenset(
     {"rate-limited", "provider-overloaded", "provider-error", "provider-unreachable"}
 )
 """Failures that say how the provider is, not what it was asked."""
 
 
 @dataclass(eq=False, slots=True)
-class Call:
+class CallContext:
     """One call on its way.
 
     Attributes:
@@ -52,17 +52,17 @@ class Call:
         """The queue it stands in."""
         return self.scope.execution_id if self.scope is not None else ""
 
-    def left_s(self) -> float:
+    def time_left_s(self) -> float:
         """Give the seconds its node has left."""
-        return math.inf if self.scope is None else self.scope.left_s()
+        return math.inf if self.scope is None else self.scope.time_left_s()
 
 
-class Lane:
+class CallGate:
     """The calls of one provider; belongs to one event loop."""
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ProviderConfig,
         limits: Limits,
         *,
         clock: Callable[[], float],
@@ -72,21 +72,21 @@ class Lane:
         self._limits = limits
         self._clock = clock
         self._sleep = sleep
-        self._gate = ProviderGate(
+        self._limiter = FairConcurrencyLimiter(
             connection.max_concurrency, connection.requests_per_minute, clock=clock, sleep=sleep
         )
         self._budget = RetryBudget(clock=clock)
-        self._circuit = Circuit(
+        self._circuit = CircuitBreaker(
             limits.provider_failures, _PROBE_S, _LONGEST_PROBE_S, clock=clock, timeout=timeout
         )
-        self._accounts: dict[str, Circuit] = {}
+        self._accounts: dict[str, CircuitBreaker] = {}
 
     @asynccontextmanager
-    async def turn(self, call: Call, *, again: bool) -> AsyncGenerator[None, None]:
+    async def acquire(self, call: CallContext, *, is_retry: bool) -> AsyncGenerator[None, None]:
         """Wait until a call may go out, and hold its place until the block ends.
 
         Args:
-            call: Told of afterwards: :meth:`answered`, :meth:`failed`, always :meth:`left`.
+            call: Told of afterwards: :meth:`answered`, :meth:`record_failure`, always :meth:`left`.
             again: It is a second try.
 
         Raises:
@@ -95,127 +95,127 @@ class Lane:
         """
         goes = False
         while not goes:
-            self._refuse_dry(call)
-            await self._outlast_trouble(call)
-            if again:
-                await self._afford(call)
-            self._refuse_hopeless(call)
-            async with self._gate.turn(call.execution, lambda: self._lets(call, again)) as goes:
+            self._check_quota(call)
+            await self._wait_for_circuit(call)
+            if is_retry:
+                await self._wait_for_retry_budget(call)
+            self._check_time_left(call)
+            async with self._limiter.acquire(call.execution, lambda: self._try_start(call, is_retry)) as goes:
                 if goes:
                     yield
 
-    def answered(self, call: Call) -> None:
+    def record_success(self, call: CallContext) -> None:
         """Take note that the provider began to answer."""
-        self._circuit.answered(call)
-        self._account(call).answered(call)
+        self._circuit.record_success(call)
+        self._account(call).record_success(call)
 
-    def failed(self, call: Call, error: ProviderError) -> None:
+    def record_failure(self, call: CallContext, error: ProviderError) -> None:
         """Take note of how an attempt failed; waits that were asked for hold for every call."""
         wait_s = min(error.retry_after_s or 0.0, self._limits.retry_after_s)
         if wait_s > 0:
-            self._gate.pause(wait_s)
+            self._limiter.pause(wait_s)
         if error.code == "quota-exhausted":
-            self._account(call).failed(call, error)
-        is_trouble = error.code in _TROUBLE
+            self._account(call).record_failure(call, error)
+        is_trouble = error.code in _OUTAGE_CODES
         if error.status is not None and not is_trouble:
-            self._circuit.answered(call)  # whatever it refused: it is there, and decides
+            self._circuit.record_success(call)  # whatever it refused: it is there, and decides
         elif is_trouble or self._circuit.is_probe(call):
-            self._circuit.failed(call, error, wait_s)
+            self._circuit.record_failure(call, error, wait_s)
 
-    def left(self, call: Call) -> None:
+    def release(self, call: CallContext) -> None:
         """Take note that an attempt is over, however it ended."""
-        self._circuit.left(call)
-        self._account(call).left(call)
+        self._circuit.release(call)
+        self._account(call).release(call)
 
-    def has_time_for(self, call: Call) -> bool:
+    def has_time_for(self, call: CallContext) -> bool:
         """Say whether a call can outlast what keeps all calls back at present."""
-        outlasts_trouble = self._circuit.tried_again_in() <= self._patience(call)
-        return outlasts_trouble and self._gate.paused_for() <= call.left_s()
+        outlasts_trouble = self._circuit.estimated_retry_in() <= self._max_wait_s(call)
+        return outlasts_trouble and self._limiter.paused_for() <= call.time_left_s()
 
-    def _account(self, call: Call) -> Circuit:
+    def _account(self, call: CallContext) -> CircuitBreaker:
         found = self._accounts.get(call.secret)
         if found is None:
-            found = Circuit(1, _DRY_PROBE_S, _LONGEST_DRY_PROBE_S, clock=self._clock)
+            found = CircuitBreaker(1, _QUOTA_PROBE_S, _LONGEST_QUOTA_PROBE_S, clock=self._clock)
             self._accounts[call.secret] = found
         return found
 
-    def _refuse_dry(self, call: Call) -> None:
+    def _check_quota(self, call: CallContext) -> None:
         account = self._account(call)
-        if account.shut_for() <= 0:
+        if account.retry_in() <= 0:
             return
-        wait = account.tried_again_in()
-        raise failure(
+        wait = account.estimated_retry_in()
+        raise provider_error(
             "quota-exhausted",
             provider=call.request.provider,
             model=call.request.model,
             sentence="{who} is not called: the account's quota is used up; it is tried again in "
             + _seconds(wait),
-            again_in_s=wait,
+            retry_in_s=wait,
         )
 
-    async def _outlast_trouble(self, call: Call) -> None:
+    async def _wait_for_circuit(self, call: CallContext) -> None:
         if not self._circuit.is_open:
             return
         began = self._clock()
-        over = await self._circuit.wait(self._patience(call))
+        over = await self._circuit.wait(self._max_wait_s(call))
         call.waited_s += self._clock() - began
         cause = self._circuit.cause
         if over or cause is None:
             return
-        wait = self._circuit.tried_again_in()
-        raise failure(
+        wait = self._circuit.estimated_retry_in()
+        raise provider_error(
             "provider-overloaded",
             provider=call.request.provider,
             model=call.request.model,
             sentence="{who} is not called: its last calls failed "
             f"({cause.code}); it is tried again in {_seconds(wait)}",
             retryable=True,
-            again_in_s=wait,
+            retry_in_s=wait,
         )
 
-    async def _afford(self, call: Call) -> None:
+    async def _wait_for_retry_budget(self, call: CallContext) -> None:
         """Wait until a second try is within the budget; a probe needs none."""
         while not self._circuit.is_open and (wait := self._budget.wait_s()) > 0:
-            if wait > self._patience(call):
-                raise failure(
+            if wait > self._max_wait_s(call):
+                raise provider_error(
                     "provider-overloaded",
                     provider=call.request.provider,
                     model=call.request.model,
                     sentence="{who} fails too often for another try now; it is tried again in "
                     + _seconds(wait),
                     retryable=True,
-                    again_in_s=wait,
+                    retry_in_s=wait,
                 )
             await self._sleep(wait)
             call.waited_s += wait
 
-    def _patience(self, call: Call) -> float:
-        return min(self._limits.provider_wait_s - call.waited_s, call.left_s())
+    def _max_wait_s(self, call: CallContext) -> float:
+        return min(self._limits.provider_wait_s - call.waited_s, call.time_left_s())
 
-    def _refuse_hopeless(self, call: Call) -> None:
+    def _check_time_left(self, call: CallContext) -> None:
         """Fail a call whose node will be out of time before the provider's pause is over."""
-        wait = self._gate.paused_for()
-        if wait > call.left_s():
-            raise failure(
+        wait = self._limiter.paused_for()
+        if wait > call.time_left_s():
+            raise provider_error(
                 "rate-limited",
                 provider=call.request.provider,
                 model=call.request.model,
                 sentence=f"{{who}} asked all calls to wait; it is tried again in {_seconds(wait)}",
                 retryable=True,
-                again_in_s=wait,
+                retry_in_s=wait,
             )
 
-    def _lets(self, call: Call, again: bool) -> bool:
+    def _try_start(self, call: CallContext, is_retry: bool) -> bool:
         """Decide in the moment a call would go out; much may have happened while it queued."""
-        counts = again and not self._circuit.is_open
+        counts = is_retry and not self._circuit.is_open
         if counts and self._budget.wait_s() > 0:
             return False
-        if not self._circuit.enter(call):
+        if not self._circuit.try_acquire(call):
             return False
-        if not self._account(call).enter(call):
-            self._circuit.left(call)
+        if not self._account(call).try_acquire(call):
+            self._circuit.release(call)
             return False
-        self._budget.spend(again=counts)
+        self._budget.spend(is_retry=counts)
         return True
 
 

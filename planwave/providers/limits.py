@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 _MINUTE_S = 60.0
 
 
-class ProviderGate:
+class FairConcurrencyLimiter:
     """Lets calls to one provider through: concurrency, rate, and pauses the provider asked for.
 
     Only one call at a time stands in the door, waiting for rate and pause; all others keep their
@@ -35,7 +35,7 @@ class ProviderGate:
         self._clock = clock
         self._sleep = sleep
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
-        self._door_taken = False
+        self._turn_taken = False
         self._paused_until = 0.0
         self._starts: deque[float] = deque()
 
@@ -48,8 +48,8 @@ class ProviderGate:
         return max(0.0, self._paused_until - self._clock())
 
     @asynccontextmanager
-    async def turn(
-        self, execution: str, lets: Callable[[], bool] = lambda: True
+    async def acquire(
+        self, execution: str, may_start: Callable[[], bool] = lambda: True
     ) -> AsyncGenerator[bool, None]:
         """Wait for this execution's turn and hold one place until the block ends.
 
@@ -58,17 +58,17 @@ class ProviderGate:
             lets: Asked in the moment the call would go out. Where it says no, False is given, no
                 place is held, and nothing counts.
         """
-        await self._reach_door(execution)
+        await self._wait_for_turn(execution)
         try:
-            while (wait := self._closed_for()) > 0:
+            while (wait := self._wait_s()) > 0:
                 await self._sleep(wait)
-            goes = lets()
+            goes = may_start()
             if goes and self._per_minute is not None:
                 self._starts.append(self._clock())
         except BaseException:
-            self._leave_door(entered=False)
+            self._end_turn(started=False)
             raise
-        self._leave_door(entered=goes)
+        self._end_turn(started=goes)
         if not goes:
             yield False
             return
@@ -76,12 +76,12 @@ class ProviderGate:
             yield True
         finally:
             self._free += 1
-            self._admit()
+            self._start_next()
 
-    async def _reach_door(self, execution: str) -> None:
-        if self._free and not self._door_taken and not self._queues:
+    async def _wait_for_turn(self, execution: str) -> None:
+        if self._free and not self._turn_taken and not self._queues:
             self._free -= 1
-            self._door_taken = True
+            self._turn_taken = True
             return
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queues.setdefault(execution, deque()).append(place)
@@ -89,29 +89,29 @@ class ProviderGate:
             await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():
-                self._leave_door(entered=False)
+                self._end_turn(started=False)
             else:
-                self._forget(execution, place)
+                self._remove_waiter(execution, place)
             raise
 
-    def _leave_door(self, *, entered: bool) -> None:
-        self._door_taken = False
-        if not entered:
+    def _end_turn(self, *, started: bool) -> None:
+        self._turn_taken = False
+        if not started:
             self._free += 1
-        self._admit()
+        self._start_next()
 
-    def _admit(self) -> None:
-        if self._door_taken or not self._free or not self._queues:
+    def _start_next(self) -> None:
+        if self._turn_taken or not self._free or not self._queues:
             return
         execution, queue = self._queues.popitem(last=False)
         place = queue.popleft()
         if queue:
             self._queues[execution] = queue  # to the back: the others are next
         self._free -= 1
-        self._door_taken = True
+        self._turn_taken = True
         place.set_result(None)
 
-    def _forget(self, execution: str, place: asyncio.Future[None]) -> None:
+    def _remove_waiter(self, execution: str, place: asyncio.Future[None]) -> None:
         queue = self._queues.get(execution)
         if queue is None or place not in queue:
             return
@@ -119,7 +119,7 @@ class ProviderGate:
         if not queue:
             del self._queues[execution]
 
-    def _closed_for(self) -> float:
+    def _wait_s(self) -> float:
         now = self._clock()
         wait = self._paused_until - now
         if self._per_minute is None:

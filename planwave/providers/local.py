@@ -20,15 +20,15 @@ from pathlib import Path
 from planwave.errors import InputError, ProviderError, UnknownModel
 from planwave.providers.api import ModelProfile
 from planwave.providers.local_catalogue import MODEL_FILES, ModelFile, is_path
-from planwave.providers.local_files import home_expanded, is_present, model_path, verified_path
+from planwave.providers.local_files import expand_home, is_present, model_path, verified_path
 from planwave.providers.local_fit import (
     Machine,
-    busy_machine,
+    machine_under_load,
     this_machine,
     threads_for,
     unfit_reason,
 )
-from planwave.providers.local_process import ModelServer, ask, last_words, start_process, stop
+from planwave.providers.local_process import ModelServer, handshake, exit_reason, start_process, stop
 from planwave.settings import Settings
 
 PROVIDER = "local"
@@ -40,10 +40,10 @@ SMALL_MODEL_TOKENS = 220
 """What a step of a small model may write: a few sentences, fifteen seconds on two cores."""
 _SMALL_BYTES = 3_000_000_000
 _GGUF = b"GGUF"
-_DOCTOR = "run: planwave doctor"
+_DOCTOR_HINT = "run: planwave doctor"
 
 
-class LocalModels:
+class LocalModelServers:
     """Satisfies :class:`planwave.providers.api.LocalProvider`.
 
     Use from any thread and any event loop: a first call blocks neither, and however many come at
@@ -58,7 +58,7 @@ class LocalModels:
         settings: Settings,
         *,
         machine: Callable[[], Machine] = this_machine,
-        busy: Callable[[], Machine] = busy_machine,
+        busy: Callable[[], Machine] = machine_under_load,
         installed: Callable[[], bool] | None = None,
         program: Path | None = None,
     ) -> None:
@@ -104,7 +104,7 @@ class LocalModels:
         unfit = None if self._has_memory(model) else unfit_reason(memory, self._machine())
         if unfit is not None:
             return False, *unfit
-        file = self._catalogued(model)
+        file = self._known_file(model)
         if file is None and not _is_gguf(path):
             return False, f"{path} is not a GGUF file", "set PLANWAVE_LOCAL_MODEL to one that is"
         if file is not None and not is_present(file, self._settings.model_dir):
@@ -112,12 +112,12 @@ class LocalModels:
             return False, f"{model} ({size:.1f} GB) is not here yet", f"planwave model pull{name}"
         return True, f"{model} is in {path.parent}", ""
 
-    def missing_model(self) -> str | None:
+    def required_download(self) -> str | None:
         """Give the model whose pull would make this provider available, None where that is not it.
 
         A command that is about to need a model asks this, pulls with a progress bar, and goes on.
         """
-        file = self._catalogued(self.default_model)
+        file = self._known_file(self.default_model)
         available, _, _ = self.availability()
         if available or file is None or not self._installed():
             return None
@@ -130,7 +130,7 @@ class LocalModels:
 
         None calls tools or sees images, and those below 3 GB need the small path.
         """
-        file = self._catalogued(model)
+        file = self._known_file(model)
         try:
             size = self._file_of(model)[0].stat().st_size if file is None else file.size
         except (InputError, OSError):
@@ -156,8 +156,8 @@ class LocalModels:
                 did not start.
         """
         server, closed = self._servers.get(model), self._closed
-        if server is None or not await server.answers():
-            server = await asyncio.to_thread(self._started, model, closed, server)
+        if server is None or not await server.is_healthy():
+            server = await asyncio.to_thread(self._start_server, model, closed, server)
         return f"{server.address}/v1", server.key
 
     async def close(self) -> None:
@@ -171,31 +171,31 @@ class LocalModels:
 
         await asyncio.to_thread(close)
 
-    def _started(self, model: str, closed: int, failed: ModelServer | None) -> ModelServer:
+    def _start_server(self, model: str, closed: int, failed: ModelServer | None) -> ModelServer:
         """Give the server of a model; ``failed`` is one that no longer answers."""
         with self._starting:
             server = self._servers.get(model)
-            if server is not None and server is not failed and server.runs:
+            if server is not None and server is not failed and server.is_running:
                 return server
             self._check_open(model, closed)
             path, memory = self._file_of(model)
             if not self._installed():
-                raise _failure(
+                raise _unavailable_error(
                     "the embedded model server is not installed",
                     model,
                     "pip install 'planwave[local]'",
                 )
-            file = self._catalogued(model)
+            file = self._known_file(model)
             if file is not None:
                 path = verified_path(file, self._settings.model_dir)
             elif not _is_gguf(path):
-                raise _failure(f"{path} is not a GGUF file", model, "set PLANWAVE_LOCAL_MODEL")
+                raise _unavailable_error(f"{path} is not a GGUF file", model, "set PLANWAVE_LOCAL_MODEL")
             if failed is not None:
                 self._end(failed.process)
             machine = self._busy()
             unfit = unfit_reason(memory, machine)
             if unfit is not None:
-                raise _failure(unfit[0], model, unfit[1])
+                raise _unavailable_error(unfit[0], model, unfit[1])
             self._loading.add(model)
             try:
                 threads = threads_for(machine, self._settings.local_threads)
@@ -203,7 +203,7 @@ class LocalModels:
                 self._servers[model] = server
                 return server
             except OSError as error:
-                raise _failure(
+                raise _unavailable_error(
                     f"the embedded model server cannot be started: {error}", model
                 ) from error
             finally:
@@ -217,29 +217,29 @@ class LocalModels:
                 self._check_open(model, closed)
                 process = start_process(self._program, said)
                 self._processes.append(process)
-            answer = ask(process, {**wanted, "threads": threads, "key": key})
+            answer = handshake(process, {**wanted, "threads": threads, "key": key})
             if "address" not in answer:
-                reason = answer.get("error") or last_words(process, said)
+                reason = answer.get("error") or exit_reason(process, said)
                 self._end(process)
                 message = f"the embedded model server did not start: {reason}"
-                raise _failure(message, model, self._way_out(model, path))
+                raise _unavailable_error(message, model, self._start_hint(model, path))
         return ModelServer(process, answer["address"], key)
 
-    def _way_out(self, model: str, path: Path) -> str:
-        if self._catalogued(model) is not None:
-            return _DOCTOR
+    def _start_hint(self, model: str, path: Path) -> str:
+        if self._known_file(model) is not None:
+            return _DOCTOR_HINT
         return f"check that {path} is whole and holds a model that writes text"
 
     def _check_open(self, model: str, closed: int) -> None:
         if closed != self._closed:
-            raise _failure("the embedded model was closed while it started", model, "try again")
+            raise _unavailable_error("the embedded model was closed while it started", model, "try again")
 
     def _end(self, process: subprocess.Popen[str]) -> None:
         stop([process])
         with suppress(ValueError):  # close() may have been there first
             self._processes.remove(process)
 
-    def _catalogued(self, model: str) -> ModelFile | None:
+    def _known_file(self, model: str) -> ModelFile | None:
         """Give the known model of that name, unless it is that of the operator's own file."""
         own = is_path(self._configured) and model == self.default_model
         return None if own else MODEL_FILES.get(model)
@@ -247,11 +247,11 @@ class LocalModels:
     def _has_memory(self, model: str) -> bool:
         """Whether a model has the memory it takes, or is about to take it."""
         server = self._servers.get(model)
-        return model in self._loading or (server is not None and server.runs)
+        return model in self._loading or (server is not None and server.is_running)
 
     def _file_of(self, model: str) -> tuple[Path, int]:
         """Give a model's path and the memory it takes (bytes)."""
-        file = self._catalogued(model)
+        file = self._known_file(model)
         if file is not None:
             return model_path(file, self._settings.model_dir), file.memory
         if model != self.default_model or not is_path(self._configured):
@@ -259,12 +259,12 @@ class LocalModels:
                 f"no embedded model is called {model!r}",
                 hint=f"known are {', '.join(MODEL_FILES)}, or set PLANWAVE_LOCAL_MODEL to a GGUF",
             )
-        path = home_expanded(Path(self._configured))
+        path = expand_home(Path(self._configured))
         size = path.stat().st_size if path.is_file() else 0
         return path, size + size // 4 + 500_000_000
 
 
-def _failure(message: str, model: str, hint: str = _DOCTOR) -> ProviderError:
+def _unavailable_error(message: str, model: str, hint: str = _DOCTOR_HINT) -> ProviderError:
     return ProviderError(
         message, provider=PROVIDER, model=model, code="local-model-unavailable", hint=hint
     )

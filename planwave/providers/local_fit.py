@@ -96,7 +96,7 @@ def this_machine(*, sample_s: float = 0.0) -> Machine:
     )
 
 
-def busy_machine() -> Machine:
+def machine_under_load() -> Machine:
     """Read the facts together with the load of this moment; takes a fifth of a second."""
     return this_machine(sample_s=_SAMPLE_S)
 
@@ -104,26 +104,26 @@ def busy_machine() -> Machine:
 def _cores() -> float:
     allowed = getattr(os, "sched_getaffinity", None)
     cores = float(len(allowed(0)) if allowed else os.cpu_count() or 1)
-    return min([cores, *(quota for group in _groups("cpu") for quota in _quota(group))])
+    return min([cores, *(quota for group in _control_groups("cpu") for quota in _quota(group))])
 
 
 def _quota(group: Path) -> Iterator[float]:
     """Give the cores a control group may use, nothing where it is not limited."""
-    quota, _, period = _text(group / "cpu.max").partition(" ")
+    quota, _, period = _read_text(group / "cpu.max").partition(" ")
     if not quota:
-        quota = _text(group / "cpu.cfs_quota_us").strip()
-        period = _text(group / "cpu.cfs_period_us")
+        quota = _read_text(group / "cpu.cfs_quota_us").strip()
+        period = _read_text(group / "cpu.cfs_period_us")
     if quota.isdigit() and period.strip().isdigit():
         yield int(quota) / int(period)
 
 
-def _groups(controller: str) -> Iterator[Path]:
+def _control_groups(controller: str) -> Iterator[Path]:
     """Give the control groups this process is in, each before the one around it, in both layouts.
 
     In a container the path may be that of the machine below; then only the top is there.
     """
     paths = {"": "/", controller: "/"}
-    for line in _text(_PROC / "self" / "cgroup").splitlines():
+    for line in _read_text(_PROC / "self" / "cgroup").splitlines():
         _, _, place = line.partition(":")
         names, _, path = place.partition(":")
         paths |= {name: path for name in names.split(",") if name in paths}
@@ -145,7 +145,7 @@ def _idle_cores(cores: float, seconds: float) -> float | None:
 
 def _cpu_ticks() -> tuple[int, int] | None:
     """Give the idle and all ticks of the processor since the start."""
-    words = _text(_PROC / "stat").partition("\n")[0].split()
+    words = _read_text(_PROC / "stat").partition("\n")[0].split()
     if len(words) < 6 or words[0] != "cpu":
         return None
     ticks = [int(word) for word in words[1:9]]
@@ -160,34 +160,34 @@ def _idle_by_load(cores: float) -> float | None:
 
 
 def _free_memory() -> int | None:
-    left = (amount for group in _groups("memory") for amount in _left_in(group))
+    left = (amount for group in _control_groups("memory") for amount in _memory_left_in(group))
     return min([*_machine_memory(), *left], default=None)
 
 
 def _machine_memory() -> Iterator[int]:
-    for line in _text(_PROC / "meminfo").splitlines():
+    for line in _read_text(_PROC / "meminfo").splitlines():
         if line.startswith("MemAvailable:"):
             yield int(line.split()[1]) * 1024
 
 
-def _left_in(group: Path) -> Iterator[int]:
+def _memory_left_in(group: Path) -> Iterator[int]:
     """Give the bytes a control group still lets its processes take, nothing without a limit."""
     for limit, usage in (
         ("memory.max", "memory.current"),
         ("memory.limit_in_bytes", "memory.usage_in_bytes"),
     ):
-        most, used = _text(group / limit).strip(), _text(group / usage).strip()
+        most, used = _read_text(group / limit).strip(), _read_text(group / usage).strip()
         if most.isdigit() and used.isdigit():
-            yield int(most) - int(used) + _given_back(group)
+            yield int(most) - int(used) + _reclaimable_memory(group)
 
 
-def _given_back(group: Path) -> int:
+def _reclaimable_memory(group: Path) -> int:
     """Give the bytes of file pages in a group, which the kernel takes back when asked.
 
     A model file that was just fetched or checked is among them, and is counted as used.
     """
     pages: dict[str, int] = {}
-    for line in _text(group / "memory.stat").splitlines():
+    for line in _read_text(group / "memory.stat").splitlines():
         name, _, amount = line.partition(" ")
         pages[name] = int(amount) if amount.isdigit() else 0
     kinds = ("inactive_file", "active_file")
@@ -199,13 +199,13 @@ def _has_avx2(cpuinfo: Path) -> bool | None:
     """Say what never changes once: with many cores the file takes long to read."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return None
-    for line in _text(cpuinfo).splitlines():
+    for line in _read_text(cpuinfo).splitlines():
         if line.startswith("flags"):
             return "avx2" in line.split()
     return None
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError):

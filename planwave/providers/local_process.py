@@ -34,13 +34,13 @@ class ModelServer:
     key: str = field(repr=False)
 
     @property
-    def runs(self) -> bool:
+    def is_running(self) -> bool:
         """Whether the process is alive."""
         return self.process.poll() is None
 
-    async def answers(self) -> bool:
+    async def is_healthy(self) -> bool:
         """Whether the process is alive and well: one that hangs would keep every call waiting."""
-        if not self.runs:
+        if not self.is_running:
             return False
         place = urlsplit(self.address)
         try:
@@ -73,7 +73,7 @@ def start_process(program: Path, said: IO[str]) -> subprocess.Popen[str]:
     )
 
 
-def ask(process: subprocess.Popen[str], wanted: Mapping[str, Any]) -> dict[str, Any]:
+def handshake(process: subprocess.Popen[str], wanted: Mapping[str, Any]) -> dict[str, Any]:
     """Hand the program its orders and give its one line of answer.
 
     Returns:
@@ -103,7 +103,7 @@ def ask(process: subprocess.Popen[str], wanted: Mapping[str, Any]) -> dict[str, 
     return answer if isinstance(answer, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
-def last_words(process: subprocess.Popen[str], said: IO[str]) -> str:
+def exit_reason(process: subprocess.Popen[str], said: IO[str]) -> str:
     """Give why a program ended that gave no answer: the signal that ended it, or its last line."""
     with suppress(subprocess.TimeoutExpired):
         process.wait(_STOP_S)

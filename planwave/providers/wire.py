@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx2
 
-from planwave.providers.faults import WireFault
+from planwave.providers.faults import TransportFault
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-    from planwave.providers.catalogue import Connection
+    from planwave.providers.catalogue import ProviderConfig
 
 _CONNECT_S = 10.0
 _MAX_LINE_BYTES = 4 * 1024 * 1024
@@ -37,11 +37,11 @@ for them the finish reason has to do."""
 
 _T = TypeVar("_T")
 
-Timeout = Callable[[float], AbstractAsyncContextManager[Any]]
+TimeoutFactory = Callable[[float], AbstractAsyncContextManager[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Deadlines:
+class CallDeadlines:
     """Seconds until the first byte, between bytes, and for a whole attempt."""
 
     first_byte_s: float
@@ -49,18 +49,18 @@ class Deadlines:
     call_s: float
 
 
-class StreamCut(WireFault, httpx2.ReadError):
+class StreamCut(TransportFault, httpx2.ReadError):
     """The connection ended before the stream did."""
 
 
-class StreamGarbage(WireFault, httpx2.DecodingError):
+class StreamGarbage(TransportFault, httpx2.DecodingError):
     """What came is no event stream, or holds a line without end."""
 
     code = "stream-garbage"
     retry = False
 
 
-class Redirected(WireFault, httpx2.RemoteProtocolError):
+class Redirected(TransportFault, httpx2.RemoteProtocolError):
     """A redirect: never followed, because the key goes to the address that was configured."""
 
     code = "redirected"
@@ -68,7 +68,7 @@ class Redirected(WireFault, httpx2.RemoteProtocolError):
     lasting = True
 
 
-class Silence(WireFault, httpx2.ReadTimeout):
+class ReadDeadlineExceeded(TransportFault, httpx2.ReadTimeout):
     """A deadline passed."""
 
     retry = False
@@ -84,12 +84,12 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     def __init__(
         self,
         inner: httpx2.AsyncBaseTransport,
-        deadlines: Deadlines,
+        deadlines: CallDeadlines,
         *,
         end_marker: bytes | None,
         drop_headers: tuple[str, ...],
         clock: Callable[[], float],
-        timeout: Timeout,
+        timeout: TimeoutFactory,
     ) -> None:
         self._inner = inner
         self._deadlines = deadlines
@@ -101,8 +101,8 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         for name in self._drop_headers:
             request.headers.pop(name, None)
-        watch = _Watch(self._deadlines, self._clock, self._timeout)
-        response = await watch.over(lambda: self._inner.handle_async_request(request))
+        watch = _DeadlineTimer(self._deadlines, self._clock, self._timeout)
+        response = await watch.wait_for(lambda: self._inner.handle_async_request(request))
         if response.has_redirect_location:
             await response.aclose()
             raise Redirected(f"answered {response.status_code}")
@@ -126,17 +126,17 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-class _Watch:
+class _DeadlineTimer:
     """The deadlines of one attempt."""
 
-    def __init__(self, deadlines: Deadlines, clock: Callable[[], float], timeout: Timeout) -> None:
+    def __init__(self, deadlines: CallDeadlines, clock: Callable[[], float], timeout: TimeoutFactory) -> None:
         self._limits = deadlines
         self._clock = clock
         self._timeout = timeout
         self._call_ends = clock() + deadlines.call_s
         self._first_ends: float | None = clock() + deadlines.first_byte_s
 
-    async def over(self, wait: Callable[[], Awaitable[_T]]) -> _T:
+    async def wait_for(self, operation: Callable[[], Awaitable[_T]]) -> _T:
         """Wait for the next sign of life; a consumer's own slowness is not the provider's silence."""
         if self._first_ends is not None:
             ends, code = self._first_ends, "first-byte-timeout"
@@ -146,14 +146,14 @@ class _Watch:
             ends, code = self._call_ends, "call-timeout"
         left = ends - self._clock()
         if left <= 0:
-            raise Silence(code)  # a timeout alone never fires on a read that is always ready
+            raise ReadDeadlineExceeded(code)  # a timeout alone never fires on a read that is always ready
         try:
             async with self._timeout(left):
-                return await wait()
+                return await operation()
         except TimeoutError as error:
-            raise Silence(code) from error
+            raise ReadDeadlineExceeded(code) from error
 
-    def heard(self) -> None:
+    def note_first_byte(self) -> None:
         """Note the first byte of the body."""
         self._first_ends = None
 
@@ -164,7 +164,7 @@ class _GuardedBody(httpx2.AsyncByteStream):
     def __init__(
         self,
         inner: httpx2.AsyncByteStream,
-        watch: _Watch,
+        watch: _DeadlineTimer,
         end_marker: bytes | None,
         most: int | None,
     ) -> None:
@@ -179,15 +179,15 @@ class _GuardedBody(httpx2.AsyncByteStream):
         source = aiter(self._inner)
         while True:
             try:
-                chunk = await self._watch.over(lambda: anext(source, None))
+                chunk = await self._watch.wait_for(lambda: anext(source, None))
             except httpx2.TransportError as error:
-                if isinstance(error, WireFault):
+                if isinstance(error, TransportFault):
                     raise
                 raise StreamCut("the connection broke off") from error
             if chunk is None:
                 break
-            self._watch.heard()
-            self._measure(chunk)
+            self._watch.note_first_byte()
+            self._check_line_length(chunk)
             self._look_for_end(chunk)
             if self._left is None:
                 yield chunk
@@ -202,7 +202,7 @@ class _GuardedBody(httpx2.AsyncByteStream):
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    def _measure(self, chunk: bytes) -> None:
+    def _check_line_length(self, chunk: bytes) -> None:
         first = chunk.find(b"\n")
         line = self._line + (len(chunk) if first < 0 else first)
         if line > _MAX_LINE_BYTES:
@@ -219,18 +219,18 @@ class _GuardedBody(httpx2.AsyncByteStream):
             self._tail = window[-len(self._marker) :]
 
 
-class Wire:
+class SdkClient:
     """The SDK client of one connection and the models made with it."""
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ProviderConfig,
         base_url: str | None,
         api_key: str,
-        deadlines: Deadlines,
+        deadlines: CallDeadlines,
         *,
         clock: Callable[[], float],
-        timeout: Timeout,
+        timeout: TimeoutFactory,
     ) -> None:
         self._connection = connection
         self._models: dict[str, Model] = {}
@@ -285,7 +285,7 @@ class Wire:
 
                 url = base_url or "https://api.anthropic.com"
                 is_own = self._connection.name == "anthropic"
-                headers = None if is_own else _own_headers(api_key)
+                headers = None if is_own else _headers_without_custom(api_key)
                 made = AsyncAnthropic(base_url=url, default_headers=headers, **common)
                 return AnthropicProvider(anthropic_client=made)
             case "openai":
@@ -319,7 +319,7 @@ class Wire:
         return OpenAIChatModel(name, provider=self._provider, profile=profile)
 
 
-def _own_headers(api_key: str) -> dict[str, Any]:
+def _headers_without_custom(api_key: str) -> dict[str, Any]:
     """Undo what ``ANTHROPIC_CUSTOM_HEADERS`` adds: it is meant for Anthropic's own service."""
     from anthropic import Omit
 
@@ -329,7 +329,7 @@ def _own_headers(api_key: str) -> dict[str, Any]:
     return {name: key if name.lower() == "authorization" else Omit() for name in names}
 
 
-def load(kind: str) -> None:
+def load_sdk(kind: str) -> None:
     """Import what calls of this kind need. Takes seconds on a busy machine: call it in a thread."""
     import_module("pydantic_ai.direct")
     import_module(f"pydantic_ai.models.{'anthropic' if kind == 'anthropic' else 'openai'}")

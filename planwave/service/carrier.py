@@ -8,26 +8,26 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from planwave.errors import Conflict, Draining, PlanwaveError, QueueFull
+from planwave.errors import Conflict, ShuttingDown, PlanwaveError, QueueFull
 from planwave.events import Event
-from planwave.events.reading import reading
+from planwave.events.reading import guard_stored
 from planwave.events.vocabulary import SET_ASIDE
 from planwave.graph.capabilities import Catalogue
 from planwave.service.documents import raise_for_run
-from planwave.service.keeping import Documents
-from planwave.service.live import Live
-from planwave.service.orders import Order, Turn
-from planwave.service.patience import Patience, PatientJournal
-from planwave.service.reusing import reuse_of
-from planwave.service.rooms import Observer, Rooms
-from planwave.service.stored import order_from, own
+from planwave.service.keeping import DocumentWriter
+from planwave.service.live import LiveExecution
+from planwave.service.orders import RunSpec, QueuedExecution
+from planwave.service.patience import StoreRetry, RetryingJournal
+from planwave.service.reusing import load_reuse
+from planwave.service.rooms import Observer, ServiceDependencies
+from planwave.service.stored import load_run_spec, claim
 
 if TYPE_CHECKING:
     from planwave.executor.ports import Journal
     from planwave.executor.reuse import Reuse
     from planwave.executor.run import Execution
 
-Ask = Callable[["Execution"], "asyncio.Future[None] | None"]
+Command = Callable[["Execution"], "asyncio.Future[None] | None"]
 """Gives an execution a command; what comes of it is done once that is durable."""
 
 _log = logging.getLogger(__name__)
@@ -37,38 +37,38 @@ _LIGHT_BYTES: Final = 65_536
 """What is left of an execution waits to be let go of where its results are no larger than that."""
 
 
-class Carrier:
+class ExecutionRunner:
     """Runs executions; an async context manager that stops what still runs when it is left."""
 
     def __init__(
         self,
-        rooms: Rooms,
-        documents: Documents,
-        on_end: Callable[[Live], None],
-        on_rest: Callable[[Live], None],
+        dependencies: ServiceDependencies,
+        document_writer: DocumentWriter,
+        on_end: Callable[[LiveExecution], None],
+        on_idle: Callable[[LiveExecution], None],
     ) -> None:
-        self._rooms = rooms
-        self._documents = documents
-        self._on_end, self._on_rest = on_end, on_rest
-        self.patience = Patience()
-        self._journal = PatientJournal(rooms.store, self.patience)
+        self._dependencies = dependencies
+        self._document_writer = document_writer
+        self._on_end, self._on_idle = on_end, on_idle
+        self.store_retry = StoreRetry()
+        self._journal = RetryingJournal(dependencies.store, self.store_retry)
         self._tasks = asyncio.TaskGroup()
-        self._queue: dict[str, Live] = {}
-        self._running: dict[str, Live] = {}
-        self._about_to_run: dict[str, Live] = {}
-        self._promised = 0
+        self._queue: dict[str, LiveExecution] = {}
+        self._running: dict[str, LiveExecution] = {}
+        self._starting: dict[str, LiveExecution] = {}
+        self._reserved = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._is_draining = False
         self.observer: Observer | None = None
 
-    async def __aenter__(self) -> Carrier:
+    async def __aenter__(self) -> ExecutionRunner:
         await self._tasks.__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self.close_queue()
-        self._journal.give_up()
+        self._journal.stop()
         for live in list(self._running.values()):
             self.cancel(live, "planwave is closing")
         await self._tasks.__aexit__(None, None, None)
@@ -98,21 +98,21 @@ class Carrier:
         """Refuse what is new.
 
         Raises:
-            Draining: The service is going down.
+            ShuttingDown: The service is going down.
         """
         if self._is_draining:
-            raise Draining
+            raise ShuttingDown
 
-    def check_room(self) -> None:
+    def check_capacity(self) -> None:
         """Refuse one more execution.
 
         Raises:
-            Draining: The service is going down.
+            ShuttingDown: The service is going down.
             QueueFull: As many wait as may.
         """
         self.check_open()
-        limits = self._rooms.limits
-        taken = len(self._running) + len(self._queue) + self._promised
+        limits = self._dependencies.limits
+        taken = len(self._running) + len(self._queue) + self._reserved
         if taken >= limits.concurrent_executions + limits.queued_executions:
             raise QueueFull(
                 f"{len(self._queue)} executions wait to be started, as many as may",
@@ -122,47 +122,47 @@ class Carrier:
             )
 
     @contextmanager
-    def room(self) -> Generator[None]:
+    def reserve_slot(self) -> Generator[None]:
         """Keep a place for an execution that is about to be submitted.
 
         Raises:
-            Draining, QueueFull: See :meth:`check_room`.
+            ShuttingDown, QueueFull: See :meth:`check_capacity`.
         """
-        self.check_room()
-        self._promised += 1
+        self.check_capacity()
+        self._reserved += 1
         try:
             yield
         finally:
-            self._promised -= 1
+            self._reserved -= 1
 
-    def submit(self, live: Live, order: Order) -> None:
+    def submit(self, live: LiveExecution, spec: RunSpec) -> None:
         """Queue an execution for which :meth:`room` was kept; it starts when its turn comes.
 
         Raises:
-            Draining: The service is going down (by now).
+            ShuttingDown: The service is going down (by now).
         """
         self.check_open()
-        self._enqueue(live, order)
+        self._enqueue(live, spec)
         if live.execution_id in self._queue:
-            order.is_checked, order.program = False, None
+            spec.is_checked, spec.program = False, None
 
-    def take_up(self, live: Live, turn: Turn) -> None:
+    def requeue(self, live: LiveExecution, entry: QueuedExecution) -> None:
         """Queue an execution that was accepted before; there is always room for those."""
         if self._is_draining:
-            live.finish()
+            live.mark_finished()
         else:
-            self._enqueue(live, turn)
+            self._enqueue(live, entry)
 
-    def _enqueue(self, live: Live, turn: Turn) -> None:
-        live.queue(turn)
-        turn.accepted_at = asyncio.get_running_loop().time()
-        if self._about_to_run.get(live.execution_id) is live:
+    def _enqueue(self, live: LiveExecution, entry: QueuedExecution) -> None:
+        live.mark_queued(entry)
+        entry.accepted_at = asyncio.get_running_loop().time()
+        if self._starting.get(live.execution_id) is live:
             return  # its task waits for the command that is settled just now, and takes this turn
         self._queue[live.execution_id] = live
         self._idle.clear()
-        self._fill()
+        self._start_queued()
 
-    async def settle(self, live: Live, ask: Ask) -> None:
+    async def apply_while_idle(self, live: LiveExecution, command: Command) -> None:
         """Have an execution that does not run take a command; what it can do then is queued.
 
         The caller holds ``live.commands``. Nothing of it is started here, so it needs no slot.
@@ -170,57 +170,57 @@ class Carrier:
         Raises:
             PlanwaveError: What ``ask`` was refused with; the store cannot write now.
         """
-        queued = None if live.is_left else live.order
+        queued = None if live.is_unscheduled else live.queue_entry
         was_left = queued is None and live.state.status == "executing"
         # One owner, however much it is told: those without progress are counted.
-        turn = Turn(epoch=None if queued is None else queued.epoch)
-        order = await order_from(self._rooms.store, live.execution_id, turn, self._rooms.limits)
+        turn = QueuedExecution(epoch=None if queued is None else queued.epoch)
+        order = await load_run_spec(self._dependencies.store, live.execution_id, turn, self._dependencies.limits)
         if queued is not None:
             queued.epoch = order.epoch
-        with reading(live.execution_id):
-            execution = self._made(live, order, self._rooms.store)
-        done = ask(execution)
+        with guard_stored(live.execution_id):
+            execution = self._build_execution(live, order, self._dependencies.store)
+        done = command(execution)
         execution.interrupt(at_once=True)
         await execution.run()
         if live.is_over or live.state.status == "paused":
-            self.withdraw(live.execution_id)
-            self._documents.keep(live.execution_id)
-            self._note_idle()
+            self.dequeue(live.execution_id)
+            self._document_writer.schedule(live.execution_id)
+            self._update_idle()
             if live.is_over:
-                live.finish()
+                live.mark_finished()
                 self._on_end(live)
             else:
-                live.rest()
-                self._on_rest(live)
+                live.mark_idle()
+                self._on_idle(live)
         elif queued is None:
-            self.take_up(live, Turn(epoch=order.epoch, is_recovery=was_left))
+            self.requeue(live, QueuedExecution(epoch=order.epoch, is_recovery=was_left))
         if done is not None:
             await done
 
-    def cancel(self, live: Live, cause: str) -> bool:
+    def cancel(self, live: LiveExecution, cause: str) -> bool:
         """Cancel an execution that runs or is about to; False where it does neither."""
-        if live.execution_id not in self._running or live.order is None:
+        if live.execution_id not in self._running or live.queue_entry is None:
             return False
         if live.execution is None:
-            live.order.cancelled = cause
+            live.queue_entry.cancel_cause = cause
         else:
             live.execution.cancel(cause)
         return True
 
-    def withdraw(self, execution_id: str) -> bool:
+    def dequeue(self, execution_id: str) -> bool:
         """Take an execution out of the queue; False if it is not there (any more)."""
         live = self._queue.pop(execution_id, None)
         if live is not None:
-            live.order = None
-            self._note_idle()
+            live.queue_entry = None
+            self._update_idle()
         return live is not None
 
     def close_queue(self) -> None:
         """Take nothing new; what waits stays stored as it is."""
         self._is_draining = True
         for live in list(self._queue.values()):
-            self.withdraw(live.execution_id)
-            live.finish()
+            self.dequeue(live.execution_id)
+            live.mark_finished()
 
     async def drain(self, timeout_s: float) -> None:
         """Let running nodes finish for so many seconds; then leave everything as it is stored.
@@ -233,30 +233,30 @@ class Carrier:
                 live.execution.interrupt()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), timeout_s)
-        self.leave_now()
+        self.abort()
         await self._idle.wait()
 
-    def leave_now(self) -> None:
+    def abort(self) -> None:
         """Cut off what still runs; nothing more is stored of it."""
-        self._journal.give_up()
+        self._journal.stop()
         for live in self._running.values():
             if live.execution is not None:
                 live.execution.interrupt(at_once=True)
 
-    def _fill(self) -> None:
-        while self._queue and len(self._running) < self._rooms.limits.concurrent_executions:
+    def _start_queued(self) -> None:
+        while self._queue and len(self._running) < self._dependencies.limits.concurrent_executions:
             execution_id = next(iter(self._queue))
             live = self._running[execution_id] = self._queue.pop(execution_id)
-            self._about_to_run[execution_id] = live
+            self._starting[execution_id] = live
             live.holders += 1  # till then nobody makes a second projection of it, and runs that too
-            self._tasks.create_task(self._carry(live))
+            self._tasks.create_task(self._run_task(live))
 
-    def _note_idle(self) -> None:
+    def _update_idle(self) -> None:
         if not self._queue and not self._running:
             self._idle.set()
-            self._documents.hurry()
+            self._document_writer.flush()
 
-    async def _carry(self, live: Live) -> None:
+    async def _run_task(self, live: LiveExecution) -> None:
         rests = False
         try:
             rests = await self._run(live)
@@ -266,79 +266,79 @@ class Carrier:
             _log.warning("execution %s broke: %s", live.execution_id, error)
             live.error = error
         if self.observer is not None:
-            self.observer.left(live.execution_id)
+            self.observer.execution_left(live.execution_id)
         is_light = live.held_bytes <= _LIGHT_BYTES and not (rests or live.has_streamed)
-        self._documents.keep(live.execution_id, remains=live if is_light else None)
+        self._document_writer.schedule(live.execution_id, release_after=live if is_light else None)
         # All at once, before anybody can tell it to go on.
         del self._running[live.execution_id]
         if rests:
-            live.rest()
-            self._on_rest(live)
+            live.mark_idle()
+            self._on_idle(live)
         else:
-            live.finish()
+            live.mark_finished()
         live.holders -= 1
         self._on_end(live)
         if not self._is_draining:
-            self._fill()
-        self._note_idle()
+            self._start_queued()
+        self._update_idle()
 
-    def _note_use(self, live: Live, execution: Execution) -> None:
-        live.held_bytes = execution.held_bytes
+    def _record_usage(self, live: LiveExecution, execution: Execution) -> None:
+        live.held_bytes = execution.result_bytes
         if self.observer is not None:
-            self.observer.linked(execution.host.links.hits, execution.host.links.misses)
+            self.observer.link_cache_used(execution.host.links.hits, execution.host.links.misses)
 
-    async def _run(self, live: Live) -> bool:
+    async def _run(self, live: LiveExecution) -> bool:
         """Run an execution; say whether it rests, so that a command can make it go on."""
         async with live.commands:
-            self._about_to_run.pop(live.execution_id, None)
-            if live.order is None or live.is_over:
+            self._starting.pop(live.execution_id, None)
+            if live.queue_entry is None or live.is_over:
                 return live.state.status == "paused"  # it was told something first
-            if self._is_draining and live.order.cancelled is None:
+            if self._is_draining and live.queue_entry.cancel_cause is None:
                 return False
-            execution = await self._made_ready(live, live.order)
-            if execution is None or (self._is_draining and live.order.cancelled is None):
+            execution = await self._prepare(live, live.queue_entry)
+            if execution is None or (self._is_draining and live.queue_entry.cancel_cause is None):
                 return live.state.status == "paused"
             live.execution = execution
-        if live.order.cancelled is not None:
-            execution.cancel(live.order.cancelled)
+        if live.queue_entry.cancel_cause is not None:
+            execution.cancel(live.queue_entry.cancel_cause)
         try:
             return await execution.run() == "paused"
         except Conflict as error:  # what is stored of it makes no sense
-            await self._refuse(live, live.order, error)
+            await self._store_refusal(live, live.queue_entry, error)
             return live.state.status == "paused"
         finally:
-            self._note_use(live, execution)
+            self._record_usage(live, execution)
             live.execution = None
 
-    async def _made_ready(self, live: Live, turn: Turn) -> Execution | None:
+    async def _prepare(self, live: LiveExecution, entry: QueuedExecution) -> Execution | None:
         """Give an execution, ready to run; None where it cannot, which is stored then."""
-        order: Order | None = None
+        order: RunSpec | None = None
         try:
-            if isinstance(turn, Order):
-                order = turn
+            if isinstance(entry, RunSpec):
+                order = entry
             else:
-                store, limits = self._rooms.store, self._rooms.limits
-                await self.patience.write(lambda: own(store, live.execution_id, turn))
-                order = live.order = await order_from(store, live.execution_id, turn, limits)
-            with reading(live.execution_id):
+                store, limits = self._dependencies.store, self._dependencies.limits
+                await self.store_retry.write(lambda: claim(store, live.execution_id, entry))
+                order = live.queue_entry = await load_run_spec(store, live.execution_id, entry, limits)
+            with guard_stored(live.execution_id):
                 self._check(order)
-                reuse = await reuse_of(self._rooms, live.execution_id, order)
-                made = self._made(live, order, self._journal, reuse)
+                reuse = await load_reuse(self._dependencies, live.execution_id, order)
+                made = self._build_execution(live, order, self._journal, reuse)
         except PlanwaveError as error:
             if not live.is_over:
-                await self._refuse(live, order or turn, error)
+                await self._store_refusal(live, order or entry, error)
             return None
         if self.observer is not None:
             waited_s = asyncio.get_running_loop().time() - order.accepted_at
             self.observer.started(live.execution_id, order.graph, waited_s)
         return made
 
-    async def _refuse(self, live: Live, turn: Turn, error: PlanwaveError) -> None:
+    async def _store_refusal(self, live: LiveExecution, entry: QueuedExecution, error: PlanwaveError) -> None:
         """Keep why an execution cannot be run: as its end, or, once it was started, set it aside.
 
         Nothing of it has run by that; what was done before stays, and can be gone on with.
         """
-        store, seq, at = self._rooms.store, live.last_seq + 1, self._rooms.time()
+        store, seq, at = self._dependencies.store, live.last_seq + 1, self._dependencies.timestamp()
         if live.state.started_at is None:
             data: dict[str, Any] = {"error": error.as_json(), "failures": []}
             kind = "execution.failed"
@@ -347,47 +347,47 @@ class Carrier:
                 {"reason": f"set aside: {error.message}", "kind": SET_ASIDE},
                 "execution.paused",
             )
-        epoch = await store.claim(live.execution_id) if turn.epoch is None else turn.epoch
+        epoch = await store.claim(live.execution_id) if entry.epoch is None else entry.epoch
         event = Event(live.execution_id, seq, at, kind, None, None, data)
         await store.append(live.execution_id, epoch, [event])
-        self.tell(live, [event])
+        self.publish(live, [event])
 
-    def _check(self, order: Order) -> None:
-        if not order.is_checked:
+    def _check(self, spec: RunSpec) -> None:
+        if not spec.is_checked:
             from planwave.graph.check import check
 
-            found = check(order.graph, self._rooms.catalogue, self._rooms.limits)
+            found = check(spec.graph, self._dependencies.catalogue, self._dependencies.limits)
             raise_for_run(found)
 
-    def _made(
-        self, live: Live, order: Order, journal: Journal, reuse: Reuse | None = None
+    def _build_execution(
+        self, live: LiveExecution, spec: RunSpec, journal: Journal, reuse: Reuse | None = None
     ) -> Execution:
         from planwave.executor.program import Program
         from planwave.executor.run import Execution
 
-        catalogue: Catalogue = self._rooms.catalogue
+        catalogue: Catalogue = self._dependencies.catalogue
         return Execution(
-            order.program or Program(order.graph, catalogue),
+            spec.program or Program(spec.graph, catalogue),
             execution_id=live.execution_id,
-            inputs=order.inputs,
-            options=order.options,
+            inputs=spec.inputs,
+            options=spec.options,
             journal=journal,
-            epoch=1 if order.epoch is None else order.epoch,
-            last_seq=order.last_seq,
-            variables={"goal": order.goal, "trigger": order.trigger},
-            services=self._rooms.node_services(order.goal),
-            renderer=self._rooms.renderer,
-            on_events=lambda events: self.tell(live, events),
-            past=order.past,
-            is_recovery=order.is_recovery,
+            epoch=1 if spec.epoch is None else spec.epoch,
+            last_seq=spec.last_seq,
+            variables={"goal": spec.goal, "trigger": spec.trigger},
+            services=self._dependencies.node_services(spec.goal),
+            renderer=self._dependencies.renderer,
+            on_events=lambda events: self.publish(live, events),
+            history=spec.history,
+            is_recovery=spec.is_recovery,
             parks=True,
             reuse=reuse,
         )
 
-    def tell(self, live: Live, events: Sequence[Event]) -> None:
+    def publish(self, live: LiveExecution, events: Sequence[Event]) -> None:
         """Tell watchers, and who counts, what is durable by now."""
-        live.tell(events)
+        live.publish(events)
         if self.observer is not None:
             self.observer.published(events)
         if any(event.type == "execution.paused" for event in events):
-            self._documents.keep(live.execution_id)
+            self._document_writer.schedule(live.execution_id)

@@ -8,18 +8,18 @@ from contextlib import AsyncExitStack
 from itertools import count
 from typing import TYPE_CHECKING
 
-from planwave.errors import Conflict, Draining, Gone, NotFound
+from planwave.errors import Conflict, ShuttingDown, Gone, NotFound
 from planwave.events import ENDED_NODE, ENDED_STATUS, Event, ExecutionState, OpenRequest
 from planwave.events.vocabulary import WAITING
 from planwave.graph.model import Json
-from planwave.service.carrier import Ask, Carrier
-from planwave.service.expiry import Expiry, end_of
-from planwave.service.keeping import Documents
-from planwave.service.live import Live
-from planwave.service.orders import Turn
+from planwave.service.carrier import Command, ExecutionRunner
+from planwave.service.expiry import AnswerDeadlines, deadline_of
+from planwave.service.keeping import DocumentWriter
+from planwave.service.live import LiveExecution
+from planwave.service.orders import QueuedExecution
 from planwave.service.recovery import Recovery
-from planwave.service.rooms import Rooms
-from planwave.service.watching import Watching
+from planwave.service.rooms import ServiceDependencies
+from planwave.service.watching import StreamingService
 from planwave.storage.records import ExecutionRecord
 
 if TYPE_CHECKING:
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class Control(Watching):
+class ExecutionCommands(StreamingService):
     """What executions can be told to do; :class:`Service` adds making them."""
 
-    def __init__(self, rooms: Rooms) -> None:
-        super().__init__(rooms)
-        self._documents = Documents(rooms.store, rooms.directory)
+    def __init__(self, dependencies: ServiceDependencies) -> None:
+        super().__init__(dependencies)
+        self._document_writer = DocumentWriter(dependencies.store, dependencies.directory)
         self._tasks = asyncio.TaskGroup()
-        self._giving_up = asyncio.Lock()
+        self._unreadable_lock = asyncio.Lock()
         self._recovery: asyncio.Task[None] | None = None
-        self._expiry = Expiry(rooms.now, self._wake)
-        self._carrier = Carrier(rooms, self._documents, self._lives.linger, self._watch_expiry)
+        self._answer_deadlines = AnswerDeadlines(dependencies.now, self._on_deadline)
+        self._runner = ExecutionRunner(dependencies, self._document_writer, self._live_executions.retain, self._watch_deadlines)
 
     def position(self, execution_id: str) -> int | None:
         """Give the place in the queue, 1 for the next one; None for what is not queued."""
-        return self._carrier.position(execution_id)
+        return self._runner.position(execution_id)
 
     async def wait(self, execution_id: str) -> ExecutionRecord:
         """Wait until an execution of this process has come to rest and its document is written.
@@ -54,12 +54,12 @@ class Control(Watching):
         Raises:
             StoreError: The run broke because its events could not be kept.
         """
-        live = self._lives.get(execution_id)
-        if live is not None and live.order is not None:
+        live = self._live_executions.get(execution_id)
+        if live is not None and live.queue_entry is not None:
             await live.finished.wait()
             if live.error is not None:
                 raise live.error
-        await self._documents.kept(execution_id)
+        await self._document_writer.wait_written(execution_id)
         return await self.execution(execution_id)
 
     # -- what an earlier process left --------------------------------------------------------------
@@ -75,26 +75,26 @@ class Control(Watching):
         """
         left = await self._store.open_executions()
         recovery = Recovery(
-            self._store, self.limits, self._take_up, lambda own, after: self.watch(own, after=after)
+            self._store, self.limits, self._requeue, lambda own, after: self.watch(own, after=after)
         )
         self._recovery = self._tasks.create_task(recovery.run(left))
         return len(left)
 
-    def _leave_the_rest(self) -> None:
+    def _stop_recovery(self) -> None:
         """Take up nothing more of what an earlier process left."""
         if self._recovery is not None:
             self._recovery.cancel()
-        self._expiry.close()
+        self._answer_deadlines.close()
 
-    async def _take_up(self, execution_id: str) -> bool:
+    async def _requeue(self, execution_id: str) -> bool:
         """Queue an execution that was left, or watch its requests; say whether it is queued."""
-        async with self._lives.hold(execution_id) as live, live.commands:
-            if live.order is not None or live.is_over:
+        async with self._live_executions.acquire(execution_id) as live, live.commands:
+            if live.queue_entry is not None or live.is_over:
                 return False
-            if live.state.status == "paused" and not _has_to_run(live.state):
-                self._expiry.watch(live.state)
+            if live.state.status == "paused" and not _must_run(live.state):
+                self._answer_deadlines.watch(live.state)
                 return False
-            self._carrier.take_up(live, Turn(is_recovery=True))
+            self._runner.requeue(live, QueuedExecution(is_recovery=True))
             return True
 
     # -- commands ----------------------------------------------------------------------------------
@@ -114,41 +114,41 @@ class Control(Watching):
             Conflict: It has ended already, or did so first; ``not-running``: so has the node, or it
                 has not started yet.
             StoreError: It cannot be kept now; nothing was cancelled.
-            Draining: The service goes down; it is left as it is stored.
+            ShuttingDown: The service goes down; it is left as it is stored.
         """
-        refuse_ended(await self.execution(execution_id))
-        self._refuse_trouble()
+        require_not_ended(await self.execution(execution_id))
+        self._require_writable()
         if node is not None:
             return await self._cancel_node(execution_id, node, cause)
         async with AsyncExitStack() as held:
             try:
-                live = await held.enter_async_context(self._lives.hold(execution_id))
+                live = await held.enter_async_context(self._live_executions.acquire(execution_id))
             except (Conflict, NotFound):  # what is stored makes no sense, or its events are lost
-                record = await self._give_up(execution_id, cause)
+                record = await self._cancel_unreadable(execution_id, cause)
             else:
                 record = await self._cancel(live, cause)
         if record.status not in ENDED_STATUS:
-            raise Draining
+            raise ShuttingDown
         if record.status != "cancelled":
-            refuse_ended(record)
+            require_not_ended(record)
         return record
 
-    async def _cancel(self, live: Live, cause: str) -> ExecutionRecord:
+    async def _cancel(self, live: LiveExecution, cause: str) -> ExecutionRecord:
         while True:
             async with live.commands:
-                if not self._carrier.cancel(live, cause):
-                    await self._end(live, cause)
+                if not self._runner.cancel(live, cause):
+                    await self._cancel_idle(live, cause)
             record = await self.wait(live.execution_id)
-            if record.status in ENDED_STATUS or self._carrier.is_draining:
+            if record.status in ENDED_STATUS or self._runner.is_draining:
                 return record
 
-    async def _give_up(self, execution_id: str, cause: str) -> ExecutionRecord:
+    async def _cancel_unreadable(self, execution_id: str, cause: str) -> ExecutionRecord:
         """Cancel an execution that cannot be read, so that it is over, and can be deleted."""
-        async with self._giving_up:  # one at a time: a second one finds that it is over
-            refuse_ended(await self.execution(execution_id))
+        async with self._unreadable_lock:  # one at a time: a second one finds that it is over
+            require_not_ended(await self.execution(execution_id))
             epoch = await self._store.claim(execution_id)
             left = await self.execution(execution_id)
-            seq, at = left.last_seq + 1, self._rooms.time()
+            seq, at = left.last_seq + 1, self._dependencies.timestamp()
             last = Event(execution_id, seq, at, "execution.cancelled", None, None, {"cause": cause})
             await self._store.append(execution_id, epoch, [last])
             return await self.execution(execution_id)
@@ -157,25 +157,25 @@ class Control(Watching):
         state = await self.state(execution_id)
         if path not in state.nodes:
             raise NotFound(f"execution {execution_id} has no node {path!r}")
-        return await self._tell(execution_id, lambda execution: execution.cancel_node(path, cause))
+        return await self._send_command(execution_id, lambda execution: execution.cancel_node(path, cause))
 
-    async def _end(self, live: Live, cause: str) -> None:
+    async def _cancel_idle(self, live: LiveExecution, cause: str) -> None:
         """Cancel an execution that nobody runs."""
-        self._carrier.withdraw(live.execution_id)
+        self._runner.dequeue(live.execution_id)
         epoch = await self._store.claim(live.execution_id)
         # Someone else may have ended it before the claim.
-        refuse_ended(await self.execution(live.execution_id))
-        events = self._cancelled(live.state, cause)
+        require_not_ended(await self.execution(live.execution_id))
+        events = self._cancel_events(live.state, cause)
         await self._store.append(live.execution_id, epoch, events)
-        self._carrier.tell(live, events)
+        self._runner.publish(live, events)
         live.error = None
-        self._expiry.forget(live.execution_id)
-        self._documents.keep(live.execution_id)
-        live.finish()
+        self._answer_deadlines.forget(live.execution_id)
+        self._document_writer.schedule(live.execution_id)
+        live.mark_finished()
 
-    def _cancelled(self, state: ExecutionState, cause: str) -> list[Event]:
+    def _cancel_events(self, state: ExecutionState, cause: str) -> list[Event]:
         """Give the events that end an execution nobody runs, and each node of it that is open."""
-        at, seq, execution_id = self._rooms.time(), count(state.last_seq + 1), state.execution_id
+        at, seq, execution_id = self._dependencies.timestamp(), count(state.last_seq + 1), state.execution_id
         ended = [
             Event(execution_id, next(seq), at, "node.cancelled", node.path, None, {"cause": cause})
             for node in state.nodes.values()
@@ -192,9 +192,9 @@ class Control(Watching):
         Raises:
             NotFound: There is none of that id.
             Conflict: It has ended, or was not started yet (``not-started``).
-            StoreError, Draining: It stays as it is.
+            StoreError, ShuttingDown: It stays as it is.
         """
-        return await self._tell(execution_id, lambda execution: execution.pause())
+        return await self._send_command(execution_id, lambda execution: execution.pause())
 
     async def resume(self, execution_id: str) -> ExecutionRecord:
         """Have an execution go on that was paused by request or set aside, or that nobody runs.
@@ -202,16 +202,16 @@ class Control(Watching):
         Raises:
             NotFound: There is none of that id.
             Conflict: It has ended; ``not-paused``: it runs, or waits for an answer.
-            StoreError, Draining: It stays as it is.
+            StoreError, ShuttingDown: It stays as it is.
         """
-        self._carrier.check_open()
-        async with self._lives.hold(execution_id) as live, live.commands:
+        self._runner.check_open()
+        async with self._live_executions.acquire(execution_id) as live, live.commands:
             was_accepted = (await self.execution(execution_id)).queued
             status = live.state.status
-            if live.is_left and (status == "executing" or (status == "starting" and was_accepted)):
-                self._carrier.take_up(live, Turn(is_recovery=True))
+            if live.is_unscheduled and (status == "executing" or (status == "starting" and was_accepted)):
+                self._runner.requeue(live, QueuedExecution(is_recovery=True))
                 return await self.execution(execution_id)
-        return await self._tell(execution_id, lambda execution: execution.resume())
+        return await self._send_command(execution_id, lambda execution: execution.resume())
 
     async def requests(self, execution_id: str) -> list[OpenRequest]:
         """Give what an execution waits to be answered, oldest first.
@@ -234,80 +234,80 @@ class Control(Watching):
             Conflict: ``request-answered``.
             Gone: ``request-closed``: its time was over, or its node was cancelled.
             InputError: It is no answer to this request.
-            StoreError, Draining: The request stays open.
+            StoreError, ShuttingDown: The request stays open.
         """
-        from planwave.service.requests import checked_answer
+        from planwave.service.requests import validate_answer
 
-        self._carrier.check_open()
-        async with self._lives.hold(execution_id) as live:
+        self._runner.check_open()
+        async with self._live_executions.acquire(execution_id) as live:
             state = live.state
-            checked = checked_answer(_open_request(state, request_id).request, answer)
+            checked = validate_answer(_open_request(state, request_id).request, answer)
             try:
-                return await self._tell(execution_id, lambda told: told.answer(request_id, checked))
+                return await self._send_command(execution_id, lambda told: told.answer(request_id, checked))
             except Gone:
                 # A driver knows not always what closed the requests inside of nodes; the facts do.
                 _open_request(live.state, request_id)
                 raise
 
-    async def _tell(self, execution_id: str, ask: Ask) -> ExecutionRecord:
+    async def _send_command(self, execution_id: str, command: Command) -> ExecutionRecord:
         """Give an execution a command, where it runs or in what is stored of it."""
-        from planwave.executor.asked import AT_REST
+        from planwave.executor.asked import ALREADY_ENDED
 
-        self._refuse_trouble()
-        async with self._lives.hold(execution_id) as live:
+        self._require_writable()
+        async with self._live_executions.acquire(execution_id) as live:
             while True:
                 async with live.commands:
-                    refuse_ended(await self.execution(execution_id))
+                    require_not_ended(await self.execution(execution_id))
                     if live.execution is None:
-                        _refuse_over(live.state)  # it may have ended since it was looked up
-                        _refuse_unstarted(live.state)
-                        await self._carrier.settle(live, ask)
+                        _require_not_over(live.state)  # it may have ended since it was looked up
+                        _require_started(live.state)
+                        await self._runner.apply_while_idle(live, command)
                         break
-                    done = ask(live.execution)
+                    done = command(live.execution)
                 try:
                     if done is not None:
                         await done
                     break
                 except Conflict as error:
-                    if error.code != AT_REST:
+                    if error.code != ALREADY_ENDED:
                         raise
                 await asyncio.sleep(0)  # it has come to rest meanwhile
         return await self.execution(execution_id)
 
-    def _refuse_trouble(self) -> None:
+    def _require_writable(self) -> None:
         """Refuse a command that would have to wait until there is room on the disk.
 
         Raises:
             StoreError: ``disk-full``, ``store-busy``.
         """
-        trouble = self._store.use.trouble
+        trouble = self._store.stats.transient_error
         if trouble is not None:
             raise trouble.with_traceback(None)
 
     # -- what comes by itself ----------------------------------------------------------------------
 
-    def _watch_expiry(self, live: Live) -> None:
-        self._expiry.watch(live.state)
+    def _watch_deadlines(self, live: LiveExecution) -> None:
+        self._answer_deadlines.watch(live.state)
 
-    def _wake(self, execution_id: str, until: datetime) -> None:
+    def _on_deadline(self, execution_id: str, until: datetime) -> None:
         self._tasks.create_task(self._expire(execution_id, until))
 
     async def _expire(self, execution_id: str, until: datetime) -> None:
         """Have the nodes go on whose time for an answer was to be over by then."""
         try:
-            async with self._lives.hold(execution_id) as live:
+            async with self._live_executions.acquire(execution_id) as live:
 
                 def ask(execution: Execution) -> None:
                     for request in list(live.state.requests.values()):
-                        end = end_of(request)
+                        end = deadline_of(request)
                         if end is not None and end <= until:
                             execution.expire(request.request_id)
 
                 async def tell() -> None:
                     if not live.is_over:
-                        await self._tell(execution_id, ask)
+                        await self._send_command(execution_id, ask)
 
-                await self._carrier.patience.write(tell)
+                await self._runner.store_retry.write(tell)
         except Exception as error:  # noqa: BLE001 - a task boundary: it alone cannot go on
             _log.warning("a request of execution %s cannot run out: %s", execution_id, error)
 
@@ -333,12 +333,12 @@ def _open_request(state: ExecutionState, request_id: str) -> OpenRequest:
     raise Gone(f"request {request_id!r} is closed: {why}", code="request-closed")
 
 
-def _has_to_run(state: ExecutionState) -> bool:
+def _must_run(state: ExecutionState) -> bool:
     """Say whether an execution that waits for an answer cannot rest: no request is open any more."""
     return state.pause == WAITING and not state.requests
 
 
-def refuse_ended(record: ExecutionRecord) -> None:
+def require_not_ended(record: ExecutionRecord) -> None:
     """Refuse what only makes sense before the end.
 
     Raises:
@@ -348,12 +348,12 @@ def refuse_ended(record: ExecutionRecord) -> None:
         raise Conflict(f"execution {record.execution_id} is already {record.status}")
 
 
-def _refuse_over(state: ExecutionState) -> None:
+def _require_not_over(state: ExecutionState) -> None:
     if state.is_over:
         raise Conflict(f"execution {state.execution_id} is already {state.status}")
 
 
-def _refuse_unstarted(state: ExecutionState) -> None:
+def _require_started(state: ExecutionState) -> None:
     if state.started_at is None:
         raise Conflict(
             f"execution {state.execution_id} has not started yet",

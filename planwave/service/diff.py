@@ -20,9 +20,9 @@ from planwave.graph.plan import canonical_json
 
 Change = Literal["same", "changed", "only_a", "only_b"]
 
-MOST_NODES: Final = 200
+MAX_NODES: Final = 200
 """Nodes told in detail; the others that differ are counted."""
-MOST_HANDLES: Final = 10
+MAX_HANDLES: Final = 10
 VALUE_CHARS: Final = 300
 """A value whose JSON is longer is shown by its beginning."""
 TEXT_CHARS: Final = 20_000
@@ -33,9 +33,9 @@ LINE_CHARS: Final = 200
 DIFF_CHARS: Final = 4_000
 """So much is told of how two texts differ."""
 
-_WRITTEN: Final = ("type", "name", "description", "data", "policy")
+_GRAPH_FIELDS: Final = ("type", "name", "description", "data", "policy")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?;:]) +")
-_CUT: Final = "…"
+_ELLIPSIS: Final = "…"
 
 _Document = Mapping[str, Any]
 
@@ -59,15 +59,15 @@ def diff(a: ExecutionState, b: ExecutionState) -> dict[str, Any]:
         ``{"type", "value"}``, a long one as ``{"type", "preview", "sha256", "chars"}``; ``result``
         is the unified diff of the node's main text, where both sides are text.
     """
-    written_a, written_b = _written(a), _written(b)
+    written_a, written_b = _graph_nodes(a), _graph_nodes(b)
     counts: Counter[Change] = Counter({"same": 0, "changed": 0, "only_a": 0, "only_b": 0})
     nodes: list[dict[str, Any]] = []
     for path in dict.fromkeys([*a.nodes, *b.nodes]):
         pair = a.nodes.get(path), b.nodes.get(path)
         written = _fields_changed(written_a.get(path, {}), written_b.get(path, {}))
-        change = _change(*pair, written)
+        change = _change_of(*pair, written)
         counts[change] += 1
-        if change != "same" and len(nodes) < MOST_NODES:
+        if change != "same" and len(nodes) < MAX_NODES:
             nodes.append(_node(path, change, *pair, written))
     return {
         "a": a.execution_id,
@@ -81,15 +81,15 @@ def diff(a: ExecutionState, b: ExecutionState) -> dict[str, Any]:
     }
 
 
-def _written(state: ExecutionState) -> dict[str, _Document]:
+def _graph_nodes(state: ExecutionState) -> dict[str, _Document]:
     return {node["id"]: node for node in (state.graph or {}).get("nodes", ())}
 
 
 def _fields_changed(a: _Document, b: _Document) -> list[str]:
-    return [name for name in _WRITTEN if not _is_same(a.get(name), b.get(name))]
+    return [name for name in _GRAPH_FIELDS if not _is_same(a.get(name), b.get(name))]
 
 
-def _change(a: NodeState | None, b: NodeState | None, written: list[str]) -> Change:
+def _change_of(a: NodeState | None, b: NodeState | None, written: list[str]) -> Change:
     if a is None:
         return "only_b"
     if b is None:
@@ -115,10 +115,10 @@ def _node(
         told["written"] = written
     of_a, of_b = (dict[str, Any]((each and each.outputs) or {}) for each in (a, b))
     changed = (h for h in dict.fromkeys([*of_a, *of_b]) if not _is_same(of_a.get(h), of_b.get(h)))
-    outputs = {h: [_shown(of_a.get(h)), _shown(of_b.get(h))] for h in islice(changed, MOST_HANDLES)}
+    outputs = {h: [_preview(of_a.get(h)), _preview(of_b.get(h))] for h in islice(changed, MAX_HANDLES)}
     if outputs:
         told["outputs"] = outputs
-    texts = _main_text(of_a), _main_text(of_b)
+    texts = _main_output_text(of_a), _main_output_text(of_b)
     if texts[0] is not None and texts[1] is not None and texts[0] != texts[1]:
         told["result"] = text_diff(texts[0], texts[1])
     return told
@@ -129,10 +129,10 @@ def text_diff(a: str, b: str) -> str:
     lines: list[str] = []
     left = DIFF_CHARS
     for line in islice(unified_diff(_lines(a), _lines(b), lineterm=""), 2, None):
-        lines.append(_beginning(line, 2 * LINE_CHARS))
+        lines.append(_cut(line, 2 * LINE_CHARS))
         left -= len(lines[-1]) + 1
         if left < 0:
-            lines.append(_CUT)
+            lines.append(_ELLIPSIS)
             break
     if not lines:
         return f"they differ after {TEXT_LINES} lines or {TEXT_CHARS} characters"
@@ -146,18 +146,18 @@ def _lines(text: str) -> list[str]:
     return found[:TEXT_LINES]
 
 
-def _beginning(text: str, most: int = VALUE_CHARS) -> str:
-    return text if len(text) <= most else text[:most] + _CUT
+def _cut(text: str, most: int = VALUE_CHARS) -> str:
+    return text if len(text) <= most else text[:most] + _ELLIPSIS
 
 
-def _main_text(outputs: _Document) -> str | None:
+def _main_output_text(outputs: _Document) -> str | None:
     """Give what a node gave as its main result, where that is text."""
     main: Any = outputs.get(DEFAULT_SOURCE_HANDLE) or next(iter(outputs.values()), None)
     value = main["value"] if main else None
     return value if isinstance(value, str) else None
 
 
-def _shown(output: Any) -> dict[str, Json] | None:
+def _preview(output: Any) -> dict[str, Json] | None:
     """Give an output, cut where its JSON is long; None where there is none."""
     if output is None:
         return None
@@ -167,7 +167,7 @@ def _shown(output: Any) -> dict[str, Json] | None:
         return {"type": kind, "value": value}
     return {
         "type": kind,
-        "preview": _beginning(value if isinstance(value, str) else text),
+        "preview": _cut(value if isinstance(value, str) else text),
         "sha256": hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
         "chars": len(value) if isinstance(value, str) else len(text),
     }
@@ -178,7 +178,7 @@ def _error(error: Any) -> dict[str, str] | None:
         return None
     said = cast("_Document", error)
     code, message = (str(said.get(name) or "") for name in ("code", "message"))
-    return {"code": _beginning(code), "message": _beginning(message)}
+    return {"code": _cut(code), "message": _cut(message)}
 
 
 def _is_same(a: Json, b: Json) -> bool:

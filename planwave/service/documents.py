@@ -18,14 +18,14 @@ from planwave.graph.capabilities import Catalogue
 from planwave.graph.diagnostics import Diagnostic, errors_in, limit_exceeded
 from planwave.graph.json_values import is_plain
 from planwave.graph.model import Graph, Json
-from planwave.graph.plan import Plan, canonical_json, graph_hash, has_plain_document
-from planwave.service.flow_history import Flow, FlowChoice
-from planwave.service.orders import Order
+from planwave.graph.plan import Plan, canonical_json, graph_hash, is_plain_document
+from planwave.service.flow_history import Flow, FlowRef
+from planwave.service.orders import RunSpec
 from planwave.settings import Limits
 from planwave.storage.records import ExecutionRecord, PlanRecord
-from planwave.storage.rows import encode_known
+from planwave.storage.rows import dumps_trusted
 
-BY_HAND: Final = "Plan made by hand"
+UNTITLED_PLAN: Final = "Plan made by hand"
 
 _GRAPH_FIELDS: Final = ("nodes", "edges")
 _PLAN_FIELDS: Final = frozenset(
@@ -36,7 +36,7 @@ _PLAN_FIELDS: Final = frozenset(
 )  # fmt: skip
 """What ``Plan.as_json`` puts around a graph; anything else at the top is an unknown field."""
 
-_PROVIDER_FAULTS: Final[dict[str, type[InputError]]] = {
+_PROVIDER_ERRORS: Final[dict[str, type[InputError]]] = {
     "unknown-provider": UnknownProvider,
     "unavailable-provider": UnavailableProvider,
     "unknown-model": UnknownModel,
@@ -87,7 +87,7 @@ def check_source(
     """Read and check a graph document, or a plan as ``planwave plan --json`` prints it.
 
     Args:
-        source: JSON text, or what :func:`planwave.graph.strict.strict_json` made of some.
+        source: JSON text, or what :func:`planwave.graph.strict.parse_strict_json` made of some.
         catalogue: The node types.
         limits: What may not be passed.
         own_depth: How deep such JSON was allowed to nest, where it was made just now and is nobody
@@ -105,15 +105,15 @@ def check_source(
             is_own = is_own and size <= limits.string_bytes  # so is every string in it
     except GraphInvalid as error:
         return CheckReport(None, error.diagnostics)
-    graph, findings = read_and_check(graph_source, catalogue, limits, is_own=is_own)
+    graph, findings = read_and_check(graph_source, catalogue, limits, trusted=is_own)
     return CheckReport(graph, tuple(findings), envelope)
 
 
 def _graph_in_text(source: str | bytes, limits: Limits) -> tuple[str | bytes, Mapping[str, Json]]:
     """Give the graph's own text, and what stands around it in a plan."""
-    from planwave.graph.read import strict_json
+    from planwave.graph.read import parse_strict_json
 
-    document: Json = strict_json(source, max_depth=limits.json_depth)
+    document: Json = parse_strict_json(source, max_depth=limits.json_depth)
     if not isinstance(document, dict):
         return source, {}
     rest, envelope = _without_envelope(cast("dict[str, Json]", document))
@@ -126,7 +126,7 @@ def _size_of(graph: Mapping[str, Json], limits: Limits) -> int:
     Raises:
         GraphInvalid: They are too many, as they would be where it comes as text.
     """
-    size = len(encode_known(graph))
+    size = len(dumps_trusted(graph))
     if size > limits.plan_bytes:
         raise GraphInvalid([limit_exceeded("plan_bytes", limits.plan_bytes, size, "the document")])
     return size
@@ -137,9 +137,9 @@ def _without_envelope(document: Mapping[str, Json]) -> tuple[dict[str, Json], di
     return {name: document[name] for name in document if name not in _PLAN_FIELDS}, envelope
 
 
-def is_provider_fault(found: Diagnostic) -> bool:
+def is_provider_error(found: Diagnostic) -> bool:
     """Say whether a finding is about this machine's providers, not about the graph."""
-    return found.code in _PROVIDER_FAULTS
+    return found.code in _PROVIDER_ERRORS
 
 
 def raise_for_graph(diagnostics: Sequence[Diagnostic]) -> None:
@@ -148,7 +148,7 @@ def raise_for_graph(diagnostics: Sequence[Diagnostic]) -> None:
     Raises:
         GraphInvalid: With all diagnostics.
     """
-    if any(not is_provider_fault(found) for found in errors_in(diagnostics)):
+    if any(not is_provider_error(found) for found in errors_in(diagnostics)):
         raise GraphInvalid(diagnostics)
 
 
@@ -161,10 +161,10 @@ def raise_for_run(diagnostics: Sequence[Diagnostic]) -> None:
     """
     raise_for_graph(diagnostics)
     for found in errors_in(diagnostics):
-        raise _PROVIDER_FAULTS[found.code](found.message, hint=found.hint)
+        raise _PROVIDER_ERRORS[found.code](found.message, hint=found.hint)
 
 
-def plan_by_hand(
+def plan_from_graph(
     report: CheckReport,
     *,
     plan_id: str,
@@ -184,7 +184,7 @@ def plan_by_hand(
     return Plan(
         plan_id=plan_id,
         user_prompt=_text(said.get("user_prompt")),
-        title=_text(said.get("title")) or BY_HAND,
+        title=_text(said.get("title")) or UNTITLED_PLAN,
         graph=graph,
         hash=graph_hash(graph),
         created_at=created_at,
@@ -205,7 +205,7 @@ def record_of(plan: Plan) -> PlanRecord:
         plan.title,
         plan.hash,
         document,
-        plain=has_plain_document(plan.graph) and is_plain(around),
+        plain=is_plain_document(plan.graph) and is_plain(around),
     )
 
 
@@ -255,14 +255,14 @@ def plan_of_flow(flow: Flow, limits: Limits | None = None) -> Plan:
     )
 
 
-def birth_of(
+def new_execution(
     plan: Plan,
-    order: Order,
+    spec: RunSpec,
     execution_id: str,
     at: str,
     *,
     queued: bool = False,
-    flow: FlowChoice | None = None,
+    flow: FlowRef | None = None,
 ) -> tuple[ExecutionRecord, Event]:
     """Give the row and the first event of a new execution of a plan, or of a flow's graph.
 
@@ -274,7 +274,7 @@ def birth_of(
         queued: Its start is accepted with it.
         flow: Which version of which flow it is.
     """
-    facts = _facts_of(plan, order)
+    facts = _created_data(plan, spec)
     if flow is not None:
         facts |= {"flow_id": flow.flow_id, "flow_version": flow.version}
     record = ExecutionRecord(
@@ -292,25 +292,25 @@ def birth_of(
     return record, Event(execution_id, 1, at, "execution.created", None, None, facts)
 
 
-def _facts_of(plan: Plan, order: Order) -> dict[str, Any]:
+def _created_data(plan: Plan, spec: RunSpec) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "goal": plan.user_prompt,
         "title": plan.title,
         "plan_id": plan.plan_id or None,
         "plan_hash": plan.hash,
         "graph": plan.graph.document,
-        "options": order.options.as_json(),
+        "options": spec.options.as_json(),
     }
-    if order.inputs:
-        facts["inputs"] = order.inputs
-    if order.trigger is not None:
-        facts["trigger"] = order.trigger
-    if order.parent is not None:
-        facts["parent"] = order.parent
+    if spec.inputs:
+        facts["inputs"] = spec.inputs
+    if spec.trigger is not None:
+        facts["trigger"] = spec.trigger
+    if spec.parent is not None:
+        facts["parent"] = spec.parent
     return facts
 
 
-def order_of(created: Event, limits: Limits) -> Order:
+def run_spec_from_event(created: Event, limits: Limits) -> RunSpec:
     """Give what an execution needs to run, from its first event.
 
     Raises:
@@ -321,7 +321,7 @@ def order_of(created: Event, limits: Limits) -> Order:
 
     facts = created.data
     graph, _ = read_graph(facts.get("graph") or {}, limits=limits)
-    return Order(
+    return RunSpec(
         graph=graph,
         goal=facts.get("goal") or "",
         inputs=facts.get("inputs") or {},

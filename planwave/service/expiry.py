@@ -13,7 +13,7 @@ _LONGEST_S: Final = 86_400.0
 """Longer waits are cut in pieces: timers of the event loop do not reach any further than some weeks."""
 
 
-class Expiry:
+class AnswerDeadlines:
     """One timer for each execution at rest, on the earliest of its requests.
 
     Args:
@@ -22,8 +22,8 @@ class Expiry:
             The clock may say another time by then: what counts is that the time has passed.
     """
 
-    def __init__(self, now: Callable[[], datetime], wake: Callable[[str, datetime], None]) -> None:
-        self._now, self._wake = now, wake
+    def __init__(self, now: Callable[[], datetime], on_deadline: Callable[[str, datetime], None]) -> None:
+        self._now, self._on_deadline = now, on_deadline
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def watch(self, state: ExecutionState) -> None:
@@ -32,13 +32,13 @@ class Expiry:
         limits = [
             (end, each.timeout_s or 0.0)
             for each in state.requests.values()
-            if (end := end_of(each)) is not None
+            if (end := deadline_of(each)) is not None
         ]
         if limits:
             until, limit_s = min(limits)
-            left_s = (until - self._now()).total_seconds()
+            time_left_s = (until - self._now()).total_seconds()
             # Never longer than from the beginning: the clock may have been set back since.
-            self._wait(state.execution_id, until, min(left_s, limit_s))
+            self._start_timer(state.execution_id, until, min(time_left_s, limit_s))
 
     def forget(self, execution_id: str) -> None:
         """Watch an execution no more."""
@@ -51,23 +51,23 @@ class Expiry:
         for execution_id in list(self._timers):
             self.forget(execution_id)
 
-    def _wait(self, execution_id: str, until: datetime, left_s: float) -> None:
+    def _start_timer(self, execution_id: str, until: datetime, time_left_s: float) -> None:
         loop = asyncio.get_running_loop()
-        if left_s > _LONGEST_S:
+        if time_left_s > _LONGEST_S:
             self._timers[execution_id] = loop.call_later(
-                _LONGEST_S, self._wait, execution_id, until, left_s - _LONGEST_S
+                _LONGEST_S, self._start_timer, execution_id, until, time_left_s - _LONGEST_S
             )
         else:
             self._timers[execution_id] = loop.call_later(
-                max(left_s, 0.0), self._fire, execution_id, until
+                max(time_left_s, 0.0), self._fire, execution_id, until
             )
 
     def _fire(self, execution_id: str, until: datetime) -> None:
         self._timers.pop(execution_id, None)
-        self._wake(execution_id, until)
+        self._on_deadline(execution_id, until)
 
 
-def end_of(request: OpenRequest) -> datetime | None:
+def deadline_of(request: OpenRequest) -> datetime | None:
     """Give when the time for an answer is over; None where there is no such time."""
     if request.timeout_s is None:
         return None

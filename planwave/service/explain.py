@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from planwave.errors import NotFound
 from planwave.events import Event, NodeState
-from planwave.events.course import TIMEOUT, Step, reentries, said
-from planwave.graph.values import Inputs, text_of
-from planwave.service.needs import Picture
-from planwave.service.parameters import parameters, told
-from planwave.service.reasons import joined, listed, why, worded
+from planwave.events.course import TIMEOUT, TimelineEntry, reentries, answer_text
+from planwave.graph.values import Inputs, to_text
+from planwave.service.needs import DependencyView
+from planwave.service.parameters import wired_parameters, describe_sources
+from planwave.service.reasons import join_words, quoted_list, explain_status, error_text
 
-_NAMED: Final = 20
-_MOST_NOTE_CHARS: Final = 200
+_MAX_NODES_NAMED: Final = 20
+_MAX_NOTE_CHARS: Final = 200
 
 
 def explain(events: Sequence[Event], path: str) -> dict[str, Any]:
@@ -45,23 +45,23 @@ def explain(events: Sequence[Event], path: str) -> dict[str, Any]:
     Raises:
         NotFound: The execution has no node of that path; the hint names those it has.
     """
-    picture = Picture(events)
+    picture = DependencyView(events)
     state = picture.state
     node = state.nodes.get(path)
     if node is None:
         raise NotFound(
             f"execution {state.execution_id} has no node {path!r}",
-            hint=f"its nodes are {listed(state.nodes, _NAMED)}",
+            hint=f"its nodes are {quoted_list(state.nodes, _MAX_NODES_NAMED)}",
         )
-    found, course = why(picture, node), picture.courses.get(path, [])
-    fed = parameters(events, path)
+    found, course = explain_status(picture, node), picture.node_histories.get(path, [])
+    fed = wired_parameters(events, path)
     shown: dict[str, Any] = {
         "path": path,
         "status": node.status,
         "code": found.code,
-        "reason": " ".join([found.reason, *_besides(course), *told(fed)]),
+        "reason": " ".join([found.reason, *_history_sentences(course), *describe_sources(fed)]),
         "because": list(found.because),
-        "inputs": _shown(picture.feeds.inputs(path)) if _has_read(node, found.code) else {},
+        "inputs": _inputs_json(picture.feeds.inputs(path)) if _has_inputs(node, found.code) else {},
         "course": [step.as_json() for step in course],
     }
     requests = [each.as_json() for each in state.requests.values() if each.path == path]
@@ -70,13 +70,13 @@ def explain(events: Sequence[Event], path: str) -> dict[str, Any]:
     return shown | {name: value for name, value in besides.items() if value is not None}
 
 
-def _has_read(node: NodeState, code: str) -> bool:
+def _has_inputs(node: NodeState, code: str) -> bool:
     if code == "changed":
         return False
     return node.started_at is not None or code in ("reused", "linked")
 
 
-def _shown(inputs: Inputs) -> dict[str, Any]:
+def _inputs_json(inputs: Inputs) -> dict[str, Any]:
     return {
         handle: {
             "text": inputs.text(handle),
@@ -88,7 +88,7 @@ def _shown(inputs: Inputs) -> dict[str, Any]:
                     "sourceHandle": each.source_handle,
                     "type": each.value.type,
                     "value": each.value.value,
-                    "text": text_of(each.value.value),
+                    "text": to_text(each.value.value),
                 }
                 for each in inputs.arrivals
                 if each.target_handle == handle
@@ -98,28 +98,28 @@ def _shown(inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def _besides(course: Sequence[Step]) -> Iterator[str]:
+def _history_sentences(course: Sequence[TimelineEntry]) -> Iterator[str]:
     """Tell what a node went through on its way: failed attempts, answers, ends of its process."""
     failed = [
-        f"attempt {step.attempt} ({worded(step.facts['error'])})"
+        f"attempt {step.attempt} ({error_text(step.details['error'])})"
         for step in course
         if step.what == "tried-again"
     ]
     if failed and course[-1].what != "tried-again":
-        yield f"Tried again after {joined(failed)} failed."
+        yield f"Tried again after {join_words(failed)} failed."
     again = reentries(course)
     if again:
         times = "once" if again == 1 else f"{again} times"
         yield f"It was cut off {times} by the end of its process, and entered again."
     for step in course:
         if step.what == "answered":
-            yield _answered(step)
+            yield _answer_sentence(step)
 
 
-def _answered(step: Step) -> str:
-    answer = said(step.facts["answer"])
-    if len(answer) > _MOST_NOTE_CHARS:
-        answer = answer[:_MOST_NOTE_CHARS] + "…"
-    if step.facts["by"] == TIMEOUT:
+def _answer_sentence(step: TimelineEntry) -> str:
+    answer = answer_text(step.details["answer"])
+    if len(answer) > _MAX_NOTE_CHARS:
+        answer = answer[:_MAX_NOTE_CHARS] + "…"
+    if step.details["by"] == TIMEOUT:
         return f"Nobody answered it in time, so it went on with: {answer}."
     return f"It was answered: {answer}."

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from planwave.errors import InputError, NotFound
-from planwave.graph.json_values import shown
+from planwave.graph.json_values import short_repr
 from planwave.storage.ids import UUID_PATTERN
-from planwave.storage.records import Place
+from planwave.storage.records import PageCursor
 
 if TYPE_CHECKING:
     from planwave.storage.flows import FlowRecord, FlowVersion
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 _PAGE: Final = 200
 _LOOKED_THROUGH: Final = 10_000
 _SHOWN: Final = 4
-_LISTS: Final = "`planwave flow ls` shows what is kept"
+_LIST_HINT: Final = "`planwave flow ls` shows what is kept"
 
 
-class FlowChoice(NamedTuple):
+class FlowRef(NamedTuple):
     """One version of a flow, or with None the one that it has when it is looked up."""
 
     flow_id: str
@@ -54,8 +54,8 @@ class Flow:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-class FlowHistory:
-    """Reads flows; :class:`planwave.service.history.History` adds plans and executions."""
+class FlowQueries:
+    """Reads flows; :class:`planwave.service.history.QueryService` adds plans and executions."""
 
     _store: Store
 
@@ -71,7 +71,7 @@ class FlowHistory:
     async def _flow_of(self, record: FlowRecord, version: str) -> Flow:
         kept = await self._store.flows.version(record.flow_id, version)
         if kept is None:
-            raise _no_version(record.flow_id, version)
+            raise _version_not_found(record.flow_id, version)
         is_present = kept.version == record.version
         return Flow(
             record.flow_id,
@@ -85,13 +85,13 @@ class FlowHistory:
         )
 
     async def flows(
-        self, *, text: str | None = None, before: str | Place | None = None, limit: int = 50
+        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
     ) -> Sequence[FlowRecord]:
         """Give flows, newest first; ``text`` is looked for in name and description."""
         return await self._store.flows.page(text=text, before=before, limit=limit)
 
     async def flow_versions(
-        self, flow_id: str, *, before: Place | None = None, limit: int = 50
+        self, flow_id: str, *, before: PageCursor | None = None, limit: int = 50
     ) -> Sequence[FlowVersion]:
         """Give the versions of a flow, newest first, without their graphs.
 
@@ -115,8 +115,8 @@ class FlowHistory:
             every = [flow.flow_id for flow in await self._all_flows()]
             found = [flow_id for flow_id in every if flow_id.startswith(name.lower())]
         if not found:
-            raise NotFound(f"there is no flow called {shown(name)}", hint=_LISTS)
-        return _only(found, "flow", name)
+            raise NotFound(f"there is no flow called {short_repr(name)}", hint=_LIST_HINT)
+        return _require_single(found, "flow", name)
 
     async def find_version(self, flow_id: str, start: str) -> str:
         """Give the version of a flow that alone starts so, among its newest ones.
@@ -128,36 +128,36 @@ class FlowHistory:
         kept = await self.flow_versions(flow_id, limit=_LOOKED_THROUGH)
         found = [each.version for each in kept if each.version.startswith(start.lower())]
         if not found:
-            raise _no_version(flow_id, start)
-        return _only(found, "version", start)
+            raise _version_not_found(flow_id, start)
+        return _require_single(found, "version", start)
 
     async def _flow_record(self, flow_id: str) -> FlowRecord:
         record = await self._store.flows.get(flow_id)
         if record is None:
-            raise NotFound(f"there is no flow {shown(flow_id)}", hint=_LISTS)
+            raise NotFound(f"there is no flow {short_repr(flow_id)}", hint=_LIST_HINT)
         return record
 
     async def _all_flows(self, text: str | None = None) -> Sequence[FlowRecord]:
         found: list[FlowRecord] = []
-        before: Place | None = None
+        before: PageCursor | None = None
         while page := await self.flows(text=text, before=before, limit=_PAGE):
             found += page
-            before = Place(page[-1].created_at, page[-1].flow_id)
+            before = PageCursor(page[-1].created_at, page[-1].flow_id)
         return found
 
 
-def _no_version(flow_id: str, version: str) -> NotFound:
+def _version_not_found(flow_id: str, version: str) -> NotFound:
     return NotFound(
-        f"flow {flow_id} has no version {shown(version)}",
+        f"flow {flow_id} has no version {short_repr(version)}",
         hint=f"`planwave flow show {flow_id}` lists its versions",
     )
 
 
-def _only(found: Sequence[str], what: str, name: str) -> str:
+def _require_single(found: Sequence[str], what: str, name: str) -> str:
     if len(found) > 1:
         some = ", ".join(found[:_SHOWN])
         raise InputError(
-            f"{len(found)} {what}s go by {shown(name)}",
+            f"{len(found)} {what}s go by {short_repr(name)}",
             code=f"ambiguous-{what}",
             hint=f"name one of them: {some}{', …' if len(found) > _SHOWN else ''}",
         )

@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from planwave.errors import GraphInvalid, InputError, LimitExceeded, Outdated
+from planwave.errors import GraphInvalid, InputError, LimitExceeded, PreconditionFailed
 from planwave.graph.plan import canonical_json, graph_hash
 from planwave.service.documents import plan_of, raise_for_graph, raise_for_run
-from planwave.service.flow_history import Flow, FlowHistory
-from planwave.service.planning import Planning
+from planwave.service.flow_history import Flow, FlowQueries
+from planwave.service.planning import PlannerService
 from planwave.storage.flows import FlowRecord
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class _Content(NamedTuple):
     goal: str
 
 
-class Flows(Planning):
+class FlowService(PlannerService):
     """What can be done with flows; :class:`Service` adds their executions."""
 
     async def create_flow(
@@ -65,12 +65,12 @@ class Flows(Planning):
 
         if flow_id is not None and await self._store.flows.get(flow_id) is not None:
             return await self.flow(flow_id)
-        name = _checked_name(name)
-        content = await self._content(graph, plan_id)
+        name = _validate_name(name)
+        content = await self._read_content(graph, plan_id)
         if content is None:
             raise InputError("a flow is saved from a graph or a plan", hint="give one of both")
-        said = self._checked_description(content.goal if description is None else description)
-        document, now = content.graph.to_document(), self._rooms.time()
+        said = self._validate_description(content.goal if description is None else description)
+        document, now = content.graph.to_document(), self._dependencies.timestamp()
         record = FlowRecord(
             flow_id=flow_id or new_id(),
             name=name,
@@ -108,27 +108,27 @@ class Flows(Planning):
 
         Raises:
             NotFound: There is no such flow, or no such plan.
-            Outdated: Its version is none of those expected; nothing was changed.
+            PreconditionFailed: Its version is none of those expected; nothing was changed.
             GraphInvalid, InputError, LimitExceeded: As in :meth:`create_flow`.
         """
-        content = await self._content(graph, plan_id)
+        content = await self._read_content(graph, plan_id)
         while True:
             present = await self.flow(flow_id)
             if expected is not None and present.version not in expected:
-                raise _outdated(present)
+                raise _outdated_error(present)
             wanted = replace(
                 present,
-                name=present.name if name is None else _checked_name(name),
+                name=present.name if name is None else _validate_name(name),
                 description=present.description
                 if description is None
-                else self._checked_description(description),
+                else self._validate_description(description),
             )
             if content is not None:
                 document = content.graph.to_document()
                 wanted = replace(wanted, graph=document, version=graph_hash(content.graph))
             if canonical_json(wanted.as_json()) == canonical_json(present.as_json()):
                 return present
-            if await self._follow(present, wanted):
+            if await self._save_next(present, wanted):
                 return await self.flow(flow_id)
 
     async def delete_flow(self, flow_id: str) -> None:
@@ -140,7 +140,7 @@ class Flows(Planning):
         """
         await self._store.flows.delete(flow_id)
 
-    async def _follow(self, present: Flow, wanted: Flow) -> bool:
+    async def _save_next(self, present: Flow, wanted: Flow) -> bool:
         """Save the next revision, unless somebody else did first."""
         record = FlowRecord(
             flow_id=present.flow_id,
@@ -149,7 +149,7 @@ class Flows(Planning):
             version=wanted.version,
             revision=present.revision + 1,
             created_at=present.created_at,
-            updated_at=self._rooms.time(),
+            updated_at=self._dependencies.timestamp(),
             node_count=len(wanted.graph["nodes"]),
         )
         is_same = wanted.graph is present.graph
@@ -157,7 +157,7 @@ class Flows(Planning):
             record, None if is_same else wanted.graph, after=present.revision
         )
 
-    async def _content(
+    async def _read_content(
         self, source: str | bytes | Mapping[str, Json] | None, plan_id: str | None
     ) -> _Content | None:
         if source is not None and plan_id is not None:
@@ -175,17 +175,17 @@ class Flows(Planning):
         goal = report.envelope.get("user_prompt")
         return _Content(report.graph, goal if isinstance(goal, str) else "")
 
-    def _checked_description(self, description: str) -> str:
+    def _validate_description(self, description: str) -> str:
         most = self.limits.goal_chars
         if len(description) > most:
             raise LimitExceeded("goal_chars", most, len(description), what="a description")
         return description
 
 
-class StoredFlows(FlowHistory):
+class FlowResolver(FlowQueries):
     """Flows as nodes run them: the port ``NodeServices.flows`` over a store.
 
-    A version is read and checked once, and the same ``Graph`` given to all who run it.
+    A version is read and checked once, and the same ``GraphDocument`` given to all who run it.
     """
 
     def __init__(self, store: Store, catalogue: Catalogue, limits: Limits) -> None:
@@ -207,14 +207,14 @@ class StoredFlows(FlowHistory):
         graph = self._ready.get(key)
         if graph is None:
             flow = await self._flow_of(record, key[1])
-            checked = await asyncio.to_thread(self._checked, flow)
+            checked = await asyncio.to_thread(self._read_and_check, flow)
             graph = self._ready.setdefault(key, checked)  # somebody else may have been faster
             if len(self._ready) > _READY:
                 self._ready.popitem(last=False)
         self._ready.move_to_end(key)
         return graph
 
-    def _checked(self, flow: Flow) -> Graph:
+    def _read_and_check(self, flow: Flow) -> Graph:
         from planwave.graph.check import check
         from planwave.graph.read import read_graph
 
@@ -226,7 +226,7 @@ class StoredFlows(FlowHistory):
         return graph
 
 
-def _checked_name(name: str) -> str:
+def _validate_name(name: str) -> str:
     """Give a name without space around it.
 
     Raises:
@@ -242,8 +242,8 @@ def _checked_name(name: str) -> str:
     return name
 
 
-def _outdated(present: Flow) -> Outdated:
-    return Outdated(
+def _outdated_error(present: Flow) -> PreconditionFailed:
+    return PreconditionFailed(
         f"flow {present.name!r} has moved on: it is at version {present.version} now",
         code="flow-changed",
         hint="look at it as it is now, and save again with that version",

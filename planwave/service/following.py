@@ -16,69 +16,69 @@ from weakref import WeakValueDictionary
 
 from planwave.errors import NotFound
 from planwave.events import ENDED_NODE, Event, ExecutionState
-from planwave.events.reading import reading
-from planwave.service.frames import Bounds, Follower, Frame
-from planwave.service.live import Live, Moment
+from planwave.events.reading import guard_stored
+from planwave.service.frames import BacklogLimits, Subscriber, EventBatch
+from planwave.service.live import LiveExecution, JoinPoint
 from planwave.service.rooms import Observer
-from planwave.service.snapshots import text_so_far
+from planwave.service.snapshots import streamed_text
 from planwave.storage.records import Store
-from planwave.storage.rows import encode_known
+from planwave.storage.rows import dumps_trusted
 
-LINGER_S: Final = 60.0
+RETENTION_S: Final = 60.0
 """How long streamed text can be asked for after the end; later, results come whole."""
-LINGER_BYTES: Final = 32 * 1024 * 1024
+RETENTION_BYTES: Final = 32 * 1024 * 1024
 """How much of it is kept, as JSON of the states it belongs to; the oldest goes first."""
 _PAGE: Final = 100
 """Stored events told in one frame."""
-_AT_ONCE: Final = 1_000
+_INLINE_EVENTS: Final = 1_000
 """Events folded on the event loop: more take longer than going to a thread and back."""
-_ENDS: Final = frozenset(f"node.{status}" for status in ENDED_NODE)
+_NODE_END_TYPES: Final = frozenset(f"node.{status}" for status in ENDED_NODE)
 
 
-class Pages:
+class HistoryPages:
     """What is stored of one execution, as frames that all who read the same share.
 
     A frame is kept as long as somebody sends it, so any number of watchers that come back at once
     cost one reading each page.
     """
 
-    def __init__(self, store: Store, live: Live) -> None:
+    def __init__(self, store: Store, live: LiveExecution) -> None:
         self._store = store
         self._live = live
-        self._kept: WeakValueDictionary[tuple[int, int], Frame] = WeakValueDictionary()
+        self._cached: WeakValueDictionary[tuple[int, int], EventBatch] = WeakValueDictionary()
         self._reading = asyncio.Lock()
 
-    async def after(self, seq: int, last: int) -> Frame:
+    async def after(self, seq: int, last: int) -> EventBatch:
         """Give some events from ``seq + 1`` on, none above ``last``, with the text of their nodes.
 
         Raises:
             NotFound: The execution was deleted meanwhile.
         """
         key = (seq, min(last, (seq // _PAGE + 1) * _PAGE))
-        if (frame := self._kept.get(key)) is not None:
+        if (frame := self._cached.get(key)) is not None:
             return frame
         async with self._reading:
-            if (frame := self._kept.get(key)) is None:
-                frame = self._kept[key] = await self._read(*key)
+            if (frame := self._cached.get(key)) is None:
+                frame = self._cached[key] = await self._read(*key)
             return frame
 
-    async def _read(self, seq: int, last: int) -> Frame:
+    async def _read(self, seq: int, last: int) -> EventBatch:
         execution_id = self._live.execution_id
         events = await self._store.events(execution_id, after=seq, limit=last - seq)
         if not events:
-            raise _gone(execution_id)
-        return Frame(list(_with_texts(events, self._live.state)), events[-1].seq)
+            raise _execution_not_found(execution_id)
+        return EventBatch(list(_with_texts(events, self._live.state)), events[-1].seq)
 
 
 def _with_texts(events: Sequence[Event], state: ExecutionState) -> Iterator[Event]:
     """Put the text a node streamed before the event that ended the node."""
     for event in events:
-        if event.type in _ENDS and event.path in state.nodes:
-            yield from text_so_far(state, state.nodes[event.path])
+        if event.type in _NODE_END_TYPES and event.path in state.nodes:
+            yield from streamed_text(state, state.nodes[event.path])
         yield event
 
 
-class Following:
+class ExecutionSubscription:
     """One watcher of an execution: iterate it for frames until the execution is over.
 
     Attributes:
@@ -86,79 +86,79 @@ class Following:
         snapshot: The whole state as JSON when it joined, where that was asked for.
 
     Raises (while iterating):
-        TooSlow: The watcher fell too far behind.
-        Draining: The service is going down.
+        SlowConsumer: The watcher fell too far behind.
+        ShuttingDown: The service is going down.
         StoreError: The execution broke, as its events could not be kept.
     """
 
     def __init__(
-        self, live: Live, pages: Pages, follower: Follower, moment: Moment, after: int | None
+        self, live: LiveExecution, pages: HistoryPages, follower: Subscriber, moment: JoinPoint, after: int | None
     ) -> None:
         self.live = live
         self._pages = pages
-        self._follower = follower
+        self._subscriber = follower
         self._joined = moment.seq
         self._is_over = moment.is_over
         self.snapshot = moment.snapshot
         # With the snapshot alone nothing is missing, and it has the texts.
         self._texts = None if after is None else moment.texts
-        self._done = self._given = moment.seq if after is None else min(after, moment.seq)
+        self._done = self._sent = moment.seq if after is None else min(after, moment.seq)
 
     @property
     def is_over(self) -> bool:
         """Whether nothing is left to be told."""
-        return self._is_over and self._texts is None and self._given >= self._joined
+        return self._is_over and self._texts is None and self._sent >= self._joined
 
     @property
     def cursor(self) -> int:
-        """The last stored event the watcher is done with; see :class:`Follower`."""
-        return self._done if self._done < self._joined else max(self._done, self._follower.cursor)
+        """The last stored event the watcher is done with; see :class:`Subscriber`."""
+        return self._done if self._done < self._joined else max(self._done, self._subscriber.cursor)
 
     def on_drop(self, call: Callable[[], object]) -> None:
         """Have something called when the watcher falls too far behind, though it is not asking."""
-        self._follower.on_drop = call
+        self._subscriber.on_drop = call
 
-    def sink(self, take: Callable[[Frame], bool]) -> None:
-        """Have frames taken at once while :meth:`next` waits for one; see :class:`Follower`."""
-        self._follower.sink = take
+    def sink(self, take: Callable[[EventBatch], bool]) -> None:
+        """Have frames taken at once while :meth:`next_hint` waits for one; see :class:`Subscriber`."""
+        self._subscriber.sink = take
 
-    async def next(self) -> Frame | None:
+    async def next(self) -> EventBatch | None:
         """Give the next frame, None after the last one; may be cancelled and called again."""
-        self._done = self._given
-        if self._given < self._joined:
-            frame = await self._pages.after(self._given, self._joined)
+        self._done = self._sent
+        if self._sent < self._joined:
+            frame = await self._pages.after(self._sent, self._joined)
         elif self._texts is not None:
             frame, self._texts = self._texts, None
         elif self._is_over:
             return None
         else:
-            frame = await self._follower.next()
+            frame = await self._subscriber.next()
             self._is_over = frame.is_last
-        self._given = frame.last_seq
+        self._sent = frame.last_seq
         return frame
 
-    def __aiter__(self) -> Following:
+    def __aiter__(self) -> ExecutionSubscription:
         return self
 
-    async def __anext__(self) -> Frame:
+    async def __anext__(self) -> EventBatch:
         frame = await self.next()
         if frame is None:
             raise StopAsyncIteration
         return frame
 
 
-class Lives:
+class LiveExecutions:
     """The executions this process runs or watches, each with one projection."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._by_id: dict[str, Live] = {}
-        self._pages: WeakValueDictionary[str, Pages] = WeakValueDictionary()
+        self._by_id: dict[str, LiveExecution] = {}
+        self._pages: WeakValueDictionary[str, HistoryPages] = WeakValueDictionary()
         self._loading: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._observer: Observer | None = None
-        self._lingering: dict[str, tuple[asyncio.TimerHandle, int]] = {}
+        self._retained: dict[str, tuple[asyncio.TimerHandle, int]] = {}
 
-    def __iter__(self) -> Iterator[Live]:
+    def __iter__(self) -> Iterator[LiveExecution]:
         return iter(list(self._by_id.values()))
 
     @property
@@ -166,25 +166,25 @@ class Lives:
         """How many follow an execution."""
         return sum(live.watchers for live in self._by_id.values())
 
-    def observe(self, observer: Observer) -> None:
+    def set_observer(self, observer: Observer) -> None:
         """Have what watchers are told from now on counted."""
         self._observer = observer
         for live in self:
             live.observer = observer
 
-    def get(self, execution_id: str) -> Live | None:
+    def get(self, execution_id: str) -> LiveExecution | None:
         """Give the projection of an execution, where there is one."""
         return self._by_id.get(execution_id)
 
-    def begin(self, created: Event) -> Live:
+    def create(self, created: Event) -> LiveExecution:
         """Give the projection of an execution that was just made."""
-        live = Live(created.execution_id, self._observer)
+        live = LiveExecution(created.execution_id, self._observer)
         self._by_id[created.execution_id] = live
-        live.tell([created])
+        live.publish([created])
         return live
 
     @asynccontextmanager
-    async def hold(self, execution_id: str) -> AsyncGenerator[Live]:
+    async def acquire(self, execution_id: str) -> AsyncGenerator[LiveExecution]:
         """Have an eye on a stored execution: its projection is folded from its events if need be.
 
         Raises:
@@ -196,51 +196,51 @@ class Lives:
             yield live
         finally:
             live.holders -= 1
-            self._part(live)
+            self._release(live)
 
     @asynccontextmanager
-    async def follow(
-        self, execution_id: str, after: int | None, bounds: Bounds, *, with_snapshot: bool
-    ) -> AsyncGenerator[Following]:
+    async def subscribe(
+        self, execution_id: str, after: int | None, bounds: BacklogLimits, *, with_snapshot: bool
+    ) -> AsyncGenerator[ExecutionSubscription]:
         """Follow an execution; see :meth:`Service.follow`."""
-        async with self.hold(execution_id) as live:
-            follower, moment = await live.join(bounds, with_snapshot=with_snapshot)
+        async with self.acquire(execution_id) as live:
+            follower, moment = await live.subscribe(bounds, with_snapshot=with_snapshot)
             pages = self._pages.get(execution_id)
             if pages is None:
-                pages = self._pages[execution_id] = Pages(self._store, live)
-            following = Following(live, pages, follower, moment, after)
+                pages = self._pages[execution_id] = HistoryPages(self._store, live)
+            following = ExecutionSubscription(live, pages, follower, moment, after)
             del moment  # its snapshot is large
             try:
                 yield following
             finally:
-                live.leave(follower)
+                live.unsubscribe(follower)
 
-    def linger(self, live: Live) -> None:
+    def retain(self, live: LiveExecution) -> None:
         """Keep the projection of an execution that was left, for those who come back.
 
         They may ask for its text, where any was streamed, or why it broke; all else is stored.
         """
         if live.error is not None or live.has_streamed:
-            weight = len(encode_known(live.state.as_json()))
-            while self._lingering and weight > LINGER_BYTES - self._lingering_bytes():
-                self._leave(next(iter(self._lingering)))
-            timer = asyncio.get_running_loop().call_later(LINGER_S, self._leave, live.execution_id)
-            self._lingering[live.execution_id] = (timer, weight)
-        self._part(live)
+            weight = len(dumps_trusted(live.state.as_json()))
+            while self._retained and weight > RETENTION_BYTES - self._retained_bytes():
+                self._end_retention(next(iter(self._retained)))
+            timer = asyncio.get_running_loop().call_later(RETENTION_S, self._end_retention, live.execution_id)
+            self._retained[live.execution_id] = (timer, weight)
+        self._release(live)
 
-    def forget(self, execution_id: str) -> None:
+    def discard(self, execution_id: str) -> None:
         """Forget an execution that was deleted; who watches it still is told to its end."""
-        if execution_id in self._lingering:
-            self._leave(execution_id)
+        if execution_id in self._retained:
+            self._end_retention(execution_id)
         self._by_id.pop(execution_id, None)
 
     def close(self) -> None:
         """Forget all."""
-        for execution_id in list(self._lingering):
-            self._leave(execution_id)
+        for execution_id in list(self._retained):
+            self._end_retention(execution_id)
         self._by_id.clear()
 
-    async def _load(self, execution_id: str) -> Live:
+    async def _load(self, execution_id: str) -> LiveExecution:
         lock = self._loading.get(execution_id)
         if lock is None:
             lock = self._loading[execution_id] = asyncio.Lock()
@@ -248,36 +248,36 @@ class Lives:
         async with lock:
             live = self._by_id.get(execution_id)
             if live is None:
-                live = Live(execution_id, self._observer)
-                with reading(execution_id):
+                live = LiveExecution(execution_id, self._observer)
+                with guard_stored(execution_id):
                     events = await self._store.events(execution_id)
-                    if len(events) > _AT_ONCE:
-                        await asyncio.to_thread(live.take_in, events)
+                    if len(events) > _INLINE_EVENTS:
+                        await asyncio.to_thread(live.load_history, events)
                     else:
-                        live.take_in(events)
+                        live.load_history(events)
                 if not events:
-                    raise _gone(execution_id)
+                    raise _execution_not_found(execution_id)
                 self._by_id[execution_id] = live
             return live
 
-    def _lingering_bytes(self) -> int:
-        return sum(weight for _, weight in self._lingering.values())
+    def _retained_bytes(self) -> int:
+        return sum(weight for _, weight in self._retained.values())
 
-    def _leave(self, execution_id: str) -> None:
-        timer, _ = self._lingering.pop(execution_id)
+    def _end_retention(self, execution_id: str) -> None:
+        timer, _ = self._retained.pop(execution_id)
         timer.cancel()
         if (live := self._by_id.get(execution_id)) is not None:
-            self._part(live)
+            self._release(live)
 
-    def _part(self, live: Live) -> None:
+    def _release(self, live: LiveExecution) -> None:
         """Forget a projection that nobody runs, watches or may come back for."""
         execution_id = live.execution_id
-        is_kept = not live.is_idle or execution_id in self._lingering
+        is_kept = not live.is_unused or execution_id in self._retained
         if not is_kept and self._by_id.get(execution_id) is live:
             del self._by_id[execution_id]
 
 
-def _gone(execution_id: str) -> NotFound:
+def _execution_not_found(execution_id: str) -> NotFound:
     return NotFound(
         f"there is no execution {execution_id!r}", hint="`planwave ls` shows what is kept"
     )

@@ -13,12 +13,12 @@ from planwave.errors import Conflict, GraphInvalid
 from planwave.events import ENDED_NODE, ExecutionState
 from planwave.executor.options import RunOptions
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.json_values import Room, copied, pointer_of_name, shown, value_faults
+from planwave.graph.json_values import JsonLimits, checked_copy, pointer_of_name, short_repr, json_faults
 from planwave.graph.model import Graph, Json, Node
-from planwave.service.policies import room_of
+from planwave.service.policies import json_limits
 from planwave.settings import Limits
 
-Changes = Mapping[str, Mapping[str, Json]]
+NodeChanges = Mapping[str, Mapping[str, Json]]
 """``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``."""
 
 CHANGES: Final = "/changes"
@@ -31,13 +31,13 @@ _FAILED: Final = frozenset({"failed", "cancelled"})
 _NODES_SHOWN: Final = 8
 
 
-class ChangesInvalid(GraphInvalid):
+class InvalidChanges(GraphInvalid):
     """What a fork is to change cannot be changed so; ``diagnostics`` holds every fault."""
 
     code = "invalid-changes"
 
 
-class Wanted(NamedTuple):
+class ForkRequest(NamedTuple):
     """What a fork of an execution is asked to be.
 
     Attributes:
@@ -50,7 +50,7 @@ class Wanted(NamedTuple):
     """
 
     rerun: Sequence[str] = ()
-    changes: Changes | None = None
+    changes: NodeChanges | None = None
     options: RunOptions | None = None
     is_retry: bool = False
 
@@ -61,21 +61,21 @@ class Fork(NamedTuple):
     Attributes:
         graph: The graph of the execution before it, with the changed data; to be checked.
         inputs: The inputs of the execution before it, with the outputs changed of those nodes.
-        given: ``{node_id: {handle: value}}``: other nodes that are settled with changed outputs.
+        preset: ``{node_id: {handle: value}}``: other nodes that are settled with changed outputs.
             Not inputs: these would say where the graph is entered.
         rerun: Ids of nodes that run again even where the result they had could be taken over.
     """
 
     graph: Graph
     inputs: dict[str, dict[str, Json]]
-    given: dict[str, dict[str, Json]]
+    preset: dict[str, dict[str, Json]]
     rerun: tuple[str, ...]
 
 
-def forked(
+def build_fork(
     parent: ExecutionState,
     parent_graph: Graph,
-    wanted: Wanted,
+    request: ForkRequest,
     *,
     limits: Limits | None = None,
 ) -> Fork:
@@ -94,20 +94,20 @@ def forked(
         ChangesInvalid: ``invalid-changes``, with every fault; pointers are below ``/changes`` and
             ``/rerun``.
     """
-    refuse_running(parent)
-    rerun = wanted.rerun
-    changes: Changes = {} if wanted.changes is None else wanted.changes
-    reading = _Reading(parent, parent_graph, room_of(limits))
-    faults = [fault for n, each in enumerate(rerun) for fault in reading.faults_of_rerun(n, each)]
-    faults += value_faults(changes, CHANGES, room_of(limits)) or [
-        fault for node_id, change in changes.items() for fault in reading.take(node_id, change)
+    require_settled(parent)
+    rerun = request.rerun
+    changes: NodeChanges = {} if request.changes is None else request.changes
+    reading = _ChangeReader(parent, parent_graph, json_limits(limits))
+    faults = [fault for n, each in enumerate(rerun) for fault in reading.rerun_errors(n, each)]
+    faults += json_faults(changes, CHANGES, json_limits(limits)) or [
+        fault for node_id, change in changes.items() for fault in reading.add(node_id, change)
     ]
     if faults:
-        raise ChangesInvalid(faults)
+        raise InvalidChanges(faults)
     inputs: dict[str, dict[str, Json]] = dict(parent.inputs or {})
-    inputs |= {node_id: given for node_id, given in reading.given.items() if node_id in inputs}
-    given = {node_id: given for node_id, given in reading.given.items() if node_id not in inputs}
-    if wanted.is_retry:  # what the one before was to have set, and perhaps never came to
+    inputs |= {node_id: given for node_id, given in reading.preset.items() if node_id in inputs}
+    given = {node_id: given for node_id, given in reading.preset.items() if node_id not in inputs}
+    if request.is_retry:  # what the one before was to have set, and perhaps never came to
         asked = cast("Mapping[str, Any]", parent.parent or {})
         given = {**asked.get("given", {}), **given}
     nodes = tuple(reading.changed.get(node.id, node) for node in parent_graph.nodes)
@@ -115,7 +115,7 @@ def forked(
     return Fork(graph, inputs, given, tuple(dict.fromkeys(rerun)))
 
 
-def retry_of(parent: ExecutionState) -> tuple[str, ...]:
+def failed_nodes(parent: ExecutionState) -> tuple[str, ...]:
     """Give the nodes that a retry runs again: all that failed or were cancelled.
 
     What they blocked has no result and runs anyway, as does what had not started at the end; where
@@ -124,7 +124,7 @@ def retry_of(parent: ExecutionState) -> tuple[str, ...]:
     Raises:
         Conflict: ``still-running``; ``nothing-to-retry`` where every node did what it could.
     """
-    refuse_running(parent)
+    require_settled(parent)
     own = [node["id"] for node in (parent.graph or {}).get("nodes", ())]
     statuses = {node_id: parent.nodes[node_id].status for node_id in own}
     again = tuple(node_id for node_id, status in statuses.items() if status in _FAILED)
@@ -138,7 +138,7 @@ def retry_of(parent: ExecutionState) -> tuple[str, ...]:
     return again
 
 
-def refuse_running(parent: ExecutionState) -> None:
+def require_settled(parent: ExecutionState) -> None:
     """Refuse to fork or retry an execution whose nodes may still be at work.
 
     Raises:
@@ -152,7 +152,7 @@ def refuse_running(parent: ExecutionState) -> None:
         )
 
 
-def merged(target: Json, patch: Json) -> Json:
+def apply_merge_patch(target: Json, patch: Json) -> Json:
     """Give what an RFC 7396 merge patch makes of a value; neither is changed.
 
     Null takes a field away, an object is merged field by field, anything else takes the place.
@@ -166,59 +166,59 @@ def merged(target: Json, patch: Json) -> Json:
         if value is None:
             made.pop(name, None)
         else:
-            made[name] = merged(made.get(name), value)
+            made[name] = apply_merge_patch(made.get(name), value)
     return made
 
 
-class _Reading:
+class _ChangeReader:
     """Takes in the changes one by one.
 
     Attributes:
         changed: Nodes with their new data.
-        given: Outputs nodes are settled with.
+        preset: Outputs nodes are settled with.
     """
 
-    def __init__(self, parent: ExecutionState, graph: Graph, room: Room) -> None:
+    def __init__(self, parent: ExecutionState, graph: Graph, room: JsonLimits) -> None:
         self._parent, self._graph, self._room = parent, graph, room
         self.changed: dict[str, Node] = {}
-        self.given: dict[str, dict[str, Json]] = {}
+        self.preset: dict[str, dict[str, Json]] = {}
 
-    def faults_of_rerun(self, number: int, node_id: str) -> list[Diagnostic]:
+    def rerun_errors(self, number: int, node_id: str) -> list[Diagnostic]:
         """Find what is wrong with running a node again."""
         pointer = f"{_RERUN}/{number}"
         if node_id not in self._graph.by_id:
-            return [self._unknown(node_id, pointer)]
-        return self._never_run(node_id, pointer, "run again")
+            return [self._unknown_node(node_id, pointer)]
+        return self._never_run_errors(node_id, pointer, "run again")
 
-    def take(self, node_id: str, change: Json) -> list[Diagnostic]:
+    def add(self, node_id: str, change: Json) -> list[Diagnostic]:
         """Take in the change of one node, or give what is wrong with it."""
         pointer = CHANGES + pointer_of_name(node_id)
         node = self._graph.by_id.get(node_id)
         if node is None:
-            return [self._unknown(node_id, pointer)]
-        fields, faults = _fields(change, pointer, node_id)
+            return [self._unknown_node(node_id, pointer)]
+        fields, faults = _change_fields(change, pointer, node_id)
         for name, value in fields.items():
             at = f"{pointer}/{name}"
-            own = copied(cast("dict[str, Any]", value), self._room) if _is_object(value) else None
+            own = checked_copy(cast("dict[str, Any]", value), self._room) if _is_object(value) else None
             if own is None:
-                message = f"{name} of node {node_id!r} must be an object, got {shown(value)}"
+                message = f"{name} of node {node_id!r} must be an object, got {short_repr(value)}"
                 faults.append(Diagnostic("invalid-field", "error", message, at, node_id))
             elif name == _DATA:
-                faults += self._take_data(node, own, at)
+                faults += self._add_data(node, own, at)
             else:
-                faults += self._never_run(node_id, at, "settled")
-                self.given[node_id] = own
+                faults += self._never_run_errors(node_id, at, "settled")
+                self.preset[node_id] = own
         return faults
 
-    def _take_data(self, node: Node, patch: dict[str, Json], pointer: str) -> list[Diagnostic]:
+    def _add_data(self, node: Node, patch: dict[str, Json], pointer: str) -> list[Diagnostic]:
         if node.id in (self._parent.inputs or {}):
             message = f"node {node.id!r} is settled by the inputs, so its data are never read"
             hint = "change its outputs instead"
             return [Diagnostic("invalid-field", "error", message, pointer, node.id, hint=hint)]
-        self.changed[node.id] = node._replace(data=merged(node.data, patch))
+        self.changed[node.id] = node._replace(data=apply_merge_patch(node.data, patch))
         return []
 
-    def _never_run(self, node_id: str, pointer: str, what: str) -> list[Diagnostic]:
+    def _never_run_errors(self, node_id: str, pointer: str, what: str) -> list[Diagnostic]:
         state = self._parent.nodes.get(node_id)
         if state is None or state.status != "linked":
             return []
@@ -226,13 +226,13 @@ class _Reading:
         hint = "change its data, or name the nodes that use it"
         return [Diagnostic("never-run", "error", message, pointer, node_id, hint=hint)]
 
-    def _unknown(self, node_id: str, pointer: str) -> Diagnostic:
+    def _unknown_node(self, node_id: str, pointer: str) -> Diagnostic:
         ids = list(self._graph.by_id)
         more = ", …" if len(ids) > _NODES_SHOWN else ""
         return Diagnostic(
             "unknown-node",
             "error",
-            f"the execution has no node {shown(node_id)}",
+            f"the execution has no node {short_repr(node_id)}",
             pointer,
             hint=f"its nodes are {', '.join(ids[:_NODES_SHOWN])}{more}",
         )
@@ -242,20 +242,20 @@ def _is_object(value: Json) -> bool:
     return type(value) is dict
 
 
-def _fields(
+def _change_fields(
     change: Json, pointer: str, node_id: str
 ) -> tuple[Mapping[str, Json], list[Diagnostic]]:
     """Give the one field of a node's change, or what is wrong with its form."""
     hint = 'write {"data": {…}} or {"outputs": {handle: value}}'
     if not isinstance(change, Mapping):
-        message = f"the change of node {node_id!r} is {shown(change)}, must be an object"
+        message = f"the change of node {node_id!r} is {short_repr(change)}, must be an object"
         return {}, [Diagnostic("invalid-field", "error", message, pointer, node_id, hint=hint)]
     fields = cast("Mapping[str, Json]", change)
     unknown = [
         Diagnostic(
             "unknown-field",
             "error",
-            f"the change of node {node_id!r} has the unknown field {shown(name)}",
+            f"the change of node {node_id!r} has the unknown field {short_repr(name)}",
             pointer + pointer_of_name(name),
             node_id,
             hint=hint,

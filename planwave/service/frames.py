@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
-from planwave.errors import TooSlow
+from planwave.errors import SlowConsumer
 from planwave.events import TERMINAL, TRANSIENT, Event
-from planwave.storage.rows import encode_known
+from planwave.storage.rows import dumps_trusted
 
 _T = TypeVar("_T")
 
 
-class Frame:
+class EventBatch:
     """Events told together: stored ones in order, and streamed text joined between them.
 
     Attributes:
@@ -26,29 +26,29 @@ class Frame:
     def __init__(self, events: Sequence[Event], last_seq: int) -> None:
         self.events = tuple(events)
         self.last_seq = last_seq
-        self._rendered: dict[Callable[[Frame], Any], Any] = {}
+        self._rendered: dict[Callable[[EventBatch], Any], Any] = {}
 
     @cached_property
-    def whole(self) -> bytes:
+    def json_array(self) -> bytes:
         """The events as one JSON array, for those who send them together."""
-        return encode_known([event.as_json() for event in self.events])
+        return dumps_trusted([event.as_json() for event in self.events])
 
     @cached_property
-    def pieces(self) -> tuple[bytes, ...]:
+    def json_events(self) -> tuple[bytes, ...]:
         """Each event as JSON, for those who send them one by one."""
-        return tuple(encode_known(event.as_json()) for event in self.events)
+        return tuple(dumps_trusted(event.as_json()) for event in self.events)
 
     @cached_property
-    def size(self) -> int:
+    def size_bytes(self) -> int:
         """How many bytes of JSON the events are."""
-        return sum(map(len, self.pieces))
+        return sum(map(len, self.json_events))
 
     @property
     def is_last(self) -> bool:
         """Whether the execution is over with it."""
         return bool(self.events) and self.events[-1].type in TERMINAL
 
-    def rendered(self, render: Callable[[Frame], _T]) -> _T:
+    def render_once(self, render: Callable[[EventBatch], _T]) -> _T:
         """Give what ``render`` makes of the frame; called once for all who send that."""
         if render not in self._rendered:
             self._rendered[render] = render(self)
@@ -56,7 +56,7 @@ class Frame:
         return made
 
 
-def joined(events: Iterable[Event]) -> list[Event]:
+def coalesce_text(events: Iterable[Event]) -> list[Event]:
     """Join the streamed text of each node, attempt and kind, as long as nothing else is about it.
 
     The joined piece takes the place of the first, so that text never comes after its node's end.
@@ -82,15 +82,15 @@ def joined(events: Iterable[Event]) -> list[Event]:
     return told
 
 
-class Bounds(NamedTuple):
+class BacklogLimits(NamedTuple):
     """How far a follower may fall behind before it is dropped; None is as far as it likes."""
 
     events: int | None = None
     bytes: int | None = None
 
 
-class Follower:
-    """One watcher's queue of frames. See :meth:`Live.join`.
+class Subscriber:
+    """One watcher's queue of frames. See :meth:`Live.subscribe`.
 
     Attributes:
         cursor: The last stored event the watcher is done with. It is done with a frame when it asks
@@ -105,50 +105,50 @@ class Follower:
         "sink",
     )  # fmt: skip
 
-    def __init__(self, cursor: int, bounds: Bounds) -> None:
+    def __init__(self, cursor: int, bounds: BacklogLimits) -> None:
         self.cursor = self._taken = cursor
         self._bounds = bounds
-        self._frames: deque[Frame] = deque()
+        self._frames: deque[EventBatch] = deque()
         self._behind = self._size = 0
         self._wake: asyncio.Future[None] | None = None
         self._ended: Exception | None = None
         self.on_drop: Callable[[], object] = lambda: None
-        self.sink: Callable[[Frame], bool] | None = None
+        self.sink: Callable[[EventBatch], bool] | None = None
 
     @property
     def is_dropped(self) -> bool:
         """Whether it fell too far behind."""
-        return isinstance(self._ended, TooSlow)
+        return isinstance(self._ended, SlowConsumer)
 
-    def put(self, frame: Frame) -> None:
+    def put(self, batch: EventBatch) -> None:
         """Give a frame to the sink, or queue it; one too many drops the follower.
 
         A frame by itself is never too many, whatever its size.
         """
-        if self._ended is not None or self._is_sunk(frame):
+        if self._ended is not None or self._is_taken(batch):
             return
-        self._frames.append(frame)
-        self._behind += len(frame.events)
+        self._frames.append(batch)
+        self._behind += len(batch.events)
         most_events, most_bytes = self._bounds
         if most_bytes is not None:
-            self._size += frame.size
+            self._size += batch.size_bytes
         if len(self._frames) > 1 and (
             (most_events is not None and self._behind > most_events)
             or (most_bytes is not None and self._size > most_bytes)
         ):
             self._frames.clear()
-            self.end(TooSlow(self.cursor))
+            self.close_with(SlowConsumer(self.cursor))
             self.on_drop()
         self.wake()
 
-    def _is_sunk(self, frame: Frame) -> bool:
+    def _is_taken(self, frame: EventBatch) -> bool:
         is_waiting = self._wake is not None and not self._wake.done()
         if not is_waiting or self.sink is None or frame.is_last or not self.sink(frame):
             return False
         self.cursor = self._taken = frame.last_seq
         return True
 
-    def end(self, error: Exception) -> None:
+    def close_with(self, error: Exception) -> None:
         """Let it read what is queued and then raise ``error``."""
         if self._ended is None:
             self._ended = error
@@ -160,16 +160,16 @@ class Follower:
         if wake is not None and not wake.done():
             wake.set_result(None)
 
-    async def next(self) -> Frame:
+    async def next(self) -> EventBatch:
         """Give the next frame, waiting for one; may be cancelled and called again.
 
         Raises:
-            TooSlow: It fell too far behind; ``cursor`` says where to go on.
-            Draining: The service is going down.
+            SlowConsumer: It fell too far behind; ``cursor`` says where to go on.
+            ShuttingDown: The service is going down.
         """
         self.cursor = self._taken
         if self.is_dropped:
-            raise TooSlow(self.cursor)
+            raise SlowConsumer(self.cursor)
         while not self._frames:
             if self._ended is not None:
                 # Many may be told the same error: it must not gather a traceback of each of them.
@@ -179,6 +179,6 @@ class Follower:
         frame = self._frames.popleft()
         self._behind -= len(frame.events)
         if self._bounds.bytes is not None:
-            self._size -= frame.size
+            self._size -= frame.size_bytes
         self._taken = frame.last_seq
         return frame

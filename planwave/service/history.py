@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from planwave.errors import Conflict, InputError, NotFound
 from planwave.events import Event, ExecutionState, fold
-from planwave.events.reading import reading
-from planwave.service.flow_history import FlowHistory
-from planwave.storage.records import ExecutionRecord, Place, PlanRecord, Store
+from planwave.events.reading import guard_stored
+from planwave.service.flow_history import FlowQueries
+from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord, Store
 
 if TYPE_CHECKING:
     from planwave.storage.backup import Backup
@@ -23,14 +23,14 @@ LAST = "last"
 _PAGE = 200
 
 
-class Found(NamedTuple):
+class Match(NamedTuple):
     """What a short name stands for."""
 
     kind: Literal["execution", "plan"]
     id: str
 
 
-class History(FlowHistory):
+class QueryService(FlowQueries):
     """Reads plans, flows and executions of one store.
 
     Args:
@@ -69,7 +69,7 @@ class History(FlowHistory):
         return record
 
     async def plans(
-        self, *, text: str | None = None, before: str | Place | None = None, limit: int = 50
+        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
     ) -> list[PlanRecord]:
         """Give plans, newest first."""
         return await self._store.plans(text=text, before=before, limit=limit)
@@ -93,7 +93,7 @@ class History(FlowHistory):
         status: str | None = None,
         text: str | None = None,
         since: str | None = None,
-        before: str | Place | None = None,
+        before: str | PageCursor | None = None,
         limit: int = 50,
         plan_id: str | None = None,
         flow_id: str | None = None,
@@ -130,10 +130,10 @@ class History(FlowHistory):
 
         Raises:
             NotFound: There is no execution of that id.
-            Conflict: ``unreadable``: what is stored of it was changed from outside; so in all below.
+            Conflict: ``unreadable_error``: what is stored of it was changed from outside; so in all below.
         """
         await self.execution(execution_id)
-        with reading(execution_id):
+        with guard_stored(execution_id):
             return await self._store.events(execution_id, after=after, limit=limit)
 
     async def state(self, execution_id: str) -> ExecutionState:
@@ -143,7 +143,7 @@ class History(FlowHistory):
             NotFound: There is none of that id.
         """
         events = await self.events(execution_id)
-        with reading(execution_id):
+        with guard_stored(execution_id):
             return await asyncio.to_thread(fold, events)
 
     async def explain(self, execution_id: str, path: str) -> dict[str, Any]:
@@ -155,7 +155,7 @@ class History(FlowHistory):
         from planwave.service.explain import explain
 
         events = await self.events(execution_id)
-        with reading(execution_id):
+        with guard_stored(execution_id):
             return await asyncio.to_thread(explain, events, path)
 
     async def diff(self, a: str, b: str) -> dict[str, Any]:
@@ -168,17 +168,17 @@ class History(FlowHistory):
 
         first = await self.events(a)
         second = first if a == b else await self.events(b)
-        with reading(f"{a} or {b}"):
+        with guard_stored(f"{a} or {b}"):
             return await asyncio.to_thread(lambda: diff(fold(first), fold(second)))
 
     async def document(self, execution_id: str) -> dict[str, Any]:
         """Give the JSON document of an execution, projected from its events as they are now."""
-        from planwave.storage.document import project
+        from planwave.storage.document import build_document
 
         record = await self.execution(execution_id)
-        with reading(execution_id):
+        with guard_stored(execution_id):
             events = await self._store.events(execution_id)
-            return await asyncio.to_thread(project, events, record)
+            return await asyncio.to_thread(build_document, events, record)
 
     def document_path(self, execution_id: str) -> Path | None:
         """Give where the document of an execution lies once it has paused or ended."""
@@ -207,7 +207,7 @@ class History(FlowHistory):
             for plan_id in plan_ids
         }
 
-    async def find(self, name: str) -> Found:
+    async def find(self, name: str) -> Match:
         """Find an execution or a plan by id, by the unique start of its id, or ``last``.
 
         Raises:
@@ -218,15 +218,15 @@ class History(FlowHistory):
             newest = await self._store.executions(limit=1)
             if not newest:
                 raise NotFound("nothing has run here yet", hint='start with: planwave run "GOAL"')
-            return Found("execution", newest[0].execution_id)
+            return Match("execution", newest[0].execution_id)
         try:
             is_execution = await self._store.execution(name) is not None
         except Conflict:  # a service has it, and can make no sense of it
             is_execution = True
         if is_execution:
-            return Found("execution", name)
+            return Match("execution", name)
         if await self._store.plan(name) is not None:
-            return Found("plan", name)
+            return Match("plan", name)
         found = await self._starting_with(name.lower()) if name else []
         if not found:
             raise NotFound(
@@ -237,21 +237,21 @@ class History(FlowHistory):
             raise InputError(
                 f"{len(found)} executions and plans have an id that starts with {name!r}",
                 code="ambiguous-id",
-                hint=f"write more of it: {_some(found)}",
+                hint=f"write more of it: {_examples(found)}",
             )
         return found[0]
 
-    async def _starting_with(self, prefix: str) -> list[Found]:
-        found: list[Found] = []
+    async def _starting_with(self, prefix: str) -> list[Match]:
+        found: list[Match] = []
         before: str | None = None
         while page := await self._store.executions(before=before, limit=_PAGE):
             ids = [record.execution_id for record in page]
-            found += [Found("execution", i) for i in ids if i.startswith(prefix)]
+            found += [Match("execution", i) for i in ids if i.startswith(prefix)]
             before = ids[-1]
         before = None
         while plans := await self._store.plans(before=before, limit=_PAGE):
             ids = [record.plan_id for record in plans]
-            found += [Found("plan", i) for i in ids if i.startswith(prefix)]
+            found += [Match("plan", i) for i in ids if i.startswith(prefix)]
             before = ids[-1]
         return found
 
@@ -281,6 +281,6 @@ def status_of_plan(execution_status: str) -> str:
     return "completed" if execution_status == "completed" else "failed"
 
 
-def _some(found: Sequence[Found]) -> str:
+def _examples(found: Sequence[Match]) -> str:
     shown = ", ".join(each.id for each in found[:4])
     return f"{shown}, …" if len(found) > 4 else shown

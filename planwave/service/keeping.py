@@ -16,12 +16,12 @@ from planwave.storage.records import ExecutionRecord, Store
 
 _log = logging.getLogger(__name__)
 
-_APART_S: Final = 1.0
+_WRITE_INTERVAL_S: Final = 1.0
 """How long documents may be behind while there is other work: what a thread does takes the
 interpreter from executions, and what is done for many at once costs each of them less."""
 _AT_ONCE: Final = 16
 """Documents that are in memory at the same time."""
-_MOST_REMAINS: Final = 256
+_MAX_RELEASED: Final = 256
 """What is left of so many executions may wait to be let go of; that of others does not."""
 
 
@@ -33,7 +33,7 @@ class _Text(NamedTuple):
     error: Exception | None = None
 
 
-class Documents:
+class DocumentWriter:
     """Writes ``{execution_id}.json`` at every pause and end, from what is stored.
 
     An async context manager; leaving it writes what is due. With an exception that is left to the
@@ -48,14 +48,14 @@ class Documents:
         self._store = store
         self._directory = directory
         self._due: dict[str, asyncio.Future[None]] = {}
-        self._at_work: dict[str, asyncio.Future[None]] = {}
-        self._missed: dict[str, None] = {}
-        self._remains: dict[str, object] = {}
+        self._in_progress: dict[str, asyncio.Future[None]] = {}
+        self._failed: dict[str, None] = {}
+        self._released_after_write: dict[str, object] = {}
         self._tasks = asyncio.TaskGroup()
         self._writer: asyncio.Task[None] | None = None
         self._is_leaving = False
-        self._hurried = asyncio.Event()
-        self._apart_s = _APART_S
+        self._flush_requested = asyncio.Event()
+        self._apart_s = _WRITE_INTERVAL_S
         self._next_at = 0.0
 
     async def __aenter__(self) -> Self:
@@ -65,23 +65,23 @@ class Documents:
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._is_leaving, self._apart_s = True, 0.0
         if kind is None:
-            self.hurry()
+            self.flush()
         elif self._writer is not None:
             self._writer.cancel()
         try:
             await self._tasks.__aexit__(None, None, None)
         finally:
-            self._let_go()  # also where the writer never came to begin
+            self._release_waiters()  # also where the writer never came to begin
 
     async def catch_up(self) -> None:
         """Write what an earlier process did not get to."""
         for execution_id in await self._store.lagging_documents():
-            self.keep(execution_id)
-        self.hurry()
+            self.schedule(execution_id)
+        self.flush()
         if self._due:
             await asyncio.wait(list(self._due.values()))
 
-    def keep(self, execution_id: str, remains: object = None) -> None:
+    def schedule(self, execution_id: str, release_after: object = None) -> None:
         """Have the document of an execution written that was paused or has ended.
 
         It is written within a second, or at once after :meth:`hurry`; not at all without a
@@ -95,78 +95,78 @@ class Documents:
         """
         if self._directory is None or (self._is_leaving and self._writer is None):
             return
-        if remains is not None and len(self._remains) < _MOST_REMAINS:
-            self._remains[execution_id] = remains
+        if release_after is not None and len(self._released_after_write) < _MAX_RELEASED:
+            self._released_after_write[execution_id] = release_after
         loop = asyncio.get_running_loop()
         if execution_id not in self._due:
             self._due[execution_id] = loop.create_future()
         if self._writer is None:
-            self._hurried.clear()
+            self._flush_requested.clear()
             self._next_at = loop.time() + self._apart_s
             self._writer = self._tasks.create_task(self._write_all(self._directory))
 
-    def hurry(self) -> None:
+    def flush(self) -> None:
         """Have what is due written now."""
         if self._writer is not None:
-            self._hurried.set()
+            self._flush_requested.set()
 
-    async def kept(self, execution_id: str) -> None:
+    async def wait_written(self, execution_id: str) -> None:
         """Wait until the document of an execution is written, if it is about to be."""
-        under_way = [of[execution_id] for of in (self._at_work, self._due) if execution_id in of]
+        under_way = [of[execution_id] for of in (self._in_progress, self._due) if execution_id in of]
         if under_way:
-            self.hurry()
+            self.flush()
             await asyncio.wait(under_way)
 
     async def _write_all(self, directory: Path) -> None:
         try:
             await self._write_due(directory)
         finally:
-            self._let_go()
+            self._release_waiters()
 
-    def _let_go(self) -> None:
+    def _release_waiters(self) -> None:
         """Have nobody wait for what is not written any more."""
         self._writer = None
-        self._remains.clear()
-        for left in (*self._at_work.values(), *self._due.values()):
+        self._released_after_write.clear()
+        for left in (*self._in_progress.values(), *self._due.values()):
             if not left.done():
                 left.set_result(None)
-        self._at_work, self._due = {}, {}
+        self._in_progress, self._due = {}, {}
 
     async def _write_due(self, directory: Path) -> None:
         now = asyncio.get_running_loop().time
         while self._due:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(self._next_at):
-                    await self._hurried.wait()
-            self._hurried.clear()
-            self._at_work, self._due = self._due, {}
-            ids, failed, odd = iter(self._at_work), set[str](), set[str]()
+                    await self._flush_requested.wait()
+            self._flush_requested.clear()
+            self._in_progress, self._due = self._due, {}
+            ids, failed, odd = iter(self._in_progress), set[str](), set[str]()
             while some := list(islice(ids, _AT_ONCE)):
                 missed, unshown = await self._write(directory, some)
                 failed, odd = failed | missed, odd | unshown
                 for each in some:
-                    self._at_work[each].set_result(None)
-                    self._remains.pop(each, None)
-            self._note(self._at_work.keys() - failed - odd, failed)
-            self._at_work = {}
+                    self._in_progress[each].set_result(None)
+                    self._released_after_write.pop(each, None)
+            self._reschedule_failed(self._in_progress.keys() - failed - odd, failed)
+            self._in_progress = {}
             self._next_at = now() + self._apart_s
 
-    def _note(self, written: Set[str], failed: Set[str]) -> None:
+    def _reschedule_failed(self, written: Set[str], failed: Set[str]) -> None:
         """Take note of what failed; once anything could be written, all of that is due again."""
         for each in written:
-            self._missed.pop(each, None)
-        again = [each for each in self._missed if written and each not in failed]
-        self._missed = {each: None for each in (*self._missed, *failed) if each not in again}
+            self._failed.pop(each, None)
+        again = [each for each in self._failed if written and each not in failed]
+        self._failed = {each: None for each in (*self._failed, *failed) if each not in again}
         for each in again:
-            self.keep(each)
-            self.hurry()
+            self.schedule(each)
+            self.flush()
 
     async def _write(
         self, directory: Path, execution_ids: Sequence[str]
     ) -> tuple[set[str], set[str]]:
         """Write some documents; give those that could not be, and those that can never be."""
         from planwave.storage.document import write_documents
-        from planwave.storage.files import drop_document
+        from planwave.storage.files import delete_document
 
         failed: dict[str, Exception]
         odd = set[str]()
@@ -174,11 +174,11 @@ class Documents:
             made = await self._store.project_each(execution_ids, _text_of)
             whole = {of: each for of, each in made.items() if each.error is None}
             failed = {of: each.error for of, each in made.items() if each.error is not None}
-            odd = {of for of, error in failed.items() if not _may_pass(error)}
+            odd = {of for of, error in failed.items() if not _is_transient(error)}
             failed |= await write_documents(directory, {of: whole[of].text for of in whole})
             seqs = {of: whole[of].seq for of in whole if of not in failed}
             for deleted in await self._store.set_document_seqs(seqs):
-                drop_document(directory, deleted)
+                delete_document(directory, deleted)
         except Exception as error:  # noqa: BLE001 - a task boundary: runs go on without documents
             failed = dict.fromkeys(execution_ids, error)
         for execution_id, error in failed.items():
@@ -186,18 +186,18 @@ class Documents:
         return failed.keys() - odd, odd
 
 
-def _may_pass(error: Exception) -> bool:
+def _is_transient(error: Exception) -> bool:
     """Say whether an execution may be shown yet: it was the store or the disk that failed."""
-    from planwave.storage.faults import blames_store
+    from planwave.storage.faults import is_store_failure
 
-    return isinstance(error, StoreError) or blames_store(error)
+    return isinstance(error, StoreError) or is_store_failure(error)
 
 
 def _text_of(record: ExecutionRecord, read: Callable[[], list[Event]]) -> _Text:
-    from planwave.storage.document import document_text, project
+    from planwave.storage.document import document_text, build_document
 
     try:
         events = read()
-        return _Text(document_text(project(events, record)), events[-1].seq)
+        return _Text(document_text(build_document(events, record)), events[-1].seq)
     except Exception as error:  # noqa: BLE001 - of one execution; others have theirs written
         return _Text(b"", 0, error)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from planwave.providers.api import CallKey, Recorder
-from planwave.providers.recordings import UNTOLD
+from planwave.providers.recordings import USAGE_UNREPORTED
 
 if TYPE_CHECKING:
     from planwave.executor.reuse import Reuse
 
 
-class Lending:
+class ParentCallRecorder:
     """A recorder that also finds what the execution before a fork had recorded; over another one.
 
     A node that had come to no end there, as it was cancelled or cut off, goes on in the fork as one
@@ -26,7 +26,7 @@ class Lending:
         # A fork holds what it takes over for as long as it runs.
         self._forks = WeakValueDictionary[str, "Reuse"]()
 
-    def lend(self, execution_id: str, reuse: Reuse) -> None:
+    def share(self, execution_id: str, reuse: Reuse) -> None:
         """Let an execution have the calls of the one it is a fork of, as far as that says so."""
         self._forks[execution_id] = reuse
 
@@ -36,7 +36,7 @@ class Lending:
         reuse = self._forks.get(key.execution_id)
         if found is not None or reuse is None:
             return found
-        attempt = reuse.attempt_gone_on_with(key.path, key.attempt)
+        attempt = reuse.continued_attempt(key.path, key.attempt)
         if attempt is None:
             return None
         before = key._replace(execution_id=reuse.execution_id, attempt=attempt)
@@ -44,8 +44,8 @@ class Lending:
         if lent is None:
             return None
         await self._recorder.record(key, lent)
-        is_told = reuse.was_told(key.path, attempt, lent.get("usage") or {})
-        return lent if is_told else {**lent, UNTOLD: True}
+        is_told = reuse.was_recorded(key.path, attempt, lent.get("usage") or {})
+        return lent if is_told else {**lent, USAGE_UNREPORTED: True}
 
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
         """Keep a reply; see ``Recorder``."""

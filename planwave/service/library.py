@@ -18,7 +18,7 @@ from typing import Any
 
 from planwave.errors import GraphInvalid, InputError
 from planwave.events import Event
-from planwave.executor.entry import own_inputs
+from planwave.executor.entry import validate_inputs
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.executor.run import Execution
@@ -29,11 +29,11 @@ from planwave.graph.check import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json
 from planwave.graph.values import DataValue, result_text
-from planwave.graph.within import nodes_within
+from planwave.graph.within import all_nodes
 from planwave.storage.ids import new_id
 from planwave.storage.records import ExecutionRecord, Store
 
-OpenServices = Callable[[str], AbstractAsyncContextManager[Any]]
+ServicesFactory = Callable[[str], AbstractAsyncContextManager[Any]]
 """Opens what nodes that call models need, for a goal; closed when the run has ended."""
 
 
@@ -56,10 +56,10 @@ class BuiltGraph:
     @property
     def calls_model(self) -> bool:
         """Whether a node of it, or of a graph inside one, calls a language model."""
-        kinds, catalogue = self.program.kinds.values(), self.program.catalogue
+        kinds, catalogue = self.program.types.values(), self.program.catalogue
         used = [kind.implementation for kind in kinds]
         if any(kind.facts.graph_fields for kind in kinds):
-            types = {placed.node.type for placed in nodes_within(self.graph, catalogue)}
+            types = {placed.node.type for placed in all_nodes(self.graph, catalogue)}
             used += [catalogue.implementation(name) for name in types]
         return any(getattr(each, "calls_model", False) for each in used)
 
@@ -96,7 +96,7 @@ def build_graph(spec: Any, catalogue: Catalogue, message: Json = None) -> BuiltG
 
 def _message_inputs(program: Program, message: Json) -> dict[str, dict[str, Json]]:
     """Give a message to the one entry node, on its first output."""
-    entries = [program.steps[n] for n in sorted(program.entries)]
+    entries = [program.steps[n] for n in sorted(program.entry_nodes)]
     if len(entries) != 1:
         found = f"{len(entries)} entry nodes" if entries else "no entry node"
         raise InputError(
@@ -121,7 +121,7 @@ class Run:
     def __init__(
         self,
         built: BuiltGraph,
-        open_services: OpenServices,
+        services_factory: ServicesFactory,
         *,
         inputs: Mapping[str, Mapping[str, Json]] | None = None,
         options: RunOptions = RunOptions(),  # noqa: B008 - immutable
@@ -130,11 +130,11 @@ class Run:
         goal: str = "",
         execution_id: str | None = None,
     ) -> None:
-        self._built, self._open_services = built, open_services
+        self._built, self._services_factory = built, services_factory
         self._services, self._goal = services, goal
         self._renderer = Renderer()
         execution_id = execution_id or new_id()
-        given = own_inputs(built.program, built.inputs if inputs is None else inputs)
+        given = validate_inputs(built.program, built.inputs if inputs is None else inputs)
         facts = {"goal": goal, "title": goal, "options": options.as_json()}
         if given:
             facts["inputs"] = given
@@ -143,13 +143,13 @@ class Run:
             execution_id=execution_id,
             inputs=given,
             options=options,
-            journal=None if store is None else _Birth(store, execution_id, built.graph, facts),
+            journal=None if store is None else _CreatingJournal(store, execution_id, built.graph, facts),
             last_seq=1 if store is not None else 0,
             variables={"goal": goal, "trigger": None},
             services=services,
             renderer=self._renderer,
         )
-        self._driver: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
 
     @property
     def graph(self) -> Graph:
@@ -173,13 +173,13 @@ class Run:
         Raises:
             RuntimeError: The run has begun already, so its first events are gone.
         """
-        if self._driver is not None:
+        if self._task is not None:
             raise RuntimeError(
                 "the events of a run can be read once, from the start, and this one has begun; "
                 "call planwave.run(…) again for a new run, or keep its events with store=…"
             )
         events = self.execution.events()
-        driver = self._driving()
+        driver = self._start()
         driver.add_done_callback(lambda _: events.close())
         try:
             async for batch in events.batches():
@@ -191,23 +191,23 @@ class Run:
 
     async def _finish(self) -> RunResult:
         try:
-            await asyncio.shield(self._driving())
+            await asyncio.shield(self._start())
         except asyncio.CancelledError:
             await self._stop("the caller was cancelled")
             raise
         return self.result()
 
-    def _driving(self) -> asyncio.Task[None]:
+    def _start(self) -> asyncio.Task[None]:
         """Give the task that drives the run, started at the first call."""
-        if self._driver is None:
+        if self._task is None:
             # Not a TaskGroup: leaving the loop early raises GeneratorExit in the reader, which a
             # group would report as an error of its own.
-            self._driver = asyncio.get_running_loop().create_task(self._drive())
-        return self._driver
+            self._task = asyncio.get_running_loop().create_task(self._drive())
+        return self._task
 
     async def _stop(self, cause: str) -> None:
         """Cancel what still runs, and wait until the end of it is told and durable."""
-        driver = self._driver
+        driver = self._task
         if driver is None:
             return
         if not driver.done():
@@ -230,8 +230,8 @@ class Run:
     async def _drive(self) -> None:
         try:
             if self._services is None and self._built.calls_model:
-                async with self._open_services(self._goal) as services:
-                    self.execution.use(services)
+                async with self._services_factory(self._goal) as services:
+                    self.execution.use_services(services)
                     await self.execution.run()
             else:
                 await self.execution.run()
@@ -239,7 +239,7 @@ class Run:
             await self._renderer.close()
 
 
-class _Birth:
+class _CreatingJournal:
     """A store as the journal of a new execution: its first batch also creates it, in one commit.
 
     A run from Python has told nobody its id before it starts, so nothing has to be durable earlier.
@@ -249,14 +249,14 @@ class _Birth:
         self, store: Store, execution_id: str, graph: Graph, facts: Mapping[str, Any]
     ) -> None:
         self._store = store
-        self._born = False
+        self._is_created = False
         self._execution_id, self._graph, self._facts = execution_id, graph, facts
 
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
-        if self._born:
+        if self._is_created:
             await self._store.append(execution_id, epoch, events)
             return
-        self._born = True
+        self._is_created = True
         record, created = self._create(events[0].at)
         await self._store.create_execution(record, [created, *events])
 

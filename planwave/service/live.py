@@ -1,6 +1,6 @@
 """What watchers of an execution see: one projection of it, and frames that all of them share.
 
-A :class:`Live` is told every published event once. It folds them into the execution's state (with
+A :class:`LiveExecution` is told every published event once. It folds them into the execution's state (with
 the text streamed so far), when somebody wants to see that, and gathers them into frames: what
 happened within some 50 ms, streamed text joined. Every follower gets the same frames, so a thousand
 watchers cost a thousand queue entries, not a thousand projections. One that cannot keep up is
@@ -16,38 +16,38 @@ from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from planwave.errors import Conflict, Draining
+from planwave.errors import Conflict, ShuttingDown
 from planwave.events import (
     ENDED_NODE,
     TERMINAL,
     TRANSIENT,
     Event,
     ExecutionState,
-    SentenceLog,
+    TextLog,
 )
-from planwave.service.frames import Bounds, Follower, Frame, joined
-from planwave.service.snapshots import glance_of, snapshot_of, text_so_far
-from planwave.storage.rows import encode_known
+from planwave.service.frames import BacklogLimits, Subscriber, EventBatch, coalesce_text
+from planwave.service.snapshots import status_summary_of, snapshot_of, streamed_text
+from planwave.storage.rows import dumps_trusted
 
 if TYPE_CHECKING:
     from planwave.executor.run import Execution
-    from planwave.service.orders import Turn
+    from planwave.service.orders import QueuedExecution
     from planwave.service.rooms import Observer
 
-FRAME_S: Final = 0.05
+BATCH_INTERVAL_S: Final = 0.05
 """Seconds between two frames: streamed text reaches a watcher at most 20 times a second a node.
 
 Where there are so many watchers that handing out a frame takes longer than half of that, frames are
 as much rarer as it takes for the event loop to be free half of the time.
 """
 LAST_LOGS: Final = 10
-_MOST_BEHIND: Final = 256
+_MAX_UNFOLDED: Final = 256
 """Events that are folded, and put into sentences, later: when somebody asks."""
 _SLICE: Final = 16
 """Followers told at a time; between two slices the event loop turns to what nodes have to say."""
 
 
-class Moment(NamedTuple):
+class JoinPoint(NamedTuple):
     """How an execution stood when a watcher joined; shared by all who join at that moment.
 
     Attributes:
@@ -59,26 +59,26 @@ class Moment(NamedTuple):
 
     seq: int
     is_over: bool
-    texts: Frame | None
+    texts: EventBatch | None
     snapshot: bytes | None
 
 
 class _Joining(NamedTuple):
-    bounds: Bounds
+    limits: BacklogLimits
     with_snapshot: bool
-    admitted: asyncio.Future[tuple[Follower, Moment]]
+    joined: asyncio.Future[tuple[Subscriber, JoinPoint]]
 
 
-class _HandingOut(NamedTuple):
+class _Broadcast(NamedTuple):
     """A frame, who has yet to be given it, when that began, and when its first event came."""
 
-    frame: Frame
-    followers: deque[Follower]
+    batch: EventBatch
+    subscribers: deque[Subscriber]
     began: float
     since: float
 
 
-class Live:
+class LiveExecution:
     """One execution as this process sees it, whether it runs already or is only being watched.
 
     Attributes:
@@ -89,11 +89,11 @@ class Live:
         commands: Held while it is told to do something, or made ready to run: one at a time.
         holders: How many have an eye on it, watchers and commands; see :meth:`Lives.hold`.
         polls: How many look at it now and then.
-        order: What it needs to run, from when it is queued until it has come to rest.
+        queue_entry: What it needs to run, from when it is queued until it has come to rest.
         execution: Set while it runs.
         finished: Set when it has come to rest: it has ended, or it is paused and nothing is at work.
         error: Why the run itself broke (store gone), or None.
-        dismissal: Why watchers were sent away before its end, or None.
+        disconnect_reason: Why watchers were sent away before its end, or None.
         observer: Counts what watchers are told.
     """
 
@@ -105,35 +105,35 @@ class Live:
         self.held_bytes = 0
         self.commands = asyncio.Lock()
         self.holders = self.polls = 0
-        self.order: Turn | None = None
+        self.queue_entry: QueuedExecution | None = None
         self.execution: Execution | None = None
         self.finished = asyncio.Event()
         self.error: Exception | None = None
-        self.dismissal: Exception | None = None
-        self._no_more = asyncio.Event()
-        self._sentences = SentenceLog()
+        self.disconnect_reason: Exception | None = None
+        self._ended = asyncio.Event()
+        self._sentences = TextLog()
         self._logs: deque[str] = deque(maxlen=LAST_LOGS)
         self._state = ExecutionState(execution_id)
         self._unfolded: list[Event] = []
-        self._unworded: list[Event] = []
-        self._followers: set[Follower] = set()
+        self._unrendered: list[Event] = []
+        self._subscribers: set[Subscriber] = set()
         self._joining: list[_Joining] = []
         self._pending: list[Event] = []
         self._flush: asyncio.Handle | None = None
-        self._due = -inf
-        self._handing: _HandingOut | None = None
+        self._next_flush_at = -inf
+        self._broadcast: _Broadcast | None = None
         self._slice: asyncio.Handle | None = None
         self._pending_since = 0.0
-        self._told_seq = 0
-        self._told = 0
-        self._glance: tuple[int, bytes] | None = None
+        self._published_seq = 0
+        self._published_count = 0
+        self._status_summary: tuple[int, bytes] | None = None
         self._snapshot: bytes | None = None
-        self._texts: tuple[int, Frame | None] | None = None
+        self._texts: tuple[int, EventBatch | None] | None = None
 
     @property
     def watchers(self) -> int:
         """How many watch it."""
-        return len(self._followers) + self.polls
+        return len(self._subscribers) + self.polls
 
     @property
     def state(self) -> ExecutionState:
@@ -162,123 +162,123 @@ class Live:
     @property
     def logs(self) -> Sequence[str]:
         """The last sentences of its log."""
-        self.word()
+        self.render_log()
         return self._logs
 
-    def word(self) -> None:
+    def render_log(self) -> None:
         """Put events into sentences, which hardly anybody asks for."""
-        unworded, self._unworded = self._unworded, []
+        unworded, self._unrendered = self._unrendered, []
         for event in unworded:
-            if event.type not in TRANSIENT and (line := self._sentences.told(event)) is not None:
+            if event.type not in TRANSIENT and (line := self._sentences.line_for(event)) is not None:
                 self._logs.append(line)
 
     @property
-    def is_left(self) -> bool:
+    def is_unscheduled(self) -> bool:
         """Whether nobody runs it, and its turn is not to come."""
-        return self.order is None or self.finished.is_set()
+        return self.queue_entry is None or self.finished.is_set()
 
     @property
-    def is_idle(self) -> bool:
+    def is_unused(self) -> bool:
         """Whether this process neither runs it nor has an eye on it."""
-        return not self.holders and self.is_left
+        return not self.holders and self.is_unscheduled
 
     # -- what is told ------------------------------------------------------------------------------
 
-    def tell(self, events: Sequence[Event]) -> None:
+    def publish(self, events: Sequence[Event]) -> None:
         """Take in published events, and have every follower told of them soon."""
-        self._told += len(events)
+        self._published_count += len(events)
         self._snapshot = None
         self._unfolded += events
-        self._unworded += events
+        self._unrendered += events
         for event in events:
             if event.seq:
                 self.last_seq = event.seq
             else:
                 self.has_streamed = True
-        if len(self._unfolded) > _MOST_BEHIND:
+        if len(self._unfolded) > _MAX_UNFOLDED:
             self.fold()
-        if len(self._unworded) > _MOST_BEHIND:
-            self.word()
+        if len(self._unrendered) > _MAX_UNFOLDED:
+            self.render_log()
         if events and events[-1].type in TERMINAL:
             self.is_over = True
-            self._no_more.set()
-        if self._followers:
+            self._ended.set()
+        if self._subscribers:
             if not self._pending:
                 self._pending_since = asyncio.get_running_loop().time()
             self._pending += events
             self._flush_soon()
         elif not self._pending:
-            self._told_seq = self.last_seq
+            self._published_seq = self.last_seq
 
-    def take_in(self, events: Sequence[Event]) -> None:
+    def load_history(self, events: Sequence[Event]) -> None:
         """Take in a history; what makes no sense in it is found here, not by who looks at it."""
-        self.tell(events)
+        self.publish(events)
         self.fold()
-        self.word()
+        self.render_log()
 
-    def dismiss(self, error: Exception) -> None:
+    def disconnect_all(self, error: Exception) -> None:
         """Send every watcher away with ``error``, once it has read what there is."""
-        self.dismissal = error
-        self._no_more.set()
-        self._tell_followers()
-        self._finish_handing_out()
-        for follower in self._followers:
-            follower.end(error)
-        self._followers.clear()
+        self.disconnect_reason = error
+        self._ended.set()
+        self._start_broadcast()
+        self._finish_broadcast()
+        for follower in self._subscribers:
+            follower.close_with(error)
+        self._subscribers.clear()
 
-    def queue(self, order: Turn) -> None:
+    def mark_queued(self, entry: QueuedExecution) -> None:
         """Say that it is to be run."""
-        self.order = order
-        self.error = self.dismissal = None
+        self.queue_entry = entry
+        self.error = self.disconnect_reason = None
         self.finished.clear()
-        self._no_more.clear()
+        self._ended.clear()
 
-    def rest(self) -> None:
+    def mark_idle(self) -> None:
         """Say that it is paused and nothing is at work: it goes on when it is told to."""
-        self.order = self.execution = None
+        self.queue_entry = self.execution = None
         self.finished.set()
 
-    def finish(self) -> None:
+    def mark_finished(self) -> None:
         """Say that this process does nothing more about it."""
         self.execution = None
         self.finished.set()
         if not self.is_over:
-            self.dismiss(self.error or Draining())
+            self.disconnect_all(self.error or ShuttingDown())
 
     # -- who watches -------------------------------------------------------------------------------
 
-    async def join(self, bounds: Bounds, *, with_snapshot: bool = False) -> tuple[Follower, Moment]:
+    async def subscribe(self, bounds: BacklogLimits, *, with_snapshot: bool = False) -> tuple[Subscriber, JoinPoint]:
         """Open a follower that gets everything after a moment, and give how things stood then.
 
         Where watchers are about to be told something, that moment is when they have been: however
         many join, nobody is sent more frames for it.
         """
         if not self._pending:
-            return self._admit(bounds, with_snapshot)
+            return self._add_subscriber(bounds, with_snapshot)
         admitted = asyncio.get_running_loop().create_future()
         self._joining.append(_Joining(bounds, with_snapshot, admitted))
         try:
             return await admitted
         except asyncio.CancelledError:
             if admitted.done() and not admitted.cancelled():
-                self.leave(admitted.result()[0])
+                self.unsubscribe(admitted.result()[0])
             raise
 
-    def leave(self, follower: Follower) -> None:
+    def unsubscribe(self, follower: Subscriber) -> None:
         """Let a follower go."""
-        self._followers.discard(follower)
+        self._subscribers.discard(follower)
 
-    async def pause(self, seconds: float) -> None:
+    async def wait_for_end(self, seconds: float) -> None:
         """Wait so long, or until there is nothing more to be told."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._no_more.wait()
+                await self._ended.wait()
 
-    def glance(self) -> bytes:
+    def status_summary(self) -> bytes:
         """Give ``{status, node_states, logs, wave}`` as JSON: made once for all who ask."""
-        if self._glance is None or self._glance[0] != self.last_seq:
-            self._glance = (self.last_seq, encode_known(glance_of(self.state, self.logs)))
-        return self._glance[1]
+        if self._status_summary is None or self._status_summary[0] != self.last_seq:
+            self._status_summary = (self.last_seq, dumps_trusted(status_summary_of(self.state, self.logs)))
+        return self._status_summary[1]
 
     def snapshot(self) -> bytes:
         """Give the whole state as JSON, with the text streamed so far and the last sentences."""
@@ -286,108 +286,108 @@ class Live:
             self._snapshot = snapshot_of(self.state, self.logs)
         return self._snapshot
 
-    def _admit(self, bounds: Bounds, with_snapshot: bool) -> tuple[Follower, Moment]:
-        follower = Follower(self._told_seq, bounds)
-        if self.dismissal is None:
-            self._followers.add(follower)
+    def _add_subscriber(self, bounds: BacklogLimits, with_snapshot: bool) -> tuple[Subscriber, JoinPoint]:
+        follower = Subscriber(self._published_seq, bounds)
+        if self.disconnect_reason is None:
+            self._subscribers.add(follower)
         else:
-            follower.end(self.dismissal)
+            follower.close_with(self.disconnect_reason)
         snapshot = self.snapshot() if with_snapshot else None
-        moment = Moment(self._told_seq, self.is_over, self._open_texts(), snapshot)
+        moment = JoinPoint(self._published_seq, self.is_over, self._open_texts(), snapshot)
         return follower, moment
 
-    def _open_texts(self) -> Frame | None:
+    def _open_texts(self) -> EventBatch | None:
         if not self.has_streamed:
             return None
-        if self._texts is None or self._texts[0] != self._told:
+        if self._texts is None or self._texts[0] != self._published_count:
             nodes = self.state.nodes.values()
             texts = [
                 delta
                 for node in nodes
                 if node.has_streamed and node.status not in ENDED_NODE
-                for delta in text_so_far(self.state, node)
+                for delta in streamed_text(self.state, node)
             ]
-            self._texts = (self._told, Frame(texts, self._told_seq) if texts else None)
+            self._texts = (self._published_count, EventBatch(texts, self._published_seq) if texts else None)
         return self._texts[1]
 
     # -- frames ------------------------------------------------------------------------------------
 
     def _flush_soon(self) -> None:
-        if self._handing is not None:
+        if self._broadcast is not None:
             return  # it comes when everybody has the last one
         if self._flush is not None:
             if not self.is_over:
                 return
             self._flush.cancel()
         loop = asyncio.get_running_loop()
-        if self._due <= loop.time() or self.is_over:
-            self._flush = loop.call_soon(self._tell_followers)
+        if self._next_flush_at <= loop.time() or self.is_over:
+            self._flush = loop.call_soon(self._start_broadcast)
         else:
-            self._flush = loop.call_at(self._due, self._tell_followers)
+            self._flush = loop.call_at(self._next_flush_at, self._start_broadcast)
 
-    def _tell_followers(self) -> None:
+    def _start_broadcast(self) -> None:
         """Make a frame of what is pending, and begin to hand it out."""
-        self._finish_handing_out()
+        self._finish_broadcast()
         if self._flush is not None:
             self._flush.cancel()
             self._flush = None
         if not self._pending:
             return
-        events, self._pending = joined(self._pending), []
-        self._told_seq = self.last_seq
+        events, self._pending = coalesce_text(self._pending), []
+        self._published_seq = self.last_seq
         now, since = asyncio.get_running_loop().time(), self._pending_since
-        frame = Frame(events, self._told_seq)
-        self._handing = _HandingOut(frame, deque(self._followers), now, since)
+        frame = EventBatch(events, self._published_seq)
+        self._broadcast = _Broadcast(frame, deque(self._subscribers), now, since)
         joining, self._joining = self._joining, []
         for bounds, with_snapshot, admitted in joining:
             if not admitted.done():
-                admitted.set_result(self._admit(bounds, with_snapshot))
-        self._hand_out(_SLICE)
+                admitted.set_result(self._add_subscriber(bounds, with_snapshot))
+        self._continue_broadcast(_SLICE)
 
-    def _finish_handing_out(self) -> None:
-        if self._handing is not None:
-            self._hand_out(len(self._handing.followers))
+    def _finish_broadcast(self) -> None:
+        if self._broadcast is not None:
+            self._continue_broadcast(len(self._broadcast.subscribers))
 
-    def _hand_out(self, most: int) -> None:
+    def _continue_broadcast(self, most: int) -> None:
         """Tell some followers now and the others after the loop has seen to everything else."""
         if self._slice is not None:
             self._slice.cancel()
             self._slice = None
-        if self._handing is None:
+        if self._broadcast is None:
             return
-        frame, followers, began, since = self._handing
+        frame, followers, began, since = self._broadcast
         for _ in range(min(most, len(followers))):
             follower = followers.popleft()
             follower.put(frame)
-            if follower.is_dropped and follower in self._followers:
-                self._followers.discard(follower)
+            if follower.is_dropped and follower in self._subscribers:
+                self._subscribers.discard(follower)
                 if self.observer is not None:
-                    self.observer.dropped()
+                    self.observer.subscriber_dropped()
         loop = asyncio.get_running_loop()
         if followers:
-            self._slice = loop.call_soon(self._hand_out, _SLICE)
+            self._slice = loop.call_soon(self._continue_broadcast, _SLICE)
             return
-        self._handing = None
+        self._broadcast = None
         now = loop.time()
-        self._due = max(began + FRAME_S, now + (now - began))
+        self._next_flush_at = max(began + BATCH_INTERVAL_S, now + (now - began))
         if self.observer is not None:
-            loop.call_soon(self._note_told, since)  # behind the followers just woken
+            loop.call_soon(self._report_delivery, since)  # behind the followers just woken
         if self._pending:
             self._flush_soon()
 
-    def _note_told(self, since: float) -> None:
+    def _report_delivery(self, since: float) -> None:
         if self.observer is not None:
-            self.observer.told(asyncio.get_running_loop().time() - since)
+            self.observer.delivered(asyncio.get_running_loop().time() - since)
 
 
-def refuse_started(live: Live) -> None:
+def require_not_started(live: LiveExecution) -> None:
     """Refuse to start what was started already.
 
     Raises:
         Conflict: It is queued, runs, or has ended.
     """
     status = live.state.status
-    if status != "starting" or live.order is not None:
+    if status != "starting" or live.queue_entry is not None:
         raise Conflict(
             f"execution {live.execution_id} was started already; it is {status}",
             code="already-started",

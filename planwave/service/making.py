@@ -7,133 +7,133 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
-from planwave.errors import Draining
+from planwave.errors import ShuttingDown
 from planwave.events import Event
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Graph
 from planwave.graph.plan import Plan
-from planwave.service.control import Control
+from planwave.service.control import ExecutionCommands
 from planwave.service.documents import (
     CheckedPlan,
     CheckReport,
-    birth_of,
+    new_execution,
     plan_of,
     plan_of_flow,
     record_of,
 )
-from planwave.service.flow_history import FlowChoice
-from planwave.service.orders import Order
+from planwave.service.flow_history import FlowRef
+from planwave.service.orders import RunSpec
 from planwave.storage.records import ExecutionRecord, PlanRecord
 
 if TYPE_CHECKING:
     from planwave.executor.options import RunOptions
 
 _log = logging.getLogger(__name__)
-Executable: TypeAlias = str | Plan | CheckedPlan | FlowChoice
+Executable: TypeAlias = str | Plan | CheckedPlan | FlowRef
 """The id of a stored plan, one that was read, or a flow."""
 _Amount = TypeVar("_Amount", int, float)
 
 
-class Made(NamedTuple):
+class CreatedExecution(NamedTuple):
     """An execution that was just made."""
 
     record: ExecutionRecord
     created: Event
-    order: Order
+    spec: RunSpec
 
 
-class Chosen(NamedTuple):
+class ResolvedPlan(NamedTuple):
     """What is to be executed.
 
     Attributes:
         plan: Its graph and what is said of it.
-        keeps: The plan, where it is to be stored with the execution.
+        plan_to_store: The plan, where it is to be stored with the execution.
         flow: Which version of which flow it is.
         report: What this service has found of ``plan.graph`` just now.
     """
 
     plan: Plan
-    keeps: Plan | None = None
-    flow: FlowChoice | None = None
+    plan_to_store: Plan | None = None
+    flow: FlowRef | None = None
     report: CheckReport | None = None
 
 
-class Making(Control):
+class ExecutionService(ExecutionCommands):
     """How an execution comes to be; :class:`Service` says of what."""
 
     def _within_limits(self, options: RunOptions | None) -> RunOptions:
         from planwave.executor.options import RunOptions
 
-        limits, asked = self._rooms.limits, options or RunOptions()
+        limits, asked = self._dependencies.limits, options or RunOptions()
         return asked._replace(
-            max_parallel=_lower(asked.max_parallel, limits.parallel_nodes),
-            node_timeout_s=_lower(asked.node_timeout_s, limits.node_timeout_s),
-            run_timeout_s=_lower(asked.run_timeout_s, limits.run_timeout_s),
-            max_events=_lower(asked.max_events, limits.events),
-            max_result_bytes=_lower(asked.max_result_bytes, limits.largest_result_bytes),
-            max_state_bytes=_lower(asked.max_state_bytes, limits.run_state_bytes),
-            max_steps=_lower(asked.max_steps, limits.steps),
-            max_depth=_lower(asked.max_depth, limits.nested_depth),
+            max_parallel=_lower_of(asked.max_parallel, limits.parallel_nodes),
+            node_timeout_s=_lower_of(asked.node_timeout_s, limits.node_timeout_s),
+            run_timeout_s=_lower_of(asked.run_timeout_s, limits.run_timeout_s),
+            max_events=_lower_of(asked.max_events, limits.events),
+            max_result_bytes=_lower_of(asked.max_result_bytes, limits.largest_result_bytes),
+            max_state_bytes=_lower_of(asked.max_state_bytes, limits.run_state_bytes),
+            max_steps=_lower_of(asked.max_steps, limits.steps),
+            max_depth=_lower_of(asked.max_depth, limits.nested_depth),
         )
 
-    async def _chosen(self, what: Executable) -> Chosen:
+    async def _resolve(self, source: Executable) -> ResolvedPlan:
         """Give what is to be executed; a plan that was only read is to be stored with it."""
-        match what:
-            case FlowChoice():
-                flow = await self.flow(*what)
-                version = FlowChoice(flow.flow_id, flow.version)
-                return Chosen(plan_of_flow(flow, self.limits), flow=version)
+        match source:
+            case FlowRef():
+                flow = await self.flow(*source)
+                version = FlowRef(flow.flow_id, flow.version)
+                return ResolvedPlan(plan_of_flow(flow, self.limits), flow=version)
             case CheckedPlan(plan, report, checked_by):
-                return Chosen(plan, keeps=plan, report=report if checked_by is self else None)
+                return ResolvedPlan(plan, plan_to_store=plan, report=report if checked_by is self else None)
             case Plan():
-                return Chosen(what, keeps=what)
+                return ResolvedPlan(source, plan_to_store=source)
             case _:
-                return Chosen(plan_of(await self.plan(what), self.limits))
+                return ResolvedPlan(plan_of(await self.plan(source), self.limits))
 
-    def _faults_of(self, graph: Graph, report: CheckReport | None) -> Sequence[Diagnostic]:
+    def _diagnostics_of(self, graph: Graph, report: CheckReport | None) -> Sequence[Diagnostic]:
         """Find what stops a graph from running; a report of this very graph says so already."""
         if report is not None and report.graph is graph:
             return report.diagnostics
         return self._check(graph)
 
-    async def _born(
+    async def _persist(
         self,
         plan: Plan,
-        order: Order,
+        spec: RunSpec,
         execution_id: str | None,
         *,
         queued: bool,
-        flow: FlowChoice | None = None,
-        keeps: Plan | None = None,
-    ) -> Made:
+        flow: FlowRef | None = None,
+        plan_to_store: Plan | None = None,
+    ) -> CreatedExecution:
         """Keep a new execution, and in the same commit the plan ``keeps`` where that is new.
 
         ``order`` becomes its own: what was kept is noted there.
         """
         from planwave.storage.ids import new_id
 
-        kept = None if keeps is None else record_of(keeps)
-        record, created = birth_of(
+        kept = None if plan_to_store is None else record_of(plan_to_store)
+        record, created = new_execution(
             plan,
-            order,
+            spec,
             execution_id or new_id(),
-            self._rooms.time(),
+            self._dependencies.timestamp(),
             queued=queued,
             flow=flow,
         )
-        await self._accept(record, created, kept)
-        order.epoch, order.last_seq = record.epoch, created.seq
-        return Made(record, created, order)
+        await self._store_created(record, created, kept)
+        spec.epoch, spec.last_seq = record.epoch, created.seq
+        return CreatedExecution(record, created, spec)
 
-    async def _submit(self, made: Made) -> ExecutionRecord:
+    async def _submit(self, made: CreatedExecution) -> ExecutionRecord:
         try:
-            self._carrier.submit(self._lives.begin(made.created), made.order)
-        except Draining:
+            self._runner.submit(self._live_executions.create(made.created), made.spec)
+        except ShuttingDown:
             await self._abandon(made.record.execution_id, "the service went down first")
             raise
         return made.record
 
-    async def _accept(
+    async def _store_created(
         self, record: ExecutionRecord, created: Event, plan: PlanRecord | None
     ) -> None:
         try:
@@ -152,5 +152,5 @@ class Making(Control):
             _log.warning("execution %s was abandoned: %s", execution_id, error)
 
 
-def _lower(asked: _Amount | None, limit: _Amount) -> _Amount:
+def _lower_of(asked: _Amount | None, limit: _Amount) -> _Amount:
     return limit if asked is None else min(asked, limit)

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from planwave.events import ENDED_NODE, Event, NodeState, fold
-from planwave.events.course import courses
-from planwave.events.feeds import Feeds
-from planwave.events.graphs import Place
+from planwave.events.course import timelines
+from planwave.events.feeds import NodeInputs
+from planwave.events.graphs import NodeLocation
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, FLOW
 
-Settled = Literal["delivered", "skipped", "failed", "open"]
+EdgeStatus = Literal["delivered", "skipped", "failed", "open"]
 
 
-class Need(NamedTuple):
+class Dependency(NamedTuple):
     """Something a node needs: an edge into it, or into what is linked to it.
 
     Attributes:
@@ -25,7 +25,7 @@ class Need(NamedTuple):
     """
 
     node: NodeState
-    settled: Settled
+    settled: EdgeStatus
     edge: str | None
     source_handle: str
     handle: str
@@ -50,69 +50,69 @@ class Need(NamedTuple):
         return shown
 
 
-class Picture:
+class DependencyView:
     """An execution's state, what happened to each node of its graph, and what that needs.
 
     Attributes:
         state: The state; it is not changed.
-        courses: What happened to each node, by path.
+        node_histories: What happened to each node, by path.
         feeds: What reached each node, and where each node is.
-        own: The nodes of its graph; all others are of nested runs.
+        own_nodes: The nodes of its graph; all others are of nested runs.
     """
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.state = state = fold(events)
-        self.courses = courses(events)
-        self.feeds = Feeds(state)
-        self.own = {node["id"] for node in (state.graph or {}).get("nodes", ())}
+        self.node_histories = timelines(events)
+        self.feeds = NodeInputs(state)
+        self.own_nodes = {node["id"] for node in (state.graph or {}).get("nodes", ())}
 
-    def users(self, path: str) -> list[dict[str, Any]]:
+    def consumers(self, path: str) -> list[dict[str, Any]]:
         """Give the nodes that a linked node is linked to."""
-        prefix, graph, own_id = self.place_of(path)
+        prefix, graph, own_id = self.location_of(path)
         return [
             {
                 "node": prefix + edge["target"],
                 "status": self.node(prefix + edge["target"]).status,
                 "edge": edge.get("id"),
             }
-            for edge in graph.out_of.get(own_id, ())
+            for edge in graph.outgoing.get(own_id, ())
             if edge["data"]["channel"] != FLOW
         ]
 
-    def needs(self, path: str, through: str | None = None) -> list[Need]:
+    def dependencies(self, path: str, through: str | None = None) -> list[Dependency]:
         """Give what a node needs, in edge order; what a linked node needs its consumers need."""
-        found: list[Need] = []
-        prefix, graph, own_id = self.place_of(path)
-        for edge in graph.into.get(own_id, ()):
+        found: list[Dependency] = []
+        prefix, graph, own_id = self.location_of(path)
+        for edge in graph.incoming.get(own_id, ()):
             source = prefix + edge["source"]
             if self._is_linked(source):
-                found += self.needs(source, source)
+                found += self.dependencies(source, source)
             elif edge["data"]["channel"] == FLOW:
                 node = self.node(source)
                 leaves = edge.get("sourceHandle") or DEFAULT_SOURCE_HANDLE
                 enters = edge.get("targetHandle") or DEFAULT_TARGET_HANDLE
-                fate = _fate(node, leaves)
-                found.append(Need(node, fate, edge.get("id"), leaves, enters, through))
+                fate = _edge_status(node, leaves)
+                found.append(Dependency(node, fate, edge.get("id"), leaves, enters, through))
         return found
 
     def _is_linked(self, path: str) -> bool:
         """Say whether a node is never run by itself; of nested ones their graph alone tells it."""
-        place = self.place_of(path)
-        if place.asker is None:
+        place = self.location_of(path)
+        if place.parent is None:
             return self.node(path).status == "linked"
         return place.graph.is_linked(place.id)
 
-    def place_of(self, path: str) -> Place:
+    def location_of(self, path: str) -> NodeLocation:
         """Give where a node is."""
-        return self.feeds.graphs.place_of(path)
+        return self.feeds.graphs.locate(path)
 
-    def held_up_by(self, path: str) -> list[NodeState]:
+    def blockers(self, path: str) -> list[NodeState]:
         """Give the nodes at work or waiting that everything open before a node hangs on."""
         found: dict[str, NodeState] = {}
         seen = {path}
         stack = [path]
         while stack:
-            for need in self.needs(stack.pop()):
+            for need in self.dependencies(stack.pop()):
                 if need.settled != "open" or need.node.path in seen:
                     continue
                 seen.add(need.node.path)
@@ -124,16 +124,16 @@ class Picture:
 
     def reused(self, path: str) -> Mapping[str, Any] | None:
         """Give ``{"execution_id"}`` of the result a node took over, None where it did not."""
-        course = self.courses.get(path, ())
-        return next((step.facts["reused"] for step in course if step.what == "reused"), None)
+        course = self.node_histories.get(path, ())
+        return next((step.details["reused"] for step in course if step.what == "reused"), None)
 
     def was_changed(self, path: str) -> bool:
         """Say whether a fork was asked to settle a node with a result of its own."""
-        return any(step.what == "changed" for step in self.courses.get(path, ()))
+        return any(step.what == "changed" for step in self.node_histories.get(path, ()))
 
     def was_cancelled_at_work(self, path: str) -> bool:
         """Say whether a node was cancelled while it ran or waited, and not on the way there."""
-        course = self.courses.get(path, ())
+        course = self.node_histories.get(path, ())
         return any(step.what == "cancelled" and step.attempt is not None for step in course)
 
     def failures(self) -> list[NodeState]:
@@ -145,7 +145,7 @@ class Picture:
         return self.state.nodes.get(path) or NodeState(path)
 
 
-def _fate(source: NodeState, handle: str) -> Settled:
+def _edge_status(source: NodeState, handle: str) -> EdgeStatus:
     """Say what became of an edge that leaves a node by a handle."""
     if source.status == "completed" or (source.status == "failed" and source.handled):
         return "delivered" if handle in (source.outputs or {}) else "skipped"

@@ -10,34 +10,34 @@ from planwave.graph.model import Graph, Json
 
 if TYPE_CHECKING:
     from planwave.executor.options import RunOptions
-    from planwave.executor.past import Past
+    from planwave.executor.past import History
     from planwave.executor.program import Program
 
 
 @dataclass(slots=True, kw_only=True)
-class Turn:
+class QueuedExecution:
     """An execution's place in the queue; what it needs to run is read from what is stored.
 
     Attributes:
         epoch: Its owner's; None where it has yet to be claimed.
         is_recovery: It runs, by what is stored, in a process that has ended.
         accepted_at: When it was queued, event loop time.
-        cancelled: Why it is to be cancelled as soon as it runs, or None.
+        cancel_cause: Why it is to be cancelled as soon as it runs, or None.
     """
 
     epoch: int | None = None
     is_recovery: bool = False
     accepted_at: float = 0.0
-    cancelled: str | None = None
+    cancel_cause: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
-class Order(Turn):
+class RunSpec(QueuedExecution):
     """What an execution needs to run.
 
     Attributes:
         last_seq: The last event that is stored.
-        past: All that is stored, where it was started before.
+        history: All that is stored, where it was started before.
         parent: What it has to do with the execution it is a fork of; see ``service/reusing.py``.
         program: The graph made ready to run, where it was just now.
         is_checked: The graph was checked against the providers there are just now.
@@ -49,7 +49,7 @@ class Order(Turn):
     options: RunOptions
     trigger: Json = None
     last_seq: int = 1
-    past: Past | None = None
+    history: History | None = None
     parent: Json = None
     program: Program | None = None
     is_checked: bool = True

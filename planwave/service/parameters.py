@@ -8,15 +8,15 @@ from typing import Any, Final
 from planwave.events import Event
 from planwave.nodes.feeding import INLINE, WIRED
 
-_BEATEN: Final = {INLINE: "what is written in it"}
+_OVERRIDDEN_TEXT: Final = {INLINE: "what is written in it"}
 
 
-def parameters(events: Sequence[Event], path: str) -> dict[str, dict[str, Any]]:
+def wired_parameters(events: Sequence[Event], path: str) -> dict[str, dict[str, Any]]:
     """Give the wired parameters of a node, as its last attempt met them.
 
     Returns:
         ``{name: {"channel", "edge", "source", "handle"?, "over"}}``. ``handle`` is where the wire
-        leads, where that is not the parameter's own. ``over`` is what lost: ``flow``, ``link``,
+        leads, where that is not the parameter's own. ``over`` is what lost: ``reply_edge``, ``link``,
         ``inline``.
     """
     for event in reversed(events):
@@ -28,15 +28,15 @@ def parameters(events: Sequence[Event], path: str) -> dict[str, dict[str, Any]]:
     return {}
 
 
-def told(fed: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def describe_sources(wired: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Tell each wired parameter in a sentence."""
-    for name, each in fed.items():
+    for name, each in wired.items():
         into = f" into {each['handle']!r}" if "handle" in each else ""
-        beaten = list(_named(each["over"]))
+        beaten = list(_overridden(each["over"]))
         over = f", which beats {' and '.join(beaten)}" if beaten else ""
         yield f"Its {name!r} came by the {each['channel']} from {each['source']!r}{into}{over}."
 
 
-def _named(over: Iterable[str]) -> Iterator[str]:
+def _overridden(over: Iterable[str]) -> Iterator[str]:
     for each in over:
-        yield _BEATEN.get(each, f"the {each}")
+        yield _OVERRIDDEN_TEXT.get(each, f"the {each}")

@@ -16,41 +16,41 @@ from planwave.service.documents import (
     CheckedPlan,
     CheckReport,
     check_source,
-    plan_by_hand,
+    plan_from_graph,
     plan_of,
     record_of,
 )
-from planwave.service.history import History
-from planwave.service.rooms import Rooms
+from planwave.service.history import QueryService
+from planwave.service.rooms import ServiceDependencies
 from planwave.settings import Limits
 
 
-class Planning(History):
+class PlannerService(QueryService):
     """What can be done with plans; :class:`Service` adds their executions."""
 
-    def __init__(self, rooms: Rooms) -> None:
-        super().__init__(rooms.store, rooms.directory)
-        self._rooms = rooms
+    def __init__(self, dependencies: ServiceDependencies) -> None:
+        super().__init__(dependencies.store, dependencies.directory)
+        self._dependencies = dependencies
 
     @property
     def catalogue(self) -> Catalogue:
         """The node types there are."""
-        return self._rooms.catalogue
+        return self._dependencies.catalogue
 
     def node_types(self) -> list[dict[str, Any]]:
         """Give every node type as JSON, by name: its facts, ports, and the schema of its data."""
-        types = self._rooms.catalogue
+        types = self._dependencies.catalogue
         return [types.describe(name) for name in types.names()]
 
     @property
     def providers(self) -> Providers:
         """The LLM providers there are."""
-        return self._rooms.providers
+        return self._dependencies.providers
 
     @property
     def limits(self) -> Limits:
         """The limits this service enforces."""
-        return self._rooms.limits
+        return self._dependencies.limits
 
     async def create_plan(
         self,
@@ -78,7 +78,7 @@ class Planning(History):
         """
         if plan_id is not None and (kept := await self._store.plan(plan_id)):
             return plan_of(kept)
-        plan = await self._rooms.planner.create_plan(
+        plan = await self._dependencies.planner.create_plan(
             prompt, provider, model, on_progress=on_progress
         )
         if plan_id is not None:
@@ -95,7 +95,7 @@ class Planning(History):
             source: JSON text, or such as was read strictly.
             own_depth: See :func:`planwave.service.documents.check_source`.
         """
-        return check_source(source, self._rooms.catalogue, self.limits, own_depth=own_depth)
+        return check_source(source, self._dependencies.catalogue, self.limits, own_depth=own_depth)
 
     async def read_plan(self, source: str | bytes | Mapping[str, Json]) -> Plan:
         """Make a plan of a graph or a plan written by hand; nothing is stored.
@@ -105,9 +105,9 @@ class Planning(History):
         Raises:
             GraphInvalid: It has errors; all diagnostics are attached.
         """
-        return (await self.read_checked(source)).plan
+        return (await self.parse_and_check(source)).plan
 
-    async def read_checked(
+    async def parse_and_check(
         self, source: str | bytes | Mapping[str, Json], *, own_depth: int | None = None
     ) -> CheckedPlan:
         """Make a plan as :meth:`read_plan` does, to be executed at once.
@@ -117,10 +117,10 @@ class Planning(History):
         from planwave.storage.ids import new_id
 
         report = self.check_document(source, own_depth=own_depth)
-        plan = plan_by_hand(
+        plan = plan_from_graph(
             report,
             plan_id=new_id(),
-            created_at=self._rooms.time(),
+            created_at=self._dependencies.timestamp(),
             forecast=self._forecast,
         )
         named = report.envelope.get("plan_id")
@@ -137,7 +137,7 @@ class Planning(History):
         """
         record = await self.plan(plan_id)
         return await asyncio.to_thread(
-            check_source, canonical_json(record.document), self._rooms.catalogue, self.limits
+            check_source, canonical_json(record.document), self._dependencies.catalogue, self.limits
         )
 
     async def forecast(self, plan_id: str) -> dict[str, Any]:
@@ -164,9 +164,9 @@ class Planning(History):
     def _forecast(self, graph: Graph) -> dict[str, Any]:
         from planwave.planner.forecast import forecast
 
-        return forecast(graph, self._rooms.catalogue, self._rooms.providers)
+        return forecast(graph, self._dependencies.catalogue, self._dependencies.providers)
 
     def _check(self, graph: Graph) -> list[Diagnostic]:
         from planwave.graph.check import check
 
-        return check(graph, self._rooms.catalogue, self._rooms.limits)
+        return check(graph, self._dependencies.catalogue, self._dependencies.limits)

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.json_values import DEEPEST, Room, pointer_of_name, shown, value_faults
+from planwave.graph.json_values import MAX_JSON_DEPTH, JsonLimits, pointer_of_name, short_repr, json_faults
 from planwave.graph.model import Graph, Json, Node
 from planwave.graph.policy import read_policy
 from planwave.settings import Limits
@@ -19,7 +19,7 @@ POLICIES: Final = "/policies"
 """Where pointers to what is wrong with policies begin."""
 
 
-def with_policies(graph: Graph, policies: Policies | None, limits: Limits | None = None) -> Graph:
+def apply_policies(graph: Graph, policies: Policies | None, limits: Limits | None = None) -> Graph:
     """Give a graph whose nodes have these policies over their own; the graph given stays as it is.
 
     A field that is named takes the place of the node's own one, whole; null takes it away. Whether
@@ -31,43 +31,43 @@ def with_policies(graph: Graph, policies: Policies | None, limits: Limits | None
     """
     if not policies:
         return graph
-    faults = value_faults(policies, POLICIES, room_of(limits))
+    faults = json_faults(policies, POLICIES, json_limits(limits))
     changed: dict[str, Node] = {}
     for node_id, wanted in () if faults else policies.items():
         pointer = POLICIES + pointer_of_name(node_id)
         if (node := graph.by_id.get(node_id)) is None:
-            faults.append(_unknown(node_id, pointer, graph))
+            faults.append(_unknown_node(node_id, pointer, graph))
         elif not isinstance(cast(object, wanted), Mapping):
-            message = f"the policy of node {node_id!r} is {shown(wanted)}, must be an object"
+            message = f"the policy of node {node_id!r} is {short_repr(wanted)}, must be an object"
             faults.append(Diagnostic("invalid-field", "error", message, pointer, node=node_id))
         else:
-            changed[node_id], found = _changed(node, wanted, pointer)
+            changed[node_id], found = _apply_policy(node, wanted, pointer)
             faults += found
     if faults:
         raise GraphInvalid(faults)
     return Graph(tuple(changed.get(node.id, node) for node in graph.nodes), graph.edges)
 
 
-def room_of(limits: Limits | None) -> Room:
+def json_limits(limits: Limits | None) -> JsonLimits:
     """Give how much JSON that comes from outside may hold."""
     if limits is None:
-        return Room()
-    return Room(min(limits.json_depth, DEEPEST), limits.string_bytes)
+        return JsonLimits()
+    return JsonLimits(min(limits.json_depth, MAX_JSON_DEPTH), limits.string_bytes)
 
 
-def _changed(node: Node, wanted: Mapping[str, Json], pointer: str) -> tuple[Node, list[Diagnostic]]:
+def _apply_policy(node: Node, wanted: Mapping[str, Json], pointer: str) -> tuple[Node, list[Diagnostic]]:
     both: dict[str, Any] = {**(node.policy_document or {}), **wanted}
     document = {name: value for name, value in both.items() if value is not None}
     policy, faults = read_policy(document, pointer)
     return node._replace(policy=policy, policy_document=document or None), faults
 
 
-def _unknown(node_id: str, pointer: str, graph: Graph) -> Diagnostic:
+def _unknown_node(node_id: str, pointer: str, graph: Graph) -> Diagnostic:
     some = ", ".join(list(graph.by_id)[:8])
     return Diagnostic(
         "unknown-node",
         "error",
-        f"there is no node {shown(node_id)} to give a policy to",
+        f"there is no node {short_repr(node_id)} to give a policy to",
         pointer,
         hint=f"its nodes are {some}{', …' if len(graph.by_id) > 8 else ''}",
     )

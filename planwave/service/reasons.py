@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 
 from planwave.events import NodeState
 from planwave.events.course import end_of_timer, is_decision, is_timer
-from planwave.service.expiry import end_of
-from planwave.service.needs import Need, Picture
+from planwave.service.expiry import deadline_of
+from planwave.service.needs import Dependency, DependencyView
 
-CODES: Final = frozenset(
+REASON_CODES: Final = frozenset(
     {
         "root", "inputs-arrived", "first-input", "given", "reused", "changed", "nested",
         "waits-for-answer", "waits-for-decision", "waits-for-time", "waits-to-retry",
@@ -27,11 +27,11 @@ CODES: Final = frozenset(
 """Every code there is, each stable."""
 
 
-class Why(NamedTuple):
+class Reason(NamedTuple):
     """One reason.
 
     Attributes:
-        code: One of :data:`CODES`.
+        code: One of :data:`REASON_CODES`.
         reason: A sentence or two.
         because: The nodes it follows from, as :meth:`Need.as_json` gives them, or less.
     """
@@ -41,45 +41,45 @@ class Why(NamedTuple):
     because: Sequence[Mapping[str, Any]] = ()
 
 
-def why(picture: Picture, node: NodeState) -> Why:
+def explain_status(picture: DependencyView, node: NodeState) -> Reason:
     """Say why a node is what it is."""
     origin = picture.reused(node.path)
     if origin is not None:
         return _reused(picture, node, origin)
     if picture.was_changed(node.path):
-        return Why("changed", "The fork was asked to change its result, so it was not run.")
-    found = _UNRUN.get(node.status)
+        return Reason("changed", "The fork was asked to change its result, so it was not run.")
+    found = _NOT_RUN.get(node.status)
     if found is not None and (node.started_at is None or node.status == "cancelled"):
         return found(picture, node)
     if node.started_at is None:
-        return _given(picture, node)
-    ran = _why_it_started(picture, node)
+        return _preset(picture, node)
+    ran = _started(picture, node)
     if node.status == "waiting":
         return _waiting(picture, node, ran)
     if node.status == "retrying":
         return ran._replace(
             code="waits-to-retry",
-            reason=f"Attempt {node.attempt} failed ({worded(node.error)}); it is tried again. "
+            reason=f"Attempt {node.attempt} failed ({error_text(node.error)}); it is tried again. "
             + ran.reason,
         )
     if node.status == "failed":
         caught = "Its policy caught that it failed" if node.handled else "It failed"
-        return ran._replace(reason=f"{ran.reason} {caught}: {worded(node.error)}.")
+        return ran._replace(reason=f"{ran.reason} {caught}: {error_text(node.error)}.")
     return ran
 
 
-def _given(picture: Picture, node: NodeState) -> Why:
-    asker = picture.place_of(node.path).asker
+def _preset(picture: DependencyView, node: NodeState) -> Reason:
+    asker = picture.location_of(node.path).parent
     if asker is None:
         reason = "Its result was given with the execution's inputs, so it was not run."
-        return Why("given", reason)
+        return Reason("given", reason)
     because = [{"node": asker, "status": picture.node(asker).status}]
-    return Why("given", f"Its result was given by {asker!r}, so it was not run.", because)
+    return Reason("given", f"Its result was given by {asker!r}, so it was not run.", because)
 
 
-def _reused(picture: Picture, node: NodeState, origin: Mapping[str, Any]) -> Why:
-    because = [need.as_json() for need in picture.needs(node.path)]
-    return Why(
+def _reused(picture: DependencyView, node: NodeState, origin: Mapping[str, Any]) -> Reason:
+    because = [need.as_json() for need in picture.dependencies(node.path)]
+    return Reason(
         "reused",
         f"It was not run: its result in execution {origin.get('execution_id')} was taken over, as "
         "nothing it follows from has changed.",
@@ -87,7 +87,7 @@ def _reused(picture: Picture, node: NodeState, origin: Mapping[str, Any]) -> Why
     )
 
 
-def _waiting(picture: Picture, node: NodeState, ran: Why) -> Why:
+def _waiting(picture: DependencyView, node: NodeState, ran: Reason) -> Reason:
     requests = [each for each in picture.state.requests.values() if each.path == node.path]
     if not requests:
         return _waiting_inside(picture, node, ran)
@@ -101,157 +101,157 @@ def _waiting(picture: Picture, node: NodeState, ran: Why) -> Why:
         until = end_of_timer(requests[0].request)
         reason = f"It waits until {until}. {ran.reason}".strip()
         return ran._replace(code="waits-for-time", reason=reason)
-    ends = [end for each in requests if (end := end_of(each)) is not None]
+    ends = [end for each in requests if (end := deadline_of(each)) is not None]
     until = f" until {min(ends).isoformat(timespec='seconds')}" if ends else ""
     asked = f"It asked for something and waits for the answer{until}."
     return ran._replace(code="waits-for-answer", reason=f"{asked} {ran.reason}".strip())
 
 
-def _waiting_inside(picture: Picture, node: NodeState, ran: Why) -> Why:
+def _waiting_inside(picture: DependencyView, node: NodeState, ran: Reason) -> Reason:
     inside = [r for r in picture.state.requests.values() if r.path.startswith(f"{node.path}[")]
     paths = list(dict.fromkeys(each.path for each in inside))
     code = "waits-for-time" if all(is_timer(r.request) for r in inside) else "waits-for-answer"
-    reason = f"What runs inside it waits: {listed(paths)}. {ran.reason}".strip()
+    reason = f"What runs inside it waits: {quoted_list(paths)}. {ran.reason}".strip()
     statuses = picture.state.nodes
     because = [{"node": path, "status": statuses[path].status} for path in paths]
-    return Why(code, reason, because)
+    return Reason(code, reason, because)
 
 
-def _why_it_started(picture: Picture, node: NodeState) -> Why:
-    needs = picture.needs(node.path)
+def _started(picture: DependencyView, node: NodeState) -> Reason:
+    needs = picture.dependencies(node.path)
     because = [need.as_json() for need in needs]
-    if not needs and node.path not in picture.own:
+    if not needs and node.path not in picture.own_nodes:
         return _nested(picture, node, "started it as part of its own work.")
     if not needs:
-        return Why("root", "It needs nothing from other nodes, so it could start at once.")
+        return Reason("root", "It needs nothing from other nodes, so it could start at once.")
     if node.via is not None:
         winner = [need for need in needs if need.edge == node.via]
-        first = f", which came from {_named(winner)}" if winner else ""
-        return Why("first-input", f"It starts with the first input that arrives{first}.", because)
-    return Why("inputs-arrived", f"All it needs was settled: {_fates(needs)}.", because)
+        first = f", which came from {_node_names(winner)}" if winner else ""
+        return Reason("first-input", f"It starts with the first input that arrives{first}.", because)
+    return Reason("inputs-arrived", f"All it needs was settled: {_edges_text(needs)}.", because)
 
 
-def _nested(picture: Picture, node: NodeState, what: str) -> Why:
+def _nested(picture: DependencyView, node: NodeState, what: str) -> Reason:
     """Explain a node of a nested run by the node it is inside of."""
-    asker = picture.place_of(node.path).asker or ""
+    asker = picture.location_of(node.path).parent or ""
     found = picture.state.nodes.get(asker)
     because = [{"node": asker, "status": found.status}] if found is not None else []
-    return Why("nested", f"{asker!r} {what}", because)
+    return Reason("nested", f"{asker!r} {what}", because)
 
 
-def _skipped(picture: Picture, node: NodeState) -> Why:
-    needs = [need for need in picture.needs(node.path) if need.through is None]
+def _skipped(picture: DependencyView, node: NodeState) -> Reason:
+    needs = [need for need in picture.dependencies(node.path) if need.through is None]
     if node.handle is not None:
         starved = [need for need in needs if need.handle == node.handle]
-        told = f": {_fates(starved)}" if starved else ""
-        return Why(
+        told = f": {_edges_text(starved)}" if starved else ""
+        return Reason(
             "required-input-skipped",
             f"Nothing arrived on its required input {node.handle!r}{told}.",
             [need.as_json() for need in starved],
         )
-    is_known = picture.place_of(node.path).is_known
+    is_known = picture.location_of(node.path).is_known
     if not is_known or (needs and all(need.settled == "skipped" for need in needs)):
-        told = f": {_fates(needs)}" if needs else ""
+        told = f": {_edges_text(needs)}" if needs else ""
         because = [need.as_json() for need in needs]
-        return Why("no-input", f"Nothing arrived on any of its inputs{told}.", because)
-    asker = picture.place_of(node.path).asker
+        return Reason("no-input", f"Nothing arrived on any of its inputs{told}.", because)
+    asker = picture.location_of(node.path).parent
     if asker is not None:
         because = [{"node": asker, "status": picture.node(asker).status}]
-        return Why("other-entry", f"{asker!r} entered the graph it is part of elsewhere.", because)
+        return Reason("other-entry", f"{asker!r} entered the graph it is part of elsewhere.", because)
     chosen = list(picture.state.inputs or {})
-    return Why(
+    return Reason(
         "other-entry",
-        f"The execution was entered elsewhere: its inputs are for {listed(chosen)}.",
+        f"The execution was entered elsewhere: its inputs are for {quoted_list(chosen)}.",
         [{"node": each, "status": picture.node(each).status} for each in chosen],
     )
 
 
-def _blocked(picture: Picture, node: NodeState) -> Why:
+def _blocked(picture: DependencyView, node: NodeState) -> Reason:
     cause: Mapping[str, Any] = node.cause or {}
     first = cause.get("node")
-    broken = [need for need in picture.needs(node.path) if need.settled == "failed"]
+    broken = [need for need in picture.dependencies(node.path) if need.settled == "failed"]
     because: list[Mapping[str, Any]] = [need.as_json() for need in broken]
     if first is None:
-        return Why("blocked", f"What it needs failed: {worded(cause.get('error'))}.", because)
+        return Reason("blocked", f"What it needs failed: {error_text(cause.get('error'))}.", because)
     status = picture.node(first).status
     how = "was cancelled" if status == "cancelled" else "failed"
-    told = f"{first!r} {how}: {worded(cause.get('error'))}."
+    told = f"{first!r} {how}: {error_text(cause.get('error'))}."
     direct = any(need.node.path == first for need in broken)
     if not direct:
         because.append({"node": first, "status": status, "error": cause.get("error")})
     if broken and not direct:
-        told = f"It needs {_named(broken)}, which did not run because {told}"
+        told = f"It needs {_node_names(broken)}, which did not run because {told}"
     else:
         told = f"It needs {first!r}, and {told}"
-    return Why("blocked", told, because)
+    return Reason("blocked", told, because)
 
 
-def _cancelled(picture: Picture, node: NodeState) -> Why:
+def _cancelled(picture: DependencyView, node: NodeState) -> Reason:
     state = picture.state
     ran = " while it ran" if node.started_at is not None else " before it could start"
     ended_by = state.cause if state.status == "cancelled" else (state.error or {}).get("message")
-    if node.cause != ended_by and node.path in picture.own:
+    if node.cause != ended_by and node.path in picture.own_nodes:
         if picture.was_cancelled_at_work(node.path):
             others = "alone, the rest of the execution was not"
-            return Why("node-cancelled", f"It was cancelled{ran}, {others}: {worded(node.cause)}.")
+            return Reason("node-cancelled", f"It was cancelled{ran}, {others}: {error_text(node.cause)}.")
         failed = picture.failures()
         if failed and (state.options or {}).get("on_failure") == "stop":
-            return Why(
+            return Reason(
                 "stopped",
                 f"The execution stops at the first failure, and {failed[0].path!r} failed: "
-                f"{worded(failed[0].error)}.",
+                f"{error_text(failed[0].error)}.",
                 [{"node": n.path, "status": n.status, "error": n.error} for n in failed],
             )
-    return Why("cancelled", f"It was cancelled{ran}: {worded(node.cause)}.")
+    return Reason("cancelled", f"It was cancelled{ran}: {error_text(node.cause)}.")
 
 
-def _pending(picture: Picture, node: NodeState) -> Why:
+def _pending(picture: DependencyView, node: NodeState) -> Reason:
     state = picture.state
     if state.is_over:
-        why = f": {worded(state.error)}" if state.error else ""
-        return Why("execution-ended", f"The execution {state.status} before it could start{why}.")
+        why = f": {error_text(state.error)}" if state.error else ""
+        return Reason("execution-ended", f"The execution {state.status} before it could start{why}.")
     if state.started_at is None:
-        return Why("not-started", "The execution has not started yet.")
-    if node.path not in picture.own:
+        return Reason("not-started", "The execution has not started yet.")
+    if node.path not in picture.own_nodes:
         return _nested(picture, node, "has not started it yet.")
-    opened = [need for need in picture.needs(node.path) if need.settled == "open"]
+    opened = [need for need in picture.dependencies(node.path) if need.settled == "open"]
     if not opened:
         if state.status == "paused":
-            held = f"The execution is paused: {worded(state.reason)}."
-            return Why("paused", f"All it needs is there; it starts when that is over. {held}")
+            held = f"The execution is paused: {error_text(state.reason)}."
+            return Reason("paused", f"All it needs is there; it starts when that is over. {held}")
         if (state.options or {}).get("scheduling") == "waves":
-            return Why("wave-closed", "All it needs is there; it starts with its wave.")
-        return Why("ready", "All it needs is there; it starts as soon as there is a free place.")
+            return Reason("wave-closed", "All it needs is there; it starts with its wave.")
+        return Reason("ready", "All it needs is there; it starts as soon as there is a free place.")
     direct = {need.node.path for need in opened}
-    behind = [each for each in picture.held_up_by(node.path) if each.path not in direct]
-    told = f"It waits for {_states(need.node for need in opened)}"
+    behind = [each for each in picture.blockers(node.path) if each.path not in direct]
+    told = f"It waits for {_statuses_text(need.node for need in opened)}"
     if behind:
-        told += f", which hangs on {_states(behind)}"
+        told += f", which hangs on {_statuses_text(behind)}"
     because: list[Mapping[str, Any]] = [need.as_json() for need in opened]
     because += [{"node": each.path, "status": each.status} for each in behind]
-    return Why("sources-open", f"{told}.", because)
+    return Reason("sources-open", f"{told}.", because)
 
 
-def _linked(picture: Picture, node: NodeState) -> Why:
-    users = picture.users(node.path)
-    told = listed(user["node"] for user in users)
+def _linked(picture: DependencyView, node: NodeState) -> Reason:
+    users = picture.consumers(node.path)
+    told = quoted_list(user["node"] for user in users)
     by = f"{told} may call on it while working" if users else "nothing is linked to it"
-    return Why("linked", f"It is never run by itself: {by}.", users)
+    return Reason("linked", f"It is never run by itself: {by}.", users)
 
 
-def _not_reached(picture: Picture, node: NodeState) -> Why:
+def _not_reached(picture: DependencyView, node: NodeState) -> Reason:
     options = picture.state.options or {}
-    if narrowed := [f"{n} {listed(options[n])}" for n in ("run_from", "run_to") if options.get(n)]:
-        return Why("not-reached", f"{' and '.join(narrowed)} left it out of what runs.")
+    if narrowed := [f"{n} {quoted_list(options[n])}" for n in ("run_from", "run_to") if options.get(n)]:
+        return Reason("not-reached", f"{' and '.join(narrowed)} left it out of what runs.")
     chosen = list(picture.state.inputs or {})
-    return Why(
+    return Reason(
         "not-reached",
-        f"The execution was entered at {listed(chosen)}, and nothing leads from there to it.",
+        f"The execution was entered at {quoted_list(chosen)}, and nothing leads from there to it.",
         [{"node": each, "status": picture.node(each).status} for each in chosen],
     )
 
 
-_UNRUN: Final[Mapping[str, Callable[[Picture, NodeState], Why]]] = {
+_NOT_RUN: Final[Mapping[str, Callable[[DependencyView, NodeState], Reason]]] = {
     "skipped": _skipped,
     "blocked": _blocked,
     "cancelled": _cancelled,
@@ -261,7 +261,7 @@ _UNRUN: Final[Mapping[str, Callable[[Picture, NodeState], Why]]] = {
 }
 
 
-def _fates(needs: Sequence[Need]) -> str:
+def _edges_text(needs: Sequence[Dependency]) -> str:
     """Tell what became of edges: ``'a' and 'b' delivered; 'c' gave 'true', not 'false'``."""
     told: list[str] = []
     for settled in ("delivered", "failed", "skipped", "open"):
@@ -269,36 +269,36 @@ def _fates(needs: Sequence[Need]) -> str:
         chose = [n for n in alike if n.settled == "skipped" and n.node.outputs is not None]
         plain = [need for need in alike if need not in chose]
         verb = "" if settled in ("delivered", "failed") else "were " if plain[1:] else "was "
-        told += [f"{_named(plain)} {verb}{settled}"] if plain else []
-        told += [f"{n.node.path!r} gave {_gave(n)}, not {n.source_handle!r}" for n in chose]
+        told += [f"{_node_names(plain)} {verb}{settled}"] if plain else []
+        told += [f"{n.node.path!r} gave {_output_handles(n)}, not {n.source_handle!r}" for n in chose]
     return "; ".join(told)
 
 
-def _gave(need: Need) -> str:
-    return listed(need.node.outputs or ()) or "nothing"
+def _output_handles(need: Dependency) -> str:
+    return quoted_list(need.node.outputs or ()) or "nothing"
 
 
-def _states(nodes: Iterable[NodeState]) -> str:
-    return joined([f"{node.path!r} ({node.status})" for node in nodes])
+def _statuses_text(nodes: Iterable[NodeState]) -> str:
+    return join_words([f"{node.path!r} ({node.status})" for node in nodes])
 
 
-def _named(needs: Iterable[Need]) -> str:
-    return joined([repr(path) for path in dict.fromkeys(need.node.path for need in needs)])
+def _node_names(needs: Iterable[Dependency]) -> str:
+    return join_words([repr(path) for path in dict.fromkeys(need.node.path for need in needs)])
 
 
-def listed(names: Iterable[str], most: int = 5) -> str:
+def quoted_list(names: Iterable[str], most: int = 5) -> str:
     """Give quoted names as a list in a sentence."""
-    return joined([repr(name) for name in names], most)
+    return join_words([repr(name) for name in names], most)
 
 
-def joined(words: Sequence[str], most: int = 5) -> str:
+def join_words(words: Sequence[str], most: int = 5) -> str:
     """Give words as a list in a sentence."""
     if len(words) > most:
         return f"{', '.join(words[:most])} and {len(words) - most} more"
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
-def worded(error: Any) -> str:
+def error_text(error: Any) -> str:
     """Give an error or cause as it fits into a sentence."""
     if isinstance(error, Mapping):
         error = error.get("message") or error.get("code")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]

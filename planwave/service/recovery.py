@@ -10,15 +10,15 @@ from typing import Final
 
 from planwave.errors import PlanwaveError
 from planwave.events import TERMINAL, Event
-from planwave.service.stored import PROGRESS, fruitless
+from planwave.service.stored import PROGRESS_EVENTS, attempts_without_progress
 from planwave.settings import Limits
 from planwave.storage.records import ExecutionRecord, Store
 
 _log = logging.getLogger(__name__)
 
-PROOF_S: Final = 60.0
+PROGRESS_TIMEOUT_S: Final = 60.0
 """How long the next one waits for an execution that may have ended its process before."""
-_PROOF: Final = PROGRESS | TERMINAL
+_PROGRESS_OR_END: Final = PROGRESS_EVENTS | TERMINAL
 
 
 class Recovery:
@@ -39,56 +39,56 @@ class Recovery:
         self,
         store: Store,
         limits: Limits,
-        take_up: Callable[[str], Awaitable[bool]],
+        requeue: Callable[[str], Awaitable[bool]],
         watch: Callable[[str, int], AsyncGenerator[Event]],
     ) -> None:
-        self._store, self._take_up, self._watch = store, take_up, watch
+        self._store, self._requeue, self._watch = store, requeue, watch
         self._pace_s = 1 / limits.recoveries_per_s
-        self._suspicious = max(limits.recoveries / 2, 1.0)
+        self._suspect_threshold = max(limits.recoveries / 2, 1.0)
 
-    async def run(self, left: Sequence[ExecutionRecord]) -> None:
+    async def run(self, records: Sequence[ExecutionRecord]) -> None:
         """Take all of them up; what cannot be is logged, and left as it is stored."""
         suspects: list[tuple[int, ExecutionRecord]] = []
-        for record in left:
+        for record in records:
             try:
-                met = await self._fruitless(record)
+                met = await self._attempts_without_progress(record)
             except Exception as error:  # noqa: BLE001 - a task boundary: the others go on
-                self._leave(record, error)
+                self._log_failure(record, error)
                 continue
-            if met >= self._suspicious:
+            if met >= self._suspect_threshold:
                 suspects.append((met, record))
             else:
-                await self._begin(record)
+                await self._requeue_paced(record)
         for _, record in sorted(suspects, key=lambda suspect: suspect[0]):
-            if await self._begin(record):
-                await self._prove(record)
+            if await self._requeue_paced(record):
+                await self._wait_for_progress(record)
 
-    async def _fruitless(self, record: ExecutionRecord) -> int:
+    async def _attempts_without_progress(self, record: ExecutionRecord) -> int:
         """Give how often it was taken up in a row without any progress."""
-        if record.epoch - 1 < self._suspicious:  # it had no more owners than that in all
+        if record.epoch - 1 < self._suspect_threshold:  # it had no more owners than that in all
             return 0
-        return fruitless(await self._store.events(record.execution_id), record.epoch)
+        return attempts_without_progress(await self._store.events(record.execution_id), record.epoch)
 
-    async def _begin(self, record: ExecutionRecord) -> bool:
+    async def _requeue_paced(self, record: ExecutionRecord) -> bool:
         try:
-            is_queued = await self._take_up(record.execution_id)
+            is_queued = await self._requeue(record.execution_id)
         except Exception as error:  # noqa: BLE001 - a task boundary: the others go on
-            self._leave(record, error)
+            self._log_failure(record, error)
             return False
         if is_queued:
             await asyncio.sleep(self._pace_s)
         return is_queued
 
-    def _leave(self, record: ExecutionRecord, error: Exception) -> None:
+    def _log_failure(self, record: ExecutionRecord, error: Exception) -> None:
         _log.warning("execution %s is not taken up: %s", record.execution_id, error)
 
-    async def _prove(self, record: ExecutionRecord) -> None:
+    async def _wait_for_progress(self, record: ExecutionRecord) -> None:
         """Wait until it has come on, or has had the time for it."""
         with suppress(TimeoutError, PlanwaveError):
             async with (
-                asyncio.timeout(PROOF_S),
+                asyncio.timeout(PROGRESS_TIMEOUT_S),
                 aclosing(self._watch(record.execution_id, record.last_seq)) as events,
             ):
                 async for event in events:
-                    if event.type in _PROOF:
+                    if event.type in _PROGRESS_OR_END:
                         return

@@ -7,31 +7,31 @@ from typing import Final, cast
 
 from planwave.errors import GraphInvalid
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.json_values import pointer_of_name, shown, value_faults
+from planwave.graph.json_values import pointer_of_name, short_repr, json_faults
 from planwave.graph.model import Json
-from planwave.graph.names import nearest
-from planwave.nodes.forms import form_faults
+from planwave.graph.names import closest_match
+from planwave.nodes.forms import validate
 
-MOST_NOTE_CHARS: Final = 10_000
+MAX_NOTE_CHARS: Final = 10_000
 _FIELDS: Final = ("decision", "note", "value", "form")
-_UNFIT: Final = "invalid-answer"
+_INVALID: Final = "invalid-answer"
 
 
-class AnswerInvalid(GraphInvalid):
+class InvalidAnswer(GraphInvalid):
     """An answer that cannot be taken; ``diagnostics`` holds everything wrong, with pointers.
 
     ``code`` is that of the first of them: ``invalid-answer``, ``unknown-decision``,
     ``value-not-editable`` or ``invalid-form``.
     """
 
-    code = _UNFIT
+    code = _INVALID
 
     def __init__(self, diagnostics: Sequence[Diagnostic], code: str | None = None) -> None:
         super().__init__(diagnostics)
         self.code = code or diagnostics[0].code
 
 
-def checked_answer(request: Json, answer: Json) -> Json:
+def validate_answer(request: Json, answer: Json) -> Json:
     """Give an answer as it is to be stored.
 
     A request that has ``actions`` (or ``form``, or ``editable``) is answered with ``{"decision",
@@ -51,37 +51,37 @@ def checked_answer(request: Json, answer: Json) -> Json:
     Raises:
         AnswerInvalid: It cannot be taken; see there for the codes.
     """
-    if unsound := value_faults(answer):
-        raise AnswerInvalid(unsound, _UNFIT)
-    asked = _asked(request)
+    if unsound := json_faults(answer):
+        raise InvalidAnswer(unsound, _INVALID)
+    asked = _expected_fields(request)
     if asked is None:
         return answer
     if not isinstance(answer, dict):
-        message = f"an answer is an object with a decision, not {shown(answer)}"
-        raise AnswerInvalid([_refused(_UNFIT, message, "", _way_out(asked))])
+        message = f"an answer is an object with a decision, not {short_repr(answer)}"
+        raise InvalidAnswer([_answer_error(_INVALID, message, "", _decisions_hint(asked))])
     given = cast("dict[str, Json]", answer)
     found = [
-        *_faults_of_shape(asked, given),
-        *_faults_of_decision(asked, given),
-        *_faults_of_value(asked, given),
-        *_faults_of_form(asked, given),
+        *_shape_errors(asked, given),
+        *_decision_errors(asked, given),
+        *_value_errors(asked, given),
+        *_form_errors(asked, given),
     ]
     if found:
-        raise AnswerInvalid(found)
+        raise InvalidAnswer(found)
     kept = {name: given[name] for name in _FIELDS if name in given}
     if "form" not in asked:
         kept.pop("form", None)  # null, which stands for none
     return {**kept, "note": given.get("note", "")}
 
 
-def _asked(request: Json) -> dict[str, Json] | None:
+def _expected_fields(request: Json) -> dict[str, Json] | None:
     """Give what a request asks for: ``actions``, ``form``, ``editable``; None where it is free."""
     if not isinstance(request, dict):
         return None
     named = cast("dict[str, Json]", request)
     asked: dict[str, Json] = {}
     actions = named.get("actions")
-    if isinstance(actions, list) and actions and _are_texts(cast("list[Json]", actions)):
+    if isinstance(actions, list) and actions and _are_strings(cast("list[Json]", actions)):
         asked["actions"] = actions
     if isinstance(named.get("form"), dict):
         asked["form"] = named["form"]
@@ -92,64 +92,64 @@ def _asked(request: Json) -> dict[str, Json] | None:
     return asked or None
 
 
-def _are_texts(items: list[Json]) -> bool:
+def _are_strings(items: list[Json]) -> bool:
     return all(isinstance(item, str) for item in items)
 
 
-def _faults_of_shape(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Diagnostic]:
+def _shape_errors(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Diagnostic]:
     fields = [name for name in _FIELDS if name != "decision" or "actions" in asked]
     for name in given:
         if name not in fields:
-            message = f"an answer has no field {shown(name)}"
+            message = f"an answer has no field {short_repr(name)}"
             hint = f"its fields are {', '.join(fields)}"
-            yield _refused(_UNFIT, message, pointer_of_name(name), hint)
+            yield _answer_error(_INVALID, message, pointer_of_name(name), hint)
     note = given.get("note", "")
     if not isinstance(note, str):
-        yield _refused(_UNFIT, f"the note is text, not {shown(note)}", "/note")
-    elif len(note) > MOST_NOTE_CHARS:
-        message = f"the note has {len(note)} characters, at most {MOST_NOTE_CHARS} are kept"
-        yield _refused(_UNFIT, message, "/note", "shorten it")
+        yield _answer_error(_INVALID, f"the note is text, not {short_repr(note)}", "/note")
+    elif len(note) > MAX_NOTE_CHARS:
+        message = f"the note has {len(note)} characters, at most {MAX_NOTE_CHARS} are kept"
+        yield _answer_error(_INVALID, message, "/note", "shorten it")
 
 
-def _faults_of_decision(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Diagnostic]:
+def _decision_errors(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Diagnostic]:
     actions: Collection[str] | None = asked.get("actions")
     decision = given.get("decision")
     if actions is None or (isinstance(decision, str) and decision in actions):
         return
-    near = nearest(decision, actions) if isinstance(decision, str) else None
+    near = closest_match(decision, actions) if isinstance(decision, str) else None
     hint = f"did you mean {near!r}? " if near else ""
-    said = f"there is no decision {shown(decision)} here" if decision else "a decision is missing"
-    yield _refused("unknown-decision", said, "/decision", f"{hint}{_way_out(asked)}")
+    said = f"there is no decision {short_repr(decision)} here" if decision else "a decision is missing"
+    yield _answer_error("unknown-decision", said, "/decision", f"{hint}{_decisions_hint(asked)}")
 
 
-def _faults_of_value(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Diagnostic]:
+def _value_errors(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Diagnostic]:
     gives = asked.get("gives")
     if gives is not None and given.get("decision") == gives:
         if "value" not in given:
             message = f"{gives} needs a value: what the step would have given"
-            yield _refused(_UNFIT, message, "/value", 'add "value", any JSON')
+            yield _answer_error(_INVALID, message, "/value", 'add "value", any JSON')
     elif "value" in given and asked.get("editable") is not True:
         message = (
             "the value cannot be edited here" if gives is None else f"only {gives} has a value"
         )
-        yield _refused("value-not-editable", message, "/value", "leave out value")
+        yield _answer_error("value-not-editable", message, "/value", "leave out value")
 
 
-def _faults_of_form(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Diagnostic]:
+def _form_errors(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Diagnostic]:
     if "form" not in asked:
         if given.get("form") is not None:
             message = "no form is asked for here"
-            yield _refused("invalid-form", message, "/form", "leave out form")
+            yield _answer_error("invalid-form", message, "/form", "leave out form")
         return
-    for fault in form_faults(asked["form"], given.get("form", {})):
+    for fault in validate(asked["form"], given.get("form", {})):
         message = f"form{fault.pointer}: {fault.message}"
-        yield _refused("invalid-form", message, f"/form{fault.pointer}", fault.hint)
+        yield _answer_error("invalid-form", message, f"/form{fault.pointer}", fault.hint)
 
 
-def _way_out(asked: dict[str, Json]) -> str | None:
+def _decisions_hint(asked: dict[str, Json]) -> str | None:
     actions = asked.get("actions")
     return None if actions is None else f"decisions are {', '.join(actions)}"
 
 
-def _refused(code: str, message: str, pointer: str, hint: str | None = None) -> Diagnostic:
+def _answer_error(code: str, message: str, pointer: str, hint: str | None = None) -> Diagnostic:
     return Diagnostic(code, "error", message, pointer, hint=hint)

@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 from planwave.errors import PlanwaveError, StoreError
 from planwave.events import Event
-from planwave.events.reading import reading
+from planwave.events.reading import guard_stored
 from planwave.graph.model import Json
-from planwave.service.documents import order_of
-from planwave.service.orders import Order
-from planwave.service.rooms import Rooms
+from planwave.service.documents import run_spec_from_event
+from planwave.service.orders import RunSpec
+from planwave.service.rooms import ServiceDependencies
 
 if TYPE_CHECKING:
-    from planwave.executor.reuse import Before, Reuse
+    from planwave.executor.reuse import ParentExecution, Reuse
 
 _ID: Final = "execution_id"
 _RETRY: Final = "retry"
-_GENERATIONS: Final = 8
+_MAX_ANCESTORS: Final = 8
 """So many executions before a fork are read for what it may take over."""
 
 
-def parent_facts(
+def parent_data(
     execution_id: str,
     rerun: Sequence[str],
-    given: Mapping[str, Mapping[str, Json]],
+    preset: Mapping[str, Mapping[str, Json]],
     *,
     is_retry: bool = False,
 ) -> dict[str, Any]:
@@ -35,12 +35,12 @@ def parent_facts(
         facts[_RETRY] = True
     if rerun:
         facts["rerun"] = list(rerun)
-    if given:
-        facts["given"] = given
+    if preset:
+        facts["given"] = preset
     return facts
 
 
-async def reuse_of(rooms: Rooms, execution_id: str, order: Order) -> Reuse | None:
+async def load_reuse(dependencies: ServiceDependencies, execution_id: str, spec: RunSpec) -> Reuse | None:
     """Give what an execution takes over; None where it is no fork.
 
     An execution that is gone, or that cannot be read any more, leaves nothing to be taken over:
@@ -51,31 +51,31 @@ async def reuse_of(rooms: Rooms, execution_id: str, order: Order) -> Reuse | Non
     """
     from planwave.executor.reuse import Reuse
 
-    parent: Mapping[str, Any] | None = order.parent
+    parent: Mapping[str, Any] | None = spec.parent
     if parent is None:
         return None
-    before = [each async for each in _generations(rooms, parent)]
+    before = [each async for each in _load_ancestors(dependencies, parent)]
     rerun, given = parent.get("rerun", ()), parent.get("given", {})
     reuse = Reuse(parent[_ID], before, rerun, given, is_retry=parent.get(_RETRY, False))
-    if rooms.lending is not None:
-        rooms.lending.lend(execution_id, reuse)
+    if dependencies.parent_calls is not None:
+        dependencies.parent_calls.share(execution_id, reuse)
     return reuse
 
 
-async def _generations(rooms: Rooms, parent: Mapping[str, Any]) -> AsyncGenerator[Before]:
+async def _load_ancestors(dependencies: ServiceDependencies, parent: Mapping[str, Any]) -> AsyncGenerator[ParentExecution]:
     """Give the execution before a fork, that before it where it was one too, and so on."""
     facts: Mapping[str, Any] | None = parent
     passed_over = frozenset[str]()
-    for _ in range(_GENERATIONS):
+    for _ in range(_MAX_ANCESTORS):
         if facts is None:
             return
         try:
-            with reading(facts[_ID]):
-                events = await rooms.store.events(facts[_ID])
+            with guard_stored(facts[_ID]):
+                events = await dependencies.store.events(facts[_ID])
                 if not events:
                     return
-                before = _before(rooms, events, passed_over)
-                facts = order_of(events[0], rooms.limits).parent
+                before = _load_ancestor(dependencies, events, passed_over)
+                facts = run_spec_from_event(events[0], dependencies.limits).parent
         except StoreError:
             raise
         except PlanwaveError:
@@ -86,18 +86,18 @@ async def _generations(rooms: Rooms, parent: Mapping[str, Any]) -> AsyncGenerato
             passed_over = passed_over.union(anew, facts.get("given", ()))
 
 
-def _before(rooms: Rooms, events: Sequence[Event], passed_over: frozenset[str]) -> Before:
-    from planwave.executor.earlier import Earlier
+def _load_ancestor(dependencies: ServiceDependencies, events: Sequence[Event], excluded: frozenset[str]) -> ParentExecution:
+    from planwave.executor.earlier import ParentHistory
     from planwave.executor.host import NodeHost
     from planwave.executor.program import Program
-    from planwave.executor.reuse import Before
+    from planwave.executor.reuse import ParentExecution
 
-    order = order_of(events[0], rooms.limits)
+    order = run_spec_from_event(events[0], dependencies.limits)
     variables = {"goal": order.goal, "trigger": order.trigger}
-    services = rooms.node_services(order.goal)
+    services = dependencies.node_services(order.goal)
     execution_id = events[0].execution_id
-    host = NodeHost(execution_id, variables, services, None, None, rooms.renderer)
-    program = Program(order.graph, rooms.catalogue)
-    return Before(
-        execution_id, program, Earlier(events), host, order.options, order.inputs, passed_over
+    host = NodeHost(execution_id, variables, services, None, None, dependencies.renderer)
+    program = Program(order.graph, dependencies.catalogue)
+    return ParentExecution(
+        execution_id, program, ParentHistory(events), host, order.options, order.inputs, excluded
     )

@@ -12,15 +12,15 @@ from planwave.events import Event
 from planwave.graph.capabilities import Catalogue
 from planwave.graph.model import Graph
 from planwave.graph.plan import Plan
-from planwave.providers.api import CallEnd, Providers
+from planwave.providers.api import CallReport, Providers
 from planwave.settings import Limits
 from planwave.storage.records import Store
 
 if TYPE_CHECKING:
-    from planwave.service.lending import Lending
+    from planwave.service.lending import ParentCallRecorder
 
 
-class PlanWriter(Protocol):
+class PlannerPort(Protocol):
     """Port: goal → plan. ``planner/`` satisfies it."""
 
     async def create_plan(
@@ -44,41 +44,41 @@ class Observer(Protocol):
         """A batch of one execution is durable (or, for streamed text, was just said)."""
         ...
 
-    def left(self, execution_id: str) -> None:
+    def execution_left(self, execution_id: str) -> None:
         """An execution ended, or is left as it is stored."""
         ...
 
-    def linked(self, hits: int, misses: int) -> None:
+    def link_cache_used(self, hits: int, misses: int) -> None:
         """So often an execution was given what a link had made before, and so often it was made."""
         ...
 
-    def told(self, lag_s: float) -> None:
+    def delivered(self, lag_s: float) -> None:
         """All watchers of an execution have what was published so many seconds ago."""
         ...
 
-    def dropped(self) -> None:
+    def subscriber_dropped(self) -> None:
         """A watcher was dropped because it fell too far behind."""
         ...
 
-    def called(self, call: CallEnd) -> None:
+    def model_called(self, call: CallReport) -> None:
         """An attempt at a model call ended, of a node or of the planner."""
         ...
 
 
-class Calls(Protocol):
+class CallSource(Protocol):
     """Port: who calls models and says how that ended. ``providers/`` satisfies it."""
 
-    on_call: Callable[[CallEnd], None] | None
+    on_call: Callable[[CallReport], None] | None
 
 
-class NodeTypes(Catalogue, Protocol):
+class NodeCatalog(Catalogue, Protocol):
     """Port: the node types, which can also be shown to people. ``nodes/`` satisfies it."""
 
     def describe(self, node_type: str) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Rooms:
+class ServiceDependencies:
     """What a service is made of.
 
     Attributes:
@@ -87,24 +87,24 @@ class Rooms:
         renderer: Resolves expressions; None lets the executor do without.
         directory: Where JSON documents go; None writes none.
         calls: Says how model calls end, where somebody counts them.
-        lending: Finds recorded calls of executions for their forks, where calls are recorded.
+        parent_calls: Finds recorded calls of executions for their forks, where calls are recorded.
         close: Stops what the rooms started: render worker, model server, HTTP clients.
         now: UTC time.
     """
 
     store: Store
-    catalogue: NodeTypes
+    catalogue: NodeCatalog
     providers: Providers
-    planner: PlanWriter
+    planner: PlannerPort
     limits: Limits
     node_services: Callable[[str], Any] = lambda _: None
     renderer: Any = None
     directory: Path | None = None
-    calls: Calls | None = None
-    lending: Lending | None = None
+    calls: CallSource | None = None
+    parent_calls: ParentCallRecorder | None = None
     close: Callable[[], Awaitable[None]] | None = None
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
-    def time(self) -> str:
+    def timestamp(self) -> str:
         """Give the UTC time as events carry it."""
         return self.now().astimezone(UTC).isoformat(timespec="microseconds")

@@ -17,24 +17,24 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from planwave.errors import Conflict
-from planwave.events.reading import reading
+from planwave.events.reading import guard_stored
 from planwave.graph.model import Json
 from planwave.graph.plan import Plan, graph_hash
-from planwave.service.documents import order_of, raise_for_run
-from planwave.service.flow_history import FlowChoice
-from planwave.service.live import refuse_started
-from planwave.service.making import Executable, Made, Making
-from planwave.service.orders import Order
-from planwave.service.policies import Policies, with_policies
+from planwave.service.documents import run_spec_from_event, raise_for_run
+from planwave.service.flow_history import FlowRef
+from planwave.service.live import require_not_started
+from planwave.service.making import Executable, CreatedExecution, ExecutionService
+from planwave.service.orders import RunSpec
+from planwave.service.policies import Policies, apply_policies
 from planwave.service.rooms import Observer
-from planwave.storage.records import ExecutionRecord, StoreUse
+from planwave.storage.records import ExecutionRecord, StoreStats
 
 if TYPE_CHECKING:
     from planwave.executor.options import RunOptions
-    from planwave.service.forking import Changes, Wanted
+    from planwave.service.forking import NodeChanges, ForkRequest
 
 
-class Load(NamedTuple):
+class ServiceLoad(NamedTuple):
     """How much a service has to do."""
 
     running: int
@@ -43,33 +43,33 @@ class Load(NamedTuple):
     watchers: int
 
 
-class Service(Making):
+class Service(ExecutionService):
     """Plans goals and runs plans. An async context manager; leaving it stops what still runs."""
 
     @property
-    def load(self) -> Load:
+    def load(self) -> ServiceLoad:
         """How much is going on."""
-        carrier = self._carrier
-        return Load(carrier.running, carrier.queued, carrier.is_draining, self._lives.watchers)
+        carrier = self._runner
+        return ServiceLoad(carrier.running, carrier.queued, carrier.is_draining, self._live_executions.watchers)
 
     @property
     def is_draining(self) -> bool:
         """Whether it is going down and takes nothing new."""
-        return self._carrier.is_draining
+        return self._runner.is_draining
 
     @property
-    def store_use(self) -> StoreUse:
+    def store_stats(self) -> StoreStats:
         """What the store has written, and whether it still can."""
-        return self._store.use
+        return self._store.stats
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opened:
             opened.push_async_callback(self.close)
-            await opened.enter_async_context(self._documents)
-            await self._documents.catch_up()
+            await opened.enter_async_context(self._document_writer)
+            await self._document_writer.catch_up()
             opened.pop_all()
         await self._tasks.__aenter__()
-        await self._carrier.__aenter__()
+        await self._runner.__aenter__()
         return self
 
     async def __aexit__(
@@ -80,26 +80,26 @@ class Service(Making):
     ) -> None:
         async with AsyncExitStack() as opened:
             opened.push_async_callback(self.close)
-            opened.push_async_exit(self._documents)  # behind all that may end executions
-            self._leave_the_rest()
-            await self._carrier.__aexit__(None, None, None)
-            self._lives.close()
+            opened.push_async_exit(self._document_writer)  # behind all that may end executions
+            self._stop_recovery()
+            await self._runner.__aexit__(None, None, None)
+            self._live_executions.close()
             await self._tasks.__aexit__(None, None, None)
 
     async def close(self) -> None:
         """Close every room, the store last."""
         try:
-            if self._rooms.close is not None:
-                await self._rooms.close()
+            if self._dependencies.close is not None:
+                await self._dependencies.close()
         finally:
             await super().close()
 
-    def observe(self, observer: Observer) -> None:
+    def set_observer(self, observer: Observer) -> None:
         """Have everything that happens from now on counted."""
-        self._carrier.observer = observer
-        self._lives.observe(observer)
-        if self._rooms.calls is not None:
-            self._rooms.calls.on_call = observer.called
+        self._runner.observer = observer
+        self._live_executions.set_observer(observer)
+        if self._dependencies.calls is not None:
+            self._dependencies.calls.on_call = observer.model_called
 
     async def drain(self, timeout_s: float | None = None) -> None:
         """Go down gently: take nothing new, end all streams, let running nodes finish.
@@ -108,25 +108,25 @@ class Service(Making):
         and what was queued is left as it is stored, to be taken up again.
         """
         self.close_streams()
-        await self._carrier.drain(self.limits.drain_s if timeout_s is None else timeout_s)
+        await self._runner.drain(self.limits.drain_s if timeout_s is None else timeout_s)
 
     def close_streams(self) -> None:
-        """Take nothing new and end all streams, with ``Draining``."""
-        self._leave_the_rest()
-        self._carrier.close_queue()
+        """Take nothing new and end all streams, with ``ShuttingDown``."""
+        self._stop_recovery()
+        self._runner.close_queue()
         super().close_streams()
 
-    def leave_now(self) -> None:
+    def abort(self) -> None:
         """Cut short a :meth:`drain` under way."""
-        self._carrier.leave_now()
+        self._runner.abort()
 
-    def check_room(self) -> None:
+    def check_capacity(self) -> None:
         """Refuse one more execution, before anything is paid or made for it.
 
         Raises:
-            QueueFull, Draining: :meth:`execute` would not take it now.
+            QueueFull, ShuttingDown: :meth:`execute` would not take it now.
         """
-        self._carrier.check_room()
+        self._runner.check_capacity()
 
     async def create_execution(
         self,
@@ -141,13 +141,13 @@ class Service(Making):
         """Make an execution of a plan; it is durable when this returns, and not yet queued.
 
         Args:
-            plan: The id of a stored plan, or one that :meth:`read_plan` or :meth:`read_checked`
+            plan: The id of a stored plan, or one that :meth:`read_plan` or :meth:`parse_and_check`
                 gave; that is stored too. Or a flow, or one of its versions.
             inputs: ``{node_id: {handle: value}}``, or ``{handle: value}`` where there is one entry
                 node; these nodes are settled with these values.
             options: How to run; the limits of the service apply in any case.
             policies: Node policies of this execution, over those of the plan; see
-                :func:`planwave.service.policies.with_policies`.
+                :func:`planwave.service.policies.apply_policies`.
             trigger: What expressions see as ``trigger``.
             execution_id: Its id, chosen by who may ask twice: what there is by then is given.
 
@@ -156,12 +156,12 @@ class Service(Making):
             UnavailableProvider, UnknownProvider, UnknownModel: Nothing was created.
             GraphInvalid: The graph cannot run here (any more); nothing was created.
             InputError: ``unknown-input-node``, ``invalid-inputs``; nothing was created.
-            Draining: Nothing was created.
+            ShuttingDown: Nothing was created.
         """
-        self._carrier.check_open()
+        self._runner.check_open()
         if execution_id is not None and (kept := await self._store.execution(execution_id)):
             return kept
-        made = await self._make(plan, inputs, options, policies, trigger, execution_id)
+        made = await self._create(plan, inputs, options, policies, trigger, execution_id)
         return made.record
 
     async def start(self, execution_id: str) -> ExecutionRecord:
@@ -170,18 +170,18 @@ class Service(Making):
         Raises:
             NotFound: There is none of that id.
             Conflict: ``already-started``: it is queued, runs or has ended.
-            QueueFull, Draining: It stays as it is.
+            QueueFull, ShuttingDown: It stays as it is.
             GraphInvalid: What is stored of it cannot be read.
         """
         record = await self.execution(execution_id)
-        async with self._lives.hold(execution_id) as live, live.commands:
-            refuse_started(live)
-            with self._carrier.room():
-                with reading(execution_id):
+        async with self._live_executions.acquire(execution_id) as live, live.commands:
+            require_not_started(live)
+            with self._runner.reserve_slot():
+                with guard_stored(execution_id):
                     created = (await self._store.events(execution_id, limit=1))[0]
-                    order = order_of(created, self.limits)
+                    order = run_spec_from_event(created, self.limits)
                 order.epoch = await self._store.claim(execution_id, queued=True)
-                self._carrier.submit(live, order)
+                self._runner.submit(live, order)
         return record
 
     async def execute(
@@ -199,14 +199,14 @@ class Service(Making):
         Arguments and errors are those of :meth:`create_execution`, and
 
         Raises:
-            QueueFull, Draining: Nothing was created.
+            QueueFull, ShuttingDown: Nothing was created.
         """
         if execution_id is not None and await self._store.execution(execution_id):
             with suppress(Conflict):  # who asked first had it started
                 await self.start(execution_id)
             return await self.execution(execution_id)
-        with self._carrier.room():
-            made = await self._make(
+        with self._runner.reserve_slot():
+            made = await self._create(
                 plan, inputs, options, policies, trigger, execution_id, queued=True
             )
             return await self._submit(made)
@@ -219,17 +219,17 @@ class Service(Making):
         Raises:
             Conflict: ``nothing-to-retry``, ``still-running``; nothing was created.
         """
-        from planwave.service.forking import Wanted, retry_of
+        from planwave.service.forking import ForkRequest, failed_nodes
 
-        again = retry_of(await self.state(execution_id))
-        return await self._fork(execution_id, Wanted(again, is_retry=True), start, new_id)
+        again = failed_nodes(await self.state(execution_id))
+        return await self._fork(execution_id, ForkRequest(again, is_retry=True), start, new_id)
 
     async def fork(
         self,
         execution_id: str,
         *,
         rerun: Sequence[str] = (),
-        changes: Changes | None = None,
+        changes: NodeChanges | None = None,
         options: RunOptions | None = None,
         start: bool = True,
         new_id: str | None = None,
@@ -252,44 +252,44 @@ class Service(Making):
             NotFound: There is none of that id.
             Conflict: ``still-running``; nothing was created.
             GraphInvalid: ``invalid-changes``, or the changed graph cannot run; nothing was created.
-            InputError, UnavailableProvider, UnknownProvider, UnknownModel, QueueFull, Draining:
+            InputError, UnavailableProvider, UnknownProvider, UnknownModel, QueueFull, ShuttingDown:
                 Nothing was created.
         """
-        from planwave.service.forking import Wanted
+        from planwave.service.forking import ForkRequest
 
-        wanted = Wanted(rerun, changes, options)
+        wanted = ForkRequest(rerun, changes, options)
         return await self._fork(execution_id, wanted, start, new_id)
 
     async def _fork(
-        self, execution_id: str, wanted: Wanted, start: bool, new_id: str | None
+        self, execution_id: str, request: ForkRequest, start: bool, new_id: str | None
     ) -> ExecutionRecord:
         if new_id is not None and (kept := await self._store.execution(new_id)):
             return kept
         if not start:
-            self._carrier.check_open()
-            return (await self._forked(execution_id, wanted, new_id)).record
-        with self._carrier.room():
-            made = await self._forked(execution_id, wanted, new_id, queued=True)
+            self._runner.check_open()
+            return (await self._create_fork(execution_id, request, new_id)).record
+        with self._runner.reserve_slot():
+            made = await self._create_fork(execution_id, request, new_id, queued=True)
             return await self._submit(made)
 
-    async def _forked(
-        self, execution_id: str, wanted: Wanted, new_id: str | None, *, queued: bool = False
-    ) -> Made:
-        from planwave.executor.entry import entry_of, own_inputs
+    async def _create_fork(
+        self, execution_id: str, request: ForkRequest, new_id: str | None, *, queued: bool = False
+    ) -> CreatedExecution:
+        from planwave.executor.entry import plan_inputs, validate_inputs
         from planwave.executor.program import Program
-        from planwave.service.forking import forked
-        from planwave.service.reusing import parent_facts
+        from planwave.service.forking import build_fork
+        from planwave.service.reusing import parent_data
 
         state = await self.state(execution_id)
-        with reading(execution_id):
-            before = order_of((await self._store.events(execution_id, limit=1))[0], self.limits)
-        options = wanted.options
-        fork = forked(state, before.graph, wanted, limits=self.limits)
+        with guard_stored(execution_id):
+            before = run_spec_from_event((await self._store.events(execution_id, limit=1))[0], self.limits)
+        options = request.options
+        fork = build_fork(state, before.graph, request, limits=self.limits)
         raise_for_run(self._check(fork.graph))
         program = Program(fork.graph, self.catalogue)
-        inputs, given = own_inputs(program, fork.inputs), own_inputs(program, fork.given)
+        inputs, given = validate_inputs(program, fork.inputs), validate_inputs(program, fork.preset)
         chosen = before.options if options is None else self._within_limits(options)
-        entry_of(program, inputs, chosen)
+        plan_inputs(program, inputs, chosen)
         is_same = fork.graph is before.graph and state.plan_hash is not None
         plan = Plan(
             plan_id=state.plan_id or "",
@@ -297,27 +297,27 @@ class Service(Making):
             title=state.title,
             graph=fork.graph,
             hash=(state.plan_hash or "") if is_same else graph_hash(fork.graph),
-            created_at=self._rooms.time(),
+            created_at=self._dependencies.timestamp(),
         )
-        return await self._born(
+        return await self._persist(
             plan,
             replace(
                 before,
                 graph=fork.graph,
                 inputs=inputs,
                 options=chosen,
-                parent=parent_facts(execution_id, fork.rerun, given, is_retry=wanted.is_retry),
+                parent=parent_data(execution_id, fork.rerun, given, is_retry=request.is_retry),
                 program=program,
                 is_checked=True,
             ),
             new_id,
             queued=queued,
-            flow=FlowChoice(state.flow_id, state.flow_version if is_same else None)
+            flow=FlowRef(state.flow_id, state.flow_version if is_same else None)
             if state.flow_id
             else None,
         )
 
-    async def _make(
+    async def _create(
         self,
         plan: Executable,
         inputs: Mapping[str, Any] | None,
@@ -327,18 +327,18 @@ class Service(Making):
         execution_id: str | None,
         *,
         queued: bool = False,
-    ) -> Made:
-        from planwave.executor.entry import entry_of, own_inputs
+    ) -> CreatedExecution:
+        from planwave.executor.entry import plan_inputs, validate_inputs
         from planwave.executor.program import Program
 
-        made = await self._chosen(plan)
-        graph = with_policies(made.plan.graph, policies, self.limits)
-        raise_for_run(self._faults_of(graph, made.report))
+        made = await self._resolve(plan)
+        graph = apply_policies(made.plan.graph, policies, self.limits)
+        raise_for_run(self._diagnostics_of(graph, made.report))
         chosen = self._within_limits(options)
         program = Program(graph, self.catalogue)
-        given = own_inputs(program, inputs)
-        entry_of(program, given, chosen)
-        order = Order(
+        given = validate_inputs(program, inputs)
+        plan_inputs(program, given, chosen)
+        order = RunSpec(
             graph=graph,
             goal=made.plan.user_prompt,
             inputs=given,
@@ -346,11 +346,11 @@ class Service(Making):
             trigger=trigger,
             program=program,
         )
-        return await self._born(
+        return await self._persist(
             replace(made.plan, graph=graph),
             order,
             execution_id,
             queued=queued,
             flow=made.flow,
-            keeps=made.keeps,
+            plan_to_store=made.plan_to_store,
         )

@@ -8,10 +8,10 @@ from typing import Any, Final
 import orjson
 
 from planwave.events import Event, ExecutionState, NodeState
-from planwave.storage.rows import encode_known
+from planwave.storage.rows import dumps_trusted
 
 
-def glance_of(state: ExecutionState, logs: Iterable[str]) -> dict[str, Any]:
+def status_summary_of(state: ExecutionState, logs: Iterable[str]) -> dict[str, Any]:
     """Give what a poll shows of an execution."""
     return {
         "status": state.status,
@@ -29,12 +29,12 @@ def snapshot_of(state: ExecutionState, logs: Iterable[str]) -> bytes:
     """
     around = {"type": "snapshot", **state.as_json(nodes=False), "logs": list(logs)}
     try:
-        return orjson.dumps({**around, "nodes": [_shown(node) for node in state.nodes.values()]})
+        return orjson.dumps({**around, "nodes": [_node_json(node) for node in state.nodes.values()]})
     except orjson.JSONEncodeError:  # encode_known() knows how to write what orjson does not
-        return encode_known({**around, "nodes": [node.as_json() for node in state.nodes.values()]})
+        return dumps_trusted({**around, "nodes": [node.as_json() for node in state.nodes.values()]})
 
 
-def text_so_far(state: ExecutionState, node: NodeState) -> list[Event]:
+def streamed_text(state: ExecutionState, node: NodeState) -> list[Event]:
     """Give what a node's newest attempt has streamed, as deltas from offset 0."""
     at = node.started_at or ""
     return [
@@ -47,14 +47,14 @@ def text_so_far(state: ExecutionState, node: NodeState) -> list[Event]:
     ]  # fmt: skip
 
 
-def _shown(node: NodeState) -> Any:
+def _node_json(node: NodeState) -> Any:
     if node.is_untouched and node.path.isascii():
-        return orjson.Fragment(_BEFORE_PATH + orjson.dumps(node.path) + _AFTER_PATH)
+        return orjson.Fragment(_JSON_BEFORE_PATH + orjson.dumps(node.path) + _JSON_AFTER_PATH)
     return node.as_json()
 
 
 _MARK: Final = "/"
 """No node's path, so it stands in the text once."""
-_BEFORE_PATH, _, _AFTER_PATH = orjson.dumps(NodeState(_MARK).as_json()).partition(
+_JSON_BEFORE_PATH, _, _JSON_AFTER_PATH = orjson.dumps(NodeState(_MARK).as_json()).partition(
     orjson.dumps(_MARK)
 )

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from planwave.errors import Conflict
 from planwave.events import TERMINAL, Event
-from planwave.events.reading import reading
-from planwave.service.documents import order_of
+from planwave.events.reading import guard_stored
+from planwave.service.documents import run_spec_from_event
 from planwave.settings import Limits
 from planwave.storage.records import Store
 
 if TYPE_CHECKING:
-    from planwave.service.orders import Order, Turn
+    from planwave.service.orders import RunSpec, QueuedExecution
 
-PROGRESS: Final = frozenset(
+PROGRESS_EVENTS: Final = frozenset(
     {
         "node.completed", "node.failed", "node.retrying", "node.waiting", "node.answered",
         "node.parked", "node.cancelled", "execution.paused",
@@ -24,13 +24,13 @@ PROGRESS: Final = frozenset(
 )  # fmt: skip
 
 
-async def own(store: Store, execution_id: str, turn: Turn) -> None:
+async def claim(store: Store, execution_id: str, entry: QueuedExecution) -> None:
     """Become the owner of an execution whose turn has come, where nobody is as yet."""
-    if turn.epoch is None:
-        turn.epoch = await store.claim(execution_id)
+    if entry.epoch is None:
+        entry.epoch = await store.claim(execution_id)
 
 
-async def order_from(store: Store, execution_id: str, turn: Turn, limits: Limits) -> Order:
+async def load_run_spec(store: Store, execution_id: str, entry: QueuedExecution, limits: Limits) -> RunSpec:
     """Give what an execution needs to run on, read from what is stored; its owner is the caller.
 
     Raises:
@@ -39,16 +39,16 @@ async def order_from(store: Store, execution_id: str, turn: Turn, limits: Limits
         LimitExceeded: ``recoveries``: its process ended too often without any progress.
     """
     from planwave.errors import LimitExceeded
-    from planwave.executor.past import Past
+    from planwave.executor.past import History
 
-    await own(store, execution_id, turn)
-    epoch = turn.epoch or 1
-    with reading(execution_id):
+    await claim(store, execution_id, entry)
+    epoch = entry.epoch or 1
+    with guard_stored(execution_id):
         events = await store.events(execution_id)
         if events and events[-1].type in TERMINAL:  # whoever asks for it has missed its end
             raise Conflict(f"execution {execution_id} has ended already")
-        met = fruitless(events, epoch) if turn.is_recovery else 0
-        order, past = order_of(events[0], limits), Past(events)
+        met = attempts_without_progress(events, epoch) if entry.is_recovery else 0
+        order, past = run_spec_from_event(events[0], limits), History(events)
     if met > limits.recoveries:
         raise LimitExceeded(
             "recoveries", limits.recoveries, met, what="recoveries without any progress"
@@ -58,13 +58,13 @@ async def order_from(store: Store, execution_id: str, turn: Turn, limits: Limits
         epoch=epoch,
         past=past,
         last_seq=past.last_seq,
-        is_recovery=turn.is_recovery and past.is_started,
-        accepted_at=turn.accepted_at,
-        cancelled=turn.cancelled,
+        is_recovery=entry.is_recovery and past.is_started,
+        accepted_at=entry.accepted_at,
+        cancelled=entry.cancel_cause,
     )
 
 
-def fruitless(events: Sequence[Event], epoch: int) -> int:
+def attempts_without_progress(events: Sequence[Event], epoch: int) -> int:
     """Give how many owners an execution has had since the one under whom a node came on last.
 
     An owner says its epoch when it takes an execution up; one that did not get to that counts too.
@@ -75,6 +75,6 @@ def fruitless(events: Sequence[Event], epoch: int) -> int:
             said = event.data.get("epoch", said)
             if event.data.get("reason") != "recovery":  # somebody wants it to go on
                 of_progress = said
-        elif event.type in PROGRESS:
+        elif event.type in PROGRESS_EVENTS:
             of_progress = said
     return epoch - of_progress

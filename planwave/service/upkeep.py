@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from planwave.service.flows import Flows
+from planwave.service.flows import FlowService
 from planwave.service.history import utc_time
-from planwave.storage.records import Remembered
+from planwave.storage.records import IdempotencyRecord
 
 _PAGE = 20
 """Executions taken out of sight in one transaction."""
 
 
-class Upkeep(Flows):
+class Maintenance(FlowService):
     """What keeps a service in order."""
 
-    def announce(self, url: str, token: str | None) -> None:
+    def publish_address(self, url: str, token: str | None) -> None:
         """Tell other processes, through the directory's lock, how this service is reached."""
-        self._store.announce(url, token)
+        self._store.publish_address(url, token)
 
     async def delete_execution(self, execution_id: str) -> None:
         """Delete an execution that has ended: events, recorded calls, results, JSON document.
@@ -40,13 +40,13 @@ class Upkeep(Flows):
         moment, pruned = utc_time(before), 0
         while ids := await self._store.prune(moment, _PAGE):
             pruned += len(ids)
-        await self._store.forget_older(self._expired())
+        await self._store.delete_expired_keys(self._expiry_time())
         return pruned
 
-    async def remember(self, key: str, digest: str) -> Remembered:
+    async def claim_idempotency_key(self, key: str, digest: str) -> IdempotencyRecord:
         """Take an idempotency key for a request, or give what is kept under it.
 
-        With ``is_new`` the caller does the work, then calls :meth:`keep_answer` or, where it failed,
+        With ``is_new`` the caller does the work, then calls :meth:`store_idempotency_key` or, where it failed,
         :meth:`forget`. Otherwise another ``digest`` means another request; without a ``status``
         the work is still under way.
 
@@ -54,16 +54,16 @@ class Upkeep(Flows):
             key: What the client sent, with all that tells its requests apart (who, which route).
             digest: Of the request's content.
         """
-        return await self._store.remember(key, digest, self._rooms.time(), expired=self._expired())
+        return await self._store.claim_idempotency_key(key, digest, self._dependencies.timestamp(), expired=self._expiry_time())
 
-    async def keep_answer(self, key: str, status: int, body: str) -> None:
+    async def store_idempotency_key(self, key: str, status: int, body: str) -> None:
         """Keep the answer to the request that took an idempotency key."""
-        await self._store.answer(key, status, body)
+        await self._store.store_response(key, status, body)
 
-    async def forget(self, key: str) -> None:
+    async def release_idempotency_key(self, key: str) -> None:
         """Give back an idempotency key whose request came to nothing."""
-        await self._store.forget(key)
+        await self._store.release_idempotency_key(key)
 
-    def _expired(self) -> str:
+    def _expiry_time(self) -> str:
         kept = timedelta(hours=self.limits.idempotency_hours)
-        return (self._rooms.now() - kept).isoformat(timespec="microseconds")
+        return (self._dependencies.now() - kept).isoformat(timespec="microseconds")

@@ -19,23 +19,23 @@ from time import monotonic
 from types import FrameType, TracebackType
 from typing import Final, Self
 
-from planwave.executor.flight import Flight
+from planwave.executor.attempt import Attempt
 
 _log = logging.getLogger(__name__)
 
-LONGEST_S: Final = 0.25
+STALL_THRESHOLD_S: Final = 0.25
 """For longer than this the loop may not stand still."""
-LOOK_S: Final = 0.125
+PROBE_INTERVAL_S: Final = 0.125
 """Seconds from one word to the next look whether it was taken. A stop begins anywhere in between, so
 that this is how exactly its length is known; less costs more."""
-ENDLESS_S: Final = 10.0
+ENDLESS_STALL_S: Final = 10.0
 """What has not ended by then is told before it does; it may never."""
 _FRAMES: Final = 5
 _looking: Final = threading.Lock()
 """Held while one of them looks where a thread is."""
 
 
-class Watchdog:
+class EventLoopMonitor:
     """Watches the event loop it is entered in; a context manager.
 
     Args:
@@ -44,13 +44,13 @@ class Watchdog:
     """
 
     def __init__(
-        self, on_lag: Callable[[float], None] | None = None, *, endless_s: float = ENDLESS_S
+        self, on_lag: Callable[[float], None] | None = None, *, endless_s: float = ENDLESS_STALL_S
     ) -> None:
         self._on_lag = on_lag
         self._endless_s = endless_s
         self._loop: asyncio.AbstractEventLoop | None = None
         self._watched = 0
-        self._answered_at: float | None = None
+        self._probe_taken_at: float | None = None
         self._is_over = False
         # Held until it is over. An Event would cost half as much again, eight times a second.
         self._leave = threading.Lock()
@@ -73,30 +73,30 @@ class Watchdog:
         self._leave.release()
         self._thread.join()
 
-    def _answer(self) -> None:
-        self._answered_at = monotonic()
+    def _on_probe(self) -> None:
+        self._probe_taken_at = monotonic()
 
     # -- in the thread -----------------------------------------------------------------------------
 
     def _watch(self) -> None:
         while self._pause():
-            self._ask()
+            self._probe()
 
     def _pause(self) -> bool:
         """Wait until it is time for a look; False where it is over."""
-        self._leave.acquire(timeout=LOOK_S)
+        self._leave.acquire(timeout=PROBE_INTERVAL_S)
         return not self._is_over
 
-    def _ask(self) -> None:
+    def _probe(self) -> None:
         """Send the loop a word, and wait until it takes it; look where it is while it does not."""
-        asked_at, self._answered_at = monotonic(), None
+        asked_at, self._probe_taken_at = monotonic(), None
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._answer)
+            self._loop.call_soon_threadsafe(self._on_probe)
         where, is_told = None, False
-        while (answered_at := self._answered_at) is None:
+        while (answered_at := self._probe_taken_at) is None:
             if not self._pause():
                 return
-            if self._answered_at is not None:
+            if self._probe_taken_at is not None:
                 continue
             where = where or self._where()
             stood_s = monotonic() - asked_at
@@ -109,10 +109,10 @@ class Watchdog:
                     where,
                 )
         stood_s = answered_at - asked_at
-        self._note(stood_s)
+        self._report_lag(stood_s)
         if is_told:
             _log.info("the event loop turns again, after %.1f s", stood_s)
-        elif stood_s > LONGEST_S - LOOK_S / 2:
+        elif stood_s > STALL_THRESHOLD_S - PROBE_INTERVAL_S / 2:
             _log.warning(
                 "the event loop stood still for %.2f s, and everything with it: %s; what blocks "
                 "belongs into a thread or a process",
@@ -120,7 +120,7 @@ class Watchdog:
                 where or "nobody could look where",
             )
 
-    def _note(self, lag_s: float) -> None:
+    def _report_lag(self, lag_s: float) -> None:
         if self._on_lag is not None:
             self._on_lag(lag_s)
 
@@ -138,18 +138,18 @@ class Watchdog:
                     gc.enable()
 
     def _where(self) -> str:
-        frames = list(_outwards(self._frame()))
+        frames = list(_frames_outwards(self._frame()))
         nodes = [named for frame in frames if (named := _node_of(frame))]
-        return "".join(nodes[:1]) + " < ".join([_place(frame) for frame in frames[:_FRAMES]])
+        return "".join(nodes[:1]) + " < ".join([_frame_location(frame) for frame in frames[:_FRAMES]])
 
 
-def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
+def _frames_outwards(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None:
         yield frame
         frame = frame.f_back
 
 
-def _place(frame: FrameType) -> str:
+def _frame_location(frame: FrameType) -> str:
     code = frame.f_code
     return f"{frame.f_globals.get('__name__')}.{code.co_qualname}:{frame.f_lineno}"
 
@@ -159,8 +159,8 @@ def _node_of(frame: FrameType) -> str:
     if frame.f_globals.get("__name__") != "planwave.executor.run":
         return ""
     known: Mapping[str, object] = frame.f_locals
-    flight = known.get("flight")
-    if not isinstance(flight, Flight):
+    attempt = known.get("flight")
+    if not isinstance(attempt, Attempt):
         return ""
     run_id = getattr(known.get("self"), "execution_id", None)
-    return f"in node {flight.path!r} of execution {run_id}, "
+    return f"in node {attempt.path!r} of execution {run_id}, "

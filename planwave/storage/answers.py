@@ -18,19 +18,19 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 
 from planwave.storage.ids import new_id
 from planwave.storage.queries import Rows
-from planwave.storage.records import Remembered
-from planwave.storage.rows import ENDED
+from planwave.storage.records import IdempotencyRecord
+from planwave.storage.rows import ENDED_STATUSES
 from planwave.storage.schema import answers, executions
 
-SOME: Final = 500
+DELETE_BATCH_SIZE: Final = 500
 """Answers deleted in one transaction."""
 
 _IS_OPEN = exists().where(
-    executions.c.execution_id == answers.c.subject, executions.c.status.not_in(ENDED)
+    executions.c.execution_id == answers.c.subject, executions.c.status.not_in(ENDED_STATUSES)
 )
 
 
-def answer_of(key: str) -> Rows:
+def select_record(key: str) -> Rows:
     """Select what is kept under a key."""
     columns = answers.c
     return select(
@@ -38,23 +38,23 @@ def answer_of(key: str) -> Rows:
     ).where(columns.key == key)
 
 
-def remembered_of(row: Any) -> Remembered:
+def record_from_row(row: Any) -> IdempotencyRecord:
     """Give the answer of a row."""
-    return Remembered(*row)
+    return IdempotencyRecord(*row)
 
 
-def take(
+def claim(
     connection: Connection, key: str, digest: str, at: str, expired: str, holder: str
-) -> Remembered:
+) -> IdempotencyRecord:
     """Take a key or give what is kept under it; see ``Store.remember``."""
     connection.execute(delete(answers).where(answers.c.key == key, *_has_expired(expired)))
-    row = connection.execute(answer_of(key).add_columns(answers.c.holder)).first()
+    row = connection.execute(select_record(key).add_columns(answers.c.holder)).first()
     if row is not None:
         *kept, last_holder = row
-        found = Remembered(*kept)
+        found = IdempotencyRecord(*kept)
         if found.status is not None or found.digest != digest or last_holder == holder:
             return found
-    taken = Remembered(digest, at, new_id() if row is None else row.subject, is_new=True)
+    taken = IdempotencyRecord(digest, at, new_id() if row is None else row.subject, is_new=True)
     values = {
         "key": key,
         "digest": digest,
@@ -70,7 +70,7 @@ def take(
     return taken
 
 
-def answering(key: str, status: int, body: str) -> Update:
+def set_response(key: str, status: int, body: str) -> Update:
     """Keep an answer."""
     return (
         update(answers)
@@ -79,14 +79,14 @@ def answering(key: str, status: int, body: str) -> Update:
     )
 
 
-def forgetting(key: str) -> Delete:
+def delete_unanswered(key: str) -> Delete:
     """Give a key back that was not answered."""
     return delete(answers).where(answers.c.key == key, answers.c.status.is_(None))
 
 
-def forget_some(connection: Connection, expired: str) -> int:
+def delete_expired(connection: Connection, expired: str) -> int:
     """Delete some of what has expired; give how many."""
-    some = select(answers.c.key).where(*_has_expired(expired)).limit(SOME)
+    some = select(answers.c.key).where(*_has_expired(expired)).limit(DELETE_BATCH_SIZE)
     return connection.execute(delete(answers).where(answers.c.key.in_(some))).rowcount
 
 

@@ -30,13 +30,13 @@ from sqlalchemy.exc import DBAPIError
 
 from planwave.errors import InputError, NotFound, StoreError
 from planwave.storage import schema
-from planwave.storage.deleting import hide, sweep
+from planwave.storage.deleting import soft_delete, purge
 from planwave.storage.faults import cause_of
 from planwave.storage.files import ARTIFACT_DIR, sync_directory
-from planwave.storage.rows import ENDED
+from planwave.storage.rows import ENDED_STATUSES
 from planwave.storage.schema import artifact_uses, executions, flows, plans
 
-_OWN: Final = 0o600
+_PRIVATE_MODE: Final = 0o600
 """Mode of everything written: results may be anything."""
 
 
@@ -102,8 +102,8 @@ def _back_up(directory: Path, file: Path, workplace: Path) -> Backup:
     copy, packed = workplace / schema.DATABASE_NAME, workplace / "packed"
     with closing(schema.reading_connection(directory / schema.DATABASE_NAME)) as living:
         _copy_database(living, copy)
-        with _Package(packed, is_small=file.suffix in (".gz", ".tgz")) as package:
-            with _opened(copy) as connection:
+        with _BackupArchive(packed, is_small=file.suffix in (".gz", ".tgz")) as package:
+            with _open_copy(copy) as connection:
                 damaged = _pack_artifacts(directory, package, connection, living)
                 artifacts = len(package.digests)
                 _pack_documents(directory, package, connection)
@@ -127,7 +127,7 @@ def _copy_database(living: sqlite3.Connection, copy: Path) -> None:
         StoreError: ``store-damaged``.
     """
     with closing(sqlite3.connect(copy)) as raw:
-        copy.chmod(_OWN)
+        copy.chmod(_PRIVATE_MODE)
         living.backup(raw)
         found = [row[0] for row in raw.execute("PRAGMA integrity_check(3)")]
     if found != ["ok"]:
@@ -139,12 +139,12 @@ def _copy_database(living: sqlite3.Connection, copy: Path) -> None:
 
 
 @contextmanager
-def _opened(copy: Path) -> Generator[Connection]:
+def _open_copy(copy: Path) -> Generator[Connection]:
     """Open the copy for changes, with the present schema; it is one file again when left."""
     connection = schema.engine_of(schema.writing_connection(copy)).connect()
     try:
         schema.migrate(connection)
-        _sweep(connection)
+        _purge_all(connection)
         yield connection
         connection.exec_driver_sql("PRAGMA journal_mode=DELETE")
     finally:
@@ -153,20 +153,20 @@ def _opened(copy: Path) -> Generator[Connection]:
 
 
 def _pack_artifacts(
-    directory: Path, package: _Package, connection: Connection, living: sqlite3.Connection
+    directory: Path, package: _BackupArchive, connection: Connection, living: sqlite3.Connection
 ) -> tuple[str, ...]:
     """Pack large results; give those that are damaged, after what was deleted is left out."""
     used = select(artifact_uses.c.digest).distinct()
     missing: list[str] = []
     for digest in connection.execute(used).scalars().all():
         name = f"{ARTIFACT_DIR}/{digest}.json"
-        if not package.put(name, directory / name, _is_of(digest)):
+        if not package.put(name, directory / name, _has_digest(digest)):
             missing.append(digest)
-            _leave_out_deleted(connection, living, digest)
+            _remove_deleted(connection, living, digest)
     return tuple(sorted(set(missing).intersection(connection.execute(used).scalars())))
 
 
-def _leave_out_deleted(connection: Connection, living: sqlite3.Connection, digest: str) -> None:
+def _remove_deleted(connection: Connection, living: sqlite3.Connection, digest: str) -> None:
     """Remove from the copy what used a large result and was deleted after the copy was made."""
     users = connection.execute(
         select(executions.c.key, executions.c.execution_id)
@@ -176,34 +176,34 @@ def _leave_out_deleted(connection: Connection, living: sqlite3.Connection, diges
     for key, execution_id in users.all():
         found = "SELECT 1 FROM executions WHERE execution_id = ?"
         if living.execute(found, (execution_id,)).fetchone() is None:
-            hide(connection, [(key, execution_id)])
-    _sweep(connection)
+            soft_delete(connection, [(key, execution_id)])
+    _purge_all(connection)
 
 
-def _sweep(connection: Connection) -> None:
-    while not sweep(connection).is_done:
+def _purge_all(connection: Connection) -> None:
+    while not purge(connection).is_done:
         pass
 
 
-def _pack_documents(directory: Path, package: _Package, connection: Connection) -> None:
+def _pack_documents(directory: Path, package: _BackupArchive, connection: Connection) -> None:
     """Pack the documents that will not change any more; note all others as not written."""
     columns = executions.c
     written = select(columns.key, columns.execution_id, columns.document_seq).where(
         columns.document_seq > 0
     )
     unwritten = update(executions).values(document_seq=0)
-    connection.execute(unwritten.where(columns.status.not_in(ENDED)))
+    connection.execute(unwritten.where(columns.status.not_in(ENDED_STATUSES)))
     for key, execution_id, seq in connection.execute(written).all():
         name = f"{execution_id}.json"
-        if not package.put(name, directory / name, _shows(execution_id, seq)):
+        if not package.put(name, directory / name, _is_document_of(execution_id, seq)):
             connection.execute(unwritten.where(columns.key == key))
 
 
-def _is_of(digest: str) -> Callable[[bytes], bool]:
+def _has_digest(digest: str) -> Callable[[bytes], bool]:
     return lambda content: hashlib.sha256(content).hexdigest() == digest
 
 
-def _shows(execution_id: str, seq: int) -> Callable[[bytes], bool]:
+def _is_document_of(execution_id: str, seq: int) -> Callable[[bytes], bool]:
     def shows(content: bytes) -> bool:
         with suppress(ValueError, TypeError, LookupError, RecursionError):
             found = json.loads(content)
@@ -213,16 +213,16 @@ def _shows(execution_id: str, seq: int) -> Callable[[bytes], bool]:
     return shows
 
 
-class _Package:
+class _BackupArchive:
     """A tar file that remembers what it was given; ``digests`` by name."""
 
     def __init__(self, path: Path, *, is_small: bool) -> None:
         self._path = path
-        self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _OWN), "w+b")
+        self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _PRIVATE_MODE), "w+b")
         self._tar = tarfile.open(fileobj=self._file, mode="w:gz" if is_small else "w")  # noqa: SIM115 - closed on leaving
         self.digests: dict[str, str] = {}
 
-    def __enter__(self) -> _Package:
+    def __enter__(self) -> _BackupArchive:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -233,11 +233,11 @@ class _Package:
 
     def put(self, name: str, path: Path, is_sound: Callable[[bytes], bool]) -> bool:
         """Put a small file in, if it can be read and is sound; say whether."""
-        found = _content_of(path)
+        found = _read_plain_file(path)
         if found is None or not is_sound(found[0]):
             return False
         entry, content = tarfile.TarInfo(name), found[0]
-        entry.size, entry.mode, entry.mtime = len(content), _OWN, found[1]
+        entry.size, entry.mode, entry.mtime = len(content), _PRIVATE_MODE, found[1]
         self._tar.addfile(entry, io.BytesIO(content))
         self.digests[name] = hashlib.sha256(content).hexdigest()
         return True
@@ -269,7 +269,7 @@ class _Package:
             )
 
 
-def _content_of(path: Path) -> tuple[bytes, int] | None:
+def _read_plain_file(path: Path) -> tuple[bytes, int] | None:
     """Give content and time of a plain file; None for a link, which could lead out of here."""
     with suppress(OSError):
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -19,7 +19,7 @@ _DOUBLINGS: Final = 8
 """Of one row, to the 256 that a statement takes at most."""
 
 
-class Bulk:
+class MultiRowStatement:
     """A statement for rows of so many columns.
 
     Args:
@@ -29,19 +29,19 @@ class Bulk:
     """
 
     def __init__(self, columns: int, one: str, many: str) -> None:
-        row = _row_of(columns)
+        row = _placeholders(columns)
         self._columns = columns
         self._most = columns << _DOUBLINGS
         self._texts = [one, *(many.format(",".join([row] * (2 << n))) for n in range(_DOUBLINGS))]
 
     @classmethod
-    def insert(cls, table: str, columns: str, on_conflict: str = "") -> Bulk:
+    def insert(cls, table: str, columns: str, on_conflict: str = "") -> MultiRowStatement:
         """Give a statement that inserts rows; the first of the ``columns`` is never null."""
         count = columns.count(",") + 1
         text = f"INSERT INTO {table} ({columns}) {{}} {on_conflict}"
         return cls(
             count,
-            text.format(f"VALUES {_row_of(count)}"),
+            text.format(f"VALUES {_placeholders(count)}"),
             text.format("SELECT * FROM (VALUES {}) WHERE column1 IS NOT NULL"),
         )
 
@@ -57,5 +57,5 @@ class Bulk:
         return changed
 
 
-def _row_of(count: int) -> str:
+def _placeholders(count: int) -> str:
     return "(" + ",".join("?" * count) + ")"

@@ -12,13 +12,13 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, select, update
 
 from planwave.storage.rows import (
-    ENDED,
+    ENDED_STATUSES,
     flow_in_use,
-    no_execution,
-    no_flow,
-    no_plan,
+    execution_not_found,
+    flow_not_found,
+    plan_not_found,
     plan_in_use,
-    still_running,
+    execution_not_ended,
 )
 from planwave.storage.schema import (
     artifact_uses,
@@ -37,7 +37,7 @@ _ROWS: Final = 200
 """Rows of events removed at a time: some 10 ms."""
 
 
-class Swept(NamedTuple):
+class PurgeResult(NamedTuple):
     """What one piece of the second step came to.
 
     Attributes:
@@ -55,10 +55,10 @@ def delete_plan(connection: Connection, plan_id: str) -> None:
     Raises:
         NotFound, Conflict: See ``Store.delete_plan``.
     """
-    if (running := _under_way(connection, executions.c.plan_id == plan_id)) is not None:
+    if (running := _active_execution(connection, executions.c.plan_id == plan_id)) is not None:
         raise plan_in_use(plan_id, running)
     if not connection.execute(delete(plans).where(plans.c.plan_id == plan_id)).rowcount:
-        raise no_plan(plan_id)
+        raise plan_not_found(plan_id)
 
 
 def delete_flow(connection: Connection, flow_id: str) -> None:
@@ -67,21 +67,21 @@ def delete_flow(connection: Connection, flow_id: str) -> None:
     Raises:
         NotFound, Conflict: See ``FlowStore.delete``.
     """
-    if (running := _under_way(connection, executions.c.flow_id == flow_id)) is not None:
+    if (running := _active_execution(connection, executions.c.flow_id == flow_id)) is not None:
         raise flow_in_use(flow_id, running)
     connection.execute(delete(flow_versions).where(flow_versions.c.flow_id == flow_id))
     if not connection.execute(delete(flows).where(flows.c.flow_id == flow_id)).rowcount:
-        raise no_flow(flow_id)
+        raise flow_not_found(flow_id)
 
 
-def _under_way(connection: Connection, of: ColumnElement[bool]) -> str | None:
+def _active_execution(connection: Connection, of: ColumnElement[bool]) -> str | None:
     """Give the id of an execution that has not ended."""
     return connection.execute(
-        select(executions.c.execution_id).where(of, executions.c.status.not_in(ENDED)).limit(1)
+        select(executions.c.execution_id).where(of, executions.c.status.not_in(ENDED_STATUSES)).limit(1)
     ).scalar()
 
 
-def hide_execution(connection: Connection, execution_id: str) -> None:
+def soft_delete_execution(connection: Connection, execution_id: str) -> None:
     """Take an execution that has ended out of sight.
 
     Raises:
@@ -93,30 +93,30 @@ def hide_execution(connection: Connection, execution_id: str) -> None:
         )
     ).first()
     if row is None:
-        raise no_execution(execution_id)
+        raise execution_not_found(execution_id)
     key, status = row
-    if status not in ENDED:
-        raise still_running(execution_id, status)
-    hide(connection, [(key, execution_id)])
+    if status not in ENDED_STATUSES:
+        raise execution_not_ended(execution_id, status)
+    soft_delete(connection, [(key, execution_id)])
 
 
-def hide_ended(connection: Connection, before: str, limit: int) -> list[str]:
+def soft_delete_ended(connection: Connection, before: str, limit: int) -> list[str]:
     """Take executions that ended before a time out of sight, oldest first; give their ids."""
     found = connection.execute(
         select(executions.c.key, executions.c.execution_id)
         .where(
             executions.c.created_at < before,  # has an index; what ended before began before
             executions.c.completed_at < before,
-            executions.c.status.in_(ENDED),
+            executions.c.status.in_(ENDED_STATUSES),
         )
         .order_by(executions.c.created_at, executions.c.execution_id)
         .limit(limit)
     ).all()
-    hide(connection, [(row.key, row.execution_id) for row in found])
+    soft_delete(connection, [(row.key, row.execution_id) for row in found])
     return [row.execution_id for row in found]
 
 
-def hide(connection: Connection, found: list[tuple[int, str]]) -> None:
+def soft_delete(connection: Connection, found: list[tuple[int, str]]) -> None:
     """Take executions out of sight, whatever their status, by key and id."""
     if not found:
         return
@@ -136,7 +136,7 @@ def hide(connection: Connection, found: list[tuple[int, str]]) -> None:
         connection.execute(statement, rows)
 
 
-def sweep(connection: Connection) -> Swept:
+def purge(connection: Connection) -> PurgeResult:
     """Remove some rows of executions that are out of sight."""
     left, digests = _ROWS, set[str]()
     while left > 0:
@@ -144,16 +144,16 @@ def sweep(connection: Connection) -> Swept:
             select(executions.c.key).where(executions.c.status == _DELETED).limit(1)
         ).scalar()
         if key is None:
-            return Swept(digests, is_done=True)
+            return PurgeResult(digests, is_done=True)
         piece = select(batches.c.id).where(batches.c.execution == key).limit(left)
         removed = connection.execute(delete(batches).where(batches.c.id.in_(piece))).rowcount
         if removed < left:
-            digests |= _remove(connection, key)
+            digests |= _remove_execution(connection, key)
         left -= max(removed, 1)
-    return Swept(digests, is_done=False)
+    return PurgeResult(digests, is_done=False)
 
 
-def _remove(connection: Connection, key: Any) -> set[str]:
+def _remove_execution(connection: Connection, key: Any) -> set[str]:
     used = artifact_uses.c.execution == key
     digests = connection.execute(select(artifact_uses.c.digest).where(used)).scalars().all()
     connection.execute(delete(artifact_uses).where(used))

@@ -12,10 +12,10 @@ import orjson
 
 from planwave.errors import InputError
 from planwave.events import Event, ExecutionState, NodeState, execution_logs, fold
-from planwave.events.course import Step, answers, courses, reentries
-from planwave.events.feeds import Feeds, values_of
+from planwave.events.course import TimelineEntry, answers, timelines, reentries
+from planwave.events.feeds import NodeInputs, outputs_from_json
 from planwave.graph.values import result_text
-from planwave.storage.files import put_in_place, sync_directory
+from planwave.storage.files import replace_atomically, sync_directory
 from planwave.storage.ids import UUID_PATTERN
 from planwave.storage.records import ExecutionRecord
 
@@ -24,7 +24,7 @@ DOCUMENT_VERSION: Final = 1
 _Document = dict[str, Any]
 
 
-def project(events: Sequence[Event], record: ExecutionRecord) -> _Document:
+def build_document(events: Sequence[Event], record: ExecutionRecord) -> _Document:
     """Give the document of an execution.
 
     ``nodes`` are in graph order, nested ones after them in the order they started. A node's
@@ -41,7 +41,7 @@ def project(events: Sequence[Event], record: ExecutionRecord) -> _Document:
         record: The execution as the store lists it.
     """
     state = fold(events)
-    nodes = _nodes(state, courses(events))
+    nodes = _nodes(state, timelines(events))
     return {
         "schema_version": DOCUMENT_VERSION,
         "execution_id": record.execution_id,
@@ -93,7 +93,7 @@ def _write_each(directory: Path, texts: Mapping[str, bytes]) -> dict[str, Except
     failed: dict[str, Exception] = {}
     for execution_id, text in texts.items():
         try:
-            put_in_place(_path_of(directory, execution_id), text)
+            replace_atomically(_path_of(directory, execution_id), text)
         except (InputError, OSError) as error:
             failed[execution_id] = error
     if len(failed) < len(texts):
@@ -123,24 +123,24 @@ def document_text(document: Mapping[str, Any]) -> bytes:
         return (text + "\n").encode("utf-8", "backslashreplace")
 
 
-def _nodes(state: ExecutionState, of: Mapping[str, Sequence[Step]]) -> list[_Document]:
-    feeds = Feeds(state)
+def _nodes(state: ExecutionState, of: Mapping[str, Sequence[TimelineEntry]]) -> list[_Document]:
+    feeds = NodeInputs(state)
     made = [_node(node, feeds, of.get(path, ())) for path, node in state.nodes.items()]
     for each in made:
         if each["status"] == "failed":
-            each["handled"] = each["handled"] or _is_made_up_for(each["path"], state)
+            each["handled"] = each["handled"] or _is_inside_completed(each["path"], state)
     return made
 
 
-def _is_made_up_for(path: str, state: ExecutionState) -> bool:
+def _is_inside_completed(path: str, state: ExecutionState) -> bool:
     """Tell whether a node is inside one that completed all the same."""
     around = (state.nodes.get(path[:at]) for at, each in enumerate(path) if each == "[")
     return any(node is not None and node.status == "completed" for node in around)
 
 
-def _node(node: NodeState, feeds: Feeds, course: Sequence[Step]) -> _Document:
-    place = feeds.graphs.place_of(node.path)
-    written, own_id = place.written, place.id
+def _node(node: NodeState, feeds: NodeInputs, course: Sequence[TimelineEntry]) -> _Document:
+    place = feeds.graphs.locate(node.path)
+    written, own_id = place.document, place.id
     data: Mapping[str, Any] = written.get("data") or {}
     has_result = node.outputs is not None and node.status == "completed"
     return {
@@ -152,14 +152,14 @@ def _node(node: NodeState, feeds: Feeds, course: Sequence[Step]) -> _Document:
         "provider": node.provider or data.get("provider"),
         "model": node.model or data.get("model"),
         "status": node.status,
-        "result": result_text(values_of(node.outputs)) if has_result else None,
+        "result": result_text(outputs_from_json(node.outputs)) if has_result else None,
         "outputs": node.outputs,
         "error": node.error,
         "handled": node.handled,
         "reason": node.reason,
         "cause": node.cause,
         "execution_time": node.duration_s,
-        "dependencies": feeds.sources(node.path),
+        "dependencies": feeds.upstream(node.path),
         "inputs": _inputs(node, feeds),
         "prompt": node.prompt,
         "wave": node.wave,
@@ -172,7 +172,7 @@ def _node(node: NodeState, feeds: Feeds, course: Sequence[Step]) -> _Document:
     }
 
 
-def _inputs(node: NodeState, feeds: Feeds) -> dict[str, _Document]:
+def _inputs(node: NodeState, feeds: NodeInputs) -> dict[str, _Document]:
     if node.started_at is None:
         return {}
     inputs = feeds.inputs(node.path)

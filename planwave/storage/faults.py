@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 from planwave.errors import PlanwaveError, StoreError
 from planwave.storage.records import DISK_FULL, READ_ONLY, STORE_BUSY
 
-_FAULTS_OF_A_ROW = (
+_ROW_ERRORS = (
     sqlite3.IntegrityError,
     sqlite3.DataError,
     sqlite3.InterfaceError,
@@ -29,10 +29,10 @@ def cause_of(error: BaseException) -> BaseException:
     return error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
 
 
-def blames_store(error: BaseException) -> bool:
+def is_store_failure(error: BaseException) -> bool:
     """Say whether database or disk failed, not the content of one write among others."""
     cause = cause_of(error)
-    if isinstance(cause, _FAULTS_OF_A_ROW):
+    if isinstance(cause, _ROW_ERRORS):
         return False
     return isinstance(cause, sqlite3.Error | OSError | MemoryError)
 
@@ -46,7 +46,7 @@ def is_recoverable(error: BaseException) -> bool:
     return _primary_code(error) in _RECOVERABLE
 
 
-def passing(error: BaseException) -> StoreError | None:
+def as_transient(error: BaseException) -> StoreError | None:
     """Give the error for a write that may be tried again later; None for one that may not."""
     code = _primary_code(error)
     if code not in _RECOVERABLE:
@@ -55,28 +55,28 @@ def passing(error: BaseException) -> StoreError | None:
     return StoreError(f"the store cannot write now: {error}", code=name, hint=hint)
 
 
-def breaks_disk(error: BaseException) -> bool:
+def is_fatal(error: BaseException) -> bool:
     """Say whether a file that could not be written means that no write can be trusted any more."""
     return isinstance(error, OSError) and error.errno == errno.EIO
 
 
-def store_error(error: BaseException) -> StoreError | PlanwaveError:
+def to_store_error(error: BaseException) -> StoreError | PlanwaveError:
     """Give the error to tell a caller."""
     if isinstance(error, PlanwaveError):
         return error
-    if (trouble := passing(error)) is not None:
+    if (trouble := as_transient(error)) is not None:
         return trouble
     if isinstance(error, sqlite3.IntegrityError):
         if "executions.execution_id" in str(error):
             return StoreError("an execution of that id is stored", code="duplicate-execution")
         code = "duplicate-seq" if "batches.execution" in str(error) else "duplicate"
         return StoreError(f"the store already holds this: {error}", code=code)
-    if blames_store(error):
+    if is_store_failure(error):
         return StoreError(f"the store cannot write: {error}", code="store-failed")
     return StoreError(f"this cannot be stored: {error}", code="not-storable")
 
 
-def read_only(cause: BaseException) -> StoreError:
+def store_read_only(cause: BaseException) -> StoreError:
     """Give the error for a write after the disk failed."""
     return StoreError(
         f"the store is read-only until restart, because a write failed: {cause}",

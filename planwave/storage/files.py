@@ -15,12 +15,12 @@ from typing import Any, Final
 
 from planwave.errors import StoreError
 from planwave.events import Event
-from planwave.events.reading import unreadable
+from planwave.events.reading import unreadable_error
 from planwave.storage.ids import UUID_PATTERN
-from planwave.storage.rows import encode
+from planwave.storage.rows import dumps_exact
 
 ARTIFACT_DIR: Final = "artifacts"
-COPIES_DIR: Final = "backups"
+MIGRATION_BACKUP_DIR: Final = "backups"
 """Where a database is copied to before its schema is changed."""
 _HASH: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
@@ -28,17 +28,17 @@ Artifact = tuple[str, bytes]
 """sha256 of a large value's JSON, and the JSON."""
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes) -> None:
     """Write a file that survives a power cut once this returns; never a half one.
 
     Raises:
         OSError: Nothing was written under ``path``.
     """
-    put_in_place(path, content)
+    replace_atomically(path, content)
     sync_directory(path.parent)
 
 
-def put_in_place(path: Path, content: bytes) -> None:
+def replace_atomically(path: Path, content: bytes) -> None:
     """Write a file, never a half one; its name is durable after :func:`sync_directory`.
 
     Raises:
@@ -66,9 +66,9 @@ def sync_directory(directory: Path) -> None:
         os.close(handle)
 
 
-def remove_unfinished(directory: Path) -> None:
+def remove_temporary_files(directory: Path) -> None:
     """Remove what writers that were killed half-way left; only the lock's holder may."""
-    for folder in (directory, directory / ARTIFACT_DIR, directory / COPIES_DIR):
+    for folder in (directory, directory / ARTIFACT_DIR, directory / MIGRATION_BACKUP_DIR):
         for unfinished in folder.glob(".*.tmp"):
             unfinished.unlink(missing_ok=True)
 
@@ -79,12 +79,12 @@ def free_bytes(directory: Path) -> int:
     return found.f_bavail * found.f_frsize
 
 
-LOOK_S = 0.02
+CHECK_INTERVAL_S = 0.02
 """How long it may take to notice that files are gone. Looking with each commit would cost small
 writes a tenth of their speed, and what was acknowledged just before is gone with the files anyway."""
 
 
-class Footing:
+class FileIdentity:
     """Files that have to stay where they are while they are written to.
 
     Whoever has a file open does not notice that it was deleted, moved or replaced, and would go on
@@ -96,7 +96,7 @@ class Footing:
 
     def __init__(self, *paths: Path) -> None:
         self._files = [(str(path), _identity(str(path))) for path in paths]
-        self._looked_at = 0.0
+        self._checked_at = 0.0
 
     def check(self) -> None:
         """Look whether all are still there, if that was not done just now; some microseconds.
@@ -105,9 +105,9 @@ class Footing:
             OSError: One is not, or is another one by now.
         """
         now = monotonic()
-        if now - self._looked_at < LOOK_S:
+        if now - self._checked_at < CHECK_INTERVAL_S:
             return
-        self._looked_at = now
+        self._checked_at = now
         for path, identity in self._files:
             try:
                 stands = _identity(path) == identity
@@ -122,7 +122,7 @@ def _identity(path: str) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def put_aside(event: Event, limit: int) -> tuple[Event, list[Artifact]]:
+def offload_artifacts(event: Event, limit: int) -> tuple[Event, list[Artifact]]:
     """Replace an event's output values of more than ``limit`` bytes of JSON by their hashes."""
     outputs: Any = event.data.get("outputs")
     if not isinstance(outputs, dict):
@@ -131,7 +131,7 @@ def put_aside(event: Event, limit: int) -> tuple[Event, list[Artifact]]:
     artifacts: list[Artifact] = []
     for handle, output in outputs.items():  # pyright: ignore[reportUnknownVariableType]
         kept[handle] = output
-        content = encode(output.get("value")).encode() if isinstance(output, dict) else b""  # pyright: ignore[reportUnknownMemberType]
+        content = dumps_exact(output.get("value")).encode() if isinstance(output, dict) else b""  # pyright: ignore[reportUnknownMemberType]
         if len(content) > limit:
             digest = hashlib.sha256(content).hexdigest()
             artifacts.append((digest, content))
@@ -154,27 +154,27 @@ def write_artifact(directory: Path, artifact: Artifact) -> None:
         sync_directory(directory)
     path = folder / f"{digest}.json"
     if not path.exists():
-        write_whole(path, content)
+        write_atomically(path, content)
 
 
-def drop_artifact(directory: Path, digest: str) -> None:
+def delete_artifact(directory: Path, digest: str) -> None:
     """Remove a large value; what cannot be removed stays, and takes up space, no more."""
     with suppress(OSError):
         (directory / ARTIFACT_DIR / f"{digest}.json").unlink(missing_ok=True)
 
 
-def drop_document(directory: Path, execution_id: str) -> None:
+def delete_document(directory: Path, execution_id: str) -> None:
     """Remove the JSON document of an execution, if there is one."""
     if UUID_PATTERN.fullmatch(execution_id):
         with suppress(OSError):
             (directory / f"{execution_id}.json").unlink(missing_ok=True)
 
 
-def bring_back(event: Event, directory: Path) -> Event:
+def load_artifacts(event: Event, directory: Path) -> Event:
     """Put large values back into an event that was stored with their hashes.
 
     Raises:
-        Conflict: ``unreadable``: a value is gone or is not what was stored.
+        Conflict: ``unreadable_error``: a value is gone or is not what was stored.
         StoreError: ``store-unreadable``.
     """
     outputs: Any = event.data.get("outputs")
@@ -182,7 +182,7 @@ def bring_back(event: Event, directory: Path) -> Event:
         return event
     whole: dict[str, Any] = {}
     for handle, output in outputs.items():  # pyright: ignore[reportUnknownVariableType]
-        if _is_aside(output):
+        if _is_offloaded(output):
             value = _read_artifact(directory, event.execution_id, output["artifact"])  # pyright: ignore[reportUnknownArgumentType]
             whole[handle] = {"type": output["type"], "value": value}
         else:
@@ -190,29 +190,29 @@ def bring_back(event: Event, directory: Path) -> Event:
     return event._replace(data={**event.data, "outputs": whole})
 
 
-def digests_in(batch: str) -> set[str]:
+def artifact_digests(batch: str) -> set[str]:
     """Give the hashes of the large values that a stored batch of events refers to."""
     found: set[str] = set()
     for _, _, data, *_ in json.loads(batch):
         outputs: Any = data.get("outputs")
         if isinstance(outputs, dict):
             values: list[Any] = list(outputs.values())  # pyright: ignore[reportUnknownArgumentType]
-            found.update(str(value["artifact"]) for value in values if _is_aside(value))
+            found.update(str(value["artifact"]) for value in values if _is_offloaded(value))
     return found
 
 
-def _is_aside(output: Any) -> bool:
+def _is_offloaded(output: Any) -> bool:
     return isinstance(output, dict) and "artifact" in output and "value" not in output
 
 
 def _read_artifact(directory: Path, execution_id: str, digest: Any) -> Any:
     if not isinstance(digest, str) or not _HASH.fullmatch(digest):
-        raise unreadable(execution_id, "a large result of it has no name that a file could have")
+        raise unreadable_error(execution_id, "a large result of it has no name that a file could have")
     path = directory / ARTIFACT_DIR / f"{digest}.json"
     try:
         content = path.read_bytes()
     except FileNotFoundError as error:
-        raise unreadable(execution_id, f"its large result {digest} is gone") from error
+        raise unreadable_error(execution_id, f"its large result {digest} is gone") from error
     except OSError as error:
         raise StoreError(
             f"the large result {digest} cannot be read: {error.strerror}",
@@ -220,5 +220,5 @@ def _read_artifact(directory: Path, execution_id: str, digest: Any) -> Any:
             hint="look at the disk, and at who owns the storage directory, then try again",
         ) from error
     if hashlib.sha256(content).hexdigest() != digest:
-        raise unreadable(execution_id, f"its large result {digest} was changed")
+        raise unreadable_error(execution_id, f"its large result {digest} was changed")
     return json.loads(content)

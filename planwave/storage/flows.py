@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from planwave.storage.records import Place
+    from planwave.storage.records import PageCursor
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class FlowStore(Protocol):
         ...
 
     async def page(
-        self, *, text: str | None = None, before: str | Place | None = None, limit: int = 50
+        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
     ) -> Sequence[FlowRecord]:
         """Give flows, newest first; ``before`` is the last one already seen: its id, or its place.
 
@@ -82,7 +82,7 @@ class FlowStore(Protocol):
         ...
 
     async def versions(
-        self, flow_id: str, *, before: Place | None = None, limit: int = 50
+        self, flow_id: str, *, before: PageCursor | None = None, limit: int = 50
     ) -> Sequence[FlowVersion]:
         """Give the versions of a flow, newest first, without their graphs."""
         ...

@@ -11,10 +11,10 @@ from sqlalchemy import Connection
 
 from planwave.storage.files import Artifact
 from planwave.storage.records import ExecutionRecord
-from planwave.storage.rows import Batch
+from planwave.storage.rows import EncodedBatch
 
 
-class Step(NamedTuple):
+class AppendOp(NamedTuple):
     """Events that take one execution from ``batch.first - 1`` to ``batch.last``.
 
     With ``record`` the execution is new, and this its beginning; ``plan`` is the row of its plan,
@@ -23,12 +23,12 @@ class Step(NamedTuple):
 
     execution_id: str
     epoch: int
-    batch: Batch | None
+    batch: EncodedBatch | None
     record: ExecutionRecord | None = None
     plan: Mapping[str, str] | None = None
 
 
-class Job:
+class WriteJob:
     """One write and the future of its result.
 
     ``change`` is a :class:`Step`, or for all but appends a function of the connection.
@@ -38,7 +38,7 @@ class Job:
     __slots__ = ("artifacts", "change", "error", "future", "loop", "result")
 
     def __init__(
-        self, change: Step | Callable[[Connection], Any], artifacts: Sequence[Artifact] = ()
+        self, change: AppendOp | Callable[[Connection], Any], artifacts: Sequence[Artifact] = ()
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
@@ -48,17 +48,17 @@ class Job:
         self.error: BaseException | None = None
 
 
-def wake(jobs: Sequence[Job]) -> None:
+def complete_jobs(jobs: Sequence[WriteJob]) -> None:
     """Tell the awaiters, with one call for each event loop."""
-    loops: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+    loops: dict[asyncio.AbstractEventLoop, list[WriteJob]] = {}
     for job in jobs:
         loops.setdefault(job.loop, []).append(job)
     for loop, own in loops.items():
         with suppress(RuntimeError):  # the loop was closed: nobody is left to be told
-            loop.call_soon_threadsafe(_settle, own)
+            loop.call_soon_threadsafe(_complete, own)
 
 
-def _settle(jobs: Sequence[Job]) -> None:
+def _complete(jobs: Sequence[WriteJob]) -> None:
     for job in jobs:
         if job.future.done():
             continue  # its awaiter was cancelled; the write stands

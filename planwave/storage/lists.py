@@ -26,8 +26,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.sqlite import dialect
 
-from planwave.storage.records import ExecutionRecord, Place, PlanRecord
-from planwave.storage.rows import UNDER_WAY, no_page, storable
+from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord
+from planwave.storage.rows import ACTIVE_STATUSES, unknown_cursor, storable_text
 from planwave.storage.schema import batches, execution_texts, executions, plans
 
 LAST_SEQ: Final[ColumnElement[int]] = func.coalesce(
@@ -41,7 +41,7 @@ LAST_SEQ: Final[ColumnElement[int]] = func.coalesce(
 )
 
 
-class Listed:
+class ListQuery:
     """Rows of one kind.
 
     Args:
@@ -64,12 +64,12 @@ class Listed:
         self._source = source
         self._created = created
         self._own_id = own_id
-        self._choices = {
+        self._filters = {
             **choices,
-            "own_id": own_id == given("own_id"),
-            "seen_at": tuple_(created, own_id) < tuple_(given("seen_at"), given("seen_id")),
+            "own_id": own_id == query_parameter("own_id"),
+            "seen_at": tuple_(created, own_id) < tuple_(query_parameter("seen_at"), query_parameter("seen_id")),
         }
-        self._sql = lru_cache(maxsize=None)(self._compiled)
+        self._sql = lru_cache(maxsize=None)(self._compile)
 
     def one(self, connection: Connection, own_id: str) -> Sequence[Any] | None:
         """Give the row of that id."""
@@ -78,8 +78,8 @@ class Listed:
     def page(
         self,
         connection: Connection,
-        chosen: Mapping[str, str | None],
-        before: str | Place | None,
+        filters: Mapping[str, str | None],
+        before: str | PageCursor | None,
         limit: int,
     ) -> Sequence[Any]:
         """Give one page of the list, newest first; a choice that is None is not made.
@@ -87,23 +87,23 @@ class Listed:
         Raises:
             NotFound: ``before`` is nobody's id.
         """
-        made = {name: value for name, value in chosen.items() if value is not None}
+        made = {name: value for name, value in filters.items() if value is not None}
         if isinstance(before, str):
             seen = connection.execute(select(self._created).where(self._own_id == before)).first()
             if seen is None:
-                raise no_page(before)
-            before = Place(seen[0], before)
+                raise unknown_cursor(before)
+            before = PageCursor(seen[0], before)
         if before is not None:
             made["seen_at"], made["seen_id"] = before
         return self._rows(connection, made, max(limit, 0))
 
     def _rows(self, connection: Connection, made: Mapping[str, str], limit: int) -> Sequence[Any]:
         sql, values = self._sql(frozenset(made))
-        asked = {name: storable(value) for name, value in made.items()}
+        asked = {name: storable_text(value) for name, value in made.items()}
         return connection.exec_driver_sql(sql, {**values, **asked, "most": limit}).fetchall()
 
-    def _compiled(self, made: frozenset[str]) -> tuple[str, dict[str, Any]]:
-        conditions = [self._choices[name] for name in sorted(made) if name in self._choices]
+    def _compile(self, made: frozenset[str]) -> tuple[str, dict[str, Any]]:
+        conditions = [self._filters[name] for name in sorted(made) if name in self._filters]
         statement = (
             select(*self._columns)
             .select_from(self._source)
@@ -115,17 +115,17 @@ class Listed:
         return str(compiled), dict(compiled.params)
 
 
-def given(name: str) -> ColumnElement[str]:
+def query_parameter(name: str) -> ColumnElement[str]:
     """Stand for what a choice is given."""
     return bindparam(name, type_=Text)
 
 
 def contains(column: Column[str]) -> ColumnElement[bool]:
-    """Choose by ``text``, as :func:`sought` gives it."""
-    return func.instr(column, given("text")) > 0
+    """Choose by ``text``, as :func:`search_text` gives it."""
+    return func.instr(column, query_parameter("text")) > 0
 
 
-PLANS: Final = Listed(
+PLANS: Final = ListQuery(
     [
         plans.c.plan_id,
         plans.c.created_at,
@@ -158,16 +158,16 @@ _EXECUTION: Final = (
 _WITH_TEXTS: Final = executions.join(
     execution_texts, execution_texts.c.execution == executions.c.key
 )
-EXECUTIONS: Final = Listed(
+EXECUTIONS: Final = ListQuery(
     _EXECUTION,
     _WITH_TEXTS,
     executions.c.created_at,
     executions.c.execution_id,
     {
-        "status": executions.c.status == given("status"),
-        "since": executions.c.created_at >= given("since"),
-        "plan_id": executions.c.plan_id == given("plan_id"),
-        "flow_id": executions.c.flow_id == given("flow_id"),
+        "status": executions.c.status == query_parameter("status"),
+        "since": executions.c.created_at >= query_parameter("since"),
+        "plan_id": executions.c.plan_id == query_parameter("plan_id"),
+        "flow_id": executions.c.flow_id == query_parameter("flow_id"),
         "text": contains(execution_texts.c.search),
     },
 )
@@ -176,7 +176,7 @@ OPEN_EXECUTIONS: Final = (
     select(*_EXECUTION)
     .select_from(_WITH_TEXTS)
     .where(
-        executions.c.status.in_((*UNDER_WAY, "starting")),  # has an index
+        executions.c.status.in_((*ACTIVE_STATUSES, "starting")),  # has an index
         or_(executions.c.status != "starting", executions.c.queued == 1),
     )
     .order_by(executions.c.created_at, executions.c.execution_id)
@@ -184,18 +184,18 @@ OPEN_EXECUTIONS: Final = (
 """Rows as those of ``EXECUTIONS``: what is to be taken up at a start, oldest first."""
 
 
-def sought(text: str | None) -> str | None:
+def search_text(text: str | None) -> str | None:
     """Give a text as it is looked for in what ``rows.search_key`` made; None for an empty one."""
-    return storable(text).casefold() if text else None
+    return storable_text(text).casefold() if text else None
 
 
-def plan_of(row: Any) -> PlanRecord:
+def plan_from_row(row: Any) -> PlanRecord:
     """Give the plan of a row."""
     plan_id, created_at, user_prompt, title, digest, document = row
     return PlanRecord(plan_id, created_at, user_prompt, title, digest, json.loads(document))
 
 
-def execution_of(row: Any) -> ExecutionRecord:
+def execution_from_row(row: Any) -> ExecutionRecord:
     """Give the execution of a row."""
     *fields, queued, flow_id, flow_version = row
     return ExecutionRecord(*fields, queued=bool(queued), flow_id=flow_id, flow_version=flow_version)

@@ -31,16 +31,16 @@ class DirectoryLock:
         self._file: int | None = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self.tell({"pid": os.getpid()})
+            self.write_owner({"pid": os.getpid()})
         except BlockingIOError as error:
-            self.forget()
-            raise _locked(directory) from error
+            self.close()
+            raise _locked_error(directory) from error
         except OSError:
-            self.forget()
+            self.close()
             raise
-        _held.add(self)
+        _open_locks.add(self)
 
-    def tell(self, holder: dict[str, Any]) -> None:
+    def write_owner(self, holder: dict[str, Any]) -> None:
         """Write into the file how the holder can be reached."""
         if self._file is not None:
             os.ftruncate(self._file, 0)
@@ -51,16 +51,16 @@ class DirectoryLock:
         if self._file is not None:
             os.ftruncate(self._file, 0)
             fcntl.flock(self._file, fcntl.LOCK_UN)  # also where a child just forked has it open
-            self.forget()
+            self.close()
 
-    def forget(self) -> None:
+    def close(self) -> None:
         """Close the file without touching its content."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
 
-def holder_of(directory: Path) -> dict[str, Any] | None:
+def read_owner(directory: Path) -> dict[str, Any] | None:
     """Give what the last holder wrote about itself, or None. It may be gone: only a try can tell."""
     with suppress(OSError, ValueError):
         holder = json.loads((directory / LOCK_NAME).read_text("utf-8"))
@@ -69,8 +69,8 @@ def holder_of(directory: Path) -> dict[str, Any] | None:
     return None
 
 
-def _locked(directory: Path) -> StoreError:
-    pid = (holder_of(directory) or {}).get("pid", "unknown")
+def _locked_error(directory: Path) -> StoreError:
+    pid = (read_owner(directory) or {}).get("pid", "unknown")
     return StoreError(
         f"{str(directory)!r} is locked by pid {pid}: one process writes at a time",
         code="storage-locked",
@@ -78,13 +78,13 @@ def _locked(directory: Path) -> StoreError:
     )
 
 
-_held: weakref.WeakSet[DirectoryLock] = weakref.WeakSet()
+_open_locks: weakref.WeakSet[DirectoryLock] = weakref.WeakSet()
 
 
-def _forget_all() -> None:
-    for lock in list(_held):
-        lock.forget()
+def _close_all() -> None:
+    for lock in list(_open_locks):
+        lock.close()
 
 
 # A forked child shares the lock; kept open there, it would outlive a killed holder.
-os.register_at_fork(after_in_child=_forget_all)
+os.register_at_fork(after_in_child=_close_all)

@@ -17,38 +17,38 @@ from planwave.storage.memory_flows import MemoryFlows
 from planwave.storage.ordering import newest_first
 from planwave.storage.records import (
     ExecutionRecord,
-    Place,
+    PageCursor,
     PlanRecord,
     Projected,
     Projection,
-    Remembered,
-    StoreUse,
+    IdempotencyRecord,
+    StoreStats,
 )
 from planwave.storage.rows import (
-    ENDED,
-    UNDER_WAY,
-    Batch,
-    batch_of,
-    closed,
-    encode_json,
-    events_between,
+    ENDED_STATUSES,
+    ACTIVE_STATUSES,
+    EncodedBatch,
+    encode_batch,
+    store_closed,
+    encode_document,
+    decode_events,
     flow_in_use,
-    late_writer,
-    no_execution,
-    no_plan,
+    stale_epoch,
+    execution_not_found,
+    plan_not_found,
     plan_in_use,
     search_key,
-    still_running,
-    storable,
-    unknown_execution,
-    wrong_seq,
+    execution_not_ended,
+    storable_text,
+    append_to_unknown,
+    unexpected_seq,
 )
 
 
 @dataclass(slots=True)
-class _Kept:
+class _StoredExecution:
     record: ExecutionRecord
-    batches: list[Batch]
+    batches: list[EncodedBatch]
 
 
 class MemoryStore:
@@ -60,15 +60,15 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._plans: dict[str, tuple[PlanRecord, str]] = {}
-        self._executions: dict[str, _Kept] = {}
+        self._executions: dict[str, _StoredExecution] = {}
         self._calls: dict[CallKey, str] = {}
-        self._answers: dict[str, Remembered] = {}
-        self._flows = MemoryFlows(self._check_open, self._refuse_open)
+        self._idempotency_records: dict[str, IdempotencyRecord] = {}
+        self._flows = MemoryFlows(self._check_open, self._require_flow_unused)
         self._closed = False
 
     @property
-    def use(self) -> StoreUse:
-        return StoreUse()
+    def stats(self) -> StoreStats:
+        return StoreStats()
 
     @property
     def flows(self) -> MemoryFlows:
@@ -76,11 +76,11 @@ class MemoryStore:
 
     async def save_plan(self, plan: PlanRecord) -> None:
         self._check_open()
-        document = encode_json(plan.document, f"plan {plan.plan_id!r}", plain=plan.plain)
+        document = encode_document(plan.document, f"plan {plan.plan_id!r}", plain=plan.plain)
         kept = replace(
             plan,
-            title=storable(plan.title),
-            user_prompt=storable(plan.user_prompt),
+            title=storable_text(plan.title),
+            user_prompt=storable_text(plan.user_prompt),
             document={},
         )
         self._plans[plan.plan_id] = (kept, document)
@@ -90,62 +90,62 @@ class MemoryStore:
         return None if kept is None else replace(kept[0], document=json.loads(kept[1]))
 
     async def plans(
-        self, *, text: str | None = None, before: str | Place | None = None, limit: int = 50
+        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
     ) -> list[PlanRecord]:
-        found = newest_first((kept for kept, _ in self._plans.values()), _age, before)
-        page = [p for p in found if _matches(p, text)][: max(limit, 0)]
+        found = newest_first((kept for kept, _ in self._plans.values()), _sort_key, before)
+        page = [p for p in found if _matches_text(p, text)][: max(limit, 0)]
         return [replace(p, document=json.loads(self._plans[p.plan_id][1])) for p in page]
 
     async def plan_statuses(self, plan_ids: Sequence[str]) -> dict[str, str]:
         asked = set(plan_ids)
-        kept = sorted((kept.record for kept in self._executions.values()), key=_age)
+        kept = sorted((kept.record for kept in self._executions.values()), key=_sort_key)
         return {r.plan_id: r.status for r in kept if r.plan_id is not None and r.plan_id in asked}
 
     async def delete_plan(self, plan_id: str) -> None:
         self._check_open()
         for kept in self._executions.values():
-            if kept.record.plan_id == plan_id and kept.record.status not in ENDED:
+            if kept.record.plan_id == plan_id and kept.record.status not in ENDED_STATUSES:
                 raise plan_in_use(plan_id, kept.record.execution_id)
         if self._plans.pop(plan_id, None) is None:
-            raise no_plan(plan_id)
+            raise plan_not_found(plan_id)
 
     async def create_execution(
         self, record: ExecutionRecord, events: Sequence[Event], plan: PlanRecord | None = None
     ) -> None:
         self._check_open()
-        batch = batch_of(record.execution_id, events)
+        batch = encode_batch(record.execution_id, events)
         if record.execution_id in self._executions:
             raise StoreError("an execution of that id is stored", code="duplicate-execution")
         if plan is not None and plan.plan_id not in self._plans:
             await self.save_plan(plan)
-        kept = _Kept(
+        kept = _StoredExecution(
             replace(
                 record,
-                title=storable(record.title),
-                user_prompt=storable(record.user_prompt),
+                title=storable_text(record.title),
+                user_prompt=storable_text(record.user_prompt),
                 last_seq=0,
             ),
             [],
         )
         if batch is not None:
-            _extend(kept, batch)
+            _append_batch(kept, batch)
         self._executions[record.execution_id] = kept
 
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
         self._check_open()
-        batch = batch_of(execution_id, events)
+        batch = encode_batch(execution_id, events)
         if batch is None:
             return
         kept = self._executions.get(execution_id)
         if kept is None:
-            raise unknown_execution(execution_id)
+            raise append_to_unknown(execution_id)
         if epoch < kept.record.epoch:
-            raise late_writer(execution_id, epoch, kept.record.epoch)
-        _extend(kept, batch)
+            raise stale_epoch(execution_id, epoch, kept.record.epoch)
+        _append_batch(kept, batch)
 
     async def claim(self, execution_id: str, *, queued: bool | None = None) -> int:
         self._check_open()
-        kept = self._known(execution_id)
+        kept = self._require_execution(execution_id)
         if queued is None:
             queued = kept.record.queued
         kept.record = replace(kept.record, epoch=kept.record.epoch + 1, queued=queued)
@@ -155,7 +155,7 @@ class MemoryStore:
         self, execution_id: str, *, after: int = 0, limit: int | None = None
     ) -> list[Event]:
         kept = self._executions.get(execution_id)
-        return [] if kept is None else _events_in(execution_id, kept.batches, after, limit)
+        return [] if kept is None else _decode_batches(execution_id, kept.batches, after, limit)
 
     async def execution(self, execution_id: str) -> ExecutionRecord | None:
         kept = self._executions.get(execution_id)
@@ -167,12 +167,12 @@ class MemoryStore:
         status: str | None = None,
         text: str | None = None,
         since: str | None = None,
-        before: str | Place | None = None,
+        before: str | PageCursor | None = None,
         limit: int = 50,
         plan_id: str | None = None,
         flow_id: str | None = None,
     ) -> list[ExecutionRecord]:
-        found = newest_first((kept.record for kept in self._executions.values()), _age, before)
+        found = newest_first((kept.record for kept in self._executions.values()), _sort_key, before)
         return [
             record
             for record in found
@@ -180,26 +180,26 @@ class MemoryStore:
             and (since is None or record.created_at >= since)
             and (plan_id is None or record.plan_id == plan_id)
             and (flow_id is None or record.flow_id == flow_id)
-            and _matches(record, text)
+            and _matches_text(record, text)
         ][: max(limit, 0)]
 
     async def open_executions(self) -> list[ExecutionRecord]:
-        records = sorted((kept.record for kept in self._executions.values()), key=_age)
+        records = sorted((kept.record for kept in self._executions.values()), key=_sort_key)
         return [
-            r for r in records if r.status in UNDER_WAY or (r.status == "starting" and r.queued)
+            r for r in records if r.status in ACTIVE_STATUSES or (r.status == "starting" and r.queued)
         ]
 
     async def delete_execution(self, execution_id: str) -> None:
         self._check_open()
-        record = self._known(execution_id).record
-        if record.status not in ENDED:
-            raise still_running(execution_id, record.status)
+        record = self._require_execution(execution_id).record
+        if record.status not in ENDED_STATUSES:
+            raise execution_not_ended(execution_id, record.status)
         self._delete(execution_id)
 
     async def prune(self, before: str, limit: int) -> list[str]:
         self._check_open()
-        records = sorted((kept.record for kept in self._executions.values()), key=_age)
-        ended = (r for r in records if r.status in ENDED and (r.completed_at or before) < before)
+        records = sorted((kept.record for kept in self._executions.values()), key=_sort_key)
+        ended = (r for r in records if r.status in ENDED_STATUSES and (r.completed_at or before) < before)
         ids = [r.execution_id for r in ended][:limit]
         for execution_id in ids:
             self._delete(execution_id)
@@ -214,7 +214,7 @@ class MemoryStore:
 
         def project_all() -> dict[str, Projected]:
             return {
-                of.execution_id: project(of, partial(_events_in, of.execution_id, batches))
+                of.execution_id: project(of, partial(_decode_batches, of.execution_id, batches))
                 for of, batches in lagging
             }
 
@@ -229,7 +229,7 @@ class MemoryStore:
         return [each for each in seqs if each not in self._executions]
 
     async def lagging_documents(self) -> list[str]:
-        records = sorted((kept.record for kept in self._executions.values()), key=_age)
+        records = sorted((kept.record for kept in self._executions.values()), key=_sort_key)
         return [record.execution_id for record in records if record.is_behind]
 
     async def recorded(self, key: CallKey) -> dict[str, Any] | None:
@@ -238,39 +238,39 @@ class MemoryStore:
 
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
         self._check_open()
-        self._calls.setdefault(key, encode_json(reply, "a recorded reply"))
+        self._calls.setdefault(key, encode_document(reply, "a recorded reply"))
 
-    async def remembered(self, key: str) -> Remembered | None:
-        return self._answers.get(key)
+    async def idempotency_record(self, key: str) -> IdempotencyRecord | None:
+        return self._idempotency_records.get(key)
 
-    async def remember(self, key: str, digest: str, at: str, *, expired: str) -> Remembered:
+    async def claim_idempotency_key(self, key: str, digest: str, at: str, *, expired: str) -> IdempotencyRecord:
         self._check_open()
-        found = self._answers.get(key)
+        found = self._idempotency_records.get(key)
         if found is None or self._has_expired(found, expired):
-            found = self._answers[key] = Remembered(digest, at, new_id())
+            found = self._idempotency_records[key] = IdempotencyRecord(digest, at, new_id())
             return replace(found, is_new=True)
         return found
 
-    async def answer(self, key: str, status: int, body: str) -> None:
+    async def store_response(self, key: str, status: int, body: str) -> None:
         self._check_open()
-        found = self._answers.get(key)
+        found = self._idempotency_records.get(key)
         if found is not None and found.status is None:
-            self._answers[key] = replace(found, status=status, body=body)
+            self._idempotency_records[key] = replace(found, status=status, body=body)
 
-    async def forget(self, key: str) -> None:
+    async def release_idempotency_key(self, key: str) -> None:
         self._check_open()
-        found = self._answers.get(key)
+        found = self._idempotency_records.get(key)
         if found is not None and found.status is None:
-            del self._answers[key]
+            del self._idempotency_records[key]
 
-    async def forget_older(self, expired: str) -> int:
+    async def delete_expired_keys(self, expired: str) -> int:
         self._check_open()
-        old = [key for key, kept in self._answers.items() if self._has_expired(kept, expired)]
+        old = [key for key, kept in self._idempotency_records.items() if self._has_expired(kept, expired)]
         for key in old:
-            del self._answers[key]
+            del self._idempotency_records[key]
         return len(old)
 
-    def announce(self, url: str, token: str | None) -> None:
+    def publish_address(self, url: str, token: str | None) -> None:
         """Do nothing: no other process can get here."""
 
     async def close(self) -> None:
@@ -279,18 +279,18 @@ class MemoryStore:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise closed()
+            raise store_closed()
 
-    def _refuse_open(self, flow_id: str) -> None:
+    def _require_flow_unused(self, flow_id: str) -> None:
         """Refuse to have a flow deleted of which an execution has not ended."""
         for kept in self._executions.values():
-            if kept.record.flow_id == flow_id and kept.record.status not in ENDED:
+            if kept.record.flow_id == flow_id and kept.record.status not in ENDED_STATUSES:
                 raise flow_in_use(flow_id, kept.record.execution_id)
 
-    def _known(self, execution_id: str) -> _Kept:
+    def _require_execution(self, execution_id: str) -> _StoredExecution:
         kept = self._executions.get(execution_id)
         if kept is None:
-            raise no_execution(execution_id)
+            raise execution_not_found(execution_id)
         return kept
 
     def _delete(self, execution_id: str) -> None:
@@ -298,25 +298,25 @@ class MemoryStore:
         for key in [key for key in self._calls if key.execution_id == execution_id]:
             del self._calls[key]
 
-    def _has_expired(self, kept: Remembered, expired: str) -> bool:
+    def _has_expired(self, kept: IdempotencyRecord, expired: str) -> bool:
         made = self._executions.get(kept.subject)
-        is_open = made is not None and made.record.status not in ENDED
+        is_open = made is not None and made.record.status not in ENDED_STATUSES
         return kept.created_at < expired and not is_open
 
 
-def _events_in(
-    execution_id: str, batches: Sequence[Batch], after: int = 0, limit: int | None = None
+def _decode_batches(
+    execution_id: str, batches: Sequence[EncodedBatch], after: int = 0, limit: int | None = None
 ) -> list[Event]:
     rows = [(batch.first, batch.text) for batch in batches if batch.last > after]
-    return events_between(execution_id, rows, after, limit)
+    return decode_events(execution_id, rows, after, limit)
 
 
-def _extend(kept: _Kept, batch: Batch) -> None:
+def _append_batch(kept: _StoredExecution, batch: EncodedBatch) -> None:
     last = kept.record.last_seq
     if batch.first != last + 1:
-        raise wrong_seq(kept.record.execution_id, batch.first, last)
+        raise unexpected_seq(kept.record.execution_id, batch.first, last)
     kept.batches.append(batch)
-    progress = batch.progress
+    progress = batch.status_change
     kept.record = replace(
         kept.record,
         last_seq=batch.last,
@@ -326,13 +326,13 @@ def _extend(kept: _Kept, batch: Batch) -> None:
     )
 
 
-def _age(record: PlanRecord | ExecutionRecord) -> tuple[str, str]:
+def _sort_key(record: PlanRecord | ExecutionRecord) -> tuple[str, str]:
     """Give what lists are sorted by."""
     own = record.plan_id if isinstance(record, PlanRecord) else record.execution_id
     return record.created_at, own
 
 
-def _matches(record: PlanRecord | ExecutionRecord, text: str | None) -> bool:
+def _matches_text(record: PlanRecord | ExecutionRecord, text: str | None) -> bool:
     if not text:
         return True
-    return storable(text).casefold() in search_key(record.title, record.user_prompt)
+    return storable_text(text).casefold() in search_key(record.title, record.user_prompt)

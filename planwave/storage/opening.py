@@ -14,16 +14,16 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from planwave.storage import schema
-from planwave.storage.files import COPIES_DIR, sync_directory
+from planwave.storage.files import MIGRATION_BACKUP_DIR, sync_directory
 from planwave.storage.lock import DirectoryLock
 
 _log = logging.getLogger(__name__)
 
-_OWN_DIRECTORY: Final = 0o700
-_OWN: Final = 0o600
+_PRIVATE_DIRECTORY_MODE: Final = 0o700
+_PRIVATE_MODE: Final = 0o600
 
 
-def present_schema(path: Path) -> tuple[sqlite3.Connection, Connection]:
+def open_for_writing(path: Path) -> tuple[sqlite3.Connection, Connection]:
     """Open a database for writing, brought to the present schema.
 
     Before an older one is changed it is copied to ``backups/``, where the copy stays.
@@ -33,34 +33,34 @@ def present_schema(path: Path) -> tuple[sqlite3.Connection, Connection]:
         SchemaTooNew: A newer planwave wrote it.
         sqlite3.Error, sqlalchemy.exc.DBAPIError: It cannot be opened or written.
     """
-    _make_own(path)
+    _create_private_file(path)
     raw = schema.writing_connection(path)
     connection = schema.engine_of(raw).connect()
     try:
         version = schema.version_of(connection)
         if 0 < version < schema.SCHEMA_VERSION:
-            copy = _copied(raw, path, version)
+            copy = _copy_before_migration(raw, path, version)
             _log.info("schema %d becomes %d; copy: %s", version, schema.SCHEMA_VERSION, copy)
         schema.migrate(connection)
     except BaseException:
-        part_with(connection)
+        close(connection)
         raise
     return raw, connection
 
 
-def _make_own(path: Path) -> None:
+def _create_private_file(path: Path) -> None:
     """Make a new database's file for nobody else to read; its log is made like it."""
     with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _OWN))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE_MODE))
 
 
-def part_with(connection: Connection) -> None:
+def close(connection: Connection) -> None:
     """Close a connection for writing."""
     connection.close()
     connection.engine.dispose()
 
 
-def part_after_fault(connection: Connection, path: Path) -> None:
+def close_after_failure(connection: Connection, path: Path) -> None:
     """Close a connection for writing whose disk has failed, leaving its log as it is.
 
     The last connection that closes moves the log into the database, and reads it without looking
@@ -70,23 +70,23 @@ def part_after_fault(connection: Connection, path: Path) -> None:
     with suppress(sqlite3.Error):
         with closing(schema.reading_connection(path)) as last:
             last.execute("SELECT 1 FROM executions LIMIT 1").fetchone()  # takes its place
-            part_with(connection)
+            close(connection)
         return
-    part_with(connection)
+    close(connection)
 
 
-def _copied(raw: sqlite3.Connection, path: Path, version: int) -> Path:
+def _copy_before_migration(raw: sqlite3.Connection, path: Path, version: int) -> Path:
     """Copy a database as it is; whole and durable on return, or not there.
 
     Raises:
         OSError, sqlite3.Error: It cannot be written.
     """
-    folder = path.parent / COPIES_DIR
-    folder.mkdir(mode=_OWN_DIRECTORY, exist_ok=True)
+    folder = path.parent / MIGRATION_BACKUP_DIR
+    folder.mkdir(mode=_PRIVATE_DIRECTORY_MODE, exist_ok=True)
     name = f"{path.stem}-v{version}-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}.db"
     unfinished = folder / f".{name}.tmp"
     try:
-        os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWN))
+        os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE_MODE))
         with closing(sqlite3.connect(unfinished)) as copy:
             raw.backup(copy)
             copy.execute("PRAGMA journal_mode=DELETE")  # one file, whole in itself
@@ -101,7 +101,7 @@ def _copied(raw: sqlite3.Connection, path: Path, version: int) -> Path:
     return folder / name
 
 
-def engine_for_reading(path: Path) -> Engine:
+def open_for_reading(path: Path) -> Engine:
     """Give an engine for reading; an older database is brought up to date first.
 
     Raises:
@@ -116,7 +116,7 @@ def engine_for_reading(path: Path) -> Engine:
         version = _version_of(engine)
     except DBAPIError:
         engine.dispose()
-        if schema.has_log(path):
+        if schema.has_wal(path):
             raise
         # A disk that is full or read-only has no place for what readers and a writer share.
         engine = schema.reading_engine(path, unchanging=True)
@@ -128,7 +128,7 @@ def engine_for_reading(path: Path) -> Engine:
         engine.dispose()
         lock = DirectoryLock(path.parent)
         try:
-            part_with(present_schema(path)[1])
+            close(open_for_writing(path)[1])
         finally:
             lock.release()
         engine = schema.reading_engine(path)

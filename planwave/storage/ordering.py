@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from planwave.storage.records import Place
-from planwave.storage.rows import no_page
+from planwave.storage.records import PageCursor
+from planwave.storage.rows import unknown_cursor
 
 _Row = TypeVar("_Row")
 
 
 def newest_first(
-    rows: Iterable[_Row], age: Callable[[_Row], tuple[str, str]], before: str | Place | None
+    rows: Iterable[_Row], sort_key: Callable[[_Row], tuple[str, str]], before: str | PageCursor | None
 ) -> list[_Row]:
     """Sort rows, and leave out what comes before the one after ``before``.
 
@@ -24,12 +24,12 @@ def newest_first(
     Raises:
         NotFound: ``before`` is the id of none of them.
     """
-    ordered = sorted(rows, key=age, reverse=True)
+    ordered = sorted(rows, key=sort_key, reverse=True)
     if before is None:
         return ordered
-    if isinstance(before, Place):
-        return [row for row in ordered if age(row) < before]
+    if isinstance(before, PageCursor):
+        return [row for row in ordered if sort_key(row) < before]
     for index, row in enumerate(ordered):
-        if age(row)[1] == before:
+        if sort_key(row)[1] == before:
             return ordered[index + 1 :]
-    raise no_page(before)
+    raise unknown_cursor(before)

@@ -12,32 +12,32 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final
 
-from planwave.storage.bulk import Bulk
-from planwave.storage.jobs import Step
+from planwave.storage.bulk import MultiRowStatement
+from planwave.storage.jobs import AppendOp
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.rows import (
-    UNCHANGED,
-    Progress,
-    late_writer,
+    NO_CHANGE,
+    StatusChange,
+    stale_epoch,
     search_key,
-    storable,
-    unknown_execution,
-    wrong_seq,
+    storable_text,
+    append_to_unknown,
+    unexpected_seq,
 )
 
-_ADD_PLANS: Final = Bulk.insert(
+_ADD_PLANS: Final = MultiRowStatement.insert(
     "plans",
     "plan_id, created_at, title, user_prompt, hash, search, document",
     "ON CONFLICT DO NOTHING",
 )
-_ADD_EXECUTIONS: Final = Bulk.insert(
+_ADD_EXECUTIONS: Final = MultiRowStatement.insert(
     "executions",
     "key, execution_id, plan_id, status, created_at, started_at, completed_at, document_seq, "
     "epoch, queued, flow_id, flow_version",
 )
-_ADD_TEXTS: Final = Bulk.insert("execution_texts", "execution, title, user_prompt, search")
-_ADD_BATCHES: Final = Bulk.insert("batches", "execution, first, last, events")
-_SET_STATUS: Final = Bulk(
+_ADD_TEXTS: Final = MultiRowStatement.insert("execution_texts", "execution, title, user_prompt, search")
+_ADD_BATCHES: Final = MultiRowStatement.insert("batches", "execution, first, last, events")
+_SET_STATUS: Final = MultiRowStatement(
     4,
     "UPDATE executions SET status = coalesce(?, status), started_at = coalesce(started_at, ?), "
     "completed_at = coalesce(?, completed_at) WHERE key = ?",
@@ -53,7 +53,7 @@ _LOOK_UP: Final = (
 _LAST_KEY: Final = "SELECT coalesce(max(key), 0) FROM executions"
 
 
-class _Place:
+class _Position:
     """Where an execution stands: its row's key, its owner's epoch, its last event."""
 
     __slots__ = ("epoch", "key", "last")
@@ -64,36 +64,36 @@ class _Place:
         self.last = last
 
 
-class Places:
+class ExecutionPositions:
     """Where running executions stand; only the one writer of a database may have it."""
 
     def __init__(self, raw: sqlite3.Connection) -> None:
         self._raw = raw
-        self._places: dict[str, _Place] = {}
+        self._positions: dict[str, _Position] = {}
         self._last_key: int | None = None
 
-    def append(self, steps: Sequence[Step]) -> None:
+    def append(self, steps: Sequence[AppendOp]) -> None:
         """Keep steps within the transaction that is open, which has to be undone if this fails.
 
         Raises:
-            StoreError, LateWriter: A step does not fit its execution.
+            StoreError, StaleEpoch: A step does not fit its execution.
             sqlite3.Error: There is an execution of that id; and what else SQLite refuses.
         """
-        places = self._found_or_made(steps)
+        places = self._positions_for(steps)
         rows: list[Any] = []
-        changes: dict[int, Progress] = {}
+        changes: dict[int, StatusChange] = {}
         for place, (execution_id, epoch, batch, record, _) in zip(places, steps, strict=True):
             if batch is None:
                 continue
             first, last, text, progress = batch
             if epoch < place.epoch:
-                raise late_writer(execution_id, epoch, place.epoch)
+                raise stale_epoch(execution_id, epoch, place.epoch)
             if first != place.last + 1:
-                raise wrong_seq(execution_id, first, place.last)
+                raise unexpected_seq(execution_id, first, place.last)
             place.last = last
             rows += (place.key, first, last, text)
-            if record is None and progress is not UNCHANGED:
-                changes[place.key] = _then(changes.get(place.key, UNCHANGED), progress)
+            if record is None and progress is not NO_CHANGE:
+                changes[place.key] = _merge_changes(changes.get(place.key, NO_CHANGE), progress)
             if progress.completed_at is not None:
                 self.forget(execution_id)
         _ADD_BATCHES.run(self._raw, rows)
@@ -103,29 +103,29 @@ class Places:
 
     def forget(self, execution_id: str) -> None:
         """Look an execution's row up again before its next append."""
-        self._places.pop(execution_id, None)
+        self._positions.pop(execution_id, None)
 
     def clear(self) -> None:
         """Look everything up again; to be called when a transaction was undone."""
-        self._places.clear()
+        self._positions.clear()
         self._last_key = None
 
-    def _found_or_made(self, steps: Sequence[Step]) -> list[_Place]:
+    def _positions_for(self, steps: Sequence[AppendOp]) -> list[_Position]:
         """Give the place of each step's execution, and insert those that are new."""
-        places: list[_Place] = []
+        places: list[_Position] = []
         plans: list[Any] = []
         executions: list[Any] = []
         texts: list[Any] = []
         for execution_id, epoch, batch, record, plan in steps:
             if record is None:
-                places.append(self._places.get(execution_id) or self._look_up(execution_id))
+                places.append(self._positions.get(execution_id) or self._look_up(execution_id))
                 continue
-            place = self._places[execution_id] = _Place(self._new_key(), epoch, 0)
+            place = self._positions[execution_id] = _Position(self._new_key(), epoch, 0)
             places.append(place)
             if plan is not None:
                 plans += plan.values()
-            executions += _row_of(place.key, record, UNCHANGED if batch is None else batch.progress)
-            texts += _texts_of(place.key, record)
+            executions += _execution_row(place.key, record, NO_CHANGE if batch is None else batch.status_change)
+            texts += _text_row(place.key, record)
         if executions:
             _ADD_PLANS.run(self._raw, plans)
             _ADD_EXECUTIONS.run(self._raw, executions)
@@ -140,28 +140,28 @@ class Places:
         self._last_key = last + 1
         return last + 1
 
-    def _look_up(self, execution_id: str) -> _Place:
+    def _look_up(self, execution_id: str) -> _Position:
         row = self._raw.execute(_LOOK_UP, (execution_id,)).fetchone()
         if row is None:
-            raise unknown_execution(execution_id)
+            raise append_to_unknown(execution_id)
         key, epoch, last = row
-        place = self._places[execution_id] = _Place(key, epoch, last or 0)
+        place = self._positions[execution_id] = _Position(key, epoch, last or 0)
         return place
 
 
-def _then(before: Progress, after: Progress) -> Progress:
+def _merge_changes(before: StatusChange, after: StatusChange) -> StatusChange:
     """Give what two changes come to, one after the other; so do ``_SET_STATUS`` and the row."""
-    return Progress(
+    return StatusChange(
         after.status or before.status,
         before.started_at or after.started_at,
         after.completed_at or before.completed_at,
     )
 
 
-def _row_of(key: int, record: ExecutionRecord, progress: Progress) -> tuple[Any, ...]:
+def _execution_row(key: int, record: ExecutionRecord, progress: StatusChange) -> tuple[Any, ...]:
     """Give the row of an execution as its first events leave it."""
-    before = Progress(record.status, record.started_at, record.completed_at)
-    status, started_at, completed_at = _then(before, progress)
+    before = StatusChange(record.status, record.started_at, record.completed_at)
+    status, started_at, completed_at = _merge_changes(before, progress)
     return (
         key,
         record.execution_id,
@@ -178,10 +178,10 @@ def _row_of(key: int, record: ExecutionRecord, progress: Progress) -> tuple[Any,
     )
 
 
-def _texts_of(key: int, record: ExecutionRecord) -> tuple[Any, ...]:
+def _text_row(key: int, record: ExecutionRecord) -> tuple[Any, ...]:
     return (
         key,
-        storable(record.title),
-        storable(record.user_prompt),
+        storable_text(record.title),
+        storable_text(record.user_prompt),
         search_key(record.title, record.user_prompt),
     )

@@ -11,24 +11,24 @@ from sqlalchemy.dialects.sqlite import Insert
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from planwave.providers.api import CallKey
-from planwave.storage.bulk import Bulk
+from planwave.storage.bulk import MultiRowStatement
 from planwave.storage.lists import LAST_SEQ
 from planwave.storage.records import PlanRecord
-from planwave.storage.rows import SETTLED, encode_json, search_key, storable
+from planwave.storage.rows import SETTLED_STATUSES, encode_document, search_key, storable_text
 from planwave.storage.schema import batches, calls, executions, plans
 
 Rows: TypeAlias = Select[*tuple[Any, ...]]
 
 
 _NEW_PLAN: Final = upsert(plans)
-KEEP_PLAN: Final = _NEW_PLAN.on_conflict_do_update(
+UPSERT_PLAN: Final = _NEW_PLAN.on_conflict_do_update(
     index_elements=[plans.c.plan_id],
     set_={column.name: column for column in _NEW_PLAN.excluded if not column.primary_key},
 )
-"""Inserts a :func:`row_of_plan`, or replaces the one of the same id."""
+"""Inserts a :func:`plan_row`, or replaces the one of the same id."""
 
 
-def row_of_plan(plan: PlanRecord) -> dict[str, str]:
+def plan_row(plan: PlanRecord) -> dict[str, str]:
     """Give the columns of a plan, in the order of the table.
 
     Raises:
@@ -37,15 +37,15 @@ def row_of_plan(plan: PlanRecord) -> dict[str, str]:
     return {
         "plan_id": plan.plan_id,
         "created_at": plan.created_at,
-        "title": storable(plan.title),
-        "user_prompt": storable(plan.user_prompt),
+        "title": storable_text(plan.title),
+        "user_prompt": storable_text(plan.user_prompt),
         "hash": plan.hash,
         "search": search_key(plan.title, plan.user_prompt),
-        "document": encode_json(plan.document, f"plan {plan.plan_id!r}", plain=plan.plain),
+        "document": encode_document(plan.document, f"plan {plan.plan_id!r}", plain=plan.plain),
     }
 
 
-def newest_of(plan_ids: Sequence[str]) -> Rows:
+def select_newest_statuses(plan_ids: Sequence[str]) -> Rows:
     """Select ``plan_id, status`` of the newest execution of each of these plans, or a null."""
     asked = func.json_each(json.dumps(plan_ids)).table_valued("value", name="asked")
     newest = (
@@ -86,11 +86,11 @@ def batches_after(
 ) -> Sequence[Row[int, str]]:
     """Give ``first, events`` of the rows that hold an execution's events, in order."""
     most = _ALL if limit is None else max(limit, 0) + 1
-    asked = {"of": storable(execution_id), "next": after + 1, "most": most}
+    asked = {"of": storable_text(execution_id), "next": after + 1, "most": most}
     return connection.execute(_BATCHES_AFTER, asked).all()
 
 
-def claiming(execution_id: str, queued: bool | None) -> Update:
+def raise_epoch(execution_id: str, queued: bool | None) -> Update:
     """Raise an execution's epoch, and give it; note whether it is queued unless None."""
     noted = {} if queued is None else {"queued": int(queued)}
     return (
@@ -101,7 +101,7 @@ def claiming(execution_id: str, queued: bool | None) -> Update:
     )
 
 
-_NOTE_DOCUMENTS: Final = Bulk(
+_UPDATE_DOCUMENT_SEQS: Final = MultiRowStatement(
     2,
     "UPDATE executions SET document_seq = max(document_seq, ?) WHERE execution_id = ?",
     "UPDATE executions SET document_seq = max(document_seq, column1) FROM (VALUES {}) "
@@ -109,33 +109,33 @@ _NOTE_DOCUMENTS: Final = Bulk(
 )
 
 
-def note_documents(connection: Connection, seqs: Mapping[str, int]) -> list[str]:
+def update_document_seqs(connection: Connection, seqs: Mapping[str, int]) -> list[str]:
     """Note up to which events documents on disk go; give ids of which there is no execution."""
     raw: Any = connection.connection.driver_connection
     rows = [value for execution_id, seq in seqs.items() for value in (seq, execution_id)]
-    if _NOTE_DOCUMENTS.run(raw, rows) == len(seqs):
+    if _UPDATE_DOCUMENT_SEQS.run(raw, rows) == len(seqs):
         return []
     own = executions.c.execution_id
     known = set(connection.execute(select(own).where(own.in_(seqs))).scalars())
     return [execution_id for execution_id in seqs if execution_id not in known]
 
 
-def behind_their_events() -> Rows:
+def select_lagging_documents() -> Rows:
     """Select ids of settled executions whose document is old, oldest first."""
     return (
         select(executions.c.execution_id)
-        .where(executions.c.status.in_(SETTLED), executions.c.document_seq < LAST_SEQ)
+        .where(executions.c.status.in_(SETTLED_STATUSES), executions.c.document_seq < LAST_SEQ)
         .order_by(executions.c.created_at, executions.c.execution_id)
     )
 
 
-def call_of(key: CallKey) -> Rows:
+def select_call(key: CallKey) -> Rows:
     """Select a recorded reply."""
     same = [calls.c[name] == value for name, value in key._asdict().items()]
     return select(calls.c.reply).where(*same)
 
 
-def keeping_call(key: CallKey, reply: dict[str, Any]) -> Insert:
+def insert_call(key: CallKey, reply: dict[str, Any]) -> Insert:
     """Insert a reply; the first one of a key stays."""
-    row = {**key._asdict(), "reply": encode_json(reply, "a recorded reply")}
+    row = {**key._asdict(), "reply": encode_document(reply, "a recorded reply")}
     return upsert(calls).values(row).on_conflict_do_nothing()

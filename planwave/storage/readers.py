@@ -21,12 +21,12 @@ _THREADS: Final = 4
 _SHARED: Final = 8
 
 
-class _Answer(NamedTuple):
+class _SharedResult(NamedTuple):
     version: int
     future: asyncio.Future[Any]
 
 
-class Readers:
+class ReaderPool:
     """Reads in threads; a query sees all that was committed when it began.
 
     Args:
@@ -38,7 +38,7 @@ class Readers:
         self._engine = engine
         self._version = version
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="planwave-reader")
-        self._answers: OrderedDict[Hashable, _Answer] = OrderedDict()
+        self._shared_results: OrderedDict[Hashable, _SharedResult] = OrderedDict()
 
     async def read(self, query: Callable[[Connection], _T]) -> _T:
         """Run a query.
@@ -46,10 +46,10 @@ class Readers:
         Raises:
             StoreError: ``store-unreadable``.
         """
-        return await self._begin(query)
+        return await self._submit(query)
 
     async def read_shared(
-        self, question: Hashable, query: Callable[[Connection], _T], *, keeps: bool = True
+        self, key: Hashable, query: Callable[[Connection], _T], *, keep_result: bool = True
     ) -> _T:
         """Run a query whose answer nobody changes.
 
@@ -65,21 +65,21 @@ class Readers:
             StoreError: ``store-unreadable``.
         """
         if self._version is None:
-            return await self._begin(query)
+            return await self._submit(query)
         version = self._version()
-        answer = self._answers.get(question)
-        if answer is None or answer.version != version or not _is_of_use(answer.future):
-            answer = self._answers[question] = _Answer(version, self._begin(query))
-            if not keeps:
-                answer.future.add_done_callback(lambda _: self._drop(question, answer))
-            if len(self._answers) > _SHARED:
-                self._answers.popitem(last=False)
-        self._answers.move_to_end(question)
+        answer = self._shared_results.get(key)
+        if answer is None or answer.version != version or not _is_reusable(answer.future):
+            answer = self._shared_results[key] = _SharedResult(version, self._submit(query))
+            if not keep_result:
+                answer.future.add_done_callback(lambda _: self._drop(key, answer))
+            if len(self._shared_results) > _SHARED:
+                self._shared_results.popitem(last=False)
+        self._shared_results.move_to_end(key)
         return await asyncio.shield(answer.future)
 
-    def _drop(self, question: Hashable, answer: _Answer) -> None:
-        if self._answers.get(question) is answer:
-            del self._answers[question]
+    def _drop(self, question: Hashable, answer: _SharedResult) -> None:
+        if self._shared_results.get(question) is answer:
+            del self._shared_results[question]
 
     def run(self, work: Callable[[], _T]) -> asyncio.Future[_T]:
         """Run something else in one of the threads."""
@@ -89,11 +89,11 @@ class Readers:
         """Close the connections; to be called in one of the threads, as the last thing."""
         self._engine.dispose()
 
-    def end(self) -> None:
+    def shutdown(self) -> None:
         """End the threads."""
         self._threads.shutdown()
 
-    def _begin(self, query: Callable[[Connection], _T]) -> asyncio.Future[_T]:
+    def _submit(self, query: Callable[[Connection], _T]) -> asyncio.Future[_T]:
         def read() -> _T:
             try:
                 with self._engine.connect() as connection:
@@ -107,7 +107,7 @@ class Readers:
         return self.run(read)
 
 
-def _is_of_use(future: asyncio.Future[Any]) -> bool:
+def _is_reusable(future: asyncio.Future[Any]) -> bool:
     """Say whether an answer may be waited for here, and was no failure."""
     if future.get_loop() is not asyncio.get_running_loop():
         return False

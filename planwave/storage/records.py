@@ -13,7 +13,7 @@ from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.providers.api import CallKey
 from planwave.storage.flows import FlowStore
-from planwave.storage.rows import SETTLED
+from planwave.storage.rows import SETTLED_STATUSES
 
 Projected = TypeVar("Projected")
 
@@ -62,7 +62,7 @@ class ExecutionRecord:
     @property
     def is_behind(self) -> bool:
         """Whether its document should show more events than it does."""
-        return self.status in SETTLED and self.document_seq < self.last_seq
+        return self.status in SETTLED_STATUSES and self.document_seq < self.last_seq
 
 
 Projection = Callable[[ExecutionRecord, Callable[[], list[Event]]], Projected]
@@ -70,7 +70,7 @@ Projection = Callable[[ExecutionRecord, Callable[[], list[Event]]], Projected]
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class IdempotencyRecord:
     """A request that makes something, kept under its idempotency key.
 
     Attributes:
@@ -94,38 +94,38 @@ class Remembered:
 
 DISK_FULL: Final = "disk-full"
 STORE_BUSY: Final = "store-busy"
-PASSING: Final = frozenset({DISK_FULL, STORE_BUSY})
+TRANSIENT_CODES: Final = frozenset({DISK_FULL, STORE_BUSY})
 """Codes of a ``StoreError`` that passes: nothing of the write was kept, and it may be tried again."""
 
-WELL: Final = "ok"
+STORE_OK: Final = "ok"
 READ_ONLY: Final = "store-read-only"
-STORE_STATUSES: Final = PASSING | {WELL, READ_ONLY}
+STORE_STATUSES: Final = TRANSIENT_CODES | {STORE_OK, READ_ONLY}
 
 
-class StoreUse(NamedTuple):
+class StoreStats(NamedTuple):
     """What a store has written since it was opened, and whether it can write now.
 
     Attributes:
-        fault: Why nothing more can be written before a restart, or None.
+        fatal_error: Why nothing more can be written before a restart, or None.
         writes: How many writes were committed.
         commits: How many commits held 1, 2, 3 to 4, 5 to 8, … writes; empty where there are none.
-        trouble: Why writes are refused for now, or None; it ends by itself.
+        transient_error: Why writes are refused for now, or None; it ends by itself.
     """
 
-    fault: BaseException | None = None
+    fatal_error: BaseException | None = None
     writes: int = 0
     commits: tuple[int, ...] = ()
-    trouble: StoreError | None = None
+    transient_error: StoreError | None = None
 
     @property
     def status(self) -> str:
         """``ok``, or the code that refused writes carry; one of ``STORE_STATUSES``."""
-        if self.fault is not None:
+        if self.fatal_error is not None:
             return READ_ONLY
-        return WELL if self.trouble is None else self.trouble.code
+        return STORE_OK if self.transient_error is None else self.transient_error.code
 
 
-class Place(NamedTuple):
+class PageCursor(NamedTuple):
     """A place in a list that is newest first: right behind this one, even if it is gone by now."""
 
     created_at: str
@@ -136,14 +136,14 @@ class Store(Protocol):
     """Plans, executions, their events, recorded calls and answers. Writes are durable on return."""
 
     @property
-    def use(self) -> StoreUse: ...
+    def stats(self) -> StoreStats: ...
     @property
     def flows(self) -> FlowStore: ...
 
     async def save_plan(self, plan: PlanRecord) -> None: ...
     async def plan(self, plan_id: str) -> PlanRecord | None: ...
     async def plans(
-        self, *, text: str | None = None, before: str | Place | None = None, limit: int = 50
+        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
     ) -> list[PlanRecord]:
         """Give plans, newest first; ``before`` is the last one already seen: its id, or its place.
 
@@ -194,7 +194,7 @@ class Store(Protocol):
         status: str | None = None,
         text: str | None = None,
         since: str | None = None,
-        before: str | Place | None = None,
+        before: str | PageCursor | None = None,
         limit: int = 50,
         plan_id: str | None = None,
         flow_id: str | None = None,
@@ -248,11 +248,11 @@ class Store(Protocol):
     async def recorded(self, key: CallKey) -> dict[str, Any] | None: ...
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None: ...
 
-    async def remembered(self, key: str) -> Remembered | None:
+    async def idempotency_record(self, key: str) -> IdempotencyRecord | None:
         """Give what is kept under an idempotency key."""
         ...
 
-    async def remember(self, key: str, digest: str, at: str, *, expired: str) -> Remembered:
+    async def claim_idempotency_key(self, key: str, digest: str, at: str, *, expired: str) -> IdempotencyRecord:
         """Take a key for the caller, or give what is kept under it; one caller gets it.
 
         A key taken before ``expired`` is free again, unless the execution its request made has not
@@ -260,19 +260,19 @@ class Store(Protocol):
         """
         ...
 
-    async def answer(self, key: str, status: int, body: str) -> None:
+    async def store_response(self, key: str, status: int, body: str) -> None:
         """Keep the answer to the request that took a key."""
         ...
 
-    async def forget(self, key: str) -> None:
+    async def release_idempotency_key(self, key: str) -> None:
         """Give back a key whose request came to nothing; one that was answered stays."""
         ...
 
-    async def forget_older(self, expired: str) -> int:
-        """Delete what :meth:`remember` would not heed any more; give how many."""
+    async def delete_expired_keys(self, expired: str) -> int:
+        """Delete what :meth:`claim_idempotency_key` would not heed any more; give how many."""
         ...
 
-    def announce(self, url: str, token: str | None) -> None:
+    def publish_address(self, url: str, token: str | None) -> None:
         """Tell other processes where whoever holds this store is reached, and with which token."""
         ...
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from planwave.errors import Conflict, LateWriter, NotFound, StoreError
+from planwave.errors import Conflict, StaleEpoch, NotFound, StoreError
 from planwave.events import TRANSIENT, Event
 from planwave.graph.json_values import is_plain
 
@@ -20,7 +20,7 @@ _STRICT: Final = (
 )
 
 
-def encode(value: Any, *, plain: bool = False) -> str:
+def dumps_exact(value: Any, *, plain: bool = False) -> str:
     """Give compact JSON; whatever a text holds (NUL, lone surrogates), it comes back the same.
 
     orjson is twenty times as fast as the standard library, but knows no integers over 64 bits and
@@ -42,10 +42,10 @@ def encode(value: Any, *, plain: bool = False) -> str:
     return text.decode() if is_clear else _exact(value)
 
 
-def encode_known(value: Any) -> bytes:
+def dumps_trusted(value: Any) -> bytes:
     """Give compact JSON of what is known to be JSON: what was stored, or folded from that.
 
-    Unlike :func:`encode` it need not look for NaN, so it never takes the slow way for a ``null``.
+    Unlike :func:`dumps_exact` it need not look for NaN, so it never takes the slow way for a ``null``.
     """
     try:
         return orjson.dumps(value)
@@ -53,7 +53,7 @@ def encode_known(value: Any) -> bytes:
         return _exact(value).encode()
 
 
-STATUS_OF: Final = {
+STATUS_AFTER: Final = {
     "execution.created": "starting",
     "execution.started": "executing",
     "execution.paused": "paused",
@@ -64,17 +64,17 @@ STATUS_OF: Final = {
 }
 """The status of an execution after an event; other events leave it as it is."""
 
-SETTLED: Final = ("paused", "completed", "failed", "cancelled")
+SETTLED_STATUSES: Final = ("paused", "completed", "failed", "cancelled")
 """Statuses in which a document on disk should show the last event."""
 
-UNDER_WAY: Final = ("executing", "paused")
+ACTIVE_STATUSES: Final = ("executing", "paused")
 """Statuses in which an execution has begun and not ended."""
 
-ENDED: Final = ("completed", "failed", "cancelled")
+ENDED_STATUSES: Final = ("completed", "failed", "cancelled")
 """Statuses that never change again."""
 
 
-class Progress(NamedTuple):
+class StatusChange(NamedTuple):
     """What a batch changes about its execution; None leaves a field as it is."""
 
     status: str | None = None
@@ -82,20 +82,20 @@ class Progress(NamedTuple):
     completed_at: str | None = None
 
 
-UNCHANGED: Final = Progress()
+NO_CHANGE: Final = StatusChange()
 
 
-class Batch(NamedTuple):
+class EncodedBatch(NamedTuple):
     """Events ready to be kept: ``seq`` ``first..last`` without a gap."""
 
     first: int
     last: int
     text: str
     """JSON: ``[[at, type, data, path?, attempt?], …]``, one for each ``seq`` from ``first``."""
-    progress: Progress
+    status_change: StatusChange
 
 
-def batch_of(execution_id: str, events: Sequence[Event]) -> Batch | None:
+def encode_batch(execution_id: str, events: Sequence[Event]) -> EncodedBatch | None:
     """Turn events into one row, without transient events; None if nothing is left.
 
     Raises:
@@ -103,7 +103,7 @@ def batch_of(execution_id: str, events: Sequence[Event]) -> Batch | None:
             not follow.
     """
     kept: list[tuple[Any, ...]] = []
-    progress = UNCHANGED
+    progress = NO_CHANGE
     first = last = 0
     for owner, seq, at, kind, path, attempt, data in events:
         if kind in TRANSIENT:
@@ -116,27 +116,27 @@ def batch_of(execution_id: str, events: Sequence[Event]) -> Batch | None:
         if not kept:
             first = seq
         elif seq != last + 1:
-            raise wrong_seq(execution_id, seq, last)
+            raise unexpected_seq(execution_id, seq, last)
         last = seq
         if attempt is not None:
             kept.append((at, kind, data, path, attempt))
         else:
             kept.append((at, kind, data) if path is None else (at, kind, data, path))
-        if kind in STATUS_OF:
-            progress = _progress(progress, STATUS_OF[kind], at, kind)
+        if kind in STATUS_AFTER:
+            progress = _status_change(progress, STATUS_AFTER[kind], at, kind)
     if not kept:
         return None
     try:
-        return Batch(first, last, encode(kept), progress)
+        return EncodedBatch(first, last, dumps_exact(kept), progress)
     except (TypeError, ValueError, RecursionError) as error:
-        raise _not_json(execution_id, events, error) from error
+        raise _not_json_error(execution_id, events, error) from error
 
 
-def _not_json(execution_id: str, events: Sequence[Event], found: Exception) -> StoreError:
+def _not_json_error(execution_id: str, events: Sequence[Event], found: Exception) -> StoreError:
     """Give the error for a batch that is not JSON, naming the first event that is not."""
     for event in events:
         try:
-            encode(event)
+            dumps_exact(event)
         except (TypeError, ValueError, RecursionError) as error:
             return StoreError(
                 f"event {event.seq} ({event.type}) of {execution_id!r} is not JSON: {error}",
@@ -145,7 +145,7 @@ def _not_json(execution_id: str, events: Sequence[Event], found: Exception) -> S
     return StoreError(f"events of {execution_id!r} are not JSON: {found}", code="not-json")
 
 
-def wrong_seq(execution_id: str, seq: int, last: int) -> StoreError:
+def unexpected_seq(execution_id: str, seq: int, last: int) -> StoreError:
     """Give the error for a ``seq`` that does not follow ``last``."""
     if seq <= last:
         return StoreError(
@@ -155,7 +155,7 @@ def wrong_seq(execution_id: str, seq: int, last: int) -> StoreError:
     return StoreError(f"event {seq} of {execution_id!r} leaves a gap after {last}", code="seq-gap")
 
 
-def unknown_execution(execution_id: str) -> StoreError:
+def append_to_unknown(execution_id: str) -> StoreError:
     """Give the error for an append to an execution that was never created."""
     return StoreError(
         f"no execution {execution_id!r} is stored, so it cannot take events",
@@ -163,24 +163,24 @@ def unknown_execution(execution_id: str) -> StoreError:
     )
 
 
-def late_writer(execution_id: str, epoch: int, owner: int) -> LateWriter:
+def stale_epoch(execution_id: str, epoch: int, owner: int) -> StaleEpoch:
     """Give the error for an append by an owner whose epoch is over."""
-    return LateWriter(
+    return StaleEpoch(
         f"execution {execution_id!r} belongs to epoch {owner}; epoch {epoch} may not write any more"
     )
 
 
-def no_execution(execution_id: str) -> NotFound:
+def execution_not_found(execution_id: str) -> NotFound:
     """Give the error for an execution that was never created."""
     return NotFound(f"no execution {execution_id!r} is stored")
 
 
-def no_plan(plan_id: str) -> NotFound:
+def plan_not_found(plan_id: str) -> NotFound:
     """Give the error for a plan that was never saved."""
     return NotFound(f"no plan {plan_id!r} is stored")
 
 
-def still_running(execution_id: str, status: str) -> Conflict:
+def execution_not_ended(execution_id: str, status: str) -> Conflict:
     """Give the error for deleting an execution that has not ended."""
     return Conflict(
         f"execution {execution_id} is {status}; only one that has ended can be deleted",
@@ -198,7 +198,7 @@ def plan_in_use(plan_id: str, execution_id: str) -> Conflict:
     )
 
 
-def no_flow(flow_id: str) -> NotFound:
+def flow_not_found(flow_id: str) -> NotFound:
     """Give the error for a flow that was never saved."""
     return NotFound(f"no flow {flow_id!r} is stored")
 
@@ -212,37 +212,37 @@ def flow_in_use(flow_id: str, execution_id: str) -> Conflict:
     )
 
 
-def no_page(before: str) -> NotFound:
+def unknown_cursor(before: str) -> NotFound:
     """Give the error for a page that starts after an id nobody has."""
     return NotFound(f"nothing with id {before!r} is stored, so no page can follow it")
 
 
-def closed() -> StoreError:
+def store_closed() -> StoreError:
     """Give the error for a write after ``close``."""
     return StoreError("the store was closed", code="store-closed")
 
 
-def encode_json(value: dict[str, Any], what: str, *, plain: bool = False) -> str:
-    """Give JSON text of a document; see :func:`encode`.
+def encode_document(value: dict[str, Any], what: str, *, plain: bool = False) -> str:
+    """Give JSON text of a document; see :func:`dumps_exact`.
 
     Raises:
         StoreError: It is not JSON.
     """
     try:
-        return encode(value, plain=plain)
+        return dumps_exact(value, plain=plain)
     except (TypeError, ValueError, RecursionError) as error:
         raise StoreError(f"{what} is not JSON: {error}", code="not-json") from error
 
 
-def _progress(before: Progress, status: str, at: str, kind: str) -> Progress:
-    return Progress(
+def _status_change(before: StatusChange, status: str, at: str, kind: str) -> StatusChange:
+    return StatusChange(
         status,
         before.started_at or (at if kind == "execution.started" else None),
-        at if status in ENDED else None,
+        at if status in ENDED_STATUSES else None,
     )
 
 
-def events_between(
+def decode_events(
     execution_id: str, rows: Iterable[tuple[int, str]], after: int, limit: int | None
 ) -> list[Event]:
     """Give the events of rows ``(first, text)`` in order, from ``after`` on, at most ``limit``."""
@@ -252,11 +252,11 @@ def events_between(
             break
         for seq, row in enumerate(json.loads(text), first):
             if seq > after:
-                found.append(_event(execution_id, seq, *row))
+                found.append(_decode_event(execution_id, seq, *row))
     return found if limit is None else found[: max(limit, 0)]
 
 
-def _event(
+def _decode_event(
     execution_id: str,
     seq: int,
     at: str,
@@ -268,7 +268,7 @@ def _event(
     return Event(execution_id, seq, at, kind, path, attempt, data)
 
 
-def storable(text: str) -> str:
+def storable_text(text: str) -> str:
     """Give text that UTF-8 can hold: surrogate pairs become one character, lone ones U+FFFD.
 
     For the columns people search by; events and documents keep the text exactly, as JSON.
@@ -282,4 +282,4 @@ def storable(text: str) -> str:
 
 def search_key(title: str, user_prompt: str) -> str:
     """Give the text that a case-insensitive substring search looks through."""
-    return storable(f"{title}\n{user_prompt}").casefold()
+    return storable_text(f"{title}\n{user_prompt}").casefold()

@@ -28,7 +28,7 @@ from sqlalchemy.exc import DBAPIError
 
 from planwave.errors import SchemaTooNew, StoreError
 from planwave.storage.faults import cause_of, is_recoverable
-from planwave.storage.files import digests_in
+from planwave.storage.files import artifact_digests
 
 DATABASE_NAME: Final = "planwave.db"
 BUSY_MS: Final = 5_000
@@ -124,7 +124,7 @@ batches = Table(
     Column("events", Text, nullable=False),
     Index("batches_in_order", "execution", "first", unique=True),
 )
-"""Events as they were appended: one row for each batch, ``rows.Batch`` says how.
+"""Events as they were appended: one row for each batch, ``rows.EncodedBatch`` says how.
 
 A batch is written, read and made durable as one, and a row for each event would cost more than all
 else that is done to keep it. A rowid table on purpose: long rows cost four times as much in a
@@ -190,7 +190,7 @@ def _index_lists(connection: Connection) -> None:
             func.instr(batches.c.events, '"artifact":') > 0
         )
     )
-    uses = {(digest, execution) for execution, text in found for digest in digests_in(text)}
+    uses = {(digest, execution) for execution, text in found for digest in artifact_digests(text)}
     for digest, execution in sorted(uses):
         connection.execute(insert(artifact_uses).values(digest=digest, execution=execution))
 
@@ -267,7 +267,7 @@ def reading_engine(path: Path, *, unchanging: bool = False) -> Engine:
     )
 
 
-def has_log(path: Path) -> bool:
+def has_wal(path: Path) -> bool:
     """Say whether a database has a log: it is being written, or its writer was killed.
 
     The last connection to a database that closes takes its log away.
@@ -324,7 +324,7 @@ def migrate(connection: Connection) -> None:
         raise
 
 
-def unusable(path: Path, error: Exception) -> StoreError:
+def database_unusable(path: Path, error: Exception) -> StoreError:
     """Give the error for a database that cannot be opened."""
     cause = cause_of(error)
     way_out = "restore it from a copy"

@@ -18,25 +18,25 @@ from planwave.errors import Conflict, StoreError
 from planwave.events import Event
 from planwave.providers.api import CallKey
 from planwave.storage import answers, deleting, queries, schema
-from planwave.storage.files import Artifact, bring_back, put_aside, remove_unfinished
+from planwave.storage.files import Artifact, load_artifacts, offload_artifacts, remove_temporary_files
 from planwave.storage.ids import new_id
-from planwave.storage.jobs import Job, Step
-from planwave.storage.lists import EXECUTIONS, OPEN_EXECUTIONS, PLANS, execution_of, plan_of, sought
+from planwave.storage.jobs import WriteJob, AppendOp
+from planwave.storage.lists import EXECUTIONS, OPEN_EXECUTIONS, PLANS, execution_from_row, plan_from_row, search_text
 from planwave.storage.lock import DirectoryLock
-from planwave.storage.opening import engine_for_reading, part_after_fault, part_with, present_schema
-from planwave.storage.readers import Readers
+from planwave.storage.opening import open_for_reading, close_after_failure, close, open_for_writing
+from planwave.storage.readers import ReaderPool
 from planwave.storage.records import (
     ExecutionRecord,
-    Place,
+    PageCursor,
     PlanRecord,
     Projected,
     Projection,
-    Remembered,
-    StoreUse,
+    IdempotencyRecord,
+    StoreStats,
 )
-from planwave.storage.rows import Batch, batch_of, closed, events_between, no_execution
+from planwave.storage.rows import EncodedBatch, encode_batch, store_closed, decode_events, execution_not_found
 from planwave.storage.sqlite_flows import SqliteFlows
-from planwave.storage.writer import GroupCommit
+from planwave.storage.writer import GroupCommitWriter
 
 _T = TypeVar("_T")
 
@@ -54,8 +54,8 @@ class SqliteStore:
     def __init__(
         self,
         directory: Path,
-        readers: Readers,
-        writer: GroupCommit | None,
+        readers: ReaderPool,
+        writer: GroupCommitWriter | None,
         *,
         lock: DirectoryLock | None = None,
         artifact_bytes: int = ARTIFACT_BYTES,
@@ -67,7 +67,7 @@ class SqliteStore:
         self._artifact_bytes = artifact_bytes
         self._closing: asyncio.Future[None] | None = None
         self._connection: Connection | None = None
-        self._holder = new_id()
+        self._instance_id = new_id()
         self._flows = SqliteFlows(self._read, self._write)
 
     @classmethod
@@ -86,26 +86,26 @@ class SqliteStore:
         path = directory / schema.DATABASE_NAME
         try:
             if read_only:
-                return cls(directory, Readers(engine_for_reading(path)), None)
+                return cls(directory, ReaderPool(open_for_reading(path)), None)
             directory.mkdir(parents=True, exist_ok=True)
             lock = DirectoryLock(directory)
         except (OSError, sqlite3.Error, DBAPIError) as error:
-            raise schema.unusable(path, error) from error
+            raise schema.database_unusable(path, error) from error
         try:
             return cls._open_for_writing(directory, lock, artifact_bytes)
         except BaseException as error:
             lock.release()
             if isinstance(error, OSError | sqlite3.Error | DBAPIError):
-                raise schema.unusable(path, error) from error
+                raise schema.database_unusable(path, error) from error
             raise
 
     @classmethod
     def _open_for_writing(cls, directory: Path, lock: DirectoryLock, artifact_bytes: int) -> Self:
-        remove_unfinished(directory)
+        remove_temporary_files(directory)
         path = directory / schema.DATABASE_NAME
-        raw, connection = present_schema(path)
-        writer = GroupCommit(connection, raw, directory)
-        readers = Readers(schema.reading_engine(path), lambda: writer.commits)
+        raw, connection = open_for_writing(path)
+        writer = GroupCommitWriter(connection, raw, directory)
+        readers = ReaderPool(schema.reading_engine(path), lambda: writer.commits)
         store = cls(directory, readers, writer, lock=lock, artifact_bytes=artifact_bytes)
         store._connection = connection
         return store
@@ -116,35 +116,35 @@ class SqliteStore:
         return 0 if self._writer is None else self._writer.commits
 
     @property
-    def use(self) -> StoreUse:
-        return StoreUse() if self._writer is None else self._writer.use
+    def stats(self) -> StoreStats:
+        return StoreStats() if self._writer is None else self._writer.stats
 
     @property
     def flows(self) -> SqliteFlows:
         return self._flows
 
     async def save_plan(self, plan: PlanRecord) -> None:
-        row = queries.row_of_plan(plan)
-        await self._write(lambda connection: connection.execute(queries.KEEP_PLAN, row))
+        row = queries.plan_row(plan)
+        await self._write(lambda connection: connection.execute(queries.UPSERT_PLAN, row))
 
     async def plan(self, plan_id: str) -> PlanRecord | None:
         found = await self._read(lambda connection: PLANS.one(connection, plan_id))
-        return None if found is None else plan_of(found)
+        return None if found is None else plan_from_row(found)
 
     async def plans(
-        self, *, text: str | None = None, before: str | Place | None = None, limit: int = 50
+        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
     ) -> list[PlanRecord]:
         def read(connection: Connection) -> list[PlanRecord]:
-            rows = PLANS.page(connection, {"text": sought(text)}, before, limit)
-            return [plan_of(row) for row in rows]
+            rows = PLANS.page(connection, {"text": search_text(text)}, before, limit)
+            return [plan_from_row(row) for row in rows]
 
         self._check_open()
         # Not kept: with their documents, pages of plans are large.
         question = ("plans", text, before, limit)
-        return list(await self._readers.read_shared(question, read, keeps=False))
+        return list(await self._readers.read_shared(question, read, keep_result=False))
 
     async def plan_statuses(self, plan_ids: Sequence[str]) -> dict[str, str]:
-        statement = queries.newest_of(plan_ids)
+        statement = queries.select_newest_statuses(plan_ids)
 
         def read(connection: Connection) -> dict[str, str]:
             found = connection.execute(statement)
@@ -159,51 +159,51 @@ class SqliteStore:
     async def create_execution(
         self, record: ExecutionRecord, events: Sequence[Event], plan: PlanRecord | None = None
     ) -> None:
-        batch, artifacts = self._prepared(record.execution_id, events)
-        row = None if plan is None else queries.row_of_plan(plan)
-        step = Step(record.execution_id, record.epoch, batch, record, row)
-        await self._writing().submit(Job(step, artifacts))
+        batch, artifacts = self._encode(record.execution_id, events)
+        row = None if plan is None else queries.plan_row(plan)
+        step = AppendOp(record.execution_id, record.epoch, batch, record, row)
+        await self._require_writer().submit(WriteJob(step, artifacts))
 
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
-        batch, artifacts = self._prepared(execution_id, events)
+        batch, artifacts = self._encode(execution_id, events)
         if batch is not None:
-            await self._writing().submit(Job(Step(execution_id, epoch, batch), artifacts))
+            await self._require_writer().submit(WriteJob(AppendOp(execution_id, epoch, batch), artifacts))
 
     async def claim(self, execution_id: str, *, queued: bool | None = None) -> int:
-        writer = self._writing()
+        writer = self._require_writer()
 
         def change(connection: Connection) -> int:
-            writer.forget(execution_id)
-            epoch = connection.execute(queries.claiming(execution_id, queued)).scalar_one_or_none()
+            writer.forget_position(execution_id)
+            epoch = connection.execute(queries.raise_epoch(execution_id, queued)).scalar_one_or_none()
             if epoch is None:
-                raise no_execution(execution_id)
+                raise execution_not_found(execution_id)
             return epoch
 
-        return await writer.submit(Job(change))
+        return await writer.submit(WriteJob(change))
 
     async def events(
         self, execution_id: str, *, after: int = 0, limit: int | None = None
     ) -> list[Event]:
         try:
-            return await self._read(lambda c: self._events_in(c, execution_id, after, limit))
+            return await self._read(lambda c: self._load_events(c, execution_id, after, limit))
         except Conflict:
             if await self.execution(execution_id) is not None:
                 raise
             return []  # it was deleted meanwhile, and its large results with it
 
-    def _events_in(
+    def _load_events(
         self, connection: Connection, execution_id: str, after: int = 0, limit: int | None = None
     ) -> list[Event]:
         rows = queries.batches_after(connection, execution_id, after, limit)
-        found = events_between(execution_id, rows, after, limit)
+        found = decode_events(execution_id, rows, after, limit)
         # A cheap look first: hardly any event has values kept aside.
         if any('"artifact":' in row.events for row in rows):
-            found = [bring_back(event, self._directory) for event in found]
+            found = [load_artifacts(event, self._directory) for event in found]
         return found
 
     async def execution(self, execution_id: str) -> ExecutionRecord | None:
         found = await self._read(lambda connection: EXECUTIONS.one(connection, execution_id))
-        return None if found is None else execution_of(found)
+        return None if found is None else execution_from_row(found)
 
     async def executions(
         self,
@@ -211,14 +211,14 @@ class SqliteStore:
         status: str | None = None,
         text: str | None = None,
         since: str | None = None,
-        before: str | Place | None = None,
+        before: str | PageCursor | None = None,
         limit: int = 50,
         plan_id: str | None = None,
         flow_id: str | None = None,
     ) -> list[ExecutionRecord]:
         chosen = {
             "status": status,
-            "text": sought(text),
+            "text": search_text(text),
             "since": since,
             "plan_id": plan_id,
             "flow_id": flow_id,
@@ -226,57 +226,57 @@ class SqliteStore:
 
         def read(connection: Connection) -> list[ExecutionRecord]:
             rows = EXECUTIONS.page(connection, chosen, before, limit)
-            return [execution_of(row) for row in rows]
+            return [execution_from_row(row) for row in rows]
 
         question = ("executions", *chosen.values(), before, limit)
         self._check_open()
         return list(await self._readers.read_shared(question, read))
 
     async def open_executions(self) -> list[ExecutionRecord]:
-        return [execution_of(row) for row in await self._rows(OPEN_EXECUTIONS)]
+        return [execution_from_row(row) for row in await self._rows(OPEN_EXECUTIONS)]
 
     async def delete_execution(self, execution_id: str) -> None:
-        writer = self._writing()
+        writer = self._require_writer()
 
         def change(connection: Connection) -> None:
-            deleting.hide_execution(connection, execution_id)
-            writer.bury([execution_id])
+            deleting.soft_delete_execution(connection, execution_id)
+            writer.mark_deleted([execution_id])
 
-        await writer.submit(Job(change))
-        await self._sweep()
+        await writer.submit(WriteJob(change))
+        await self._purge_deleted()
 
     async def prune(self, before: str, limit: int) -> list[str]:
-        writer = self._writing()
+        writer = self._require_writer()
 
         def change(connection: Connection) -> list[str]:
-            ids = deleting.hide_ended(connection, before, limit)
-            writer.bury(ids)
+            ids = deleting.soft_delete_ended(connection, before, limit)
+            writer.mark_deleted(ids)
             return ids
 
-        ids = await writer.submit(Job(change))
-        await self._sweep()
+        ids = await writer.submit(WriteJob(change))
+        await self._purge_deleted()
         return ids
 
-    async def _sweep(self) -> None:
+    async def _purge_deleted(self) -> None:
         """Remove what is deleted, piece by piece."""
-        writer, is_done = self._writing(), False
+        writer, is_done = self._require_writer(), False
 
         def change(connection: Connection) -> bool:
-            swept = deleting.sweep(connection)
-            writer.let_go(swept.digests)
+            swept = deleting.purge(connection)
+            writer.release_artifacts(swept.digests)
             return swept.is_done
 
         while not is_done:
-            is_done = await writer.submit(Job(change))
+            is_done = await writer.submit(WriteJob(change))
 
     async def project_each(
         self, execution_ids: Sequence[str], project: Projection[Projected]
     ) -> dict[str, Projected]:
         def read(connection: Connection) -> dict[str, Projected]:
             rows = (EXECUTIONS.one(connection, each) for each in execution_ids)
-            found = (execution_of(row) for row in rows if row is not None)
+            found = (execution_from_row(row) for row in rows if row is not None)
             return {
-                of.execution_id: project(of, partial(self._events_in, connection, of.execution_id))
+                of.execution_id: project(of, partial(self._load_events, connection, of.execution_id))
                 for of in found
                 if of.is_behind
             }
@@ -284,48 +284,48 @@ class SqliteStore:
         return await self._read(read)
 
     async def set_document_seqs(self, seqs: Mapping[str, int]) -> list[str]:
-        return await self._write(lambda connection: queries.note_documents(connection, seqs))
+        return await self._write(lambda connection: queries.update_document_seqs(connection, seqs))
 
     async def lagging_documents(self) -> list[str]:
-        return [row[0] for row in await self._rows(queries.behind_their_events())]
+        return [row[0] for row in await self._rows(queries.select_lagging_documents())]
 
     async def recorded(self, key: CallKey) -> dict[str, Any] | None:
-        found = await self._rows(queries.call_of(key))
+        found = await self._rows(queries.select_call(key))
         return json.loads(found[0][0]) if found else None
 
     async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
-        statement = queries.keeping_call(key, reply)
+        statement = queries.insert_call(key, reply)
         await self._write(lambda connection: connection.execute(statement))
 
-    async def remembered(self, key: str) -> Remembered | None:
-        found = await self._rows(answers.answer_of(key))
-        return answers.remembered_of(found[0]) if found else None
+    async def idempotency_record(self, key: str) -> IdempotencyRecord | None:
+        found = await self._rows(answers.select_record(key))
+        return answers.record_from_row(found[0]) if found else None
 
-    async def remember(self, key: str, digest: str, at: str, *, expired: str) -> Remembered:
-        holder = self._holder
+    async def claim_idempotency_key(self, key: str, digest: str, at: str, *, expired: str) -> IdempotencyRecord:
+        holder = self._instance_id
         return await self._write(
-            lambda connection: answers.take(connection, key, digest, at, expired, holder)
+            lambda connection: answers.claim(connection, key, digest, at, expired, holder)
         )
 
-    async def answer(self, key: str, status: int, body: str) -> None:
-        statement = answers.answering(key, status, body)
+    async def store_response(self, key: str, status: int, body: str) -> None:
+        statement = answers.set_response(key, status, body)
         await self._write(lambda connection: connection.execute(statement))
 
-    async def forget(self, key: str) -> None:
-        statement = answers.forgetting(key)
+    async def release_idempotency_key(self, key: str) -> None:
+        statement = answers.delete_unanswered(key)
         await self._write(lambda connection: connection.execute(statement))
 
-    async def forget_older(self, expired: str) -> int:
+    async def delete_expired_keys(self, expired: str) -> int:
         forgotten = 0
         while True:
-            some = await self._write(lambda connection: answers.forget_some(connection, expired))
+            some = await self._write(lambda connection: answers.delete_expired(connection, expired))
             forgotten += some
-            if some < answers.SOME:
+            if some < answers.DELETE_BATCH_SIZE:
                 return forgotten
 
-    def announce(self, url: str, token: str | None) -> None:
+    def publish_address(self, url: str, token: str | None) -> None:
         if self._lock is not None:
-            self._lock.tell({"pid": os.getpid(), "url": url, "token": token})
+            self._lock.write_owner({"pid": os.getpid(), "url": url, "token": token})
 
     async def close(self) -> None:
         """Finish what is queued, then let the directory go.
@@ -334,45 +334,45 @@ class SqliteStore:
         """
         if self._closing is None:
             if self._writer is not None:
-                self._writer.refuse()
-            self._closing = self._readers.run(self._stop)
+                self._writer.stop_accepting()
+            self._closing = self._readers.run(self._close_files)
         await asyncio.shield(self._closing)
-        self._readers.end()
+        self._readers.shutdown()
 
-    def _stop(self) -> None:
+    def _close_files(self) -> None:
         if self._writer is not None:
             self._writer.stop()
         self._readers.close()
         if self._connection is not None:
-            if self.use.fault is None:
-                part_with(self._connection)
+            if self.stats.fatal_error is None:
+                close(self._connection)
             else:
-                part_after_fault(self._connection, self._directory / schema.DATABASE_NAME)
+                close_after_failure(self._connection, self._directory / schema.DATABASE_NAME)
         if self._lock is not None:
             self._lock.release()
 
-    def _writing(self) -> GroupCommit:
+    def _require_writer(self) -> GroupCommitWriter:
         if self._writer is None:
             raise StoreError("the store was opened for reading only", code="store-read-only")
         return self._writer
 
     async def _write(self, change: Callable[[Connection], Any]) -> Any:
-        return await self._writing().submit(Job(change))
+        return await self._require_writer().submit(WriteJob(change))
 
-    def _prepared(
+    def _encode(
         self, execution_id: str, events: Sequence[Event]
-    ) -> tuple[Batch | None, Sequence[Artifact]]:
+    ) -> tuple[EncodedBatch | None, Sequence[Artifact]]:
         """Give a batch's row, and the large values that go to files before it."""
-        batch = batch_of(execution_id, events)
-        if batch is None or _size_of(batch.text) <= self._artifact_bytes:
+        batch = encode_batch(execution_id, events)
+        if batch is None or _utf8_size(batch.text) <= self._artifact_bytes:
             return batch, ()
         artifacts: list[Artifact] = []
         slim: list[Event] = []
         for event in events:
-            kept, aside = put_aside(event, self._artifact_bytes)
+            kept, aside = offload_artifacts(event, self._artifact_bytes)
             slim.append(kept)
             artifacts += aside
-        return (batch_of(execution_id, slim) if artifacts else batch), artifacts
+        return (encode_batch(execution_id, slim) if artifacts else batch), artifacts
 
     async def _read(self, query: Callable[[Connection], _T]) -> _T:
         """Run a query in a reader thread.
@@ -385,11 +385,11 @@ class SqliteStore:
 
     def _check_open(self) -> None:
         if self._closing is not None:
-            raise closed()
+            raise store_closed()
 
     async def _rows(self, statement: queries.Rows) -> list[Any]:
         return await self._read(lambda connection: list(connection.execute(statement)))
 
 
-def _size_of(text: str) -> int:
+def _utf8_size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())

@@ -11,14 +11,14 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 
 from planwave.storage.deleting import delete_flow
 from planwave.storage.flows import FlowRecord, FlowVersion
-from planwave.storage.lists import Listed, contains, given, sought
-from planwave.storage.records import Place
-from planwave.storage.rows import encode_json, search_key, storable
+from planwave.storage.lists import ListQuery, contains, query_parameter, search_text
+from planwave.storage.records import PageCursor
+from planwave.storage.rows import encode_document, search_key, storable_text
 from planwave.storage.schema import flow_versions, flows
 
 _T = TypeVar("_T")
 
-FLOWS: Final = Listed(
+FLOWS: Final = ListQuery(
     [
         flows.c.flow_id,
         flows.c.name,
@@ -44,12 +44,12 @@ _VERSION: Final = (
     flow_versions.c.created_at,
     flow_versions.c.node_count,
 )
-VERSIONS: Final = Listed(
+VERSIONS: Final = ListQuery(
     _VERSION,
     flow_versions,
     flow_versions.c.created_at,
     flow_versions.c.version,
-    {"flow_id": flow_versions.c.flow_id == given("flow_id")},
+    {"flow_id": flow_versions.c.flow_id == query_parameter("flow_id")},
 )
 
 
@@ -76,7 +76,7 @@ class SqliteFlows:
     async def save(
         self, flow: FlowRecord, graph: dict[str, Any] | None = None, *, after: int = 0
     ) -> bool:
-        text = None if graph is None else encode_json(graph, f"flow {flow.flow_id!r}")
+        text = None if graph is None else encode_document(graph, f"flow {flow.flow_id!r}")
         return await self._write(lambda connection: _save(connection, flow, text, after))
 
     async def get(self, flow_id: str) -> FlowRecord | None:
@@ -86,7 +86,7 @@ class SqliteFlows:
     async def version(self, flow_id: str, version: str) -> FlowVersion | None:
         columns = flow_versions.c
         statement = select(*_VERSION, columns.graph).where(
-            columns.flow_id == storable(flow_id), columns.version == storable(version)
+            columns.flow_id == storable_text(flow_id), columns.version == storable_text(version)
         )
         row = await self._read(lambda connection: connection.execute(statement).first())
         if row is None:
@@ -95,14 +95,14 @@ class SqliteFlows:
         return FlowVersion(*facts, graph=json.loads(graph))
 
     async def page(
-        self, *, text: str | None = None, before: str | Place | None = None, limit: int = 50
+        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
     ) -> Sequence[FlowRecord]:
-        chosen = {"text": sought(text)}
+        chosen = {"text": search_text(text)}
         rows = await self._read(lambda connection: FLOWS.page(connection, chosen, before, limit))
         return [FlowRecord(*row) for row in rows]
 
     async def versions(
-        self, flow_id: str, *, before: Place | None = None, limit: int = 50
+        self, flow_id: str, *, before: PageCursor | None = None, limit: int = 50
     ) -> Sequence[FlowVersion]:
         own = {"flow_id": flow_id}
         rows = await self._read(lambda connection: VERSIONS.page(connection, own, before, limit))
@@ -116,8 +116,8 @@ def _save(connection: Connection, flow: FlowRecord, graph: str | None, after: in
     values = {
         "created_at": flow.created_at,
         "updated_at": flow.updated_at,
-        "name": storable(flow.name),
-        "description": storable(flow.description),
+        "name": storable_text(flow.name),
+        "description": storable_text(flow.description),
         "version": flow.version,
         "revision": flow.revision,
         "search": search_key(flow.name, flow.description),
@@ -129,11 +129,11 @@ def _save(connection: Connection, flow: FlowRecord, graph: str | None, after: in
         new = upsert(flows).values(flow_id=flow.flow_id, **values)
         kept = connection.execute(new.on_conflict_do_nothing())
     if kept.rowcount and graph is not None:
-        _keep_version(connection, flow, graph)
+        _save_version(connection, flow, graph)
     return bool(kept.rowcount)
 
 
-def _keep_version(connection: Connection, flow: FlowRecord, graph: str) -> None:
+def _save_version(connection: Connection, flow: FlowRecord, graph: str) -> None:
     """Keep a content; of one that is known, what its hash does not cover."""
     columns = flow_versions.c
     connection.execute(

@@ -24,41 +24,41 @@ from sqlalchemy import Connection
 
 from planwave.errors import StoreError
 from planwave.storage.faults import (
-    blames_store,
-    breaks_disk,
+    is_store_failure,
+    is_fatal,
     cause_of,
-    passing,
-    read_only,
-    store_error,
+    as_transient,
+    store_read_only,
+    to_store_error,
 )
 from planwave.storage.files import (
-    Footing,
-    drop_artifact,
-    drop_document,
+    FileIdentity,
+    delete_artifact,
+    delete_document,
     free_bytes,
     write_artifact,
 )
-from planwave.storage.jobs import Job, Step, wake
-from planwave.storage.places import Places
-from planwave.storage.records import DISK_FULL, StoreUse
-from planwave.storage.rows import closed
+from planwave.storage.jobs import WriteJob, AppendOp, complete_jobs
+from planwave.storage.places import ExecutionPositions
+from planwave.storage.records import DISK_FULL, StoreStats
+from planwave.storage.rows import store_closed
 from planwave.storage.schema import DATABASE_NAME, SCHEMA_VERSION
 
 _SIZES: Final = 13
 _IS_USED: Final = "SELECT 1 FROM artifact_uses WHERE digest = ? LIMIT 1"
-_USE: Final = (
+_ADD_USE: Final = (
     "INSERT OR IGNORE INTO artifact_uses (digest, execution) "
     "SELECT ?, key FROM executions WHERE execution_id = ?"
 )
-_LOOK_AGAIN_S: Final = 1.0
+_PROBE_INTERVAL_S: Final = 1.0
 """How often it is tried whether writes are possible again, where nobody writes who would find out."""
-_LEAST_ROOM: Final = 1024 * 1024
+_MIN_FREE_BYTES: Final = 1024 * 1024
 """Bytes that have to be free before a full disk is taken for one with room again."""
-_TRIAL: Final = f"PRAGMA user_version = {SCHEMA_VERSION}"
+_PROBE_SQL: Final = f"PRAGMA user_version = {SCHEMA_VERSION}"
 """Writes one page, and changes nothing."""
 
 
-class GroupCommit:
+class GroupCommitWriter:
     """The writer thread and its queue.
 
     ``commits`` counts finished transactions.
@@ -75,15 +75,15 @@ class GroupCommit:
         self._connection = connection
         self._raw = raw
         self._directory = directory
-        self._gathered: list[Job] = []
-        self._queue: SimpleQueue[list[Job] | None] = SimpleQueue()
-        self._places = Places(raw)
-        self._gone: set[str] = set()
-        self._let_go: set[str] = set()
+        self._gathered: list[WriteJob] = []
+        self._queue: SimpleQueue[list[WriteJob] | None] = SimpleQueue()
+        self._positions = ExecutionPositions(raw)
+        self._deleted_executions: set[str] = set()
+        self._released_digests: set[str] = set()
         path = directory / DATABASE_NAME
-        self._footing = Footing(path, path.with_name(f"{path.name}-wal"))
-        self._broken: BaseException | None = None
-        self._trouble: StoreError | None = None
+        self._file_identity = FileIdentity(path, path.with_name(f"{path.name}-wal"))
+        self._fatal_error: BaseException | None = None
+        self._transient_error: StoreError | None = None
         self._closed = False
         self.commits = 0
         self._writes = 0
@@ -92,32 +92,32 @@ class GroupCommit:
         self._thread = threading.Thread(target=self._run, name="planwave-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, job: Job) -> asyncio.Future[Any]:
+    def submit(self, job: WriteJob) -> asyncio.Future[Any]:
         """Queue a job; await the future for its result.
 
         Raises:
             StoreError: The store was closed, or a disk error made it read-only.
         """
-        if self._broken is not None:
-            raise read_only(self._broken)
+        if self._fatal_error is not None:
+            raise store_read_only(self._fatal_error)
         if self._closed:
-            raise closed()
+            raise store_closed()
         gathered = self._gathered
         if not gathered or gathered[-1].loop is not job.loop:
-            job.loop.call_soon(self._hand_over)
+            job.loop.call_soon(self._flush_gathered)
         gathered.append(job)
         return job.future
 
-    def _hand_over(self) -> None:
+    def _flush_gathered(self) -> None:
         """Give the thread what came within one turn of the event loop."""
         if self._gathered:
             gathered, self._gathered = self._gathered, []
             self._queue.put(gathered)
 
-    def refuse(self) -> None:
+    def stop_accepting(self) -> None:
         """Take no more jobs; to be called where jobs are submitted, so that none slips behind."""
         self._closed = True
-        self._hand_over()
+        self._flush_gathered()
 
     def stop(self) -> None:
         """Finish what is queued and end the thread; blocks until then. Call :meth:`refuse` first."""
@@ -127,72 +127,72 @@ class GroupCommit:
     def _run(self) -> None:
         stopping = False
         while not stopping:
-            batch: list[Job] = []
-            jobs: list[Job] | None = []
+            batch: list[WriteJob] = []
+            jobs: list[WriteJob] | None = []
             with suppress(Empty):
-                jobs = self._queue.get(timeout=_LOOK_AGAIN_S if self._trouble else None)
+                jobs = self._queue.get(timeout=_PROBE_INTERVAL_S if self._transient_error else None)
                 while jobs is not None:
                     batch += jobs
                     jobs = self._queue.get_nowait()
             stopping = jobs is None
             if not batch and not stopping:
-                self._look_again()
+                self._probe()
             if batch:
-                self._keep(batch)
-                if self._trouble is not None and all(job.error is None for job in batch):
-                    self._trouble = None
-                wake(batch)
+                self._commit_batch(batch)
+                if self._transient_error is not None and all(job.error is None for job in batch):
+                    self._transient_error = None
+                complete_jobs(batch)
 
-    def _keep(self, batch: list[Job]) -> None:
+    def _commit_batch(self, batch: list[WriteJob]) -> None:
         """Keep a batch; afterwards each job has its result or its error."""
-        if self._broken is not None:
+        if self._fatal_error is not None:
             for job in batch:
-                job.error = read_only(self._broken)
+                job.error = store_read_only(self._fatal_error)
             return
-        jobs = [job for job in batch if self._put_artifacts(job)]
+        jobs = [job for job in batch if self._write_artifacts(job)]
         try:
             self._raw.execute("BEGIN IMMEDIATE")
             self._apply(jobs)
             self._commit()
-            self._note_commit(len(jobs))
+            self._count_commit(len(jobs))
         except Exception as error:  # noqa: BLE001 - the thread's boundary: every job gets an answer
             self._roll_back()
-            if blames_store(error):
-                self._fail(jobs, error)
+            if is_store_failure(error):
+                self._record_failure(jobs, error)
             else:
-                self._keep_each(jobs)
+                self._commit_individually(jobs)
 
-    def _fail(self, jobs: Sequence[Job], error: Exception) -> None:
+    def _record_failure(self, jobs: Sequence[WriteJob], error: Exception) -> None:
         cause = cause_of(error)
-        self._trouble = passing(cause)
-        if self._trouble is None:
-            self._broken = cause
+        self._transient_error = as_transient(cause)
+        if self._transient_error is None:
+            self._fatal_error = cause
         for job in jobs:
-            job.error = store_error(cause)
+            job.error = to_store_error(cause)
 
-    def _look_again(self) -> None:
+    def _probe(self) -> None:
         """Find out whether writes are possible again."""
         try:
-            is_full = self._trouble is not None and self._trouble.code == DISK_FULL
-            if is_full and free_bytes(self._directory) < _LEAST_ROOM:
+            is_full = self._transient_error is not None and self._transient_error.code == DISK_FULL
+            if is_full and free_bytes(self._directory) < _MIN_FREE_BYTES:
                 return
             self._raw.execute("BEGIN IMMEDIATE")
-            self._raw.execute(_TRIAL)
+            self._raw.execute(_PROBE_SQL)
             self._commit()
-            self._trouble = None
+            self._transient_error = None
         except Exception as error:  # noqa: BLE001 - the thread's boundary
             self._roll_back()
-            self._fail([], error)
+            self._record_failure([], error)
 
     def _roll_back(self) -> None:
-        self._places.clear()  # they had run ahead of the database
-        self._gone.clear()
-        self._let_go.clear()
+        self._positions.clear()  # they had run ahead of the database
+        self._deleted_executions.clear()
+        self._released_digests.clear()
         with suppress(sqlite3.Error):
             if self._raw.in_transaction:
                 self._raw.execute("ROLLBACK")
 
-    def _keep_each(self, jobs: list[Job]) -> None:
+    def _commit_individually(self, jobs: list[WriteJob]) -> None:
         """Keep what can be kept, each job under its own savepoint, all in one transaction."""
         try:
             self._raw.execute("BEGIN IMMEDIATE")
@@ -201,86 +201,86 @@ class GroupCommit:
                 try:
                     self._apply([job])
                 except Exception as error:
-                    if blames_store(error):
+                    if is_store_failure(error):
                         raise
-                    self._places.clear()
+                    self._positions.clear()
                     self._raw.execute("ROLLBACK TO job")
-                    job.error = store_error(cause_of(error))
+                    job.error = to_store_error(cause_of(error))
                 self._raw.execute("RELEASE job")
             self._commit()
-            self._note_commit(sum(job.error is None for job in jobs))
+            self._count_commit(sum(job.error is None for job in jobs))
         except Exception as error:  # noqa: BLE001 - the thread's boundary: every job gets an answer
             self._roll_back()
-            self._fail([job for job in jobs if job.error is None], error)
+            self._record_failure([job for job in jobs if job.error is None], error)
 
     def _commit(self) -> None:
         self._raw.execute("COMMIT")
-        self._footing.check()
+        self._file_identity.check()
         self.commits += 1
-        if self._gone or self._let_go:
-            self._clear_away()
+        if self._deleted_executions or self._released_digests:
+            self._delete_unreferenced_files()
 
-    def _note_commit(self, writes: int) -> None:
+    def _count_commit(self, writes: int) -> None:
         self._writes += writes
         self._sizes[min(max(writes - 1, 0).bit_length(), _SIZES - 1)] += 1
 
     @property
-    def use(self) -> StoreUse:
+    def stats(self) -> StoreStats:
         """What was written, and whether anything more can be."""
-        return StoreUse(self._broken, self._writes, tuple(self._sizes), self._trouble)
+        return StoreStats(self._fatal_error, self._writes, tuple(self._sizes), self._transient_error)
 
-    def _clear_away(self) -> None:
+    def _delete_unreferenced_files(self) -> None:
         """Remove files that nothing refers to, now that the whole batch says what it does."""
-        while self._gone:
-            drop_document(self._directory, self._gone.pop())
-        while self._let_go:
-            digest = self._let_go.pop()
+        while self._deleted_executions:
+            delete_document(self._directory, self._deleted_executions.pop())
+        while self._released_digests:
+            digest = self._released_digests.pop()
             if self._raw.execute(_IS_USED, (digest,)).fetchone() is None:
-                drop_artifact(self._directory, digest)
+                delete_artifact(self._directory, digest)
 
-    def _put_artifacts(self, job: Job) -> bool:
+    def _write_artifacts(self, job: WriteJob) -> bool:
         try:
             for artifact in job.artifacts:
                 write_artifact(self._directory, artifact)
         except Exception as error:  # noqa: BLE001 - the thread's boundary: every job gets an answer
-            if breaks_disk(error):
-                self._broken, self._trouble = error, None
+            if is_fatal(error):
+                self._fatal_error, self._transient_error = error, None
             else:
-                self._trouble = passing(error) or self._trouble
-            job.error = store_error(error)
+                self._transient_error = as_transient(error) or self._transient_error
+            job.error = to_store_error(error)
             return False
         return True
 
-    def _apply(self, jobs: Sequence[Job]) -> None:
+    def _apply(self, jobs: Sequence[WriteJob]) -> None:
         """Do the jobs in their order; neighbouring appends go together."""
-        steps: list[Step] = []
+        steps: list[AppendOp] = []
         uses: list[tuple[str, str]] = []
         for job in jobs:
             change = job.change
-            if isinstance(change, Step):
+            if isinstance(change, AppendOp):
                 steps.append(change)
                 uses += [(digest, change.execution_id) for digest, _ in job.artifacts]
                 continue
-            self._places.append(steps)
+            self._positions.append(steps)
             steps = []
             job.result = change(self._connection)
-        self._places.append(steps)
+        self._positions.append(steps)
         if uses:
-            self._raw.executemany(_USE, uses)
+            self._raw.executemany(_ADD_USE, uses)
 
-    def bury(self, execution_ids: Iterable[str]) -> None:
+    def mark_deleted(self, execution_ids: Iterable[str]) -> None:
         """Forget deleted executions and, once that is committed, remove their documents.
 
         Only a job may call this; so with :meth:`let_go`.
         """
         for execution_id in execution_ids:
-            self.forget(execution_id)
-            self._gone.add(execution_id)
+            self.forget_position(execution_id)
+            self._deleted_executions.add(execution_id)
 
-    def let_go(self, digests: Iterable[str]) -> None:
+    def release_artifacts(self, digests: Iterable[str]) -> None:
         """Remove those of these large values that nobody refers to once that is committed."""
-        self._let_go.update(digests)
+        self._released_digests.update(digests)
 
-    def forget(self, execution_id: str) -> None:
+    def forget_position(self, execution_id: str) -> None:
         """Look an execution's row up again before its next append; only a job may call this."""
-        self._places.forget(execution_id)
+        self._positions.forget(execution_id)

@@ -31,13 +31,13 @@ from planwave.settings import Limits, Settings
 from planwave.storage.ids import new_id
 from planwave.storage.sqlite import SqliteStore
 from tests.fakes.cpu_time import cpu_within
-from tests.fakes.in_process import PROBLEM
+from tests.fakes.in_process import PROBLEM_TYPE
 from tests.fakes.model_rig import until
-from tests.fakes.planning import DIAMOND, FakeProviders, ScriptedModels, library
-from tests.fakes.raw_socket import CLOSE, TEXT, RawSocket, raw_socket
-from tests.fakes.server import WIDE, RunningServer, serving
-from tests.fakes.service import graph_of, rooms, text_node
-from tests.fakes.streaming import Chatty
+from tests.fakes.planning import DIAMOND_REPLY, FakeProviders, ScriptedModels, library_registry
+from tests.fakes.raw_socket import CLOSE, TEXT, RawWebSocket, raw_websocket
+from tests.fakes.server import NO_RATE_LIMITS, RunningServer, running_server
+from tests.fakes.service import make_graph, dependencies, text_node
+from tests.fakes.streaming import LoggingNode
 
 SHARED: Final = Path(__file__).resolve().parents[2] / ".." / "shared"
 TOKEN: Final = "t0ken-of-the-service"
@@ -65,7 +65,7 @@ HERE: Final[list[dict[str, Any]]] = [
         1,
     )
 ]
-"""Lines that are always tried; the statuses are in ``STATUS``."""
+"""Lines that are always tried; the statuses are in ``STATUS_NAMES``."""
 IDS: Final = [
     "..", "../../x", "%2e%2e/x", "/etc/passwd", "..\\x", "x\0.json", "", "con", "a\n", "' OR 1=1 --",
     "019A0000-0000-7000-8000-00000000000F", "019a0000-0000-7000-8000-00000000000f.json",
@@ -154,10 +154,10 @@ async def service(models: ScriptedModels | None = None) -> AsyncIterator[httpx2.
     """The whole application in process, with a token and a real planner."""
     providers = FakeProviders()
     planner = Planner(
-        models or ScriptedModels([DIAMOND] * 3), providers, library(providers), Limits()
+        models or ScriptedModels([DIAMOND_REPLY] * 3), providers, library_registry(providers), Limits()
     )
-    settings = Settings(token=SecretStr(TOKEN), limits=WIDE)
-    app = create_app(settings, lambda _: Service(rooms(planner=planner, limits=WIDE)))
+    settings = Settings(token=SecretStr(TOKEN), limits=NO_RATE_LIMITS)
+    app = create_app(settings, lambda _: Service(dependencies(planner=planner, limits=NO_RATE_LIMITS)))
     transport = httpx2.ASGITransport(app)
     async with (
         app.router.lifespan_context(app),
@@ -213,7 +213,7 @@ async def test_a_bad_request_is_refused_with_its_own_problem(line: dict[str, Any
         finally:
             tracemalloc.stop()
         assert (answer.status_code, answer.json()["code"]) == STATUS[line["id"]], answer.text
-        assert answer.headers["content-type"] == PROBLEM
+        assert answer.headers["content-type"] == PROBLEM_TYPE
         assert TOKEN not in answer.text
         assert "Traceback" not in answer.text
         assert most < 8_000_000
@@ -269,7 +269,7 @@ async def test_a_key_that_comes_again_with_another_request_is_refused_and_one_ru
 
 
 async def test_twenty_equal_requests_at_once_make_one_run_by_one_call() -> None:
-    models = ScriptedModels([DIAMOND] * 20)
+    models = ScriptedModels([DIAMOND_REPLY] * 20)
     async with service(models) as client:
         headers = {**_headers(JSON_OF_US), "idempotency-key": "k1"}
         async with asyncio.TaskGroup() as group:
@@ -354,10 +354,10 @@ async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
     data.mkdir()
     (tmp_path / "secret.json").write_text('{"status": "canary"}')
     (tmp_path / "x").write_text("canary")
-    parts = rooms(
-        graph_of(text_node("a")), store=SqliteStore.open(data), directory=data, limits=WIDE
+    parts = dependencies(
+        make_graph(text_node("a")), store=SqliteStore.open(data), directory=data, limits=NO_RATE_LIMITS
     )
-    app = create_app(Settings(limits=WIDE), lambda _: Service(parts))
+    app = create_app(Settings(limits=NO_RATE_LIMITS), lambda _: Service(parts))
     async with (
         app.router.lifespan_context(app),
         httpx2.AsyncClient(
@@ -393,7 +393,7 @@ async def test_an_id_that_is_none_is_not_found_and_touches_no_file(kept: Kept, b
                         continue
                     answer = await kept.client.request(method, path)
                     assert answer.status_code in (404, 405), (method, path, answer.text)
-                    assert answer.headers["content-type"] == PROBLEM
+                    assert answer.headers["content-type"] == PROBLEM_TYPE
                     assert "canary" not in answer.text
     assert [file for file in files if not Path(file).is_relative_to(kept.data)] == []
     assert {p: p.stat().st_mtime_ns for p in kept.data.parent.rglob("*")} == before
@@ -480,14 +480,14 @@ async def test_a_link_in_the_data_directory_leads_nowhere(kept: Kept) -> None:
 def locked() -> Generator[RunningServer]:
     limits = Limits(
         **{
-            **WIDE.model_dump(),
+            **NO_RATE_LIMITS.model_dump(),
             "socket_connections": 5,
             "socket_messages_per_s": 0.1,
             "watcher_events": 50,
             "socket_ping_s": 20,
         }
     )
-    with serving(limits=limits, token=SecretStr(TOKEN), types=[Chatty()]) as running:
+    with running_server(limits=limits, token=SecretStr(TOKEN), types=[LoggingNode()]) as running:
         yield running
 
 
@@ -562,7 +562,7 @@ async def test_binary_messages_end_a_connection(locked: RunningServer) -> None:
 
 async def test_a_flood_of_messages_ends_a_connection_after_the_burst(locked: RunningServer) -> None:
     url = f"{locked.ws_url}/ws/{await locked.execute('held')}?mode=events"
-    async with raw_socket(url, locked.headers) as socket:
+    async with raw_websocket(url, locked.headers) as socket:
         socket.send(*['{"op":"ping"}'] * 100)
         told = await socket.read_to_close()
         pongs = sum(each.opcode == TEXT and each.json == {"type": "pong"} for each in told)
@@ -587,7 +587,7 @@ async def test_who_never_reads_is_dropped_with_its_place_and_the_run_goes_on(
     plan = await locked.on_loop(locked.service.read_plan(json.dumps(graph)))
     record = await locked.on_loop(locked.service.create_execution(plan))
     url = f"{locked.ws_url}/ws/{record.execution_id}?mode=events"
-    async with raw_socket(url, locked.headers) as socket:
+    async with raw_websocket(url, locked.headers) as socket:
         assert (await socket.read()).json["type"] == "snapshot"
         await locked.on_loop(locked.service.start(record.execution_id))
         ended = await locked.on_loop(locked.service.wait(record.execution_id))
@@ -598,7 +598,7 @@ async def test_who_never_reads_is_dropped_with_its_place_and_the_run_goes_on(
         assert int(reason.rpartition("=")[2]) < ended.last_seq
 
 
-async def until_dropped(socket: RawSocket) -> None:
+async def until_dropped(socket: RawWebSocket) -> None:
     with suppress(asyncio.IncompleteReadError, ConnectionError):
         while (await socket.read()).opcode != CLOSE:
             pass
@@ -609,12 +609,12 @@ async def test_who_never_answers_a_ping_is_dropped_and_frees_its_place(
 ) -> None:
     execution_id = await locked.execute("held")
     url = f"{locked.ws_url}/ws/{execution_id}?mode=events"
-    async with raw_socket(url, locked.headers) as socket:
+    async with raw_websocket(url, locked.headers) as socket:
         assert (await socket.read()).json["type"] == "snapshot"
         await until(lambda: locked.service.load.watchers == 1)
-        await locked.in_time(until_dropped(socket))
+        await locked.run_advancing_time(until_dropped(socket))
         await until(lambda: not locked.service.load.watchers)
-    locked.let_go(execution_id)
+    locked.release(execution_id)
 
 
 WS_LINES: Final = {

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from planwave.events.entries import entries
+from planwave.events.entries import execution_log_entries
 from planwave.planner.planner import Planner
 from planwave.providers.api import ModelRequest
 from planwave.settings import Limits
-from tests.fakes.foreign import as_reply, from_agentflow, from_agiraph, from_covalt, task_of
-from tests.fakes.foreign_runs import PROVIDERS, Echo, Seen, carried_out
+from tests.fakes.foreign import to_planner_reply, from_agentflow, from_agiraph, from_covalt, task_description
+from tests.fakes.foreign_runs import PROVIDERS, RuleModels, ConvertedRun, run_converted
 from tests.fakes.node_context import ListedProviders
-from tests.fakes.planning import ScriptedModels, library
+from tests.fakes.planning import ScriptedModels, library_registry
 from tests.fakes.virtual_loop import virtual_time
 
 CASES = Path(__file__).resolve().parents[2] / ".." / "shared" / "conformance"
@@ -165,8 +165,8 @@ def test_every_recording_is_accounted_for() -> None:
 @echoing("agentflow")
 async def test_agentflow(case: str) -> None:
     workflow, expected = loaded(case, ".workflow.json"), loaded(case, _EXPECTED)
-    models = Echo(_as_told if "unchanged" in expected["llm_rule"] else _in_brackets)
-    seen = await carried_out(from_agentflow(workflow, expected["resume_inputs"]), models)
+    models = RuleModels(_as_told if "unchanged" in expected["llm_rule"] else _in_brackets)
+    seen = await run_converted(from_agentflow(workflow, expected["resume_inputs"]), models)
     compare(case, _agentflow_here(seen, workflow), _agentflow_recorded(expected, workflow))
 
 
@@ -180,8 +180,8 @@ def _in_brackets(request: ModelRequest, _: int) -> str:
     return f"<{request.prompt}>"
 
 
-def _agentflow_here(seen: Seen, workflow: _Json) -> _Json:
-    told = [(_plain(e.node_id), e.type, e.content) for e in entries(seen.events)]
+def _agentflow_here(seen: ConvertedRun, workflow: _Json) -> _Json:
+    told = [(_plain(e.node_id), e.type, e.content) for e in execution_log_entries(seen.events)]
     given = {_plain(node): out["output"] for node, out in seen.outputs.items() if "output" in out}
     nodes = seen.state.nodes
     return {
@@ -262,8 +262,8 @@ def _last_checks(told: Iterable[tuple[str, str, str]]) -> dict[str, str]:
 @virtual_time
 async def test_agiraph(case: str) -> None:
     plan, expected = loaded(case, ".plan.json"), loaded(case, _EXPECTED)
-    models = Echo(_numbered, delay_s=1)
-    seen = await carried_out(from_agiraph(plan), models, off=["anthropic"], renders=False)
+    models = RuleModels(_numbered, delay_s=1)
+    seen = await run_converted(from_agiraph(plan), models, off=["anthropic"], renders=False)
     names = {node["name"]: node["id"] for node in plan["nodes"]}
     compare(case, _agiraph_here(seen), _agiraph_recorded(expected, names))
 
@@ -274,9 +274,9 @@ def _numbered(request: ModelRequest, count: int) -> str:
     return f"result#{count}"
 
 
-def _agiraph_here(seen: Seen) -> _Json:
-    if seen.refused:
-        return {"refused": seen.refused, "calls": len(seen.calls)}
+def _agiraph_here(seen: ConvertedRun) -> _Json:
+    if seen.refusal_codes:
+        return {"refused": seen.refusal_codes, "calls": len(seen.calls)}
     nodes, outputs = seen.state.nodes, seen.outputs
     return {
         "status": seen.state.status,
@@ -286,7 +286,7 @@ def _agiraph_here(seen: Seen) -> _Json:
         },
         "results": {path: outputs.get(path, {}).get("output", "") for path in nodes},
         "errors": {path: node.error["message"] for path, node in nodes.items() if node.error},
-        "log": _log(seen.sentences),
+        "log": _log(seen.log_lines),
         "read": {path: _material(call.prompt) for path, call in seen.calls},
         "models": {(path, call.model) for path, call in seen.calls},
     }
@@ -330,9 +330,9 @@ def _log(lines: Iterable[str]) -> list[str]:
 @echoing("agiraph", "planner_*.json")
 async def test_agiraph_plans(case: str) -> None:
     said = loaded(case, ".json")
-    models = ScriptedModels([as_reply(said["model_reply"])] * 3)
+    models = ScriptedModels([to_planner_reply(said["model_reply"])] * 3)
     providers: Any = ListedProviders(PROVIDERS, off=["anthropic"])
-    planner = Planner(models, providers, library(providers), Limits())
+    planner = Planner(models, providers, library_registry(providers), Limits())
     try:
         plan = await planner.create_plan("demo task", "openai", "gpt-4o-mini")
     except ValueError as error:
@@ -356,7 +356,7 @@ def _plan_recorded(said: _Json) -> _Json:
         return {"refused": ["invalid-json" if is_no_json else said["exception"]]}
     return {
         "title": plan["title"],
-        "nodes": [(node["id"], node["name"], task_of(node)) for node in plan["nodes"]],
+        "nodes": [(node["id"], node["name"], task_description(node)) for node in plan["nodes"]],
         "models": [(node["provider"], node["model"]) for node in plan["nodes"]],
         "edges": [(edge["from"], edge["to"]) for edge in plan["edges"]],
         "calls": len(said["calls"]),
@@ -372,7 +372,7 @@ _REFUSALS = {"Cycle detected in flow graph": "flow-cycle", "No implicit coercion
 async def test_covalt(case: str) -> None:
     graph, expected = loaded(case, ".graph.json"), loaded(case, _EXPECTED)
     rebuilt = from_covalt(graph, expected["options"], expected["user_message"])
-    seen = await carried_out(rebuilt, Echo(_named))
+    seen = await run_converted(rebuilt, RuleModels(_named))
     types = {node["id"]: node["type"].replace("_", "-") for node in graph["nodes"]}
     compare(case, _covalt_here(seen, types, rebuilt.inputs), _covalt_recorded(expected, types))
 
@@ -384,7 +384,7 @@ def _named(request: ModelRequest, _: int) -> str:
     return f"[{request.provider}:{request.model} t={request.temperature}] {request.prompt}"
 
 
-def _covalt_here(seen: Seen, types: Mapping[str, str], given: Mapping[str, Any]) -> _Json:
+def _covalt_here(seen: ConvertedRun, types: Mapping[str, str], given: Mapping[str, Any]) -> _Json:
     """Give what nodes of the graph gave by running, as that engine wraps it."""
     ran = {node: out for node, out in seen.outputs.items() if node in types and node not in given}
     ended = {
@@ -393,7 +393,7 @@ def _covalt_here(seen: Seen, types: Mapping[str, str], given: Mapping[str, Any])
         if node in types and node not in given and state.status in ("completed", "failed")
     }
     return {
-        "refused": seen.refused,
+        "refused": seen.refusal_codes,
         "outputs": {
             node: {_handle(handle): _wrapped(types[node], value) for handle, value in out.items()}
             for node, out in ran.items()

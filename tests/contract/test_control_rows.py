@@ -26,20 +26,20 @@ from planwave.graph.capabilities import ExecutionResult
 from planwave.graph.model import Graph, Node, Policy, Retry
 from planwave.graph.values import DataValue
 from planwave.main import open_service
-from planwave.providers.wire import load
+from planwave.providers.wire import load_sdk
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
 from planwave.storage.ids import new_id
 from planwave.storage.memory import MemoryStore
 from planwave.storage.sqlite import SqliteStore
-from tests.fakes.in_process import calling
-from tests.fakes.llm_server import Fails, FakeLLM, Hangs, Says, Step
+from tests.fakes.in_process import in_process_client
+from tests.fakes.llm_server import ErrorReply, FakeLLMServer, NoReply, TextReply, ReplyStep
 from tests.fakes.model_rig import until
-from tests.fakes.planning import library
-from tests.fakes.scraping import Scrape
-from tests.fakes.server import serving
-from tests.fakes.service import Held, graph_of, plan_with, rooms, text_node
-from tests.fakes.virtual_loop import NetworkedLoop, virtual_time
+from tests.fakes.planning import library_registry
+from tests.fakes.scraping import MetricsScrape
+from tests.fakes.server import running_server
+from tests.fakes.service import HeldNode, make_graph, make_plan, dependencies, text_node
+from tests.fakes.virtual_loop import VirtualNetworkLoop, virtual_time
 from tests.fakes.wires import make_edge
 
 FOR_LONG_S = 600.0
@@ -51,18 +51,18 @@ HELD = Node("h", "held", "H")
 
 
 def written(*nodes: Node, edges: Any = ()) -> Graph:
-    return graph_of(*nodes, edges=edges)
+    return make_graph(*nodes, edges=edges)
 
 
 class Rig(NamedTuple):
     """A service over a real store, a real client and a real render worker, and its provider."""
 
     service: Service
-    llm: FakeLLM
-    held: Held
+    llm: FakeLLMServer
+    held: HeldNode
 
     async def execute(self, graph: Graph) -> str:
-        plan = plan_with(graph, new_id())
+        plan = make_plan(graph, new_id())
         return (await self.service.execute(plan)).execution_id
 
     async def seen(self, execution_id: str, holds: Callable[[Event], bool]) -> Event:
@@ -108,20 +108,20 @@ class Stalls:
 
 
 @asynccontextmanager
-async def rig_of(directory: Path, *steps: Step, **limits: Any) -> AsyncIterator[Rig]:
+async def rig_of(directory: Path, *steps: ReplyStep, **limits: Any) -> AsyncIterator[Rig]:
     """Open a rig; at its end no process that it started is left."""
-    load("openai")  # takes seconds, which no cancel should have to cover
+    load_sdk("openai")  # takes seconds, which no cancel should have to cover
     before = children()
-    async with FakeLLM(*steps) as llm:
+    async with FakeLLMServer(*steps) as llm:
         settings = Settings(
             storage_dir=directory,
             openai_api_key="sk-canary-openai-0123456789",
             openai_base_url=llm.openai_url,
             limits=Limits(**limits),
         )
-        held = Held()
-        parts = open_service(settings)._rooms
-        catalogue = library(parts.providers)
+        held = HeldNode()
+        parts = open_service(settings)._dependencies
+        catalogue = library_registry(parts.providers)
         for kind in (held, Busy(), Nests(), Stalls()):
             catalogue.register(kind)
         async with Service(replace(parts, catalogue=catalogue)) as service:
@@ -145,7 +145,7 @@ def children() -> set[int]:
 
 async def hold_renders(service: Service) -> int:
     """Let the render worker take a template and never answer; give its process id."""
-    renderer = service._rooms.renderer
+    renderer = service._dependencies.renderer
     renderer.wall_s = FOR_LONG_S
     await renderer.render("warm", {})
     os.kill(renderer._worker.process.pid, signal.SIGSTOP)
@@ -204,7 +204,7 @@ class Gradual(MemoryStore):
 
 
 async def test_f55_of_twenty_answers_at_once_one_is_taken_and_the_others_are_told() -> None:
-    async with calling(rooms(QUESTION, store=Gradual())) as calls:
+    async with in_process_client(dependencies(QUESTION, store=Gradual())) as calls:
         execution_id, request_id = await asked(calls)
         path = f"/api/executions/{execution_id}/requests/{request_id}"
         told: list[tuple[int, str, Any]] = []
@@ -236,7 +236,7 @@ async def test_f56_an_answer_that_comes_too_late_is_refused_and_starts_nothing(h
         timed = {"prompt": "Publish?", "timeoutS": 0.05, "timeoutAction": "reject"}
         nodes = [n._replace(data=timed) if n.id == "ask" else n for n in graph.nodes]
         graph = Graph(tuple(nodes), graph.edges)
-    async with calling(rooms(graph)) as calls:
+    async with in_process_client(dependencies(graph)) as calls:
         plan = await calls.service.create_plan("do it")
         execution_id = (await calls.service.execute(plan.plan_id)).execution_id
         request_id = ""
@@ -246,16 +246,16 @@ async def test_f56_an_answer_that_comes_too_late_is_refused_and_starts_nothing(h
             if how != "timeout" and event.type == "execution.paused":
                 break
         if how == "node":
-            await calls.made(f"/api/executions/{execution_id}/cancel", {"node": "ask"})
+            await calls.post_json(f"/api/executions/{execution_id}/cancel", {"node": "ask"})
             await calls.service.wait(execution_id)
         elif how != "timeout":
-            await calls.made(f"/api/executions/{execution_id}/cancel")
+            await calls.post_json(f"/api/executions/{execution_id}/cancel")
         if how == "delete":
             assert (await calls.delete(f"/api/executions/{execution_id}")).status_code == 204
         path = f"/api/executions/{execution_id}/requests/{request_id}"
         before = [] if how == "delete" else await calls.service.events(execution_id)
         status, code = (404, "not-found") if how == "delete" else (410, "request-closed")
-        refused = await calls.refused("POST", path, status, {"decision": "approve"})
+        refused = await calls.expect_problem("POST", path, status, {"decision": "approve"})
         assert refused["code"] == code
         if how != "delete":
             assert await calls.service.events(execution_id) == before
@@ -271,7 +271,7 @@ class Phase(NamedTuple):
     graph: Graph
     reached: Callable[[Rig, str], Awaitable[object]]
     node: str | None = None
-    steps: Callable[[], tuple[Step, ...]] = tuple
+    steps: Callable[[], tuple[ReplyStep, ...]] = tuple
     limits: dict[str, Any] = {}  # noqa: RUF012 - read only
 
 
@@ -286,7 +286,7 @@ def follows(node: Node) -> Graph:
 
 
 async def calls_provider(rig: Rig, _: str) -> None:
-    await until(lambda: rig.llm.open_now)
+    await until(lambda: rig.llm.open_requests)
 
 
 async def streams(rig: Rig, execution_id: str) -> None:
@@ -294,7 +294,7 @@ async def streams(rig: Rig, execution_id: str) -> None:
 
 
 async def provider_waits(rig: Rig, _: str) -> None:
-    await until(lambda: rig.llm.requests and not rig.llm.open_now)
+    await until(lambda: rig.llm.requests and not rig.llm.open_requests)
 
 
 async def renders(rig: Rig, execution_id: str) -> None:
@@ -316,7 +316,7 @@ async def nests(rig: Rig, execution_id: str) -> None:
 async def is_between(rig: Rig, execution_id: str) -> None:
     await rig.held.started.wait()
     await rig.service.pause(execution_id)
-    rig.held.let_go.set()
+    rig.held.release.set()
     assert (await rig.service.wait(execution_id)).status == "paused"
 
 
@@ -324,17 +324,17 @@ async def is_queued(rig: Rig, execution_id: str) -> None:
     assert rig.service.position(execution_id) == 1
 
 
-def hangs() -> tuple[Step, ...]:
-    return (Hangs(),)
+def hangs() -> tuple[ReplyStep, ...]:
+    return (NoReply(),)
 
 
-def stops_within() -> tuple[Step, ...]:
-    return (Says("one two three four", gates={3: asyncio.Event()}),)
+def stops_within() -> tuple[ReplyStep, ...]:
+    return (TextReply("one two three four", gates={3: asyncio.Event()}),)
 
 
-def is_limited() -> tuple[Step, ...]:
+def is_limited() -> tuple[ReplyStep, ...]:
     """Answer with a limit on the rate that leaves the node the time to wait for its end."""
-    return (Fails(429, "rate_limit_error", headers={"retry-after": "300"}),)
+    return (ErrorReply(429, "rate_limit_error", headers={"retry-after": "300"}),)
 
 
 async def loops(rig: Rig, execution_id: str) -> None:
@@ -408,7 +408,7 @@ async def in_phase(directory: Path, phase: Phase) -> AsyncIterator[tuple[Rig, st
         yield rig, execution_id
         with pytest.raises(Conflict, match="is already"):
             await rig.service.cancel(execution_id, "again", node=phase.node)
-        await until(lambda: not rig.llm.open_now)
+        await until(lambda: not rig.llm.open_requests)
         flying = [t for t in asyncio.all_tasks() if t.get_coro().__qualname__ == "Execution._fly"]
         assert len(flying) == queues
 
@@ -470,11 +470,11 @@ class Deaf:
         return ExecutionResult({"output": DataValue("text", "too late")})
 
 
-@partial(virtual_time, loop=NetworkedLoop)
+@partial(virtual_time, loop=VirtualNetworkLoop)
 async def test_f57_a_node_that_goes_on_all_the_same_does_not_hold_up_its_cancel() -> None:
     time, deaf = asyncio.get_running_loop().time, Deaf()
-    async with Service(rooms(types=[deaf])) as service:
-        plan = plan_with(follows(Node("d", "deaf", "D")), new_id())
+    async with Service(dependencies(types=[deaf])) as service:
+        plan = make_plan(follows(Node("d", "deaf", "D")), new_id())
         execution_id = (await service.execute(plan)).execution_id
         await deaf.started.wait()
         began = time()
@@ -492,14 +492,14 @@ async def test_f57_a_cancelled_planning_lets_the_provider_go_and_leaves_nothing(
 
 async def planning_cancelled(directory: Path) -> float:
     """Cancel a planning that asks its provider; give how many seconds that took."""
-    async with rig_of(directory, Hangs(), **PATIENT) as rig:
+    async with rig_of(directory, NoReply(), **PATIENT) as rig:
         planning = asyncio.get_running_loop().create_task(rig.service.create_plan("Compare"))
-        await until(lambda: rig.llm.open_now)
+        await until(lambda: rig.llm.open_requests)
         began = time.monotonic()
         planning.cancel()
         with pytest.raises(asyncio.CancelledError):
             await planning
-        await until(lambda: not rig.llm.open_now)
+        await until(lambda: not rig.llm.open_requests)
         took = time.monotonic() - began
         assert await rig.service.plans() == []
     return took
@@ -511,7 +511,7 @@ async def planning_cancelled(directory: Path) -> float:
 async def test_f58_however_a_cancel_races_the_end_all_are_told_the_same_one() -> None:
     random, told = Random(58), Counter[str]()  # noqa: S311 - a test's choices
     graph = written(text_node("a"), text_node("b", "{{ input }}"), edges=[("a", "b")])
-    async with Service(rooms(graph)) as service:
+    async with Service(dependencies(graph)) as service:
         plan = await service.create_plan("do it")
         began = time.monotonic()
         await service.wait((await service.execute(plan.plan_id)).execution_id)
@@ -566,8 +566,8 @@ class Blocks:
 async def test_f60_a_node_that_blocks_the_loop_is_told_and_measured(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with serving(types=[Blocks()]) as server:
-        plan = plan_with(written(Node("cpu", "blocks", "CPU")), new_id())
+    with running_server(types=[Blocks()]) as server:
+        plan = make_plan(written(Node("cpu", "blocks", "CPU")), new_id())
         told: list[str] = []
 
         async def runs() -> str:
@@ -580,13 +580,13 @@ async def test_f60_a_node_that_blocks_the_loop_is_told_and_measured(
         async with server.client() as client:
             slow = 0.0
             while not slow:  # it is counted in a thread, soon
-                slow = late(Scrape((await client.get("/metrics")).text))
+                slow = late(MetricsScrape((await client.get("/metrics")).text))
             assert (await client.get("/healthz")).status_code == 200
     assert slow >= 1
     assert [m for m in told if "in node 'cpu'" in m and "the event loop stood still for " in m]
 
 
-def late(found: Scrape) -> float:
+def late(found: MetricsScrape) -> float:
     """How often the event loop was later than a quarter of a second."""
     name = "planwave_event_loop_lag_seconds"
     return found.value(f"{name}_count") - found.value(f"{name}_bucket", le="0.25")
@@ -636,16 +636,16 @@ JUMPS = {
 async def test_f68_a_clock_that_jumps_ends_no_node_and_changes_no_order(
     jump: str, clock: Clock
 ) -> None:
-    held = Held()
+    held = HeldNode()
     timed = HELD._replace(policy=Policy(timeout_s=600.0), policy_document={"timeoutS": 600.0})
     graph = written(timed, AFTER, edges=[("h", "after")])
-    async with Service(rooms(graph, types=[held], now=clock)) as service:
+    async with Service(dependencies(graph, types=[held], now=clock)) as service:
         plan = await service.create_plan("do it")
         execution_id = (await service.execute(plan.plan_id)).execution_id
         await held.started.wait()
         clock.ahead = JUMPS[jump]
         await asyncio.sleep(0.05)
-        held.let_go.set()
+        held.release.set()
         assert (await service.wait(execution_id)).status == "completed"
         events = await service.events(execution_id)
         assert [e.seq for e in events] == list(range(1, len(events) + 1))
@@ -671,12 +671,12 @@ async def has_ended(service: Service, execution_id: str) -> str:
 
 
 @pytest.mark.parametrize("jump", JUMPS)
-@partial(virtual_time, loop=NetworkedLoop)  # histories are read in threads
+@partial(virtual_time, loop=VirtualNetworkLoop)  # histories are read in threads
 async def test_f68_a_request_waits_as_long_as_it_is_to_whatever_the_clock_says(
     jump: str, clock: Clock
 ) -> None:
     time = asyncio.get_running_loop().time
-    async with Service(rooms(timed_question(100.0), now=clock)) as service:
+    async with Service(dependencies(timed_question(100.0), now=clock)) as service:
         plan = await service.create_plan("do it")
         execution_id = (await service.execute(plan.plan_id)).execution_id
         began = time()
@@ -693,7 +693,7 @@ async def test_f68_after_a_restart_a_request_waits_by_the_recorded_time_and_neve
 ) -> None:
     def opened() -> Service:
         store = SqliteStore.open(tmp_path / "s")
-        return Service(rooms(timed_question(1.0), now=clock, store=store))
+        return Service(dependencies(timed_question(1.0), now=clock, store=store))
 
     async with opened() as service:
         plan = await service.create_plan("do it")

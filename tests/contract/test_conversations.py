@@ -11,8 +11,8 @@ import planwave
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.nodes.services import NodeServices
-from tests.fakes.llm_server import Received, Says
-from tests.fakes.model_rig import MODELS, Rig, model_rig
+from tests.fakes.llm_server import ReceivedRequest, TextReply
+from tests.fakes.model_rig import MODELS, ModelClientHarness, model_client_harness
 from tests.fakes.node_context import ListedProviders
 
 REGISTRY = Registry(LIBRARY, providers=ListedProviders({p: [m] for p, m in MODELS.items()}))
@@ -55,7 +55,7 @@ def graph_of(asker: str, provider: str) -> dict[str, Any]:
     }
 
 
-async def asked(rig: Rig, asker: str, provider: str) -> Received:
+async def asked(rig: ModelClientHarness, asker: str, provider: str) -> ReceivedRequest:
     """Run the graph; give the request that the provider got."""
     services = NodeServices(rig.client, ListedProviders({provider: [MODELS[provider]]}))
     built = planwave.build(graph_of(asker, provider), registry=REGISTRY)
@@ -68,7 +68,7 @@ async def asked(rig: Rig, asker: str, provider: str) -> Received:
 @pytest.mark.parametrize("asker", ["agent", "llm"])
 @pytest.mark.parametrize("provider", ["openai", "box"])
 async def test_the_chat_protocol_gets_the_turns_that_fit(asker: str, provider: str) -> None:
-    async with model_rig(Says("A pixel.")) as rig:
+    async with model_client_harness(TextReply("A pixel.")) as rig:
         system, *turns = (await asked(rig, asker, provider)).body["messages"]
         assert system["content"] == "Be brief."
         assert [turn["role"] for turn in turns] == ["user", "assistant", "user"]
@@ -81,7 +81,7 @@ async def test_the_chat_protocol_gets_the_turns_that_fit(asker: str, provider: s
 
 @pytest.mark.parametrize("asker", ["agent", "llm"])
 async def test_the_messages_protocol_gets_the_turns_that_fit(asker: str) -> None:
-    async with model_rig(Says("A pixel.")) as rig:
+    async with model_client_harness(TextReply("A pixel.")) as rig:
         body = (await asked(rig, asker, "anthropic")).body
         system = body["system"]
         assert (system if isinstance(system, str) else system[0]["text"]) == "Be brief."

@@ -15,9 +15,9 @@ from planwave.events import Event
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.sqlite import SqliteStore
 from tests.fakes.crash_points import KILLED
-from tests.fakes.crash_server import crash_server, planned
-from tests.fakes.lives import lives_of
-from tests.fakes.serving_process import Server
+from tests.fakes.crash_server import crash_server, planned_goals
+from tests.fakes.lives import crash_history
+from tests.fakes.serving_process import ServerProcess
 
 KEY = {"Idempotency-Key": "b0f3"}
 TEXTS: dict[str, Any] = {
@@ -55,7 +55,7 @@ def graph(*nodes: dict[str, Any], edges: str = "") -> dict[str, Any]:
 # -- over HTTP
 
 
-def sent(server: Server, path: str, body: Any, headers: Any = KEY) -> httpx2.Response:
+def sent(server: ServerProcess, path: str, body: Any, headers: Any = KEY) -> httpx2.Response:
     return httpx2.post(server.url + path, json=body, headers=headers, timeout=60, trust_env=False)
 
 
@@ -64,10 +64,10 @@ def crashes(directory: Path, point: str, path: str, body: Any, headers: Any = KE
     with crash_server(directory, point) as server:
         with pytest.raises(httpx2.TransportError):
             sent(server, path, body, headers)
-        assert server.ended() == KILLED
+        assert server.wait_for_exit() == KILLED
 
 
-def ended(server: Server, execution_id: str) -> str:
+def ended(server: ServerProcess, execution_id: str) -> str:
     """Wait for the end of an execution; give its status."""
     url = f"{server.url}/api/executions/{execution_id}"
     with httpx2.stream("GET", f"{url}/events", timeout=60, trust_env=False) as told:
@@ -139,7 +139,7 @@ def test_f03_what_was_cut_off_while_it_was_planned_is_planned_anew(
     crashes(tmp_path, point, *RUN)
     assert stored(tmp_path) == {}
     goes_on(tmp_path, *RUN)
-    assert planned(tmp_path) == ["texts"] * (2 if point == "after:asked:1" else 1)
+    assert planned_goals(tmp_path) == ["texts"] * (2 if point == "after:asked:1" else 1)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_f04_what_runs_has_a_stored_plan_which_is_paid_for_once_it_is_kept(
 ) -> None:
     crashes(tmp_path, point, *RUN)
     goes_on(tmp_path, *RUN)
-    assert planned(tmp_path) == ["texts"] * plannings
+    assert planned_goals(tmp_path) == ["texts"] * plannings
 
 
 # -- in a node
@@ -171,13 +171,13 @@ ASKS_MODEL = graph(node("a", "llm", prompt="one"), node("b", "llm", prompt="two"
 def test_f05_f06_a_call_is_made_again_only_where_nobody_knows_its_reply(
     tmp_path: Path, point: str, calls: int, cut_off: str
 ) -> None:
-    with lives_of(tmp_path) as lives:
-        assert lives.live(graphs=[ASKS_MODEL], point=point).code == KILLED
-        lives.live(ends=True)
+    with crash_history(tmp_path) as lives:
+        assert lives.run(graphs=[ASKS_MODEL], point=point).exit_code == KILLED
+        lives.run(ends=True)
         lives.check()
         ((record, events),) = lives.stored().values()
         assert record.status == "completed"
-        made = Counter(tuple(call[3:]) for call in lives.outside("call"))
+        made = Counter(tuple(call[3:]) for call in lives.external_records("call"))
         assert made == {("a", 1, 0): calls, ("b", 1, 0): 1}
         again = [e for e in events if e.type == "node.started" and e.data.get("reentry")]
         assert [(e.path, e.attempt, e.data["reentry"]) for e in again] == [(cut_off, 1, 1)]
@@ -188,15 +188,15 @@ def test_f06_what_may_act_but_once_is_not_run_again_unless_a_person_says_so(
     tmp_path: Path, seed: int
 ) -> None:
     once = graph(node("a", policy={"effect": "once"}))
-    with lives_of(tmp_path) as lives:
-        lives.live(graphs=[once], point="before:append:1:node.completed")
-        lives.live(ends=True, seed=seed)
+    with crash_history(tmp_path) as lives:
+        lives.run(graphs=[once], point="before:append:1:node.completed")
+        lives.run(ends=True, seed=seed)
         lives.check()
         ((_, events),) = lives.stored().values()
         (waiting,) = [e for e in events if e.type == "node.waiting"]
         assert waiting.data["request"]["kind"] == "interrupted"
-        ((_, _, decision),) = lives.lives[1].told("answered")
-        assert len(lives.outside("run")) == (2 if decision == "run_again" else 1)
+        ((_, _, decision),) = lives.runs[1].facts_of("answered")
+        assert len(lives.external_records("run")) == (2 if decision == "run_again" else 1)
         assert events[-1].type == f"execution.{'failed' if decision == 'fail' else 'completed'}"
 
 
@@ -219,13 +219,13 @@ EVERYTHING = graph(
 def test_f12_whichever_commit_is_the_last_everything_ends_as_promised(
     tmp_path: Path, when: str
 ) -> None:
-    with lives_of(tmp_path) as lives:
+    with crash_history(tmp_path) as lives:
         for number in count(1):
             point = f"{when}:append:{number}"
-            if lives.live(graphs=[EVERYTHING], point=point, seed=number).code == 0:
+            if lives.run(graphs=[EVERYTHING], point=point, seed=number).exit_code == 0:
                 break
-            assert lives.live(ends=True, seed=number).code == 0
-        lives.live(ends=True)
+            assert lives.run(ends=True, seed=number).exit_code == 0
+        lives.run(ends=True)
         lives.check()
         assert number > 8
         assert {r.status for r, _ in lives.stored().values()} == {"failed"}
@@ -249,19 +249,19 @@ INSIDE = graph(
 def test_f12_what_is_told_of_graphs_inside_nodes_is_told_or_was_not(
     tmp_path: Path, when: str, what: str, number: int
 ) -> None:
-    with lives_of(tmp_path) as lives:
+    with crash_history(tmp_path) as lives:
         point = f"{when}:append:{number}:{what}"
-        life = lives.live(graphs=[INSIDE], point=point, seed=number, patient=True)
-        assert life.code == KILLED
-        lives.live(ends=True, seed=number)
+        life = lives.run(graphs=[INSIDE], point=point, seed=number, patient=True)
+        assert life.exit_code == KILLED
+        lives.run(ends=True, seed=number)
         lives.check()
         ((record, events),) = lives.stored().values()
         assert record.status == "completed"
-        calls = Counter(tuple(call[3:]) for call in lives.outside("call"))
+        calls = Counter(tuple(call[3:]) for call in lives.external_records("call"))
         assert calls["a", 1, 0] == 1, "it was paid for"
         kept = [e for e in events if e.type == "node.event" and e.data["event_type"] == "once"]
         assert Counter(e.path for e in kept) == {"a": 1, "a[i0]/inner": 1, "a[i1]/inner": 1}
-        made = Counter(path for _, _, _, path, *_ in lives.outside("once"))
+        made = Counter(path for _, _, _, path, *_ in lives.external_records("once"))
         is_made_again = (when, what, number) == ("before", "once", 1)
         assert made["a"] == (2 if is_made_again else 1)
         assert len(_answered(events)) == 4, "each question is asked, and answered, once"
@@ -278,17 +278,17 @@ def _answered(events: list[Event]) -> list[Any]:
 def test_f13_ten_ends_of_the_process_while_it_recovers_count_as_no_attempt(
     tmp_path: Path, point: str
 ) -> None:
-    with lives_of(tmp_path) as lives:
-        lives.live(graphs=[ASKS_MODEL], point="before:record:1")
+    with crash_history(tmp_path) as lives:
+        lives.run(graphs=[ASKS_MODEL], point="before:record:1")
         for _ in range(10):
-            assert lives.live(point=point).code == KILLED
-        lives.live(ends=True)
+            assert lives.run(point=point).exit_code == KILLED
+        lives.run(ends=True)
         lives.check()
         ((record, events),) = lives.stored().values()
         assert record.status == "completed"
         starts = [e for e in events if e.type == "node.started" and e.path == "a"]
         assert [(e.attempt, e.data.get("reentry", 0)) for e in starts] == [(1, 0), (1, 1)]
-        assert Counter(call[3] for call in lives.outside("call")) == {"a": 2, "b": 1}
+        assert Counter(call[3] for call in lives.external_records("call")) == {"a": 2, "b": 1}
 
 
 def test_f13_what_ends_its_process_again_and_again_is_set_aside_and_others_go_on(
@@ -298,11 +298,11 @@ def test_f13_what_ends_its_process_again_and_again_is_set_aside_and_others_go_on
     go_on = tmp_path / "go on"
     good = graph(node("a", until=str(go_on)), node("b", ms=30), node("c"), edges="a>b b>c")
     poison = graph(node("a", ms=2_000), node("b", ms=10, dies=True), edges="a>b")
-    with lives_of(tmp_path) as lives:
-        lives.live(graphs=[good, good, poison, good])
-        codes = [lives.live(recoveries=5).code for _ in range(3)]
+    with crash_history(tmp_path) as lives:
+        lives.run(graphs=[good, good, poison, good])
+        codes = [lives.run(recoveries=5).exit_code for _ in range(3)]
         go_on.touch()
-        codes += [lives.live(recoveries=5).code for _ in range(7)]
+        codes += [lives.run(recoveries=5).exit_code for _ in range(7)]
         assert codes == [KILLED] * 5 + [0] * 5
         lives.check(is_over=False)
         statuses = Counter(record.status for record, _ in lives.stored().values())
@@ -313,6 +313,6 @@ def test_f13_what_ends_its_process_again_and_again_is_set_aside_and_others_go_on
         assert events[-1].data["reason"].startswith("set aside: ")
         assert max(event.attempt or 0 for event in events) == 1
         ran = Counter(
-            path for _, _, own, path, _ in lives.outside("run") if own == aside.execution_id
+            path for _, _, own, path, _ in lives.external_records("run") if own == aside.execution_id
         )
         assert ran == {"a": 1, "b": 6}

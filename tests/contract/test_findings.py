@@ -25,14 +25,14 @@ from planwave.graph.capabilities import Catalogue
 from planwave.graph.check import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.model import Graph, Node, Port
-from planwave.graph.read import read_partly
-from planwave.planner.document import Defaults
-from planwave.planner.reply import Reader, read_reply
+from planwave.graph.read import read_lenient
+from planwave.planner.document import ModelDefaults
+from planwave.planner.reply import ParseContext, read_reply
 from planwave.service.documents import check_source
 from planwave.settings import Limits
-from tests.fakes.catalogue import FACTS, FakeCatalogue
-from tests.fakes.composition import composed
-from tests.fakes.planning import FakeProviders, library
+from tests.fakes.catalogue import NODE_TYPES, FakeNodeCatalog
+from tests.fakes.composition import fake_factories
+from tests.fakes.planning import FakeProviders, library_registry
 
 FLOW, LINK = {"channel": "flow"}, {"channel": "link"}
 CONTINUE = {"onError": "continue"}
@@ -120,7 +120,7 @@ def unfitting(i: int) -> list[Part]:
     ]  # fmt: skip
 
 
-class Saying(FakeCatalogue):
+class Saying(FakeNodeCatalog):
     """A catalogue whose types find something in their data."""
 
     def check(self, node: Node, graph: Graph) -> Iterable[Diagnostic]:
@@ -179,10 +179,10 @@ def of_made_up_types(random: Random) -> dict[str, Any]:
     """Give any readable document over the types of the fake catalogue."""
     policies = [None, None, None, {"join": "any"}, CONTINUE]
     nodes = [
-        node(one, random.choice([*FACTS, "nope"]), policy=random.choice(policies))
+        node(one, random.choice([*NODE_TYPES, "nope"]), policy=random.choice(policies))
         for one in random.sample(IDS, random.randint(1, 5))
     ]
-    return {"nodes": nodes, "edges": edges_of(random, nodes, FakeCatalogue())}
+    return {"nodes": nodes, "edges": edges_of(random, nodes, FakeNodeCatalog())}
 
 
 def of_the_library(random: Random) -> dict[str, Any]:
@@ -207,7 +207,7 @@ def of_the_library(random: Random) -> dict[str, Any]:
     return {"nodes": nodes, "edges": edges_of(random, nodes, LIBRARY)}
 
 
-LIBRARY = library()
+LIBRARY = library_registry()
 
 
 def edges_of(random: Random, nodes: list[Any], catalogue: Catalogue) -> list[Any]:
@@ -215,7 +215,7 @@ def edges_of(random: Random, nodes: list[Any], catalogue: Catalogue) -> list[Any
     edges: list[Any] = []
     for _ in range(random.randint(0, 8)):
         source, target = random.choice(nodes), random.choice(nodes)
-        out, into = (catalogue.facts(end["type"]) for end in (source, target))
+        out, into = (catalogue.type_info(end["type"]) for end in (source, target))
         pairs = [
             (one, other)
             for one in (out.outputs if out else (Port("output"),))
@@ -297,7 +297,7 @@ def places_of(found: Iterable[Diagnostic]) -> set[tuple[str, str]]:
 
 
 @given(
-    st.sampled_from([(of_made_up_types, FakeCatalogue()), (of_the_library, LIBRARY)]),
+    st.sampled_from([(of_made_up_types, FakeNodeCatalog()), (of_the_library, LIBRARY)]),
     st.randoms(use_true_random=False),
 )
 def test_nothing_is_told_that_goes_away_once_all_can_be_read(
@@ -310,7 +310,7 @@ def test_nothing_is_told_that_goes_away_once_all_can_be_read(
     spoilt = deepcopy(whole)
     spoil(spoilt, random)
     _, found = read_and_check(spoilt, catalogue)
-    told = places_of(found) - places_of(read_partly(spoilt).findings)
+    told = places_of(found) - places_of(read_lenient(spoilt).findings)
     if any(finding.path for finding in expected):
         told -= {place for place in told if place[0] == "unreachable-node"}  # cycles hide these
     if any(finding.code == "dangling-edge" for finding in expected):
@@ -332,7 +332,7 @@ def built() -> list[Diagnostic]:
 
 
 def planned() -> list[Diagnostic]:
-    reader = Reader(library(), FakeProviders(), Defaults("openai", "gpt"), Limits())
+    reader = ParseContext(library_registry(), FakeProviders(), ModelDefaults("openai", "gpt"), Limits())
     return list(read_reply(json.dumps({"title": "T", **BOTH}), reader).diagnostics)
 
 
@@ -341,8 +341,8 @@ def planned() -> list[Diagnostic]:
     [
         built,
         planned,
-        lambda: check_source(json.dumps(BOTH), library(), Limits()).diagnostics,
-        lambda: check_source(json.dumps({"title": "T", **BOTH}), library(), Limits()).diagnostics,
+        lambda: check_source(json.dumps(BOTH), library_registry(), Limits()).diagnostics,
+        lambda: check_source(json.dumps({"title": "T", **BOTH}), library_registry(), Limits()).diagnostics,
     ],
 )
 def test_every_boundary_tells_both_families_at_once(
@@ -353,6 +353,6 @@ def test_every_boundary_tells_both_families_at_once(
 
 @pytest.mark.parametrize("command", ["check", "exec"])
 def test_the_command_line_tells_both_families_at_once(command: str) -> None:
-    done = CliRunner().invoke(app, [command, "-", "--json"], input=json.dumps(BOTH), obj=composed())
+    done = CliRunner().invoke(app, [command, "-", "--json"], input=json.dumps(BOTH), obj=fake_factories())
     assert done.exit_code == 3
     assert [found["code"] for found in json.loads(done.stdout)["diagnostics"]] == CODES

@@ -14,7 +14,7 @@ from planwave.errors import Conflict, NotFound, StoreError
 from planwave.events import Event
 from planwave.storage.flows import FlowRecord, FlowVersion
 from planwave.storage.memory import MemoryStore
-from planwave.storage.records import ExecutionRecord, Place, Store
+from planwave.storage.records import ExecutionRecord, PageCursor, Store
 from planwave.storage.sqlite import SqliteStore
 
 GRAPH: dict[str, Any] = {
@@ -127,7 +127,7 @@ async def test_flows_come_newest_first_in_stable_pages(store: Store) -> None:
         pages.append(page)
         before = page[-1]
     assert pages == [["c", "b"], ["a", "d"]]
-    place = Place(at(2), "bb")
+    place = PageCursor(at(2), "bb")
     assert [each.flow_id for each in await store.flows.page(before=place)] == ["b", "a", "d"]
     assert await store.flows.page(limit=0) == []
     with pytest.raises(NotFound, match="'nobody'"):
@@ -150,7 +150,7 @@ async def test_versions_come_in_pages_of_one_flow(store: Store) -> None:
         record = flow(version=f"v{revision}", revision=revision, updated_at=at(revision))
         assert await store.flows.save(record, GRAPH, after=revision - 1)
     first = await store.flows.versions("f1", limit=2)
-    place = Place(first[-1].created_at, first[-1].version)
+    place = PageCursor(first[-1].created_at, first[-1].version)
     rest = await store.flows.versions("f1", before=place)
     assert [each.version for each in [*first, *rest]] == ["v4", "v3", "v2", "v1"]
     assert await store.flows.versions("nobody") == []

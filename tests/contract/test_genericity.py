@@ -21,21 +21,21 @@ from planwave.errors import GraphInvalid
 from planwave.graph.check import check
 from planwave.graph.model import FLOW, LINK, Edge, Graph, Node
 from planwave.nodes.library import LIBRARY
-from tests.fakes.cases import Choices
-from tests.fakes.species import FORMS, GIVES, Habitat, Prophet, lived, name_of
+from tests.fakes.cases import ByteChoices
+from tests.fakes.species import EXECUTE_FORMS, OUTPUT_HANDLES, CallLog, ExpectedResults, run_with_answers_from, type_name
 from tests.fakes.virtual_loop import VirtualLoop, virtual_time
 from tests.fakes.wires import make_edge
 
 COMBINATIONS = [
     (form, makes, goes_on)
-    for form, makes, goes_on in product(FORMS, (False, True), (False, True))
+    for form, makes, goes_on in product(EXECUTE_FORMS, (False, True), (False, True))
     if form or makes
 ]
 EAGER, WAVES = (planwave.RunOptions(scheduling=way) for way in ("eager", "waves"))
 
 
 def creature(node_id: str, kind: tuple[str, bool, bool], **data: Any) -> Node:
-    return Node(node_id, name_of(*kind), node_id, data={k: v for k, v in data.items() if v})
+    return Node(node_id, type_name(*kind), node_id, data={k: v for k, v in data.items() if v})
 
 
 def flow(source: str, target: str, leaves: str = "p", enters: str = "x") -> Edge:
@@ -50,29 +50,29 @@ def link(source: str, target: str, leaves: str = "m", enters: str = "t") -> Edge
     )
 
 
-def wild(choices: Choices) -> tuple[Graph, dict[str, list[Any]]]:
+def wild(choices: ByteChoices) -> tuple[Graph, dict[str, list[Any]]]:
     """A random graph in which everything can run, and what its nodes are answered."""
-    kinds = [COMBINATIONS[choices.of(len(COMBINATIONS))] for _ in range(2 + choices.of(7))]
+    kinds = [COMBINATIONS[choices.below(len(COMBINATIONS))] for _ in range(2 + choices.below(7))]
     answers: dict[str, list[Any]] = {}
     nodes: list[Node] = []
     for number, kind in enumerate(kinds):
-        asks = choices.of(3) if kind[0] and kind[2] else 0
-        node = creature(f"n{number}", kind, asks=asks, delay=choices.of(3))
-        answers[node.id] = [choices.of(9) for _ in range(asks)]
+        asks = choices.below(3) if kind[0] and kind[2] else 0
+        node = creature(f"n{number}", kind, asks=asks, delay=choices.below(3))
+        answers[node.id] = [choices.below(9) for _ in range(asks)]
         nodes.append(node)
     edges: dict[str, Edge] = {}
     fed: set[int] = set()
-    for _ in range(choices.of(3 * len(kinds))):
-        first = choices.of(len(kinds) - 1)
-        second = first + 1 + choices.of(len(kinds) - 1 - first)
-        (form, makes, _), handles = kinds[first], (choices.of(2), choices.of(2))
+    for _ in range(choices.below(3 * len(kinds))):
+        first = choices.below(len(kinds) - 1)
+        second = first + 1 + choices.below(len(kinds) - 1 - first)
+        (form, makes, _), handles = kinds[first], (choices.below(2), choices.below(2))
         source, target = f"n{first}", f"n{second}"
         # What is run and made as well is made whenever it is asked for, so nothing may feed it.
         both = bool(form) and makes and first in fed
         if makes and not both and (not form or choices.one_in(2)):
             edge = link(source, target, "mn"[handles[0]], "tu"[handles[1]])
         elif form:
-            edge = flow(source, target, GIVES[handles[0]], "xy"[handles[1]])
+            edge = flow(source, target, OUTPUT_HANDLES[handles[0]], "xy"[handles[1]])
         else:
             continue
         if not (kinds[second][0] and kinds[second][1]):
@@ -94,20 +94,20 @@ def run_alone(work: Any) -> Any:
 @given(st.binary(min_size=150, max_size=200))
 @settings(max_examples=150)
 def test_every_mix_of_kinds_and_wires_comes_to_what_it_must(source: bytes) -> None:
-    choices = Choices(source)
+    choices = ByteChoices(source)
     graph, answers = wild(choices)
-    prophet = Prophet(graph, answers)
+    prophet = ExpectedResults(graph, answers)
     expected = prophet.outputs()
     for options in (EAGER, WAVES):
-        habitat = Habitat()
-        result = run_alone(lived(graph, habitat.registry(), options, answers, 1 + choices.of(3)))
+        habitat = CallLog()
+        result = run_alone(run_with_answers_from(graph, habitat.registry(), options, answers, 1 + choices.below(3)))
         assert (result.status, result.error) == ("completed", None)
         came = {n: {h: v.value for h, v in o.items()} for n, o in result.outputs.items()}
         assert came == expected
-        assert habitat.begun == dict.fromkeys(expected, 1)
+        assert habitat.executed == dict.fromkeys(expected, 1)
         assert habitat.resumed == {n: len(a) for n, a in answers.items() if a and n in expected}
-        assert habitat.made == dict.fromkeys(prophet.asked_for, 1)
-        for lent in habitat.lent.values():
+        assert habitat.materialized == dict.fromkeys(prophet.requested_artifacts, 1)
+        for lent in habitat.received_artifacts.values():
             assert len({id(made) for made in lent}) == 1
 
 
@@ -116,24 +116,24 @@ def test_the_graphs_made_at_random_are_of_every_sort() -> None:
     seen: set[str] = set()
     for number in range(300):
         source = bytes((number * 7 + place * place * 31) % 251 for place in range(200))
-        graph, answers = wild(Choices(source))
-        prophet = Prophet(graph, answers)
+        graph, answers = wild(ByteChoices(source))
+        prophet = ExpectedResults(graph, answers)
         prophet.outputs()
         runs = {node.id for node in graph.nodes} - prophet.linked
-        makers = {node for node, _ in prophet.asked_for}
+        makers = {node for node, _ in prophet.requested_artifacts}
         seen |= {node.type for node in graph.nodes}
         feeds = {e.target for e in graph.edges if e.channel == FLOW}
         uses = {e.target for e in graph.edges if e.channel == LINK}
         seen |= {"run and made"} if runs & makers else set()
         seen |= {"gate"} if feeds & prophet.linked else set()
         seen |= {"nested"} if uses & makers else set()
-        seen |= {"shared"} if len(prophet.asked_for) < len(graph.edges) else set()
+        seen |= {"shared"} if len(prophet.requested_artifacts) < len(graph.edges) else set()
         seen |= {"waits and uses"} if uses & {n for n in runs if answers[n]} else set()
-    wanted = {name_of(*kind) for kind in COMBINATIONS}
+    wanted = {type_name(*kind) for kind in COMBINATIONS}
     assert seen == wanted | {"run and made", "gate", "nested", "shared", "waits and uses"}
 
 
-@pytest.mark.parametrize("kind", COMBINATIONS, ids=lambda kind: name_of(*kind))
+@pytest.mark.parametrize("kind", COMBINATIONS, ids=lambda kind: type_name(*kind))
 @virtual_time
 async def test_a_type_of_any_combination_does_all_it_can(kind: tuple[str, bool, bool]) -> None:
     form, makes, goes_on = kind
@@ -146,12 +146,12 @@ async def test_a_type_of_any_combination_does_all_it_can(kind: tuple[str, bool, 
     graph, answers = Graph(tuple(nodes), tuple(edges)), {"z": ["yes", {"no": 1}]}
     if not (form and goes_on):
         answers = {}
-    habitat = Habitat()
-    result = await lived(graph, habitat.registry(), EAGER, answers)
-    expected = Prophet(graph, answers).outputs()
+    habitat = CallLog()
+    result = await run_with_answers_from(graph, habitat.registry(), EAGER, answers)
+    expected = ExpectedResults(graph, answers).outputs()
     assert {n: {h: v.value for h, v in o.items()} for n, o in result.outputs.items()} == expected
-    assert habitat.begun["z"] == bool(form)
-    assert habitat.made["z", "m"] == makes
+    assert habitat.executed["z"] == bool(form)
+    assert habitat.materialized["z", "m"] == makes
     assert habitat.resumed["z"] == len(answers.get("z", ()))
 
 
@@ -162,12 +162,12 @@ async def test_many_callers_at_once_share_one_artefact_however_deep_it_is_nested
     nodes += [creature(f"u{n}", plain) for n in range(20)]
     edges = [link("deep", "left"), link("deep", "right", enters="other")]
     edges += [link(side, f"u{n}") for n in range(20) for side in ("left", "right")]
-    habitat = Habitat()
-    result = await lived(Graph(tuple(nodes), tuple(edges)), habitat.registry(), EAGER, {})
+    habitat = CallLog()
+    result = await run_with_answers_from(Graph(tuple(nodes), tuple(edges)), habitat.registry(), EAGER, {})
     assert result.status == "completed"
-    assert habitat.made == {("deep", "m"): 1, ("left", "m"): 1, ("right", "m"): 1}
+    assert habitat.materialized == {("deep", "m"): 1, ("left", "m"): 1, ("right", "m"): 1}
     assert (
-        len({id(made) for key, all_ in habitat.lent.items() for made in all_ if key[1] == "deep"})
+        len({id(made) for key, all_ in habitat.received_artifacts.items() for made in all_ if key[1] == "deep"})
         == 1
     )
 
@@ -190,21 +190,21 @@ class Nest:
 @given(st.binary(min_size=150, max_size=200))
 @settings(max_examples=50)
 def test_inside_a_node_a_graph_comes_to_the_same(source: bytes) -> None:
-    choices = Choices(source)
+    choices = ByteChoices(source)
     inside, answers = wild(choices)
-    prophet = Prophet(inside, answers)
+    prophet = ExpectedResults(inside, answers)
     expected = prophet.outputs()
-    habitat = Habitat()
+    habitat = CallLog()
     nested = {f"z[k]/{node}": given for node, given in answers.items()}
     outside = Graph((Node("z", "nest", "z"),), ())
     registry = habitat.registry()
     registry.register(Nest(inside))
-    result = run_alone(lived(outside, registry, EAGER, nested, 1 + choices.of(3)))
+    result = run_alone(run_with_answers_from(outside, registry, EAGER, nested, 1 + choices.below(3)))
     assert (result.status, result.error) == ("completed", None)
     assert result.outputs["z"]["output"].value == expected
-    assert habitat.begun == dict.fromkeys(expected, 1)
+    assert habitat.executed == dict.fromkeys(expected, 1)
     assert habitat.resumed == {n: len(a) for n, a in answers.items() if a and n in expected}
-    assert habitat.made == dict.fromkeys(prophet.asked_for, 1)
+    assert habitat.materialized == dict.fromkeys(prophet.requested_artifacts, 1)
 
 
 def test_the_engine_loads_no_node_type_and_creatures_are_none_that_planwave_has() -> None:
@@ -216,20 +216,20 @@ def test_the_engine_loads_no_node_type_and_creatures_are_none_that_planwave_has(
     rooms = set(done.stdout.split())
     assert {"executor", "graph", "events"} <= rooms
     assert not rooms & {"nodes", "providers", "planner", "prompts", "storage", "service"}
-    assert not {name_of(*kind) for kind in COMBINATIONS} & set(planwave.Registry(LIBRARY).names())
+    assert not {type_name(*kind) for kind in COMBINATIONS} & set(planwave.Registry(LIBRARY).names())
 
 
 # -- cycles
 
 
-def tangle(choices: Choices, channels: tuple[str, ...]) -> Graph:
+def tangle(choices: ByteChoices, channels: tuple[str, ...]) -> Graph:
     """A random graph with cycles or without, of nodes that can do everything."""
-    size = 2 + choices.of(5)
+    size = 2 + choices.below(5)
     nodes = tuple(creature(f"n{n}", ("coroutine", True, False)) for n in range(size))
     edges: dict[str, Edge] = {}
-    for _ in range(1 + choices.of(2 * size)):
-        source, target = f"n{choices.of(size)}", f"n{choices.of(size)}"
-        make = link if channels[choices.of(len(channels))] == LINK else flow
+    for _ in range(1 + choices.below(2 * size)):
+        source, target = f"n{choices.below(size)}", f"n{choices.below(size)}"
+        make = link if channels[choices.below(len(channels))] == LINK else flow
         edge = make(source, target)
         edges.setdefault(edge.id, edge)
     return Graph(nodes, tuple(edges.values()))
@@ -244,12 +244,12 @@ def has_cycle(graph: Graph) -> bool:
 
 
 def errors_of(graph: Graph) -> list[Any]:
-    return [d for d in check(graph, Habitat().registry()) if d.severity == "error"]
+    return [d for d in check(graph, CallLog().registry()) if d.severity == "error"]
 
 
 @given(st.binary(max_size=40))
 def test_a_check_finds_every_cycle_of_links_with_its_whole_path(source: bytes) -> None:
-    graph = tangle(Choices(source), (LINK,))
+    graph = tangle(ByteChoices(source), (LINK,))
     found = [d for d in errors_of(graph) if d.code == "link-cycle"]
     assert bool(found) == has_cycle(graph)
     wires = {(edge.source, edge.target) for edge in graph.edges}
@@ -264,7 +264,7 @@ def test_a_check_finds_every_cycle_of_links_with_its_whole_path(source: bytes) -
 def test_a_graph_of_flows_and_links_is_refused_for_a_cycle_or_comes_to_its_end(
     source: bytes,
 ) -> None:
-    graph = tangle(Choices(source), (FLOW, LINK))
+    graph = tangle(ByteChoices(source), (FLOW, LINK))
     errors = errors_of(graph)
     wires = {(edge.source, edge.target) for edge in graph.edges}
     for diagnostic in errors:
@@ -273,10 +273,10 @@ def test_a_graph_of_flows_and_links_is_refused_for_a_cycle_or_comes_to_its_end(
         assert set(pairwise(diagnostic.path)) <= wires
     if errors:
         with pytest.raises(GraphInvalid):
-            planwave.build(graph, registry=Habitat().registry())
+            planwave.build(graph, registry=CallLog().registry())
         return
     for options in (EAGER, WAVES):  # on a virtual loop, what waits for itself fails at once
-        assert run_alone(lived(graph, Habitat().registry(), options, {})).status == "completed"
+        assert run_alone(run_with_answers_from(graph, CallLog().registry(), options, {})).status == "completed"
 
 
 class Nosy:

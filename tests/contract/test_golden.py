@@ -22,7 +22,7 @@ from planwave.events import Event
 from planwave.providers.api import CallKey
 from planwave.storage import opening, schema
 from planwave.storage.backup import back_up
-from planwave.storage.document import project
+from planwave.storage.document import build_document
 from planwave.storage.lock import DirectoryLock
 from planwave.storage.schema import DATABASE_NAME, SCHEMA_VERSION
 from planwave.storage.sqlite import SqliteStore
@@ -117,7 +117,7 @@ async def test_f30_everything_an_older_planwave_wrote_is_read_as_it_was(
         events = await store.events(record.execution_id)
         told = [event._asdict() for event in events]
         assert told == written["events"][record.execution_id]
-        document = json.loads(json.dumps(project(events, record)))
+        document = json.loads(json.dumps(build_document(events, record)))
         assert differs(written["documents"][record.execution_id], document) == []
     assert await store.recorded(CALL) == written["call"]
     assert [x.execution_id for x in await store.executions(text="ÜBERSICHT")] == [

@@ -26,12 +26,12 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 import planwave
-from planwave.api.access import Access
+from planwave.api.access import Authenticator
 from planwave.api.app import create_app
-from planwave.api.bounds import Bounds as BoundsOfRequests
+from planwave.api.bounds import RequestLimitsMiddleware as BoundsOfRequests
 from planwave.api.bounds import size_of_head
-from planwave.api.paces import Pace
-from planwave.api.sockets import in_parts
+from planwave.api.paces import TokenBucket
+from planwave.api.sockets import split_message
 from planwave.errors import InputError, PlanwaveError
 from planwave.events import Event
 from planwave.expressions import Renderer
@@ -42,18 +42,18 @@ from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.nodes.services import NodeServices
 from planwave.planner.planner import Planner
-from planwave.service.frames import Bounds, Follower, Frame
-from planwave.service.orders import Turn
+from planwave.service.frames import BacklogLimits, Subscriber, EventBatch
+from planwave.service.orders import QueuedExecution
 from planwave.service.service import Service
-from planwave.service.stored import order_from
+from planwave.service.stored import load_run_spec
 from planwave.settings import Limits, Settings, load_settings
 from planwave.storage.sqlite import SqliteStore
-from tests.fakes.llm_server import Fails, Hangs, Says, Step
-from tests.fakes.model_rig import Rig, model_rig, until
-from tests.fakes.planning import FakeProviders, ScriptedModels, library, node, reply
-from tests.fakes.raw_socket import CLOSE, PING, TEXT, RawSocket, raw_socket
-from tests.fakes.server import WIDE, serving
-from tests.fakes.service import Held, graph_of, plan_with, rooms, text_node
+from tests.fakes.llm_server import ErrorReply, NoReply, TextReply, ReplyStep
+from tests.fakes.model_rig import ModelClientHarness, model_client_harness, until
+from tests.fakes.planning import FakeProviders, ScriptedModels, library_registry, reply_node, planner_reply
+from tests.fakes.raw_socket import CLOSE, PING, TEXT, RawWebSocket, raw_websocket
+from tests.fakes.server import NO_RATE_LIMITS, running_server
+from tests.fakes.service import HeldNode, make_graph, make_plan, dependencies, text_node
 from tests.fakes.virtual_loop import VirtualLoop
 
 MIB: Final = 1024 * 1024
@@ -122,7 +122,7 @@ def case(
 
 def tried(name: str, amount: Callable[[Case], Any]) -> Told | None:
     found = CASES[name]
-    limits = Limits(**{**WIDE.model_dump(), **found.more, name: found.value})
+    limits = Limits(**{**NO_RATE_LIMITS.model_dump(), **found.more, name: found.value})
 
     async def once() -> Told | None:
         return await found.attempt(limits, amount(found))
@@ -210,16 +210,16 @@ class Gives:
 
 
 def of_type(kind: str, *ids: str) -> Graph:
-    return graph_of(*(Node(each, kind, each) for each in ids))
+    return make_graph(*(Node(each, kind, each) for each in ids))
 
 
 async def run_of(
     limits: Limits, graph: Graph, *types: Any, inputs: Any = None, **more: Any
 ) -> list[Event]:
     """Run a graph to its end; give its events."""
-    parts = rooms(types=types, limits=limits, **more)
+    parts = dependencies(types=types, limits=limits, **more)
     async with Service(parts) as service:
-        record = await service.execute(plan_with(graph), inputs=inputs)
+        record = await service.execute(make_plan(graph), inputs=inputs)
         await service.wait(record.execution_id)
         return list(await service.events(record.execution_id))
 
@@ -234,7 +234,7 @@ def failure_in(events: Sequence[Event], kind: str) -> Told | None:
 
 @asynccontextmanager
 async def served(limits: Limits) -> AsyncIterator[httpx2.AsyncClient]:
-    app = create_app(Settings(limits=limits), lambda _: Service(rooms(limits=limits)))
+    app = create_app(Settings(limits=limits), lambda _: Service(dependencies(limits=limits)))
     transport = httpx2.ASGITransport(app)
     async with (
         app.router.lifespan_context(app),
@@ -328,7 +328,7 @@ async def _(limits: Limits, amount: int) -> Told | None:
 )
 async def _(limits: Limits, amount: float) -> Told | None:
     time = [0.0]
-    access = Access(Settings(limits=limits), clock=lambda: time[0])
+    access = Authenticator(Settings(limits=limits), clock=lambda: time[0])
     connection = HTTPConnection({"type": "http", "headers": []})
     try:
         for _ in range(20):
@@ -365,11 +365,11 @@ async def _(limits: Limits, amount: int) -> Told | None:
 @case("idempotency_hours", 2, past=2.01, code="forgotten", says=[])
 async def _(limits: Limits, amount: float) -> Told | None:
     now = [datetime(2026, 1, 1, tzinfo=UTC)]
-    async with Service(rooms(limits=limits, now=lambda: now[0])) as service:
-        await service.remember("key", "digest")
-        await service.keep_answer("key", 201, "{}")
+    async with Service(dependencies(limits=limits, now=lambda: now[0])) as service:
+        await service.claim_idempotency_key("key", "digest")
+        await service.store_idempotency_key("key", 201, "{}")
         now[0] += timedelta(hours=amount)
-        return Told("forgotten") if (await service.remember("key", "digest")).is_new else None
+        return Told("forgotten") if (await service.claim_idempotency_key("key", "digest")).is_new else None
 
 
 # -- executions and their queue
@@ -377,13 +377,13 @@ async def _(limits: Limits, amount: float) -> Told | None:
 
 @case("recoveries", 3)
 async def _(limits: Limits, amount: int) -> Told | None:
-    async with Service(rooms(types=[Held()], limits=limits)) as service:
-        made = await service.create_execution(plan_with(of_type("held", "h")))
+    async with Service(dependencies(types=[HeldNode()], limits=limits)) as service:
+        made = await service.create_execution(make_plan(of_type("held", "h")))
         store, execution_id = service._store, made.execution_id
         for _ in range(amount - 1):
             await store.claim(execution_id)
         try:
-            await order_from(store, execution_id, Turn(is_recovery=True), limits)
+            await load_run_spec(store, execution_id, QueuedExecution(is_recovery=True), limits)
         except PlanwaveError as error:
             return told_by(error)
     return None
@@ -391,9 +391,9 @@ async def _(limits: Limits, amount: int) -> Told | None:
 
 @case("recoveries_per_s", 2, at=2, past=3, code="slower", says=[], virtual=True)
 async def _(limits: Limits, amount: int) -> Told | None:
-    async with Service(rooms(types=[Held()], limits=limits)) as service:
+    async with Service(dependencies(types=[HeldNode()], limits=limits)) as service:
         for _ in range(5):
-            made = await service.create_execution(plan_with(of_type("held", "h")))
+            made = await service.create_execution(make_plan(of_type("held", "h")))
             await service._store.claim(made.execution_id, queued=True)
         assert await service.recover() == 5
         await asyncio.sleep(0.99)
@@ -402,9 +402,9 @@ async def _(limits: Limits, amount: int) -> Told | None:
 
 
 async def _queued(limits: Limits, amount: int) -> Told | None:
-    held = Held()
-    async with Service(rooms(types=[held], limits=limits)) as service:
-        plan = plan_with(of_type("held", "h"))
+    held = HeldNode()
+    async with Service(dependencies(types=[held], limits=limits)) as service:
+        plan = make_plan(of_type("held", "h"))
         made: list[str] = []
         try:
             for _ in range(amount):
@@ -412,7 +412,7 @@ async def _queued(limits: Limits, amount: int) -> Told | None:
         except PlanwaveError as error:
             return told_by(error)
         finally:
-            held.let_go.set()
+            held.release.set()
             for execution_id in made:
                 await service.wait(execution_id)
     return None
@@ -436,8 +436,8 @@ async def _(limits: Limits, amount: int) -> Told | None:
 @case("drain_s", 25, at=24.9, past=25.1, code="left-resumable", says=[], virtual=True)
 async def _(limits: Limits, amount: float) -> Told | None:
     takes = Takes(amount)
-    async with Service(rooms(types=[takes], limits=limits)) as service:
-        plan = plan_with(of_type("takes", "t"))
+    async with Service(dependencies(types=[takes], limits=limits)) as service:
+        plan = make_plan(of_type("takes", "t"))
         execution_id = (await service.execute(plan)).execution_id
         await takes.started.wait()
         await service.drain()
@@ -481,7 +481,7 @@ async def _(limits: Limits, amount: int) -> Told | None:
 async def _(limits: Limits, amount: int) -> Told | None:
     first, second = Gives(50), Gives(amount - 50)
     second.node_type = "also"
-    graph = graph_of(Node("a", "gives", "a"), Node("b", "also", "b"), edges=[("a", "b")])
+    graph = make_graph(Node("a", "gives", "a"), Node("b", "also", "b"), edges=[("a", "b")])
     return failure_in(await run_of(limits, graph, first, second), "execution.failed")
 
 
@@ -489,10 +489,10 @@ async def _(limits: Limits, amount: int) -> Told | None:
 async def _(limits: Limits, amount: int) -> Told | None:
     """A text node makes two events, and one that is given its result only one."""
     count, is_odd = divmod(amount - 4, 2)
-    graph = graph_of(*map(text_node, _ids(count + is_odd)))
+    graph = make_graph(*map(text_node, _ids(count + is_odd)))
     inputs = {"n0": {"output": "given"}} if is_odd else None
     events = await run_of(limits, graph, inputs=inputs)
-    assert len(await run_of(WIDE, graph, inputs=inputs)) == amount + 1  # the last one apart
+    assert len(await run_of(NO_RATE_LIMITS, graph, inputs=inputs)) == amount + 1  # the last one apart
     return failure_in(events, "execution.failed")
 
 
@@ -517,8 +517,8 @@ def _event(seq: int, text: str = "") -> Event:
     return Event("x", seq, "2026-01-01T00:00:00+00:00", "node.started", "a", 1, {"text": text})
 
 
-def _fallen_behind(frames: Sequence[Frame], bounds: Bounds) -> Told | None:
-    follower = Follower(0, bounds)
+def _fallen_behind(frames: Sequence[EventBatch], bounds: BacklogLimits) -> Told | None:
+    follower = Subscriber(0, bounds)
     for frame in frames:
         follower.put(frame)
     return Told("too-slow") if follower.is_dropped else None
@@ -526,16 +526,16 @@ def _fallen_behind(frames: Sequence[Frame], bounds: Bounds) -> Told | None:
 
 @case("watcher_events", 10, code="too-slow", says=[])
 async def _(limits: Limits, amount: int) -> Told | None:
-    frames = [Frame([_event(number)], number) for number in range(1, amount + 1)]
-    return _fallen_behind(frames, Bounds(limits.watcher_events, limits.watcher_bytes))
+    frames = [EventBatch([_event(number)], number) for number in range(1, amount + 1)]
+    return _fallen_behind(frames, BacklogLimits(limits.watcher_events, limits.watcher_bytes))
 
 
 @case("watcher_bytes", 2048, code="too-slow", says=[])
 async def _(limits: Limits, amount: int) -> Told | None:
-    first, empty = Frame([_event(1)], 1), Frame([_event(2)], 2)
-    second = Frame([_event(2, "x" * (amount - first.size - empty.size))], 2)
-    assert first.size + second.size == amount
-    return _fallen_behind([first, second], Bounds(limits.watcher_events, limits.watcher_bytes))
+    first, empty = EventBatch([_event(1)], 1), EventBatch([_event(2)], 2)
+    second = EventBatch([_event(2, "x" * (amount - first.size_bytes - empty.size_bytes))], 2)
+    assert first.size_bytes + second.size_bytes == amount
+    return _fallen_behind([first, second], BacklogLimits(limits.watcher_events, limits.watcher_bytes))
 
 
 def closed_by(error: ConnectionClosed) -> Told:
@@ -544,7 +544,7 @@ def closed_by(error: ConnectionClosed) -> Told:
 
 async def _said_on_a_socket(limits: Limits, *messages: str) -> Told | None:
     """Send these to a socket of a held execution, and hear a pong for each or why not."""
-    with serving(limits=limits) as server:
+    with running_server(limits=limits) as server:
         execution_id = await server.execute("held")
         try:
             async with connect(f"{server.ws_url}/ws/{execution_id}?mode=events", proxy=None) as ws:
@@ -575,10 +575,10 @@ async def _(limits: Limits, amount: int) -> Told | None:
 async def _(limits: Limits, amount: float) -> Told | None:
     time = [0.0]
     per_s, burst = limits.socket_messages_per_s, limits.socket_messages_burst
-    pace = Pace("messages", per_s, burst, lambda: time[0])
+    pace = TokenBucket("messages", per_s, burst, lambda: time[0])
     try:
         for _ in range(20):
-            pace.take("")
+            pace.acquire("")
             time[0] += 1 / amount
     except PlanwaveError as error:
         return told_by(error)
@@ -587,7 +587,7 @@ async def _(limits: Limits, amount: float) -> Told | None:
 
 @case("socket_connections", 3, code="4429", says=["3 WebSockets and event streams are open"])
 async def _(limits: Limits, amount: int) -> Told | None:
-    with serving(limits=limits) as server:
+    with running_server(limits=limits) as server:
         execution_id = await server.execute("held")
         async with AsyncExitStack() as open_now:
             try:
@@ -601,12 +601,12 @@ async def _(limits: Limits, amount: int) -> Told | None:
 
 @case("socket_frame_bytes", 1024, code="in-parts", says=[])
 async def _(limits: Limits, amount: int) -> Told | None:
-    sent = in_parts(json.dumps("x" * (amount - 2)).encode(), limits.socket_frame_bytes)
+    sent = split_message(json.dumps("x" * (amount - 2)).encode(), limits.socket_frame_bytes)
     assert all(len(each.encode()) <= limits.socket_frame_bytes for each in sent)
     return None if len(sent) == 1 else Told("in-parts")
 
 
-async def _pinged(client: RawSocket) -> bytes | None:
+async def _pinged(client: RawWebSocket) -> bytes | None:
     """Read up to a ping, and give what it holds; None where the connection ends first."""
     with suppress(asyncio.IncompleteReadError, ConnectionError):
         while (frame := await client.read()).opcode != CLOSE:
@@ -618,11 +618,11 @@ async def _pinged(client: RawSocket) -> bytes | None:
 @case("socket_ping_s", 20, at="answers", past="is silent", code="dropped", says=[])
 async def _(limits: Limits, amount: str) -> Told | None:
     pong = 10
-    with serving(limits=limits) as server:
+    with running_server(limits=limits) as server:
         url = f"{server.ws_url}/ws/{await server.execute('held')}?mode=events"
-        async with raw_socket(url) as client:
+        async with raw_websocket(url) as client:
             for _ in range(2):
-                asked = await server.in_time(_pinged(client))
+                asked = await server.run_advancing_time(_pinged(client))
                 if asked is None:
                     return Told("dropped")
                 if amount == "answers":
@@ -640,7 +640,7 @@ async def _(limits: Limits, amount: str) -> Told | None:
 
 async def _checked(limits: Limits, document: Any) -> Told | None:
     catalogue = Registry(LIBRARY, providers=FakeProviders(), limits=limits)
-    service = Service(replace(rooms(limits=limits), catalogue=catalogue))
+    service = Service(replace(dependencies(limits=limits), catalogue=catalogue))
     text = document if isinstance(document, str) else json.dumps(document)
     return of_diagnostics(service.check_document(text).diagnostics)
 
@@ -720,7 +720,7 @@ async def _(limits: Limits, amount: int) -> Told | None:
 @case("steps", 3)
 async def _(limits: Limits, amount: int) -> Told | None:
     return failure_in(
-        await run_of(limits, graph_of(*map(text_node, _ids(amount)))), "execution.failed"
+        await run_of(limits, make_graph(*map(text_node, _ids(amount)))), "execution.failed"
     )
 
 
@@ -755,13 +755,13 @@ async def _(limits: Limits, amount: int) -> Told | None:
 
 def _planner(limits: Limits, *script: str) -> Planner:
     providers = FakeProviders()
-    return Planner(ScriptedModels(script), providers, library(providers), limits)
+    return Planner(ScriptedModels(script), providers, library_registry(providers), limits)
 
 
 @case("goal_chars", 10)
 async def _(limits: Limits, amount: int) -> Told | None:
     try:
-        await _planner(limits, reply(node("a"))).create_plan("é" * amount)
+        await _planner(limits, planner_reply(reply_node("a"))).create_plan("é" * amount)
     except InputError as error:
         return told_by(error)
     return None
@@ -769,7 +769,7 @@ async def _(limits: Limits, amount: int) -> Told | None:
 
 @case("plan_nodes", 3)
 async def _(limits: Limits, amount: int) -> Told | None:
-    written = reply(*map(node, _ids(amount)))
+    written = planner_reply(*map(reply_node, _ids(amount)))
     try:
         await _planner(limits, *[written] * 5).create_plan("goal")
     except InputError as error:
@@ -826,8 +826,8 @@ async def _(limits: Limits, amount: int) -> Told | None:
 # -- model calls
 
 
-async def _asked(limits: Limits, *steps: Step) -> tuple[Told | None, Rig]:
-    async with model_rig(*steps, limits=limits, jitter=1.0) as rig:
+async def _asked(limits: Limits, *steps: ReplyStep) -> tuple[Told | None, ModelClientHarness]:
+    async with model_client_harness(*steps, limits=limits, jitter=1.0) as rig:
         try:
             await rig.ask()
         except PlanwaveError as error:
@@ -838,14 +838,14 @@ async def _asked(limits: Limits, *steps: Step) -> tuple[Told | None, Rig]:
 @case("call_attempts", 3, code="provider-overloaded", says=[])
 async def _(limits: Limits, amount: int) -> Told | None:
     """The amount is the attempt that would succeed."""
-    told, rig = await _asked(limits, *[Fails(529, "overloaded_error")] * (amount - 1))
+    told, rig = await _asked(limits, *[ErrorReply(529, "overloaded_error")] * (amount - 1))
     assert len(rig.llm.requests) == min(amount, limits.call_attempts)
     return told
 
 
 @case("retry_after_s", 7, code="not-waited-for", says=[])
 async def _(limits: Limits, amount: int) -> Told | None:
-    limited = Fails(429, "rate_limit_error", headers={"retry-after": str(amount)})
+    limited = ErrorReply(429, "rate_limit_error", headers={"retry-after": str(amount)})
     told, rig = await _asked(limits, limited)
     assert told is None
     waited = rig.time.now - 1_000
@@ -856,9 +856,9 @@ async def _(limits: Limits, amount: int) -> Told | None:
 @case("provider_failures", 3, code="provider-overloaded", says=["not called"], provider_wait_s=0)
 async def _(limits: Limits, amount: int) -> Told | None:
     """The amount is the call that would succeed; each has one attempt."""
-    down = [Fails(529, "overloaded_error")] * (amount - 1)
+    down = [ErrorReply(529, "overloaded_error")] * (amount - 1)
     alone = limits.model_copy(update={"call_attempts": 1})
-    async with model_rig(*down, limits=alone) as rig:
+    async with model_client_harness(*down, limits=alone) as rig:
         for _ in down:
             with pytest.raises(PlanwaveError, match="HTTP 529"):
                 await rig.ask()
@@ -876,9 +876,9 @@ async def _(limits: Limits, amount: int) -> Told | None:
 )  # fmt: skip
 async def _(limits: Limits, amount: int) -> Told | None:
     """The amount is how long the provider is left alone."""
-    down = Fails(529, "overloaded_error", headers={"retry-after": str(amount)})
+    down = ErrorReply(529, "overloaded_error", headers={"retry-after": str(amount)})
     alone = limits.model_copy(update={"call_attempts": 1})
-    async with model_rig(down, limits=alone) as rig, asyncio.TaskGroup() as tasks:
+    async with model_client_harness(down, limits=alone) as rig, asyncio.TaskGroup() as tasks:
         with pytest.raises(PlanwaveError, match="HTTP 529"):
             await rig.ask()
 
@@ -896,9 +896,9 @@ async def _(limits: Limits, amount: int) -> Told | None:
         return await asking
 
 
-async def _too_late(limits: Limits, step: Step, *, early: float, deadline: float) -> Told | None:
+async def _too_late(limits: Limits, step: ReplyStep, *, early: float, deadline: float) -> Told | None:
     """Let all but ``deadline`` seconds pass in good time, and then those in silence."""
-    async with model_rig(step, limits=limits) as rig, asyncio.TaskGroup() as tasks:
+    async with model_client_harness(step, limits=limits) as rig, asyncio.TaskGroup() as tasks:
 
         async def ask() -> Told | None:
             try:
@@ -908,9 +908,9 @@ async def _too_late(limits: Limits, step: Step, *, early: float, deadline: float
             return None
 
         asking = tasks.create_task(ask())
-        await until(lambda: rig.llm.requests if isinstance(step, Hangs) else rig.deltas)
+        await until(lambda: rig.llm.requests if isinstance(step, NoReply) else rig.deltas)
         rig.time.now += early
-        if isinstance(step, Says):
+        if isinstance(step, TextReply):
             step.gates[4].set()
         assert await rig.time.pass_deadline() == deadline
         return await asking
@@ -921,21 +921,21 @@ async def _too_late(limits: Limits, step: Step, *, early: float, deadline: float
 )
 async def _(limits: Limits, amount: str) -> Told | None:
     if amount == "answers":
-        return (await _asked(limits, Says("hi")))[0]
-    return await _too_late(limits, Hangs(), early=0, deadline=12)
+        return (await _asked(limits, TextReply("hi")))[0]
+    return await _too_late(limits, NoReply(), early=0, deadline=12)
 
 
 @case("chunk_gap_s", 9, at="goes on", past="stops", code="chunk-timeout", says=["CHUNK_GAP_S"])
 async def _(limits: Limits, amount: str) -> Told | None:
     if amount == "goes on":
-        return (await _asked(limits, Says("abcdef", chunks=6)))[0]
+        return (await _asked(limits, TextReply("abcdef", chunks=6)))[0]
     gates = {4: asyncio.Event(), 6: asyncio.Event()}
-    return await _too_late(limits, Says("abcdefgh", chunks=8, gates=gates), early=0, deadline=9)
+    return await _too_late(limits, TextReply("abcdefgh", chunks=8, gates=gates), early=0, deadline=9)
 
 
 @case("call_s", 100, at="ends", past="goes on", code="call-timeout", says=["CALL_S"])
 async def _(limits: Limits, amount: str) -> Told | None:
     if amount == "ends":
-        return (await _asked(limits, Says("abcdef", chunks=6)))[0]
+        return (await _asked(limits, TextReply("abcdef", chunks=6)))[0]
     gates = {4: asyncio.Event(), 6: asyncio.Event()}
-    return await _too_late(limits, Says("abcdefgh", chunks=8, gates=gates), early=96, deadline=4)
+    return await _too_late(limits, TextReply("abcdefgh", chunks=8, gates=gates), early=96, deadline=4)

@@ -11,17 +11,17 @@ import pytest
 
 from planwave.errors import ProviderError
 from planwave.providers.api import ModelReply, ModelRequest
-from planwave.providers.catalogue import ProviderCatalogue
+from planwave.providers.catalogue import ProviderCatalog
 from planwave.providers.client import ModelClient
 from planwave.settings import Settings
-from tests.fakes.llm_server import Fails, FakeLLM, Says, prompt_of, schema_of, serving
+from tests.fakes.llm_server import ErrorReply, FakeLLMServer, TextReply, prompt_of, schema_of, fake_llm_in_thread
 
 
 async def test_the_openai_sdk_understands_chat_and_responses_streamed_or_not() -> None:
     from openai import AsyncOpenAI
 
     async with (
-        FakeLLM(reply_to=lambda body: f"<{prompt_of(body)}>") as llm,
+        FakeLLMServer(reply_to=lambda body: f"<{prompt_of(body)}>") as llm,
         AsyncOpenAI(base_url=llm.openai_url, api_key="k", max_retries=0) as sdk,
     ):
         ask = [{"role": "user", "content": "hi"}]
@@ -37,7 +37,7 @@ async def test_the_anthropic_sdk_understands_messages_streamed_or_not() -> None:
     from anthropic import AsyncAnthropic
 
     async with (
-        FakeLLM(Says("one"), Says("two", chunks=3)) as llm,
+        FakeLLMServer(TextReply("one"), TextReply("two", chunks=3)) as llm,
         AsyncAnthropic(base_url=llm.anthropic_url, api_key="k", max_retries=0) as sdk,
     ):
         ask = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
@@ -51,7 +51,7 @@ async def test_steps_come_first_then_computed_replies() -> None:
     from openai import AsyncOpenAI, RateLimitError
 
     async with (
-        FakeLLM(Fails(429, "rate_limit_error"), reply_to=lambda _: Says("later")) as llm,
+        FakeLLMServer(ErrorReply(429, "rate_limit_error"), reply_to=lambda _: TextReply("later")) as llm,
         AsyncOpenAI(base_url=llm.openai_url, api_key="k", max_retries=0) as sdk,
     ):
         ask = [{"role": "user", "content": "hi"}]
@@ -62,7 +62,7 @@ async def test_steps_come_first_then_computed_replies() -> None:
 
 
 def test_the_server_in_a_thread_serves_code_that_owns_its_loop() -> None:
-    with serving(Says("hello")) as llm:
+    with fake_llm_in_thread(TextReply("hello")) as llm:
         body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
         request = urllib.request.Request(  # noqa: S310 - loopback
             f"{llm.openai_url}/chat/completions", body, {"content-type": "application/json"}
@@ -73,7 +73,7 @@ def test_the_server_in_a_thread_serves_code_that_owns_its_loop() -> None:
 
 
 def test_a_header_sent_twice_is_kept_twice() -> None:
-    with serving() as llm, closing(HTTPConnection("127.0.0.1", llm.port, timeout=10)) as client:
+    with fake_llm_in_thread() as llm, closing(HTTPConnection("127.0.0.1", llm.port, timeout=10)) as client:
         client.putrequest("POST", "/v1/messages")
         for name, value in ("X-Key", "a"), ("x-key", "b"), ("content-length", "2"):
             client.putheader(name, value)
@@ -96,7 +96,7 @@ async def test_a_foreign_fake_agrees_on_replies_and_on_retries(provider: str) ->
             anthropic_api_key="sk-test-1234567",
             anthropic_base_url=server.base_url("anthropic"),
         )
-        client = ModelClient(settings, ProviderCatalogue(settings), sleep=no_wait)
+        client = ModelClient(settings, ProviderCatalog(settings), sleep=no_wait)
         model = {"openai": "gpt-4o-mini", "anthropic": "claude-haiku-5-5"}[provider]
         request = ModelRequest(provider, model, "say something")
         server.state.scenarios.add(Fail(500))

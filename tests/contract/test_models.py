@@ -12,15 +12,15 @@ import pytest
 
 from planwave.providers.api import CallScope, Delta, ModelReply
 from planwave.settings import ProviderSettings
-from tests.fakes.llm_server import Fails, Says, prompt_of, schema_of
-from tests.fakes.model_rig import fails, model_rig, until
+from tests.fakes.llm_server import ErrorReply, TextReply, prompt_of, schema_of
+from tests.fakes.model_rig import expect_provider_error, model_client_harness, until
 
 EVERY = pytest.mark.parametrize("provider", ["openai", "anthropic", "box"])
 
 
 @EVERY
 async def test_a_reply_streams_in_pieces_and_ends_with_usage_and_price(provider: str) -> None:
-    async with model_rig(Says("hello there", chunks=3, usage=(1000, 50))) as rig:
+    async with model_client_harness(TextReply("hello there", chunks=3, usage=(1000, 50))) as rig:
         reply = await rig.ask(provider, system="be brief", max_tokens=20)
     assert rig.text == reply.text == "hello there"
     assert len(rig.deltas) == 3
@@ -51,7 +51,7 @@ async def test_a_schema_gives_the_json_text_and_reaches_the_provider_as_written(
         "properties": {"data": {"type": "object"}, "s": {"type": "string", "maxLength": 9}},
     }
     schema = closed if kind == "closed" else opened
-    async with model_rig(reply_to=lambda body: json.dumps({"a": 1})) as rig:
+    async with model_client_harness(reply_to=lambda body: json.dumps({"a": 1})) as rig:
         reply = await rig.ask(provider, schema=schema, schema_name="plan")
         assert json.loads(reply.text) == {"a": 1} == json.loads(rig.text)
         assert reply.finish_reason == "stop"
@@ -60,13 +60,13 @@ async def test_a_schema_gives_the_json_text_and_reaches_the_provider_as_written(
 
 @EVERY
 async def test_lone_surrogates_are_replaced_in_what_is_sent(provider: str) -> None:
-    async with model_rig() as rig:
+    async with model_client_harness() as rig:
         await rig.ask(provider, prompt="a\ud800b", system="\udfff")
         assert prompt_of(rig.llm.requests[0].body) == "\ufffd\na\ufffdb"
 
 
 async def test_reasoning_arrives_as_its_own_kind_and_is_not_part_of_the_text() -> None:
-    async with model_rig(Says("42", reasoning="let me think")) as rig:
+    async with model_client_harness(TextReply("42", reasoning="let me think")) as rig:
         reply = await rig.ask("box")
     assert rig.deltas[0] == Delta("let me think", "reasoning")
     assert reply.text == "42"
@@ -75,14 +75,14 @@ async def test_reasoning_arrives_as_its_own_kind_and_is_not_part_of_the_text() -
 @EVERY
 async def test_a_temperature_is_sent_only_to_models_that_take_one(provider: str) -> None:
     thinking = {"openai": "gpt-5.6-luna", "anthropic": "claude-opus-5-5", "box": "box-1"}
-    async with model_rig() as rig:
+    async with model_client_harness() as rig:
         await rig.ask(provider, model=thinking[provider], temperature=0.2)
         assert ("temperature" in rig.llm.requests[0].body) == (provider == "box")
 
 
 async def test_an_unknown_reasoning_effort_is_refused_before_any_call() -> None:
-    async with model_rig() as rig:
-        error = await fails(rig, "openai", reasoning_effort="turbo")
+    async with model_client_harness() as rig:
+        error = await expect_provider_error(rig, "openai", reasoning_effort="turbo")
         assert (error.code, rig.llm.requests) == ("bad-request", [])
 
 
@@ -90,9 +90,9 @@ async def test_an_unknown_reasoning_effort_is_refused_before_any_call() -> None:
 async def test_a_redirect_is_neither_followed_nor_retried_and_the_error_says_so(
     provider: str,
 ) -> None:
-    moved = Fails(307, "moved", headers={"location": "http://127.0.0.1:9/v1"})
-    async with model_rig(moved) as rig:
-        error = await fails(rig, provider)
+    moved = ErrorReply(307, "moved", headers={"location": "http://127.0.0.1:9/v1"})
+    async with model_client_harness(moved) as rig:
+        error = await expect_provider_error(rig, provider)
         assert (error.code, error.retryable, len(rig.llm.requests)) == ("redirected", False, 1)
         assert error.hint is not None
         assert "address" in error.hint
@@ -102,7 +102,7 @@ async def test_a_redirect_is_neither_followed_nor_retried_and_the_error_says_so(
 async def test_cancelling_a_call_closes_its_stream_and_frees_its_place(provider: str) -> None:
     never = asyncio.Event()
     one = ProviderSettings(max_concurrency=1)
-    async with model_rig(Says("abcdef", chunks=2, gates={3: never}), box=one) as rig:
+    async with model_client_harness(TextReply("abcdef", chunks=2, gates={3: never}), box=one) as rig:
         call = asyncio.ensure_future(rig.ask(provider))  # noqa: TID251 - cancelled on purpose
         await until(lambda: rig.deltas)
         call.cancel()
@@ -118,18 +118,18 @@ async def test_a_provider_gets_no_more_calls_at_once_than_its_limit() -> None:
         await door.wait()
         return "ok"
 
-    async with model_rig(reply_to=held, box=ProviderSettings(max_concurrency=2)) as rig:
+    async with model_client_harness(reply_to=held, box=ProviderSettings(max_concurrency=2)) as rig:
         async with asyncio.TaskGroup() as group:
             for _ in range(6):
                 group.create_task(rig.ask("box"))
-            await until(lambda: rig.llm.open_now == 2)
+            await until(lambda: rig.llm.open_requests == 2)
             door.set()
-        assert (rig.llm.most_open, len(rig.llm.requests)) == (2, 6)
+        assert (rig.llm.max_open_requests, len(rig.llm.requests)) == (2, 6)
 
 
 @EVERY
 async def test_the_idempotency_key_names_execution_path_and_ordinal(provider: str) -> None:
-    async with model_rig() as rig:
+    async with model_client_harness() as rig:
         scope = CallScope("exec-1", "loop[2]/größe", 1)
         await rig.ask(provider, scope=scope)
         await rig.ask(provider, scope=scope)
@@ -142,7 +142,7 @@ async def test_keys_and_organisation_go_only_where_they_belong(
 ) -> None:
     monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    async with model_rig() as rig:
+    async with model_client_harness() as rig:
         await rig.ask("box")
         await rig.ask("openai")
         boxed, own = (request.headers for request in rig.llm.requests)
@@ -153,7 +153,7 @@ async def test_keys_and_organisation_go_only_where_they_belong(
 
 
 async def test_connections_are_kept_and_used_again() -> None:
-    async with model_rig() as rig:
+    async with model_client_harness() as rig:
         for _ in range(5):
             assert isinstance(await rig.ask("openai"), ModelReply)
         assert (rig.llm.connections, len(rig.llm.requests)) == (1, 5)

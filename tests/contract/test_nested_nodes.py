@@ -19,13 +19,13 @@ from planwave.planner.planner import Planner
 from planwave.providers.api import CallKey, CallScope
 from planwave.service.service import Service
 from planwave.storage.sqlite import SqliteStore
-from tests.fakes.llm_server import Says
-from tests.fakes.model_rig import MODELS, model_rig
-from tests.fakes.nested import StoredFlows, document, node
+from tests.fakes.llm_server import TextReply
+from tests.fakes.model_rig import MODELS, model_client_harness
+from tests.fakes.nested import FakeFlowStore, graph_document, node_document
 from tests.fakes.node_context import services_with
-from tests.fakes.planning import FakeProviders, library, reply
-from tests.fakes.planning import node as step
-from tests.fakes.service import plan_with, rooms
+from tests.fakes.planning import FakeProviders, library_registry, planner_reply
+from tests.fakes.planning import reply_node as step
+from tests.fakes.service import make_plan, dependencies
 
 
 class Notes:
@@ -50,7 +50,7 @@ class PlansOnce:
 
     async def create_plan(self, prompt: str, *who: Any, **rules: Any) -> Plan:
         self.asked += 1
-        made = plan_with(self.graph)
+        made = make_plan(self.graph)
         return Plan(made.plan_id, prompt, "Planned", made.graph, made.hash, made.created_at)
 
 
@@ -65,7 +65,7 @@ async def opened(
     def node_services(goal: str) -> NodeServices:
         return found
 
-    parts = rooms(
+    parts = dependencies(
         read_graph(graph)[0], directory=directory, store=store, types=types,
         node_services=node_services,
     )  # fmt: skip
@@ -120,19 +120,19 @@ async def outputs_of(service: Service, execution_id: str, path: str) -> dict[str
     return {handle: each["value"] for handle, each in outputs.items()}
 
 
-ASKED = document(
-    node("s", "start"), node("before", "notes", value="{{ item }}"),
-    node("ask", "approval", prompt="Keep it?"),
-    node("kept", "notes", value="{{ input }}!"), node("not", "notes", value=None),
+ASKED = graph_document(
+    node_document("s", "start"), node_document("before", "notes", value="{{ item }}"),
+    node_document("ask", "approval", prompt="Keep it?"),
+    node_document("kept", "notes", value="{{ input }}!"), node_document("not", "notes", value=None),
     edges=[("s", "before"), ("before", "ask"), ("ask", "kept", "approve"), ("ask", "not", "reject")],
 )  # fmt: skip
 
 
 async def test_a_loop_rests_while_people_think_and_goes_on_after_a_restart(tmp_path: Path) -> None:
     notes = Notes()
-    graph = document(
-        node("each", "loop", items=["a", "b", "c"], parallel=2, body=ASKED),
-        node("all", "notes", value="{{ input }}"),
+    graph = graph_document(
+        node_document("each", "loop", items=["a", "b", "c"], parallel=2, body=ASKED),
+        node_document("all", "notes", value="{{ input }}"),
         edges=[("each", "all")],
     )
     async with opened(tmp_path, graph, notes) as service:
@@ -161,15 +161,15 @@ async def test_a_loop_rests_while_people_think_and_goes_on_after_a_restart(tmp_p
 
 async def test_a_while_goes_on_in_the_round_it_waited_in(tmp_path: Path) -> None:
     notes = Notes()
-    body = document(
-        node("n", "notes", value="{{ value.next }}"), node("ask", "approval", prompt="On?"),
-        node("e", "end"),
+    body = graph_document(
+        node_document("n", "notes", value="{{ value.next }}"), node_document("ask", "approval", prompt="On?"),
+        node_document("e", "end"),
         edges=[("n", "ask"), ("ask", "e", "approve")],
     )  # fmt: skip
     value: Any = {"goes": False}
     for name in ("second", "first"):
         value = {"goes": True, "name": name, "next": value}
-    graph = document(node("w", "while", condition="value.goes", initial=value, body=body))
+    graph = graph_document(node_document("w", "while", condition="value.goes", initial=value, body=body))
     async with opened(tmp_path, graph, notes) as service:
         execution_id = await paused(service)
         ((path, _),) = await waiting_for(service, execution_id)
@@ -186,17 +186,17 @@ async def test_a_while_goes_on_in_the_round_it_waited_in(tmp_path: Path) -> None
 
 
 async def test_a_plan_made_on_the_way_is_made_once_and_gone_on_with(tmp_path: Path) -> None:
-    asking = document(
-        node("draft", "notes", value="a draft"), node("ask", "approval", prompt="Good?"),
-        node("done", "notes", value="{{ input }}, done"),
+    asking = graph_document(
+        node_document("draft", "notes", value="a draft"), node_document("ask", "approval", prompt="Good?"),
+        node_document("done", "notes", value="{{ input }}, done"),
         edges=[("draft", "ask"), ("ask", "done", "approve")],
     )  # fmt: skip
     planner, notes = PlansOnce(read_graph(asking)[0]), Notes()
-    graph = document(node("p", "planner", goal="write"))
+    graph = graph_document(node_document("p", "planner", goal="write"))
     async with opened(tmp_path, graph, notes, planner=planner) as service:
         execution_id = await paused(service)
         assert await waiting_for(service, execution_id) == [("p[plan]/ask", "a draft")]
-    planner.graph = read_graph(document(node("other", "notes")))[0]
+    planner.graph = read_graph(graph_document(node_document("other", "notes")))[0]
     async with opened(tmp_path, graph, notes, planner=planner) as service:
         await decide(service, execution_id, "a draft", "approve")
         assert await ended(service, execution_id) == "execution.completed"
@@ -209,29 +209,29 @@ async def test_a_plan_made_on_the_way_is_made_once_and_gone_on_with(tmp_path: Pa
 
 async def test_the_newest_version_of_a_flow_is_the_one_it_began_with(tmp_path: Path) -> None:
     first, second = (
-        document(
-            node("s", "start"), node("ask", "approval", prompt="?"),
-            node("t", "notes", value=f"{{{{ input }}}} {n}"),
+        graph_document(
+            node_document("s", "start"), node_document("ask", "approval", prompt="?"),
+            node_document("t", "notes", value=f"{{{{ input }}}} {n}"),
             edges=[("s", "ask"), ("ask", "t", "approve")],
         )
         for n in (1, 2)
     )  # fmt: skip
     versions, notes = [first], Notes()
-    graph = document(
-        node("s", "notes", value="x"), node("n", "inner", flow={"id": "f"}), edges=[("s", "n")]
+    graph = graph_document(
+        node_document("s", "notes", value="x"), node_document("n", "inner", flow={"id": "f"}), edges=[("s", "n")]
     )
-    async with opened(tmp_path, graph, notes, flows=StoredFlows(f=versions)) as service:
+    async with opened(tmp_path, graph, notes, flows=FakeFlowStore(f=versions)) as service:
         execution_id = await paused(service)
     versions.append(second)
-    async with opened(tmp_path, graph, notes, flows=StoredFlows(f=versions)) as service:
+    async with opened(tmp_path, graph, notes, flows=FakeFlowStore(f=versions)) as service:
         await decide(service, execution_id, "x", "approve")
         assert await ended(service, execution_id) == "execution.completed"
         assert await outputs_of(service, execution_id, "n") == {"output": "x 1"}
 
 
 async def test_a_flow_that_runs_itself_ends_at_the_limit(tmp_path: Path) -> None:
-    itself = document(node("n", "inner", flow={"id": "f"}))
-    async with opened(tmp_path, itself, flows=StoredFlows(f=[itself])) as service:
+    itself = graph_document(node_document("n", "inner", flow={"id": "f"}))
+    async with opened(tmp_path, itself, flows=FakeFlowStore(f=[itself])) as service:
         plan = await service.create_plan("do it")
         execution_id = (await service.execute(plan.plan_id)).execution_id
         assert await ended(service, execution_id) == "execution.failed"
@@ -254,9 +254,9 @@ class Notebook:
 
 
 async def test_planning_that_was_cut_off_is_served_the_calls_it_had_paid_for() -> None:
-    good = reply(step("a"), step("b"))
-    async with model_rig(Says("no plan at all"), Says(good), recorder=Notebook()) as rig:
-        planner = Planner(rig.client, FakeProviders(), library())
+    good = planner_reply(step("a"), step("b"))
+    async with model_client_harness(TextReply("no plan at all"), TextReply(good), recorder=Notebook()) as rig:
+        planner = Planner(rig.client, FakeProviders(), library_registry())
 
         async def planned() -> Plan:
             scope = CallScope("execution", "n", 1)

@@ -14,20 +14,20 @@ from pydantic import BaseModel, ValidationError
 import planwave
 from planwave.errors import NodeError
 from planwave.events import Event
-from planwave.graph.capabilities import NodeFacts
+from planwave.graph.capabilities import NodeTypeInfo
 from planwave.graph.check import read_and_check
 from planwave.graph.model import FLOW, LINK, Channel, Graph, Json, Node, Port
 from planwave.graph.ports import find_output, find_port, has_output
 from planwave.graph.values import DataValue, Inputs
-from planwave.nodes.feeding import Bundle
+from planwave.nodes.feeding import FieldBundle
 from planwave.nodes.function import node
 from planwave.nodes.library import LIBRARY
-from planwave.nodes.node_type import NodeKind, with_texts
+from planwave.nodes.node_type import BaseNode, stringify
 from planwave.nodes.registry import Registry
-from planwave.nodes.sockets import DataField, coerced, fields_of, is_open
+from planwave.nodes.sockets import DataField, coerce, fields_of, is_open
 from planwave.providers.api import ModelRequest
-from tests.fakes.nested import patient
-from tests.fakes.node_context import ListedProviders, arrivals, context_for, services_with
+from tests.fakes.nested import with_long_render_time
+from tests.fakes.node_context import ListedProviders, make_inputs, context_for, services_with
 from tests.fakes.wires import make_edge
 
 REGISTRY = Registry(LIBRARY, providers=ListedProviders({"openai": ["m", "n"]}))
@@ -100,8 +100,8 @@ asked: ``[model t=temperature] prompt``, or one JSON object where JSON is asked 
 names = pytest.mark.parametrize("name", REGISTRY.names())
 
 
-def facts_of(name: str) -> NodeFacts:
-    facts = REGISTRY.facts(name)
+def facts_of(name: str) -> NodeTypeInfo:
+    facts = REGISTRY.type_info(name)
     assert facts is not None
     return facts
 
@@ -152,10 +152,10 @@ def test_the_schema_is_json_schema_and_describes_the_data(name: str) -> None:
     assert facts.template_fields == marked
     fields = fields_of(REGISTRY.implementation(name).Data)
     properties = schema.get("properties", {})
-    assert [field.wire for field in fields] == [
+    assert [field.json_name for field in fields] == [
         known for known, told in properties.items() if "sameAs" not in told
     ]
-    assert {other: field.wire for field in fields for other in field.others} == {
+    assert {other: field.json_name for field in fields for other in field.aliases} == {
         known: told["sameAs"] for known, told in properties.items() if "sameAs" in told
     }
 
@@ -164,9 +164,9 @@ def test_the_schema_is_json_schema_and_describes_the_data(name: str) -> None:
 def test_every_data_field_is_a_socket_on_both_channels(name: str) -> None:
     for field in fields_of(REGISTRY.implementation(name).Data):
         for channel in (FLOW, LINK):
-            port = find_port(facts_of(name).inputs, field.wire, channel)
+            port = find_port(facts_of(name).inputs, field.json_name, channel)
             assert port is not None
-            assert (port.name, port.channel) == (field.wire, channel)
+            assert (port.name, port.channel) == (field.json_name, channel)
             assert not port.multiple
 
 
@@ -206,7 +206,7 @@ async def run_of(document: Mapping[str, Json]) -> tuple[planwave.RunResult, list
     """Run a graph, taking the first way wherever a person is asked."""
     services, _ = services_with(answer)
     built = planwave.build(dict(document), registry=REGISTRY)
-    run = patient(planwave.run(built, services=services))
+    run = with_long_render_time(planwave.run(built, services=services))
     told: list[Event] = []
     async for event in run:
         told.append(event)
@@ -264,33 +264,33 @@ def choices_in(schema: Any) -> list[Json]:
     return [*own, *(value for part in parts for value in choices_in(part))]
 
 
-def read(kind: NodeKind, data: Mapping[str, Json]) -> BaseModel | None:
+def read(kind: BaseNode, data: Mapping[str, Json]) -> BaseModel | None:
     """Give data as their model reads them, or None where it does not."""
-    texts = {f.wire: f.nullable for f in fields_of(kind.Data) if f.template and f.socket == "text"}
+    texts = {f.json_name: f.nullable for f in fields_of(kind.Data) if f.template and f.socket == "text"}
     try:
-        return kind.Data.model_validate(with_texts(data, texts)) if kind.Data else None
+        return kind.Data.model_validate(stringify(data, texts)) if kind.Data else None
     except ValidationError:
         return None
 
 
 async def fill(
-    kind: NodeKind, field: DataField, channel: Channel, data: Mapping[str, Json], value: Json
+    kind: BaseNode, field: DataField, channel: Channel, data: Mapping[str, Json], value: Json
 ) -> Any:
     """Give what a node gets as its data where a wire brings one field."""
-    port = find_port(facts_of(kind.node_type).inputs, field.wire, channel)
+    port = find_port(facts_of(kind.node_type).inputs, field.json_name, channel)
     assert port is not None
     links: dict[tuple[str, str], list[Any]] = {}
-    edges = [make_edge("s0", "n", channel=channel, target_handle=field.wire)]
-    inputs = arrivals((field.wire, value)) if channel == FLOW else Inputs()
+    edges = [make_edge("s0", "n", channel=channel, target_handle=field.json_name)]
+    inputs = make_inputs((field.json_name, value)) if channel == FLOW else Inputs()
     if channel == LINK:
         bundled = port.type != field.socket
-        artefact = Bundle(port.type, {field.wire: value}) if bundled else DataValue("any", value)
-        links[("n", field.wire)] = [artefact]
+        artefact = FieldBundle(port.type, {field.json_name: value}) if bundled else DataValue("any", value)
+        links[("n", field.json_name)] = [artefact]
     context = context_for(Node("n", kind.node_type, "N"), edges=edges, links=links)
-    fed = await kind.fed(data, inputs, context)
-    written = any(name in data for name in (field.wire, *field.others))
-    assert fed[field.wire].over == (("inline",) if written else ())
-    ready, left = kind.ready(data, inputs, fed, context)
+    fed = await kind.read_wires(data, inputs, context)
+    written = any(name in data for name in (field.json_name, *field.aliases))
+    assert fed[field.json_name].overridden == (("inline",) if written else ())
+    ready, left = kind.prepare(data, inputs, fed, context)
     assert not left.arrivals
     return ready
 
@@ -300,17 +300,17 @@ async def fill(
 async def test_a_wire_into_any_field_counts_as_if_it_stood_there(
     name: str, channel: Channel
 ) -> None:
-    kind: NodeKind = REGISTRY.implementation(name)
+    kind: BaseNode = REGISTRY.implementation(name)
     written = dict(sample_of(name)[1].data)
     properties = REGISTRY.schema(name).get("properties", {})
     for field in fields_of(kind.Data):
-        plain = {k: v for k, v in written.items() if k not in (field.wire, *field.others)}
+        plain = {k: v for k, v in written.items() if k not in (field.json_name, *field.aliases)}
         taken = 0
-        for value in (*MET, *choices_in(properties[field.wire])):
-            content, refused = coerced(
+        for value in (*MET, *choices_in(properties[field.json_name])):
+            content, refused = coerce(
                 field.socket, DataValue("any", value), nullable=field.nullable
             )
-            wanted = None if refused else read(kind, {**plain, field.wire: content})
+            wanted = None if refused else read(kind, {**plain, field.json_name: content})
             if wanted is not None:
                 assert await fill(kind, field, channel, written, value) == wanted
                 assert await fill(kind, field, channel, plain, value) == wanted
@@ -319,12 +319,12 @@ async def test_a_wire_into_any_field_counts_as_if_it_stood_there(
             with pytest.raises(NodeError) as caught:
                 await fill(kind, field, channel, written, value)
             assert caught.value.code == ("type-mismatch" if refused else "invalid-data")
-            assert f"data.{field.wire}" in str(caught.value)
+            assert f"data.{field.json_name}" in str(caught.value)
             if refused:
                 assert str(caught.value).startswith("node 'n': ")
                 assert f"takes {field.socket}, " in str(caught.value)
                 assert str(caught.value).endswith(f" brings {refused}")
-        assert taken, f"no value of MET is good for {field.wire}: add one"
+        assert taken, f"no value of MET is good for {field.json_name}: add one"
 
 
 BAD_INPUTS = Path(__file__).resolve().parents[2] / ".." / "shared" / "bad_inputs.jsonl"

@@ -25,14 +25,14 @@ from schemathesis.checks import CHECKS
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from planwave.api.access import admitted
+from planwave.api.access import require_principal
 from planwave.api.app import create_app
 from planwave.api.openapi import dependencies_of
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.storage.ids import UUID_PATTERN
-from tests.fakes.server import WIDE, RunningServer
-from tests.fakes.service import rooms
+from tests.fakes.server import NO_RATE_LIMITS, RunningServer
+from tests.fakes.service import dependencies
 
 NO_SERVICE: Final = cast("Any", None)
 DOCUMENT: Final = schemathesis.openapi.from_dict(create_app(Settings(), NO_SERVICE).openapi())
@@ -174,12 +174,12 @@ def test_every_operation_says_what_it_is_and_shows_what_it_answers() -> None:
 
 OPEN: Final = {("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/api/session")}
 """What is answered without a token; the last one asks for it in its body."""
-LOCKED: Final = Settings(token=SecretStr("the token"), limits=WIDE)
+LOCKED: Final = Settings(token=SecretStr("the token"), limits=NO_RATE_LIMITS)
 SOME_ID: Final = "019a0000-0000-7000-8000-00000000000f"
 
 
 def locked_app() -> FastAPI:
-    return create_app(LOCKED, lambda _: Service(rooms()))
+    return create_app(LOCKED, lambda _: Service(dependencies()))
 
 
 def routes() -> list[tuple[str, str, RouteContext]]:
@@ -206,7 +206,7 @@ def test_there_are_routes_to_look_at() -> None:
 @pytest.mark.parametrize(("method", "path", "route"), routes(), ids=lambda each: str(each)[:60])
 def test_every_route_asks_who_it_is_first(method: str, path: str, route: RouteContext) -> None:
     calls = list(dependencies_of(route.dependant))
-    assert (admitted in calls) is ((method, path) not in OPEN)
+    assert (require_principal in calls) is ((method, path) not in OPEN)
     assert isinstance(route.original_route, APIWebSocketRoute) is (method == "WS")
 
 

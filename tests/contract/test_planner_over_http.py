@@ -13,13 +13,13 @@ from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.planner.planner import Planner
 from planwave.planner.progress import PlanProgress
-from planwave.providers.catalogue import ProviderCatalogue
+from planwave.providers.catalogue import ProviderCatalog
 from planwave.providers.client import ModelClient
 from planwave.settings import Limits, ProviderSettings, Settings
-from tests.fakes.llm_server import Fails, FakeLLM, Says
-from tests.fakes.planning import DIAMOND, flow, node, reply
+from tests.fakes.llm_server import ErrorReply, FakeLLMServer, TextReply
+from tests.fakes.planning import DIAMOND_REPLY, reply_edge, reply_node, planner_reply
 
-CYCLE = reply(node("a"), node("b"), edges=[flow("a", "b"), flow("b", "a")])
+CYCLE = planner_reply(reply_node("a"), reply_node("b"), edges=[reply_edge("a", "b"), reply_edge("b", "a")])
 PROVIDERS = ("openai", "anthropic", "mine")
 
 
@@ -30,7 +30,7 @@ def _no_keys_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def planning(llm: FakeLLM, **limits: Any) -> AsyncIterator[Planner]:
+async def planning(llm: FakeLLMServer, **limits: Any) -> AsyncIterator[Planner]:
     settings = Settings(
         OPENAI_API_KEY="sk-test",  # type: ignore[call-arg]
         OPENAI_BASE_URL=llm.openai_url,
@@ -39,7 +39,7 @@ async def planning(llm: FakeLLM, **limits: Any) -> AsyncIterator[Planner]:
         providers={"mine": ProviderSettings(base_url=llm.openai_url, models=["m-1"])},
         limits=Limits(**limits),
     )
-    providers = ProviderCatalogue(settings)
+    providers = ProviderCatalog(settings)
     models = ModelClient(settings, providers)
     try:
         yield Planner(models, providers, Registry(LIBRARY, providers=providers), settings.limits)
@@ -51,7 +51,7 @@ async def planning(llm: FakeLLM, **limits: Any) -> AsyncIterator[Planner]:
 async def test_a_faulty_plan_is_repaired_by_every_kind_of_provider(provider: str) -> None:
     heard: list[PlanProgress] = []
     async with (
-        FakeLLM(Says(CYCLE, chunks=5), Says(DIAMOND, chunks=20)) as llm,
+        FakeLLMServer(TextReply(CYCLE, chunks=5), TextReply(DIAMOND_REPLY, chunks=20)) as llm,
         planning(llm) as planner,
     ):
         plan = await planner.create_plan("Do it", provider=provider, on_progress=heard.append)
@@ -68,7 +68,7 @@ async def test_a_faulty_plan_is_repaired_by_every_kind_of_provider(provider: str
 
 
 async def test_a_hopeless_model_is_asked_three_times() -> None:
-    async with FakeLLM(reply_to=lambda _: Says(CYCLE)) as llm, planning(llm) as planner:
+    async with FakeLLMServer(reply_to=lambda _: TextReply(CYCLE)) as llm, planning(llm) as planner:
         with pytest.raises(PlanInvalid) as caught:
             await planner.create_plan("Do it", provider="openai")
         assert len(llm.requests) == 3
@@ -77,8 +77,8 @@ async def test_a_hopeless_model_is_asked_three_times() -> None:
 
 
 async def test_a_cut_off_reply_is_asked_for_again_and_told_why() -> None:
-    cut = Says(DIAMOND[:60], finish="length", usage=(20, 300))
-    async with FakeLLM(cut, Says(DIAMOND)) as llm, planning(llm) as planner:
+    cut = TextReply(DIAMOND_REPLY[:60], finish="length", usage=(20, 300))
+    async with FakeLLMServer(cut, TextReply(DIAMOND_REPLY)) as llm, planning(llm) as planner:
         plan = await planner.create_plan("Do it", provider="anthropic")
         first, second = llm.requests
     assert plan.attempts[0]["finish_reason"] == "length"
@@ -87,8 +87,8 @@ async def test_a_cut_off_reply_is_asked_for_again_and_told_why() -> None:
 
 
 async def test_a_flood_is_stopped_at_the_limit_and_its_connection_closed() -> None:
-    flood = Says("x" * 400_000, chunks=400)
-    async with FakeLLM(flood, Says(DIAMOND)) as llm, planning(llm, plan_bytes=4_096) as planner:
+    flood = TextReply("x" * 400_000, chunks=400)
+    async with FakeLLMServer(flood, TextReply(DIAMOND_REPLY)) as llm, planning(llm, plan_bytes=4_096) as planner:
         plan = await planner.create_plan("Do it", provider="openai")
         assert len(llm.requests) == 2
     assert plan.attempts[0]["finish_reason"] == "plan_bytes"
@@ -96,7 +96,7 @@ async def test_a_flood_is_stopped_at_the_limit_and_its_connection_closed() -> No
 
 
 async def test_a_refused_key_passes_through_as_it_is() -> None:
-    async with FakeLLM(Fails(401, "invalid_api_key")) as llm, planning(llm) as planner:
+    async with FakeLLMServer(ErrorReply(401, "invalid_api_key")) as llm, planning(llm) as planner:
         with pytest.raises(ProviderError) as caught:
             await planner.create_plan("Do it", provider="openai")
         assert len(llm.requests) == 1

@@ -22,13 +22,13 @@ from planwave.nodes.services import NodeServices
 from planwave.providers.api import CallScope
 from planwave.service.service import Service
 from planwave.settings import Limits, ProviderSettings
-from tests.fakes.llm_server import Drops, Fails, Hangs, Says, Sends, Step, prompt_of
-from tests.fakes.model_rig import START, LoopTime, Rig, fails, model_rig, until
+from tests.fakes.llm_server import DroppedConnection, ErrorReply, NoReply, TextReply, RawReply, ReplyStep, prompt_of
+from tests.fakes.model_rig import START, LoopClock, ModelClientHarness, expect_provider_error, model_client_harness, until
 from tests.fakes.planning import FakeProviders
-from tests.fakes.service import graph_of, plan_with, rooms, text_node
-from tests.fakes.virtual_loop import NetworkedLoop, virtual_time
+from tests.fakes.service import make_graph, make_plan, dependencies, text_node
+from tests.fakes.virtual_loop import VirtualNetworkLoop, virtual_time
 
-on_the_network = partial(virtual_time, loop=NetworkedLoop)
+on_the_network = partial(virtual_time, loop=VirtualNetworkLoop)
 EVERY = pytest.mark.parametrize("provider", ["openai", "anthropic", "box"])
 
 
@@ -38,12 +38,12 @@ def asking(node_id: str, prompt: str = "hi", **more: Any) -> Node:
     return Node(node_id, "llm", node_id, data=data, **more)
 
 
-async def run_of(rig: Rig, graph: Graph) -> list[Event]:
+async def run_of(rig: ModelClientHarness, graph: Graph) -> list[Event]:
     """Run a graph to its end with the models of a rig; give its events."""
     providers = FakeProviders()
-    parts = rooms(node_services=lambda goal: NodeServices(rig.client, providers, goal))
+    parts = dependencies(node_services=lambda goal: NodeServices(rig.client, providers, goal))
     async with Service(parts) as service:
-        record = await service.execute(plan_with(graph))
+        record = await service.execute(make_plan(graph))
         await service.wait(record.execution_id)
         return list(await service.events(record.execution_id))
 
@@ -52,7 +52,7 @@ async def run_of(rig: Rig, graph: Graph) -> list[Event]:
 async def test_f31_a_rate_limit_waits_as_long_as_asked_and_slows_other_calls_too(
     provider: str,
 ) -> None:
-    async with model_rig(Fails(429, "rate_limit_error", headers={"retry-after": "2"})) as rig:
+    async with model_client_harness(ErrorReply(429, "rate_limit_error", headers={"retry-after": "2"})) as rig:
         other_waited: list[float] = []
 
         async def other() -> None:
@@ -75,9 +75,9 @@ async def test_f32_an_absurd_retry_after_is_capped_and_named_in_the_error(
 ) -> None:
     late = format_datetime(START + timedelta(days=1), usegmt=True)
     header = {"retry-after": late if asked == "date" else asked}
-    limited = Fails(429, "rate_limit_error", headers=header)
-    async with model_rig(*[limited] * 3, limits=Limits(call_attempts=3)) as rig:
-        error = await fails(rig, provider)
+    limited = ErrorReply(429, "rate_limit_error", headers=header)
+    async with model_client_harness(*[limited] * 3, limits=Limits(call_attempts=3)) as rig:
+        error = await expect_provider_error(rig, provider)
         assert (error.code, error.status, error.retryable) == ("rate-limited", 429, True)
         assert error.retry_after_s is not None
         assert error.retry_after_s > 80_000
@@ -87,20 +87,20 @@ async def test_f32_an_absurd_retry_after_is_capped_and_named_in_the_error(
 
 
 @EVERY
-@pytest.mark.parametrize(("left_s", "requests"), [(59, 1), (60, 2)])
+@pytest.mark.parametrize(("time_left_s", "requests"), [(59, 1), (60, 2)])
 async def test_f32_nobody_waits_for_longer_than_the_node_has_time(
-    provider: str, left_s: float, requests: int
+    provider: str, time_left_s: float, requests: int
 ) -> None:
-    limited = Fails(429, "rate_limit_error", headers={"retry-after": "86400"})
-    async with model_rig(limited, Fails(400)) as rig:
-        ends = rig.time.now + left_s
-        scope = CallScope("e", "n", 1, left_s=lambda: ends - rig.time.now)
-        error = await fails(rig, provider, scope=scope)
+    limited = ErrorReply(429, "rate_limit_error", headers={"retry-after": "86400"})
+    async with model_client_harness(limited, ErrorReply(400)) as rig:
+        ends = rig.time.now + time_left_s
+        scope = CallScope("e", "n", 1, time_left_s=lambda: ends - rig.time.now)
+        error = await expect_provider_error(rig, provider, scope=scope)
         assert len(rig.llm.requests) == requests
         if requests == 1:
             assert (error.code, error.retry_after_s) == ("rate-limited", 86_400)
             assert "asked to wait 86400 s" in error.message
-            other = await fails(rig, provider, scope=scope)
+            other = await expect_provider_error(rig, provider, scope=scope)
             assert (other.code, other.retry_after_s) == ("rate-limited", 60)
             assert len(rig.llm.requests) == 1
 
@@ -108,8 +108,8 @@ async def test_f32_nobody_waits_for_longer_than_the_node_has_time(
 @EVERY
 @pytest.mark.parametrize("junk", ["-5", "soon", "nan", "1e999", ""])
 async def test_f32_a_junk_retry_after_is_ignored(provider: str, junk: str) -> None:
-    limited = Fails(429, "rate_limit_error", headers={"retry-after": junk})
-    async with model_rig(limited) as rig:
+    limited = ErrorReply(429, "rate_limit_error", headers={"retry-after": junk})
+    async with model_client_harness(limited) as rig:
         assert (await rig.ask(provider)).attempts == 2
         assert rig.time.slept == [0.5]
 
@@ -129,11 +129,11 @@ DRY = pytest.mark.parametrize(
 async def test_f33_used_up_quota_is_never_retried_and_its_account_asked_only_by_probes(
     provider: str, status: int, kind: str
 ) -> None:
-    dry = Fails(status, kind)
-    async with model_rig(dry, dry, Fails(529), Says("paid"), Says("paid")) as rig:
+    dry = ErrorReply(status, kind)
+    async with model_client_harness(dry, dry, ErrorReply(529), TextReply("paid"), TextReply("paid")) as rig:
 
         async def refused(requests: int) -> ProviderError:
-            error = await fails(rig, provider)
+            error = await expect_provider_error(rig, provider)
             assert (error.code, error.retryable) == ("quota-exhausted", False)
             assert "top up the account" in (error.hint or "")
             assert (len(rig.llm.requests), rig.time.slept) == (requests, [])
@@ -157,22 +157,22 @@ async def test_f33_used_up_quota_is_never_retried_and_its_account_asked_only_by_
 async def test_f33_another_key_of_the_same_provider_is_another_account() -> None:
     keys = {"BOX_KEY": "first-key"}
     keyed = ProviderSettings(api_key_env="BOX_KEY")
-    async with model_rig(Fails(402, "billing_error"), box=keyed, environ=keys) as rig:
+    async with model_client_harness(ErrorReply(402, "billing_error"), box=keyed, environ=keys) as rig:
         for _ in range(2):
-            assert (await fails(rig, "box")).code == "quota-exhausted"
+            assert (await expect_provider_error(rig, "box")).code == "quota-exhausted"
         assert (await rig.ask("openai")).text == "ok"
         keys["BOX_KEY"] = "second-key"
         assert (await rig.ask("box")).text == "ok"
         keys["BOX_KEY"] = "first-key"
-        assert (await fails(rig, "box")).code == "quota-exhausted"
+        assert (await expect_provider_error(rig, "box")).code == "quota-exhausted"
         assert len(rig.llm.requests) == 3
 
 
 async def test_f33_an_execution_fails_and_its_other_nodes_do_not_call() -> None:
-    dry = Fails(429, "insufficient_quota")
-    async with model_rig(reply_to=lambda _: dry) as rig:
+    dry = ErrorReply(429, "insufficient_quota")
+    async with model_client_harness(reply_to=lambda _: dry) as rig:
         again = {"policy": Policy(retry=Retry(attempts=3))}
-        events = await run_of(rig, graph_of(asking("a", **again), asking("b", **again)))
+        events = await run_of(rig, make_graph(asking("a", **again), asking("b", **again)))
         errors = [event.data["error"]["code"] for event in events if event.type == "node.failed"]
         assert errors == ["quota-exhausted"] * 2
         assert events[-1].type == "execution.failed"
@@ -181,8 +181,8 @@ async def test_f33_an_execution_fails_and_its_other_nodes_do_not_call() -> None:
 
 @pytest.mark.parametrize("asked", ["0", "0.01"])
 async def test_f32_a_server_that_asks_for_next_to_no_wait_is_still_not_hammered(asked: str) -> None:
-    limited = Fails(429, "rate_limit_error", headers={"retry-after": asked})
-    async with model_rig(limited, limited) as rig:
+    limited = ErrorReply(429, "rate_limit_error", headers={"retry-after": asked})
+    async with model_client_harness(limited, limited) as rig:
         assert (await rig.ask()).attempts == 3
         assert rig.time.now - 1_000 == pytest.approx(0.5 + 1.0)
 
@@ -192,7 +192,7 @@ async def test_f32_a_server_that_asks_for_next_to_no_wait_is_still_not_hammered(
 async def test_f34_three_failures_then_success_is_four_attempts_in_one_layer(
     provider: str, status: int
 ) -> None:
-    async with model_rig(*[Fails(status, "api_error")] * 3, jitter=1.0) as rig:
+    async with model_client_harness(*[ErrorReply(status, "api_error")] * 3, jitter=1.0) as rig:
         reply = await rig.ask(provider)
         assert (reply.attempts, len(rig.llm.requests)) == (4, 4)
         assert rig.time.slept == [1.0, 2.0, 4.0]
@@ -202,9 +202,9 @@ async def test_f34_three_failures_then_success_is_four_attempts_in_one_layer(
 async def test_f34_a_lasting_overload_gives_up_after_the_attempts_of_the_limits(
     provider: str,
 ) -> None:
-    overloaded = [Fails(529, "overloaded_error")] * 9
-    async with model_rig(*overloaded, limits=Limits(call_attempts=2)) as rig:
-        error = await fails(rig, provider)
+    overloaded = [ErrorReply(529, "overloaded_error")] * 9
+    async with model_client_harness(*overloaded, limits=Limits(call_attempts=2)) as rig:
+        error = await expect_provider_error(rig, provider)
         assert (error.code, error.retryable) == ("provider-overloaded", True)
         assert len(rig.llm.requests) == 2
 
@@ -215,11 +215,11 @@ async def test_f35_ten_minutes_of_overload_with_fifty_runs_meet_a_circuit_breake
     sent: list[float] = []
     told: list[tuple[str, bool, float]] = []
 
-    def answer(_: dict[str, object]) -> Step:
+    def answer(_: dict[str, object]) -> ReplyStep:
         sent.append(loop.time())
-        return Fails(529, "overloaded_error") if loop.time() < 600 else Says("ok")
+        return ErrorReply(529, "overloaded_error") if loop.time() < 600 else TextReply("ok")
 
-    async with model_rig(reply_to=answer, time=LoopTime()) as rig:
+    async with model_client_harness(reply_to=answer, time=LoopClock()) as rig:
 
         async def run(number: int) -> float:
             """A run whose node is tried again as soon as it failed."""
@@ -257,17 +257,17 @@ async def test_f35_second_tries_stay_a_small_part_of_what_a_provider_gets() -> N
     seen: set[str] = set()
     sent: list[tuple[float, bool]] = []
 
-    def answer(body: dict[str, object]) -> Step:
+    def answer(body: dict[str, object]) -> ReplyStep:
         prompt = prompt_of(body)
         sent.append((loop.time(), prompt in seen))
         fails_first = int(prompt) % 3 == 0 and prompt not in seen
         seen.add(prompt)
-        return Fails(503) if fails_first else Says("ok")
+        return ErrorReply(503) if fails_first else TextReply("ok")
 
     limits = Limits(provider_failures=50)
-    time = LoopTime()
+    time = LoopClock()
     async with (
-        model_rig(reply_to=answer, limits=limits, time=time, jitter=0.0) as rig,
+        model_client_harness(reply_to=answer, limits=limits, time=time, jitter=0.0) as rig,
         asyncio.TaskGroup() as group,
     ):
         for number in range(150):
@@ -282,9 +282,9 @@ async def test_f35_second_tries_stay_a_small_part_of_what_a_provider_gets() -> N
 async def test_f35_a_closed_port_opens_the_circuit_too_and_the_error_says_why() -> None:
     box = ProviderSettings(base_url="http://127.0.0.1:1/v1")
     limits = Limits(provider_wait_s=0, call_attempts=1)
-    async with model_rig(box=box, limits=limits, time=LoopTime()) as rig:
-        codes = [(await fails(rig, "box")).code for _ in range(5)]
-        error = await fails(rig, "box")
+    async with model_client_harness(box=box, limits=limits, time=LoopClock()) as rig:
+        codes = [(await expect_provider_error(rig, "box")).code for _ in range(5)]
+        error = await expect_provider_error(rig, "box")
         assert codes == ["provider-unreachable"] * 5
         assert (error.code, error.retry_after_s) == ("provider-overloaded", pytest.approx(1))
         assert "its last calls failed (provider-unreachable); it is tried again" in error.message
@@ -306,17 +306,17 @@ async def test_f35_a_closed_port_opens_the_circuit_too_and_the_error_says_why() 
 async def test_f36_other_client_errors_are_not_retried(
     provider: str, status: int, kind: str, code: str
 ) -> None:
-    async with model_rig(Fails(status, kind, message="no: sk-canary-openai-0123456789")) as rig:
-        error = await fails(rig, provider)
+    async with model_client_harness(ErrorReply(status, kind, message="no: sk-canary-openai-0123456789")) as rig:
+        error = await expect_provider_error(rig, provider)
         assert (error.code, error.status, error.retryable) == (code, status, False)
         assert (len(rig.llm.requests), rig.time.slept) == (1, [])
 
 
 async def test_f36_a_key_that_an_endpoint_says_back_is_not_in_the_error() -> None:
     keyed = ProviderSettings(api_key_env="BOX_KEY")
-    said = Fails(401, "authentication_error", message="no such key: 7f3/plain+word")
-    async with model_rig(said, box=keyed, environ={"BOX_KEY": "7f3/plain+word"}) as rig:
-        error = await fails(rig, "box")
+    said = ErrorReply(401, "authentication_error", message="no such key: 7f3/plain+word")
+    async with model_client_harness(said, box=keyed, environ={"BOX_KEY": "7f3/plain+word"}) as rig:
+        error = await expect_provider_error(rig, "box")
         assert rig.llm.requests[0].headers["authorization"] == "Bearer 7f3/plain+word"
         assert "plain" not in str(error.as_json())
 
@@ -324,13 +324,13 @@ async def test_f36_a_key_that_an_endpoint_says_back_is_not_in_the_error() -> Non
 @EVERY
 async def test_f36_a_prompt_past_the_context_has_its_own_code(provider: str) -> None:
     kind = "invalid_request_error" if provider == "anthropic" else "context_length_exceeded"
-    async with model_rig(Fails(400, kind, message="prompt is too long: 9 > 8")) as rig:
-        assert (await fails(rig, provider)).code == "context-too-long"
+    async with model_client_harness(ErrorReply(400, kind, message="prompt is too long: 9 > 8")) as rig:
+        assert (await expect_provider_error(rig, provider)).code == "context-too-long"
 
 
 @EVERY
 async def test_f37_a_closed_port_is_retried_as_unreachable(provider: str) -> None:
-    async with model_rig() as rig:
+    async with model_client_harness() as rig:
         server, port = rig.llm._server, rig.llm.port
         assert server is not None
         server.close()
@@ -338,14 +338,14 @@ async def test_f37_a_closed_port_is_retried_as_unreachable(provider: str) -> Non
         with socket.socket() as taken:  # nobody else listens there meanwhile
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             taken.bind(("127.0.0.1", port))
-            error = await fails(rig, provider)
+            error = await expect_provider_error(rig, provider)
         assert (error.code, error.retryable) == ("provider-unreachable", True)
         assert len(rig.time.slept) == 3
 
 
 @EVERY
 async def test_f37_a_connection_that_closes_before_an_answer_is_retried(provider: str) -> None:
-    async with model_rig(Drops()) as rig:
+    async with model_client_harness(DroppedConnection()) as rig:
         assert (await rig.ask(provider)).attempts == 2
 
 
@@ -362,8 +362,8 @@ async def test_f37_an_endpoint_without_tls_behind_an_https_address_is_unreachabl
 
     server = await asyncio.start_server(plain, "127.0.0.1", 0)
     url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with server, model_rig(urls=url) as rig:
-        error = await fails(rig, provider)
+    async with server, model_client_harness(urls=url) as rig:
+        error = await expect_provider_error(rig, provider)
         assert (error.code, error.retryable) == ("provider-unreachable", True)
         assert len(heard) == 4
 
@@ -373,9 +373,9 @@ async def test_f37_a_name_nobody_knows_is_unreachable(monkeypatch: pytest.Monkey
         assert host in ("nowhere.invalid", b"nowhere.invalid")
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    async with model_rig(urls="http://nowhere.invalid") as rig:
+    async with model_client_harness(urls="http://nowhere.invalid") as rig:
         monkeypatch.setattr(socket, "getaddrinfo", unknown)
-        error = await fails(rig, "box")
+        error = await expect_provider_error(rig, "box")
         monkeypatch.undo()
         assert (error.code, len(rig.time.slept)) == ("provider-unreachable", 3)
 
@@ -384,9 +384,9 @@ async def test_f37_a_name_nobody_knows_is_unreachable(monkeypatch: pytest.Monkey
 async def test_f38_a_server_that_never_answers_meets_the_first_byte_deadline(
     provider: str,
 ) -> None:
-    async with model_rig(Hangs()) as rig:
+    async with model_client_harness(NoReply()) as rig:
         async with asyncio.TaskGroup() as group:
-            call = group.create_task(fails(rig, provider))
+            call = group.create_task(expect_provider_error(rig, provider))
             await until(lambda: rig.llm.requests)
             assert await rig.time.pass_deadline() == 60
         assert (call.result().code, call.result().retryable) == ("first-byte-timeout", True)
@@ -396,9 +396,9 @@ async def test_f38_a_server_that_never_answers_meets_the_first_byte_deadline(
 @EVERY
 async def test_f39_a_trickle_meets_the_deadline_of_the_whole_call(provider: str) -> None:
     first, second = asyncio.Event(), asyncio.Event()
-    async with model_rig(Says("abcdefgh", chunks=8, gates={4: first, 6: second})) as rig:
+    async with model_client_harness(TextReply("abcdefgh", chunks=8, gates={4: first, 6: second})) as rig:
         async with asyncio.TaskGroup() as group:
-            call = group.create_task(fails(rig, provider))
+            call = group.create_task(expect_provider_error(rig, provider))
             await until(lambda: rig.deltas)
             rig.time.now += 290  # every gap is short enough, the sum is not
             first.set()
@@ -408,9 +408,9 @@ async def test_f39_a_trickle_meets_the_deadline_of_the_whole_call(provider: str)
 
 @EVERY
 async def test_f39_silence_in_the_middle_meets_the_gap_deadline(provider: str) -> None:
-    async with model_rig(Says("abcdef", chunks=6, gates={4: asyncio.Event()})) as rig:
+    async with model_client_harness(TextReply("abcdef", chunks=6, gates={4: asyncio.Event()})) as rig:
         async with asyncio.TaskGroup() as group:
-            call = group.create_task(fails(rig, provider))
+            call = group.create_task(expect_provider_error(rig, provider))
             await until(lambda: rig.deltas)
             assert await rig.time.pass_deadline() == 30
         assert call.result().code == "chunk-timeout"
@@ -422,10 +422,10 @@ async def test_f40_a_stream_cut_after_a_delta_fails_and_is_not_retried_here(
     provider: str, by: str
 ) -> None:
     gate = asyncio.Event()
-    cut = Says("abcdef", chunks=6, cut_after=4, cut_by=by, gates={4: gate})  # type: ignore[arg-type]
-    async with model_rig(cut) as rig:
+    cut = TextReply("abcdef", chunks=6, cut_after=4, cut_by=by, gates={4: gate})  # type: ignore[arg-type]
+    async with model_client_harness(cut) as rig:
         async with asyncio.TaskGroup() as group:
-            call = group.create_task(fails(rig, provider))
+            call = group.create_task(expect_provider_error(rig, provider))
             await until(lambda: rig.deltas)
             gate.set()
         assert (call.result().code, call.result().retryable) == ("stream-truncated", True)
@@ -438,16 +438,16 @@ async def test_f40_a_stream_cut_after_a_delta_fails_and_is_not_retried_here(
 async def test_f40_a_stream_cut_before_the_first_delta_is_tried_again(
     provider: str, by: str
 ) -> None:
-    cut = Says("abcdef", cut_after=1, cut_by=by)  # type: ignore[arg-type]
-    async with model_rig(cut, Says("whole")) as rig:
+    cut = TextReply("abcdef", cut_after=1, cut_by=by)  # type: ignore[arg-type]
+    async with model_client_harness(cut, TextReply("whole")) as rig:
         reply = await rig.ask(provider)
         assert (reply.text, reply.attempts, rig.text) == ("whole", 2, "whole")
 
 
 async def test_f40_the_text_of_a_cut_stream_reaches_nobody_as_a_result() -> None:
-    cut = Says("abcdef", chunks=6, cut_after=4)
-    async with model_rig(cut) as rig:
-        graph = graph_of(asking("a"), text_node("b", "{{ input }}"), edges=[("a", "b")])
+    cut = TextReply("abcdef", chunks=6, cut_after=4)
+    async with model_client_harness(cut) as rig:
+        graph = make_graph(asking("a"), text_node("b", "{{ input }}"), edges=[("a", "b")])
         events = await run_of(rig, graph)
     by_node = {event.path: event for event in events if event.type.startswith("node.")}
     assert by_node["a"].type == "node.failed"
@@ -459,8 +459,8 @@ async def test_f40_the_text_of_a_cut_stream_reaches_nobody_as_a_result() -> None
 
 @EVERY
 async def test_f41_a_stream_without_a_finish_reason_is_truncated(provider: str) -> None:
-    async with model_rig(Says("half", finish=None)) as rig:
-        error = await fails(rig, provider)
+    async with model_client_harness(TextReply("half", finish=None)) as rig:
+        error = await expect_provider_error(rig, provider)
         assert (error.code, len(rig.llm.requests)) == ("stream-truncated", 1)
 
 
@@ -468,18 +468,18 @@ async def test_f41_a_stream_without_a_finish_reason_is_truncated(provider: str) 
 async def test_f41_a_missing_end_marker_is_a_cut_where_the_protocol_promises_one(
     provider: str,
 ) -> None:
-    async with model_rig(Says("whole", end_marker=False)) as rig:
+    async with model_client_harness(TextReply("whole", end_marker=False)) as rig:
         if provider == "box":
             assert (await rig.ask(provider)).text == "whole"
         else:
-            assert (await fails(rig, provider)).code == "stream-truncated"
+            assert (await expect_provider_error(rig, provider)).code == "stream-truncated"
 
 
 @EVERY
 async def test_f42_an_error_event_at_the_start_of_a_stream_is_retried_like_529(
     provider: str,
 ) -> None:
-    async with model_rig(Says("x", error_after=1), Says("fine")) as rig:
+    async with model_client_harness(TextReply("x", error_after=1), TextReply("fine")) as rig:
         reply = await rig.ask(provider)
         assert (reply.text, reply.attempts) == ("fine", 2)
 
@@ -488,50 +488,50 @@ async def test_f42_an_error_event_at_the_start_of_a_stream_is_retried_like_529(
 async def test_f42_an_error_event_after_a_delta_is_an_overload_the_node_may_retry(
     provider: str,
 ) -> None:
-    async with model_rig(Says("abcdef", chunks=3, error_after=4)) as rig:
-        error = await fails(rig, provider)
+    async with model_client_harness(TextReply("abcdef", chunks=3, error_after=4)) as rig:
+        error = await expect_provider_error(rig, provider)
         assert (error.code, error.retryable) == ("provider-overloaded", True)
         assert len(rig.llm.requests) == 1
 
 
 ODD = b'event: message_delta\ndata: {"type": "message_delta", "delta": {}, "usage": 5}\n\n'
-GARBAGE: dict[str, Step] = {
-    "bad json": Says("x", insert={1: b"event: content_block_delta\ndata: {not json\n\n"}),
-    "bad bytes": Says("x", insert={1: b"event: content_block_delta\ndata: \xff\xfe\n\n"}),
-    "no object": Says("x", insert={0: b"event: content_block_delta\ndata: [1, 2]\n\n"}),
-    "odd object": Says("x", insert={1: ODD}),
-    "huge line": Says("x", insert={1: b": " + b"x" * 10_000_000}),
-    "html": Sends(b"<html>hello</html>", "text/html"),
-    "json": Sends(b'{"choices": []}', "application/json"),
+GARBAGE: dict[str, ReplyStep] = {
+    "bad json": TextReply("x", insert={1: b"event: content_block_delta\ndata: {not json\n\n"}),
+    "bad bytes": TextReply("x", insert={1: b"event: content_block_delta\ndata: \xff\xfe\n\n"}),
+    "no object": TextReply("x", insert={0: b"event: content_block_delta\ndata: [1, 2]\n\n"}),
+    "odd object": TextReply("x", insert={1: ODD}),
+    "huge line": TextReply("x", insert={1: b": " + b"x" * 10_000_000}),
+    "html": RawReply(b"<html>hello</html>", "text/html"),
+    "json": RawReply(b'{"choices": []}', "application/json"),
 }
 
 
 @EVERY
 @pytest.mark.parametrize("garbage", GARBAGE)
 async def test_f43_garbage_is_an_error_and_not_retried_here(provider: str, garbage: str) -> None:
-    async with model_rig(GARBAGE[garbage]) as rig:
-        error = await fails(rig, provider)
+    async with model_client_harness(GARBAGE[garbage]) as rig:
+        error = await expect_provider_error(rig, provider)
         assert (error.code, error.retryable) == ("stream-garbage", True)
         assert len(rig.llm.requests) == 1
 
 
 @EVERY
 async def test_f43_lines_that_no_blank_line_ends_are_a_stream_cut_off(provider: str) -> None:
-    unended = Sends(b'data: {"choices": [], "type": "message_stop"}\ndata: [DONE]\n')
-    async with model_rig(unended, limits=Limits(call_attempts=1)) as rig:
-        assert (await fails(rig, provider)).code == "stream-truncated"
+    unended = RawReply(b'data: {"choices": [], "type": "message_stop"}\ndata: [DONE]\n')
+    async with model_client_harness(unended, limits=Limits(call_attempts=1)) as rig:
+        assert (await expect_provider_error(rig, provider)).code == "stream-truncated"
 
 
 @EVERY
 async def test_f43_comments_and_mixed_line_ends_are_legal(provider: str) -> None:
-    legal = Says("whole", chunks=2, insert={1: b": a comment\r\n\r\n", 2: b":\n\n"})
-    async with model_rig(legal) as rig:
+    legal = TextReply("whole", chunks=2, insert={1: b": a comment\r\n\r\n", 2: b":\n\n"})
+    async with model_client_harness(legal) as rig:
         assert (await rig.ask(provider)).text == "whole"
 
 
 @EVERY
 async def test_f43_a_split_character_is_put_together_again(provider: str) -> None:
-    async with model_rig(Says("grüße 你好 🎉", chunks=3, tears=True)) as rig:
+    async with model_client_harness(TextReply("grüße 你好 🎉", chunks=3, split_characters=True)) as rig:
         assert (await rig.ask(provider)).text == "grüße 你好 🎉" == rig.text
 
 
@@ -539,31 +539,31 @@ async def test_f43_a_split_character_is_put_together_again(provider: str) -> Non
 @pytest.mark.parametrize(
     ("step", "code"),
     [
-        (Says(None), "empty-reply"),
-        (Says("   "), "empty-reply"),
-        (Says("", finish="length"), "empty-reply"),
-        (Says(None, refusal="I will not", finish="stop"), "refused"),
+        (TextReply(None), "empty-reply"),
+        (TextReply("   "), "empty-reply"),
+        (TextReply("", finish="length"), "empty-reply"),
+        (TextReply(None, refusal="I will not", finish="stop"), "refused"),
     ],
 )
 async def test_f44_a_reply_without_a_usable_text_has_its_own_code(
-    provider: str, step: Says, code: str
+    provider: str, step: TextReply, code: str
 ) -> None:
-    async with model_rig(step) as rig:
-        assert (await fails(rig, provider)).code == code
+    async with model_client_harness(step) as rig:
+        assert (await expect_provider_error(rig, provider)).code == code
         assert len(rig.llm.requests) == 1
 
 
 @pytest.mark.parametrize("provider", ["openai", "box"])
 async def test_f44_a_filtered_reply_is_not_a_reply_even_with_text(provider: str) -> None:
-    async with model_rig(Says("abc", finish="content_filter")) as rig:
-        assert (await fails(rig, provider)).code == "content-filtered"
+    async with model_client_harness(TextReply("abc", finish="content_filter")) as rig:
+        assert (await expect_provider_error(rig, provider)).code == "content-filtered"
 
 
 @EVERY
 async def test_f44_empty_choices_are_not_a_reply(provider: str) -> None:
-    empty = Says("x", empty_choices=True)
-    async with model_rig(*[empty] * 4) as rig:
-        error = await fails(rig, provider)
+    empty = TextReply("x", empty_choices=True)
+    async with model_client_harness(*[empty] * 4) as rig:
+        error = await expect_provider_error(rig, provider)
         # Of a stream that promises no end marker nobody can say that it was whole: it is tried again.
         is_cut = provider == "box"
         assert error.code == ("stream-truncated" if is_cut else "empty-reply")
@@ -572,7 +572,7 @@ async def test_f44_empty_choices_are_not_a_reply(provider: str) -> None:
 
 @EVERY
 async def test_f44_a_reply_that_ran_into_the_token_limit_says_so(provider: str) -> None:
-    async with model_rig(Says("a long sto", finish="length")) as rig:
+    async with model_client_harness(TextReply("a long sto", finish="length")) as rig:
         reply = await rig.ask(provider)
         assert (reply.text, reply.finish_reason) == ("a long sto", "length")
 
@@ -583,9 +583,9 @@ async def test_f45_a_tool_call_nobody_asked_for_is_an_error_and_calls_nothing(
     provider: str, arguments: str
 ) -> None:
     """No node offers tools to a model yet, so any call of one is unasked, well formed or not."""
-    called = Says("Let me look.", calls_tool=("search", arguments), finish="tool_calls")
-    async with model_rig(called) as rig:
-        error = await fails(rig, provider)
+    called = TextReply("Let me look.", tool_call=("search", arguments), finish="tool_calls")
+    async with model_client_harness(called) as rig:
+        error = await expect_provider_error(rig, provider)
         assert (error.code, error.retryable) == ("unasked-tool-call", True)
         assert len(rig.llm.requests) == 1
         assert rig.text == "Let me look.", "the arguments are no text"
@@ -599,16 +599,16 @@ async def test_f45_a_reply_as_a_tool_call_is_given_as_it_came_and_said_to_be_cut
     """The one tool there is carries a reply asked for as JSON; who asked reads it strictly."""
     schema = {"type": "object", "properties": {"data": {"type": "object"}}}
     finish = "length" if cut else "stop"
-    async with model_rig(Says('{"data": {"a', finish=finish)) as rig:
+    async with model_client_harness(TextReply('{"data": {"a', finish=finish)) as rig:
         reply = await rig.ask(provider, schema=schema)
         assert (reply.text, reply.finish_reason) == ('{"data": {"a', finish)
 
 
 async def test_f46_a_model_that_calls_tools_for_ever_is_asked_once() -> None:
     """No node offers tools to a model yet: there is no loop to bound, and none comes to be."""
-    step = Says(None, calls_tool=("search", '{"q": "x"}'), finish="tool_calls")
-    async with model_rig(reply_to=lambda _: step) as rig:
-        events = await run_of(rig, graph_of(asking("a")))
+    step = TextReply(None, tool_call=("search", '{"q": "x"}'), finish="tool_calls")
+    async with model_client_harness(reply_to=lambda _: step) as rig:
+        events = await run_of(rig, make_graph(asking("a")))
         (failed,) = [event for event in events if event.type == "node.failed"]
         assert failed.data["error"]["code"] == "unasked-tool-call"
         assert not [event for event in events if event.type == "usage"]
@@ -620,15 +620,15 @@ async def test_f46_a_model_that_calls_tools_for_ever_is_asked_once() -> None:
 async def test_f47_a_usage_that_cannot_be_true_is_estimated_and_marked(
     provider: str, usage: tuple[int, int] | None
 ) -> None:
-    async with model_rig(Says("x" * 400, usage=usage)) as rig:
+    async with model_client_harness(TextReply("x" * 400, usage=usage)) as rig:
         reply = await rig.ask(provider, prompt="y" * 800)
         assert reply.usage.estimated
         assert (reply.usage.input_tokens, reply.usage.output_tokens) == (200, 100)
 
 
 async def test_f47_a_usage_of_an_execution_is_a_count_that_can_be_true() -> None:
-    async with model_rig(Says("x" * 400, usage=(-5, 10**15))) as rig:
-        events = await run_of(rig, graph_of(asking("a", prompt="y" * 800)))
+    async with model_client_harness(TextReply("x" * 400, usage=(-5, 10**15))) as rig:
+        events = await run_of(rig, make_graph(asking("a", prompt="y" * 800)))
     (usage,) = [event.data for event in events if event.type == "usage"]
     assert (usage["input_tokens"], usage["output_tokens"]) == (200, 100)
     assert usage["estimated"]

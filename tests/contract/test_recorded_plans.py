@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from planwave.graph.capabilities import NodeFacts
+from planwave.graph.capabilities import NodeTypeInfo
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Graph, Node, Port
-from planwave.planner.document import Defaults
-from planwave.planner.reply import Reader, Reading, read_reply
+from planwave.planner.document import ModelDefaults
+from planwave.planner.reply import ParseContext, ParseResult, read_reply
 from planwave.settings import Limits
 from tests.fakes.planning import FakeProviders
 
@@ -38,13 +38,13 @@ class Tools:
 
     tools: dict[str, dict[str, Any]]
 
-    def facts(self, node_type: str) -> NodeFacts | None:
+    def type_info(self, node_type: str) -> NodeTypeInfo | None:
         tool = self.tools.get(node_type)
         if tool is None:
             return None
         takes, gives = "|".join(tool["input-type"]), "|".join(tool["output-type"])
         inputs = (Port("input", takes, multiple=True),)
-        return NodeFacts(node_type, tool["desc"], inputs, (Port("output", gives),))
+        return NodeTypeInfo(node_type, tool["desc"], inputs, (Port("output", gives),))
 
     def implementation(self, node_type: str) -> Any:
         raise KeyError(node_type)
@@ -140,14 +140,14 @@ def load(dataset: str) -> tuple[Tools, set[tuple[str, str]], list[dict[str, Any]
     return tools, legal, [json.loads(line) for line in plans.read_text("utf-8").splitlines()]
 
 
-def codes_of(reading: Reading) -> set[str]:
+def codes_of(reading: ParseResult) -> set[str]:
     return {d.code for d in reading.diagnostics if d.severity == "error"}
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_every_faulty_recorded_plan_is_caught_and_every_legal_one_accepted(dataset: str) -> None:
     tools, legal, records = load(dataset)
-    reader = Reader(tools, FakeProviders(), Defaults("openai", "gpt"), Limits())
+    reader = ParseContext(tools, FakeProviders(), ModelDefaults("openai", "gpt"), Limits())
     counts: Counter[str] = Counter()
     codes: Counter[str] = Counter()
     accepted_though_faulty: list[str] = []

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import Conflict, LateWriter, NotFound, StoreError
+from planwave.errors import Conflict, StaleEpoch, NotFound, StoreError
 from planwave.events import Event, fold
 from planwave.providers.api import CallKey
 from planwave.storage.memory import MemoryStore
-from planwave.storage.records import ExecutionRecord, Place, PlanRecord, Remembered, Store
+from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord, IdempotencyRecord, Store
 from planwave.storage.sqlite import SqliteStore
 
 
@@ -122,7 +122,7 @@ async def test_a_page_follows_a_place_whose_plan_or_execution_is_gone(store: Sto
     gone = await store.plan("b")
     assert gone is not None
     await store.delete_plan("b")
-    place = Place(gone.created_at, "b")
+    place = PageCursor(gone.created_at, "b")
     assert [p.plan_id for p in await store.plans(before=place, limit=1)] == ["a"]
     found = await store.executions(before=place._replace(id="bb"))
     assert [r.execution_id for r in found] == ["b", "a", "d"]
@@ -274,7 +274,7 @@ async def test_an_owner_whose_epoch_is_over_may_not_write(store: Store) -> None:
     await create(store)
     await store.append("x1", 1, [event(2)])
     assert await store.claim("x1") == 2
-    with pytest.raises(LateWriter):
+    with pytest.raises(StaleEpoch):
         await store.append("x1", 1, [event(3)])
     await store.append("x1", 2, [event(3)])
     record = await store.execution("x1")
@@ -611,7 +611,7 @@ async def test_pruning_takes_the_oldest_that_ended_before_a_time(store: Store) -
 async def test_an_idempotency_key_is_given_to_one_of_many(store: Store) -> None:
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(store.remember("k", "d", at(1), expired=at(0))) for _ in range(20)
+            group.create_task(store.claim_idempotency_key("k", "d", at(1), expired=at(0))) for _ in range(20)
         ]
     found = [task.result() for task in tasks]
     assert [each.is_new for each in found].count(True) == 1
@@ -620,22 +620,22 @@ async def test_an_idempotency_key_is_given_to_one_of_many(store: Store) -> None:
 
 
 async def test_an_answer_is_kept_under_its_key(store: Store) -> None:
-    assert await store.remembered("k") is None
-    taken = await store.remember("k", "d", at(1), expired=at(0))
-    await store.answer("k", 201, '{"é": "\\u0000"}')
-    kept = Remembered("d", at(1), taken.subject, 201, '{"é": "\\u0000"}')
-    assert await store.remembered("k") == kept
-    assert await store.remember("k", "other", at(2), expired=at(0)) == kept
-    await store.answer("k", 500, "late")
-    await store.forget("k")
-    assert await store.remembered("k") == kept
-    assert (await store.remember("K", "d", at(2), expired=at(0))).is_new
+    assert await store.idempotency_record("k") is None
+    taken = await store.claim_idempotency_key("k", "d", at(1), expired=at(0))
+    await store.store_response("k", 201, '{"é": "\\u0000"}')
+    kept = IdempotencyRecord("d", at(1), taken.subject, 201, '{"é": "\\u0000"}')
+    assert await store.idempotency_record("k") == kept
+    assert await store.claim_idempotency_key("k", "other", at(2), expired=at(0)) == kept
+    await store.store_response("k", 500, "late")
+    await store.release_idempotency_key("k")
+    assert await store.idempotency_record("k") == kept
+    assert (await store.claim_idempotency_key("K", "d", at(2), expired=at(0))).is_new
 
 
 async def test_a_key_whose_request_came_to_nothing_is_free_again(store: Store) -> None:
-    first = await store.remember("k", "d", at(1), expired=at(0))
-    await store.forget("k")
-    again = await store.remember("k", "other", at(2), expired=at(0))
+    first = await store.claim_idempotency_key("k", "d", at(1), expired=at(0))
+    await store.release_idempotency_key("k")
+    again = await store.claim_idempotency_key("k", "other", at(2), expired=at(0))
     assert (again.is_new, again.digest) == (True, "other")
     assert again.subject != first.subject
 
@@ -643,16 +643,16 @@ async def test_a_key_whose_request_came_to_nothing_is_free_again(store: Store) -
 async def test_a_key_is_kept_for_its_time_and_while_what_it_made_is_under_way(
     store: Store,
 ) -> None:
-    taken = await store.remember("k", "d", at(1), expired=at(0))
-    await store.answer("k", 202, "{}")
+    taken = await store.claim_idempotency_key("k", "d", at(1), expired=at(0))
+    await store.store_response("k", 202, "{}")
     await create(store, taken.subject)
-    await store.remember("other", "d", at(1), expired=at(0))
-    assert not (await store.remember("k", "d", at(9), expired=at(1))).is_new
-    assert not (await store.remember("k", "d", at(9), expired=at(2))).is_new
-    assert await store.forget_older(at(1)) == 0
-    assert await store.forget_older(at(2)) == 1
+    await store.claim_idempotency_key("other", "d", at(1), expired=at(0))
+    assert not (await store.claim_idempotency_key("k", "d", at(9), expired=at(1))).is_new
+    assert not (await store.claim_idempotency_key("k", "d", at(9), expired=at(2))).is_new
+    assert await store.delete_expired_keys(at(1)) == 0
+    assert await store.delete_expired_keys(at(2)) == 1
     await store.append(taken.subject, 1, [event(2, "execution.completed", of=taken.subject)])
-    again = await store.remember("k", "new", at(9), expired=at(2))
+    again = await store.claim_idempotency_key("k", "new", at(9), expired=at(2))
     assert (again.is_new, again.created_at, again.status) == (True, at(9), None)
     assert again.subject != taken.subject
 

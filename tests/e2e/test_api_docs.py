@@ -21,17 +21,17 @@ import pytest
 from planwave.planner.planner import Planner
 from planwave.providers.api import ProviderInfo
 from planwave.settings import Limits
-from tests.fakes.planning import FakeProviders, ScriptedModels, flow, library, reply
-from tests.fakes.server import RunningServer, serving
+from tests.fakes.planning import FakeProviders, ScriptedModels, reply_edge, library_registry, planner_reply
+from tests.fakes.server import RunningServer, running_server
 
 DOCS = (Path(__file__).resolve().parents[2] / "docs" / "api.md").read_text("utf-8")
 LEFT_OUT = "…"
 ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00")
-PLAN = reply(
+PLAN = planner_reply(
     {"id": "facts", "name": "Facts", "type": "text", "data": {"text": "Water boils at 100 °C."}},
     {"id": "note", "name": "Note", "type": "text", "data": {"text": "Note: {{ input }}"}},
-    edges=[flow("facts", "note")],
+    edges=[reply_edge("facts", "note")],
     title="A note about water",
 )
 
@@ -239,9 +239,9 @@ def routes() -> frozenset[str]:
     from planwave.api.app import create_app
     from planwave.service.service import Service
     from planwave.settings import Settings
-    from tests.fakes.service import rooms
+    from tests.fakes.service import dependencies
 
-    document = create_app(Settings(), lambda _: Service(rooms())).openapi()
+    document = create_app(Settings(), lambda _: Service(dependencies())).openapi()
     return frozenset(
         f"{method.upper()} {path}" for path, each in document["paths"].items() for method in each
     )
@@ -251,10 +251,10 @@ def routes() -> frozenset[str]:
 def planning_server() -> Iterator[RunningServer]:
     """A server whose planner is the real one, and whose model always writes the same plan."""
     providers = Providers()
-    types = library(providers)
+    types = library_registry(providers)
     planner = Planner(ScriptedModels([PLAN] * 9), providers, types, Limits())
     changes = {"planner": planner, "providers": providers, "catalogue": types}
-    with serving(changes=changes) as running:
+    with running_server(changes=changes) as running:
         yield running
 
 

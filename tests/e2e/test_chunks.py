@@ -18,7 +18,7 @@ from openai.types.chat import ChatCompletionChunk
 import planwave
 from planwave.client import AsyncClient, Client
 from planwave.nodes.library import LIBRARY
-from tests.fakes.node_package import ROOT, run
+from tests.fakes.node_package import ROOT, run_command
 from tests.fakes.server import RunningServer
 
 PAGE = (ROOT / "docs" / "chunks.md").read_text("utf-8")
@@ -28,7 +28,7 @@ def test_the_example_of_the_page_prints_what_it_says(tmp_path: Path) -> None:
     (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
     (answer,) = re.findall(r"^```text\n(.*?)^```$", PAGE, re.M | re.S)
     (tmp_path / "example.py").write_text(code, "utf-8")
-    done = run(["python", "example.py"], tmp_path)
+    done = run_command(["python", "example.py"], tmp_path)
     assert (done.stdout, done.stderr) == (answer, "")
 
 

@@ -13,9 +13,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from planwave.cli.app import app
-from planwave.main import composition
-from tests.fakes.command_line import place
-from tests.fakes.llm_server import Fails, FakeLLM, Says, Step, prompt_of, schema_of, serving
+from planwave.main import cli_factories
+from tests.fakes.command_line import isolated_directory
+from tests.fakes.llm_server import ErrorReply, FakeLLMServer, TextReply, ReplyStep, prompt_of, schema_of, fake_llm_in_thread
 
 HEAVY = ("openai", "anthropic", "pydantic_ai", "mcp", "fastapi", "xllamacpp", "jinja2", "minijinja")
 PLAN: dict[str, Any] = {
@@ -43,7 +43,7 @@ FAULTY_GRAPH = {
 }
 
 
-def answer(body: dict[str, Any]) -> str | Step:
+def answer(body: dict[str, Any]) -> str | ReplyStep:
     """Plan where a plan is asked for, else answer the task."""
     if schema_of(body) is not None:
         return json.dumps(PLAN)
@@ -55,19 +55,19 @@ def answer(body: dict[str, Any]) -> str | Step:
 
 @pytest.fixture(autouse=True)
 def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place(tmp_path, monkeypatch)
+    isolated_directory(tmp_path, monkeypatch)
 
 
 @pytest.fixture
-def llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
-    with serving(reply_to=answer) as server:
+def llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
+    with fake_llm_in_thread(reply_to=answer) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
         yield server
 
 
 def planwave(*args: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(app, list(args), input=stdin, obj=composition())
+    return CliRunner().invoke(app, list(args), input=stdin, obj=cli_factories())
 
 
 def written(name: str, document: Any) -> str:
@@ -75,7 +75,7 @@ def written(name: str, document: Any) -> str:
     return name
 
 
-def test_a_goal_is_planned_run_shown_and_kept(llm: FakeLLM) -> None:
+def test_a_goal_is_planned_run_shown_and_kept(llm: FakeLLMServer) -> None:
     done = planwave("run", "Compare two ways")
     assert done.exit_code == 0, done.output
     out = done.stdout
@@ -95,7 +95,7 @@ def test_a_goal_is_planned_run_shown_and_kept(llm: FakeLLM) -> None:
     assert "From Left way (left):\nAbout the left.\n\nFrom Right way (right):\n" in joined
 
 
-def test_with_json_stdout_is_one_object_and_progress_goes_to_stderr(llm: FakeLLM) -> None:
+def test_with_json_stdout_is_one_object_and_progress_goes_to_stderr(llm: FakeLLMServer) -> None:
     for args in (["--json", "run", "Compare"], ["run", "Compare", "--json"]):
         done = planwave(*args)
         assert done.exit_code == 0
@@ -105,7 +105,7 @@ def test_with_json_stdout_is_one_object_and_progress_goes_to_stderr(llm: FakeLLM
         assert "wave 1 of 2" in done.stderr
 
 
-def test_a_printed_plan_can_be_edited_and_run(llm: FakeLLM) -> None:
+def test_a_printed_plan_can_be_edited_and_run(llm: FakeLLMServer) -> None:
     done = planwave("plan", "Compare two ways", "--json")
     assert done.exit_code == 0
     plan = json.loads(done.stdout)
@@ -117,10 +117,10 @@ def test_a_printed_plan_can_be_edited_and_run(llm: FakeLLM) -> None:
     done = planwave("exec", "plan.json", "--scheduling", "waves", "--max-parallel", "1")
     assert done.exit_code == 0, done.output
     assert done.stdout.lstrip().startswith("Edited")
-    assert llm.most_open == 1
+    assert llm.max_open_requests == 1
 
 
-def test_a_plan_alone_is_kept_and_shown_later(llm: FakeLLM) -> None:
+def test_a_plan_alone_is_kept_and_shown_later(llm: FakeLLMServer) -> None:
     assert planwave("plan", "Compare two ways").exit_code == 0
     plan_id = json.loads(planwave("ls", "--json").stdout)["plans"][0]["plan_id"]
     shown = planwave("show", plan_id[:20])
@@ -207,16 +207,16 @@ def test_what_is_no_plan_is_refused_with_a_sentence(source: str) -> None:
         assert "fault in planwave" not in done.output
 
 
-def test_a_plan_no_model_can_repair_exits_3(llm: FakeLLM) -> None:
-    llm.add(*[Says("I would rather not.")] * 3)
+def test_a_plan_no_model_can_repair_exits_3(llm: FakeLLMServer) -> None:
+    llm.add(*[TextReply("I would rather not.")] * 3)
     done = planwave("run", "Compare")
     assert done.exit_code == 3
     assert "no valid plan after 3 attempt(s)" in done.stderr
     assert json.loads(planwave("ls", "--json").stdout) == {"executions": [], "plans": []}
 
 
-def test_a_failed_step_exits_1_names_the_reason_and_keeps_the_rest(llm: FakeLLM) -> None:
-    llm.add(Says(json.dumps(PLAN)), Fails(400, "invalid_request_error", "this will not do"))
+def test_a_failed_step_exits_1_names_the_reason_and_keeps_the_rest(llm: FakeLLMServer) -> None:
+    llm.add(TextReply(json.dumps(PLAN)), ErrorReply(400, "invalid_request_error", "this will not do"))
     done = planwave("run", "Compare", "--max-parallel", "1")
     assert done.exit_code == 1
     assert "this will not do" in done.stdout
@@ -227,12 +227,12 @@ def test_a_failed_step_exits_1_names_the_reason_and_keeps_the_rest(llm: FakeLLM)
     assert statuses == {"left": "failed", "right": "completed", "join": "blocked"}
 
 
-def test_failures_end_a_run_early_where_asked(llm: FakeLLM) -> None:
+def test_failures_end_a_run_early_where_asked(llm: FakeLLMServer) -> None:
     aside = {"id": "aside", "name": "Aside", "description": "Independent of the left way."}
     plan = {**PLAN, "nodes": [*PLAN["nodes"], aside]}
     plan["edges"] = [*PLAN["edges"], {"source": "right", "target": "aside", "channel": "flow"}]
     for policy, status in (("stop", "cancelled"), ("continue", "completed")):
-        llm.add(Says(json.dumps(plan)), Fails(400, "invalid_request_error", "no"))
+        llm.add(TextReply(json.dumps(plan)), ErrorReply(400, "invalid_request_error", "no"))
         args = ("--max-parallel", "1", "--scheduling", "waves", "--json", "--on-failure", policy)
         done = planwave("run", "Compare", *args)
         assert done.exit_code == 1
@@ -249,7 +249,7 @@ def test_failures_end_a_run_early_where_asked(llm: FakeLLM) -> None:
     ],
 )
 def test_a_provider_that_cannot_be_used_exits_4_and_says_how_to_enable_it(
-    llm: FakeLLM, args: list[str], says: str
+    llm: FakeLLMServer, args: list[str], says: str
 ) -> None:
     done = planwave("run", "Compare", *args)
     assert done.exit_code == 4
@@ -272,8 +272,8 @@ def test_a_plan_for_an_unavailable_provider_is_not_started() -> None:
     assert json.loads(planwave("ls", "--json").stdout)["executions"] == []
 
 
-def test_a_refused_key_exits_4(llm: FakeLLM) -> None:
-    llm.add(Fails(401, "invalid_api_key", "bad key"))
+def test_a_refused_key_exits_4(llm: FakeLLMServer) -> None:
+    llm.add(ErrorReply(401, "invalid_api_key", "bad key"))
     done = planwave("plan", "Compare")
     assert done.exit_code == 4
     assert "openai" in done.stderr
@@ -294,7 +294,7 @@ def test_a_refused_key_exits_4(llm: FakeLLM) -> None:
         ["--no-such-option"],
     ],
 )
-def test_wrong_usage_exits_2_with_a_sentence(llm: FakeLLM, args: list[str]) -> None:
+def test_wrong_usage_exits_2_with_a_sentence(llm: FakeLLMServer, args: list[str]) -> None:
     done = planwave(*args)
     assert done.exit_code == 2, done.output
     assert done.stderr
@@ -330,7 +330,7 @@ def test_a_directory_in_use_is_said_so_but_can_be_read() -> None:
         asyncio.run(store.close())
 
 
-def test_doctor_says_what_works_and_how_to_enable_the_rest(llm: FakeLLM) -> None:
+def test_doctor_says_what_works_and_how_to_enable_the_rest(llm: FakeLLMServer) -> None:
     done = planwave("doctor")
     assert done.exit_code == 0, done.output
     assert "✓ openai" in done.stdout

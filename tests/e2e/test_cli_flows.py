@@ -13,10 +13,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from planwave.cli.app import app
-from planwave.main import composition
+from planwave.main import cli_factories
 from planwave.storage.lock import DirectoryLock
-from tests.fakes.command_line import place
-from tests.fakes.server import serving
+from tests.fakes.command_line import isolated_directory
+from tests.fakes.server import running_server
 
 STARTS: dict[str, Any] = {
     "nodes": [
@@ -47,16 +47,16 @@ def storage(
     if request.param == "alone":
         yield directory
         return
-    with serving(directory=directory, token=TOKEN) as running:
+    with running_server(directory=directory, token=TOKEN) as running:
         lock = DirectoryLock(directory)
-        lock.tell({"pid": os.getpid(), "url": running.base_url, "token": TOKEN})
+        lock.write_owner({"pid": os.getpid(), "url": running.base_url, "token": TOKEN})
         yield directory
         lock.release()
 
 
 @pytest.fixture(autouse=True)
 def here(storage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place(tmp_path, monkeypatch)
+    isolated_directory(tmp_path, monkeypatch)
     monkeypatch.setenv("PLANWAVE_STORAGE_DIR", str(storage))
 
 
@@ -68,7 +68,7 @@ def name() -> str:
 
 def planwave(*args: str, stdin: Any = None) -> Result:
     given = None if stdin is None else json.dumps(stdin)
-    return CliRunner().invoke(app, list(args), obj=composition(), input=given)
+    return CliRunner().invoke(app, list(args), obj=cli_factories(), input=given)
 
 
 def told(*args: str, stdin: Any = None) -> Any:

@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from planwave.cli.app import app
-from planwave.main import composition
+from planwave.main import cli_factories
 from planwave.storage.lock import DirectoryLock
-from tests.fakes.command_line import place, start
+from tests.fakes.command_line import isolated_directory, start_command
 
 GRAPH: dict[str, Any] = {
     "nodes": [{"id": "a", "type": "text", "data": {"text": "one"}}],
@@ -26,12 +26,12 @@ GRAPH: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place(tmp_path, monkeypatch)
+    isolated_directory(tmp_path, monkeypatch)
     Path("graph.json").write_text(json.dumps(GRAPH), "utf-8")
 
 
 def planwave(*args: str) -> Result:
-    return CliRunner().invoke(app, list(args), obj=composition())
+    return CliRunner().invoke(app, list(args), obj=cli_factories())
 
 
 def listed() -> list[str]:
@@ -41,7 +41,7 @@ def listed() -> list[str]:
 
 
 def test_commands_go_through_a_server_and_by_themselves_once_it_was_killed() -> None:
-    serving = start("serve", "--port", "0", "--json")
+    serving = start_command("serve", "--port", "0", "--json")
     try:
         assert serving.stdout is not None
         said = json.loads(serving.stdout.readline())
@@ -77,7 +77,7 @@ def test_a_holder_that_does_not_answer_is_read_around_and_not_written_past(
 ) -> None:
     lock = DirectoryLock(tmp_path / "storage")
     try:
-        lock.tell({"pid": os.getpid(), "url": unanswered, "token": None})
+        lock.write_owner({"pid": os.getpid(), "url": unanswered, "token": None})
         assert len(listed()) == 1
         assert planwave("show", "last").exit_code == 0
         refused = planwave("exec", "graph.json", "--json")
@@ -85,7 +85,7 @@ def test_a_holder_that_does_not_answer_is_read_around_and_not_written_past(
         error = json.loads(refused.stdout)["error"]
         assert error["code"] == "storage-locked"
         assert unanswered in error["hint"]
-        lock.tell({"pid": os.getpid()})
+        lock.write_owner({"pid": os.getpid()})
         refused = planwave("exec", "graph.json", "--json")
         assert "wait until it ends" in json.loads(refused.stdout)["error"]["hint"]
     finally:
@@ -94,7 +94,7 @@ def test_a_holder_that_does_not_answer_is_read_around_and_not_written_past(
 
 def test_an_execution_nobody_runs_can_be_watched_and_cancelled() -> None:
     async def left_behind() -> str:
-        composed = composition()
+        composed = cli_factories()
         async with composed.service(composed.settings()) as service:
             plan = await service.read_plan(json.dumps(GRAPH))
             return (await service.create_execution(plan)).execution_id

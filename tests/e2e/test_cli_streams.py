@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.command_line import PLANWAVE, place, read_until, start
-from tests.fakes.llm_server import FakeLLM, Hangs, Says, Step, schema_of, serving
+from tests.fakes.command_line import PLANWAVE_COMMAND, isolated_directory, read_until, start_command
+from tests.fakes.llm_server import FakeLLMServer, NoReply, TextReply, ReplyStep, schema_of, fake_llm_in_thread
 
 PLAN: dict[str, Any] = {
     "title": "Two ways compared",
@@ -37,18 +37,18 @@ TEXT_GRAPH = {
 }
 
 
-def answer(body: dict[str, Any]) -> str | Step:
+def answer(body: dict[str, Any]) -> str | ReplyStep:
     return json.dumps(PLAN) if schema_of(body) is not None else "done"
 
 
 @pytest.fixture(autouse=True)
 def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place(tmp_path, monkeypatch)
+    isolated_directory(tmp_path, monkeypatch)
 
 
 @pytest.fixture
-def llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
-    with serving(reply_to=answer) as server:
+def llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
+    with fake_llm_in_thread(reply_to=answer) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
         yield server
@@ -56,7 +56,7 @@ def llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
 
 def planwave(*args: str, **more: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*PLANWAVE, *args], text=True, encoding="utf-8", check=False, timeout=120,
+        [*PLANWAVE_COMMAND, *args], text=True, encoding="utf-8", check=False, timeout=120,
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more},
     )  # fmt: skip
 
@@ -70,9 +70,9 @@ def written(name: str, document: Any) -> str:
     return name
 
 
-def test_ctrl_c_while_running_stops_durably_and_says_how_to_see_what_was_done(llm: FakeLLM) -> None:
-    llm.add(Says(json.dumps(PLAN)), Says("done"), Hangs())
-    with start("run", "Compare", "--max-parallel", "1") as process:
+def test_ctrl_c_while_running_stops_durably_and_says_how_to_see_what_was_done(llm: FakeLLMServer) -> None:
+    llm.add(TextReply(json.dumps(PLAN)), TextReply("done"), NoReply())
+    with start_command("run", "Compare", "--max-parallel", "1") as process:
         read_until(process.stdout, "started    right")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=120)
@@ -88,9 +88,9 @@ def test_ctrl_c_while_running_stops_durably_and_says_how_to_see_what_was_done(ll
     assert "cancelled" in planwave("show", document["execution_id"]).stdout
 
 
-def test_a_termination_signal_stops_as_durably_as_ctrl_c(llm: FakeLLM) -> None:
-    llm.add(Says(json.dumps(PLAN)), Hangs(), Hangs())
-    with start("run", "Compare", "--json") as process:
+def test_a_termination_signal_stops_as_durably_as_ctrl_c(llm: FakeLLMServer) -> None:
+    llm.add(TextReply(json.dumps(PLAN)), NoReply(), NoReply())
+    with start_command("run", "Compare", "--json") as process:
         read_until(process.stderr, "started    right")
         process.send_signal(signal.SIGTERM)
         out, _ = process.communicate(timeout=120)
@@ -98,9 +98,9 @@ def test_a_termination_signal_stops_as_durably_as_ctrl_c(llm: FakeLLM) -> None:
     assert json.loads(out)["status"] == "cancelled"
 
 
-def test_ctrl_c_while_planning_leaves_nothing_behind(llm: FakeLLM) -> None:
-    llm.add(Hangs())
-    with start("run", "Compare") as process:
+def test_ctrl_c_while_planning_leaves_nothing_behind(llm: FakeLLMServer) -> None:
+    llm.add(NoReply())
+    with start_command("run", "Compare") as process:
         read_until(process.stdout, "planning with")
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=120)
@@ -132,7 +132,7 @@ main()
 def test_a_second_ctrl_c_leaves_at_once() -> None:
     graph = {"nodes": [{"id": "s", "type": "stubborn"}], "edges": []}
     command = [sys.executable, "-c", STUBBORN]
-    with start("exec", written("g.json", graph), command=command) as process:
+    with start_command("exec", written("g.json", graph), command=command) as process:
         read_until(process.stdout, "started    s")
         process.send_signal(signal.SIGINT)
         read_until(process.stdout, "will not stop")
@@ -142,8 +142,8 @@ def test_a_second_ctrl_c_leaves_at_once() -> None:
     assert "Traceback" not in err
 
 
-def test_a_reader_that_goes_away_ends_the_run_quietly_and_durably(llm: FakeLLM) -> None:
-    with start("run", "Compare") as process:
+def test_a_reader_that_goes_away_ends_the_run_quietly_and_durably(llm: FakeLLMServer) -> None:
+    with start_command("run", "Compare") as process:
         read_until(process.stdout, "planning with")
         assert process.stdout is not None
         process.stdout.close()
@@ -223,9 +223,9 @@ def test_a_working_directory_that_is_gone_is_no_fault(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("hangup")
-def test_a_closed_terminal_stops_durably_unless_that_was_to_be_ignored(llm: FakeLLM) -> None:
-    llm.add(Says(json.dumps(PLAN)), Hangs(), Hangs())
-    with start("run", "Compare") as process:
+def test_a_closed_terminal_stops_durably_unless_that_was_to_be_ignored(llm: FakeLLMServer) -> None:
+    llm.add(TextReply(json.dumps(PLAN)), NoReply(), NoReply())
+    with start_command("run", "Compare") as process:
         read_until(process.stdout, "started    right")
         process.send_signal(signal.SIGHUP)
         process.communicate(timeout=120)
@@ -235,9 +235,9 @@ def test_a_closed_terminal_stops_durably_unless_that_was_to_be_ignored(llm: Fake
     assert document["nodes"][0]["cause"] == "stopped because the terminal was closed"
 
 
-def test_ctrl_c_with_json_is_an_object_too(llm: FakeLLM) -> None:
-    llm.add(Hangs())
-    with start("run", "Compare", "--json") as process:
+def test_ctrl_c_with_json_is_an_object_too(llm: FakeLLMServer) -> None:
+    llm.add(NoReply())
+    with start_command("run", "Compare", "--json") as process:
         read_until(process.stderr, "planning with")
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=120)
@@ -248,7 +248,7 @@ def test_ctrl_c_with_json_is_an_object_too(llm: FakeLLM) -> None:
 def test_a_person_who_waits_for_the_stop_is_told_how_to_leave_at_once() -> None:
     graph = {"nodes": [{"id": "s", "type": "stubborn"}], "edges": []}
     command = [sys.executable, "-c", STUBBORN]
-    with start("exec", written("g.json", graph), command=command) as process:
+    with start_command("exec", written("g.json", graph), command=command) as process:
         read_until(process.stdout, "started    s")
         process.send_signal(signal.SIGINT)
         read_until(process.stdout, "stopping; Ctrl-C again leaves at once")

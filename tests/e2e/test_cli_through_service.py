@@ -14,13 +14,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from planwave.cli.app import app
-from planwave.main import composition
+from planwave.main import cli_factories
 from planwave.storage.lock import DirectoryLock
-from tests.fakes.command_line import place, read_until, start
-from tests.fakes.server import RunningServer, serving
-from tests.fakes.service import graph_of, text_node
+from tests.fakes.command_line import isolated_directory, read_until, start_command
+from tests.fakes.server import RunningServer, running_server
+from tests.fakes.service import make_graph, text_node
 
-GRAPH = graph_of(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")]).to_document()
+GRAPH = make_graph(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")]).to_document()
 STARTED: dict[str, Any] = {
     "nodes": [
         {"id": "s", "type": "start"},
@@ -39,21 +39,21 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(storage: Path) -> Iterator[RunningServer]:
     """A service that holds a storage directory and says where it is."""
-    with serving(directory=storage, token=TOKEN) as running:
+    with running_server(directory=storage, token=TOKEN) as running:
         lock = DirectoryLock(storage)
-        lock.tell({"pid": os.getpid(), "url": running.base_url, "token": TOKEN})
+        lock.write_owner({"pid": os.getpid(), "url": running.base_url, "token": TOKEN})
         yield running
         lock.release()
 
 
 @pytest.fixture(autouse=True)
 def here(server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place(tmp_path, monkeypatch)
+    isolated_directory(tmp_path, monkeypatch)
     monkeypatch.setenv("PLANWAVE_STORAGE_DIR", str(server.service.directory))
 
 
 def planwave(*args: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(app, list(args), obj=composition(), input=stdin)
+    return CliRunner().invoke(app, list(args), obj=cli_factories(), input=stdin)
 
 
 def shown(*args: str, stdin: str | None = None) -> Any:
@@ -127,11 +127,11 @@ def test_two_executions_are_compared_there(server: RunningServer) -> None:
 
 def test_watching_shows_a_run_to_its_end(server: RunningServer) -> None:
     execution_id = held(server)
-    watching = start("watch", execution_id)
+    watching = start_command("watch", execution_id)
     try:
         seen = read_until(watching.stdout, "started    h")
         assert "running 2 steps in 2 waves" in seen
-        server.let_go(execution_id)
+        server.release(execution_id)
         out, err = watching.communicate(timeout=120)
     finally:
         watching.kill()
@@ -143,7 +143,7 @@ def test_watching_shows_a_run_to_its_end(server: RunningServer) -> None:
 
 def test_leaving_lets_it_go_on(server: RunningServer) -> None:
     execution_id = held(server)
-    watching = start("watch", "last")
+    watching = start_command("watch", "last")
     try:
         read_until(watching.stdout, "started    h")
         watching.send_signal(signal.SIGINT)
@@ -155,7 +155,7 @@ def test_leaving_lets_it_go_on(server: RunningServer) -> None:
     assert "goes on" in err
     assert "planwave watch last" in err
     assert shown("show", execution_id)["status"] == "executing"
-    server.let_go(execution_id)
+    server.release(execution_id)
     done = shown("watch", execution_id)
     assert (done["status"], done["execution_id"]) == ("completed", execution_id)
 
@@ -173,7 +173,7 @@ def test_cancelling_stops_it_and_says_so_to_who_watches(server: RunningServer) -
 
 
 def test_ctrl_c_stops_a_run_there_durably(server: RunningServer) -> None:
-    running = start("run", "held", "--json")
+    running = start_command("run", "held", "--json")
     try:
         read_until(running.stderr, "started    h")
         running.send_signal(signal.SIGINT)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from planwave.client import AsyncClient, Client
-from planwave.errors import Conflict, GraphInvalid, NotFound, Outdated
+from planwave.errors import Conflict, GraphInvalid, NotFound, PreconditionFailed
 from planwave.storage.ids import new_id
 from tests.fakes.server import RunningServer
 
@@ -29,7 +29,7 @@ def test_a_flow_is_made_changed_executed_and_removed(server: RunningServer) -> N
         assert first["flow_id"] in [each["flow_id"] for each in client.flows(q="echo")["flows"]]
         second = client.update_flow(first["flow_id"], graph=HELD, if_match=first["version"])
         assert (second["revision"], second["description"]) == (2, "why")
-        with pytest.raises(Outdated) as refused:
+        with pytest.raises(PreconditionFailed) as refused:
             client.update_flow(first["flow_id"], name="late", if_match=first["version"])
         assert refused.value.code == "flow-changed"
         versions = client.flow_versions(first["flow_id"])["versions"]

@@ -29,22 +29,22 @@ from planwave.api.app import create_app
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.graph.model import Node
-from planwave.service.keeping import Documents
-from planwave.service.patience import PatientJournal
+from planwave.service.keeping import DocumentWriter
+from planwave.service.patience import RetryingJournal
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.storage import files
-from planwave.storage.document import project
-from planwave.storage.files import write_whole
+from planwave.storage.document import build_document
+from planwave.storage.files import write_atomically
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.schema import DATABASE_NAME
 from planwave.storage.sqlite import SqliteStore
 from tests.fakes import disk as disks
-from tests.fakes.command_line import ROOT, place, start
-from tests.fakes.disk import Disk, PowerCuts, faulty_disk, fill, short_writes, small_disk
+from tests.fakes.command_line import ROOT, isolated_directory, start_command
+from tests.fakes.disk import FaultyDisk, PowerCutSimulator, faulty_disk, fill_disk, short_writes, small_disk
 from tests.fakes.model_rig import until
-from tests.fakes.scraping import client_of
-from tests.fakes.service import Held, graph_of, rooms, text_node
+from tests.fakes.scraping import asgi_client
+from tests.fakes.service import HeldNode, make_graph, dependencies, text_node
 from tests.fakes.serving_process import start_server
 
 AT = "2026-01-01T00:00:00.000000Z"
@@ -83,7 +83,7 @@ async def seqs(store: SqliteStore, name: str = "x1") -> list[int]:
 async def says(store: SqliteStore, status: str) -> None:
     """Wait until a store says so of itself."""
     async with asyncio.timeout(120):
-        await until(lambda: store.use.status == status)
+        await until(lambda: store.stats.status == status)
 
 
 def unfinished(directory: Path) -> list[Path]:
@@ -91,13 +91,13 @@ def unfinished(directory: Path) -> list[Path]:
 
 
 @pytest.fixture
-def disk() -> Iterator[Disk]:
+def disk() -> Iterator[FaultyDisk]:
     with faulty_disk() as made:
         yield made
 
 
 @pytest.fixture
-async def store(disk: Disk, tmp_path: Path) -> AsyncIterator[SqliteStore]:
+async def store(disk: FaultyDisk, tmp_path: Path) -> AsyncIterator[SqliteStore]:
     made = SqliteStore.open(tmp_path / "kept", artifact_bytes=1_000)
     await made.create_execution(record(), [])
     yield made
@@ -108,16 +108,16 @@ async def store(disk: Disk, tmp_path: Path) -> AsyncIterator[SqliteStore]:
 
 
 async def cut_often(
-    disk: Disk, place: Path, monkeypatch: pytest.MonkeyPatch, seed: int, synchronous: str
+    disk: FaultyDisk, place: Path, monkeypatch: pytest.MonkeyPatch, seed: int, synchronous: str
 ) -> list[tuple[int, Path]]:
     """Write, and give what is left of it after power cuts: events acknowledged by then, and where."""
-    cuts, rng = PowerCuts(disk, place / "kept", seed), random.Random(seed)  # noqa: S311
+    cuts, rng = PowerCutSimulator(disk, place / "kept", seed), random.Random(seed)  # noqa: S311
     left: list[tuple[int, Path]] = []
     told = 0
 
     def cut(_: Path | None = None) -> int:
         if rng.random() < 0.15:
-            left.append((told, cuts.leave(place / f"left-{len(left)}")))
+            left.append((told, cuts.write_surviving_files(place / f"left-{len(left)}")))
         return disks.OK
 
     with monkeypatch.context() as patched:
@@ -165,7 +165,7 @@ async def read_again(directory: Path) -> int:
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_f16_what_was_acknowledged_survives_a_power_cut(
-    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+    disk: FaultyDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     left = await cut_often(disk, tmp_path, monkeypatch, seed, "FULL")
     assert len(left) > 10
@@ -173,7 +173,7 @@ async def test_f16_what_was_acknowledged_survives_a_power_cut(
 
 
 async def test_f16_without_waiting_for_the_disk_a_power_cut_would_lose_something(
-    disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    disk: FaultyDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Shows that the test above can fail."""
     left = await cut_often(disk, tmp_path, monkeypatch, 0, "OFF")
@@ -188,13 +188,13 @@ async def test_f17_a_full_disk_refuses_writes_until_there_is_room(tmp_path: Path
         store = SqliteStore.open(small, artifact_bytes=100_000)
         await store.create_execution(record(), [])
         await store.append("x1", 1, [log(1)])
-        ballast = fill(small, leave=200_000)
+        ballast = fill_disk(small, free_bytes=200_000)
         told, code = 1, None
         while code is None:
             code = await code_of(store.append("x1", 1, [log(told + 1, size=20_000)]))
             told += code is None
         assert code == "disk-full"
-        assert store.use.status == "disk-full"
+        assert store.stats.status == "disk-full"
         assert await seqs(store) == list(range(1, told + 1)), "reading works"
         large = result(told + 1, "x" * 300_000)
         assert await code_of(store.append("x1", 1, [large])) == "disk-full"
@@ -213,8 +213,8 @@ async def test_f17_what_runs_stands_still_on_a_full_disk_and_goes_on(tmp_path: P
     with small_disk(tmp_path / "small", "4m") as small:
         store = SqliteStore.open(small)
         await store.create_execution(record(), [])
-        ballast = fill(small)
-        journal = PatientJournal(store)
+        ballast = fill_disk(small)
+        journal = RetryingJournal(store)
 
         async def run() -> None:
             for seq in range(1, 41):
@@ -236,10 +236,10 @@ async def test_f17_the_service_says_that_the_disk_is_full_and_recovers_without_r
 ) -> None:
     with small_disk(tmp_path / "small", "4m") as small:
         store = SqliteStore.open(small)
-        service = Service(rooms(graph_of(text_node("a")), store=store, directory=small))
-        async with client_of(create_app(Settings(storage_dir=small), lambda _: service)) as client:
+        service = Service(dependencies(make_graph(text_node("a")), store=store, directory=small))
+        async with asgi_client(create_app(Settings(storage_dir=small), lambda _: service)) as client:
             first = await client.post("/api/plan", json={"prompt": "a goal"})
-            ballast = fill(small)
+            ballast = fill_disk(small)
             refused: list[httpx2.Response] = []
             async with asyncio.timeout(120):
                 while not refused:  # the log has some room of its own
@@ -261,25 +261,25 @@ async def test_f17_the_service_says_that_the_disk_is_full_and_recovers_without_r
             assert again.status_code == 201
 
 
-async def stands(service: Service, held: Held, store: SqliteStore, disk: Disk) -> str:
+async def stands(service: Service, held: HeldNode, store: SqliteStore, disk: FaultyDisk) -> str:
     """Run a node, then have the disk full as it ends; give the id of the execution."""
     plan = await service.create_plan("a goal")
     execution_id = (await service.execute(plan.plan_id)).execution_id
     await held.started.wait()
     disk.on_write = lambda *_: disks.FULL
-    held.let_go.set()
+    held.release.set()
     await says(store, "disk-full")
     return execution_id
 
 
-HELD = graph_of(Node("a", "held", "A"), text_node("b"), edges=[("a", "b")])
+HELD = make_graph(Node("a", "held", "A"), text_node("b"), edges=[("a", "b")])
 
 
 async def test_f17_an_execution_loses_nothing_to_a_full_disk(
-    disk: Disk, store: SqliteStore
+    disk: FaultyDisk, store: SqliteStore
 ) -> None:
-    held = Held()
-    async with Service(rooms(HELD, types=[held], store=store)) as service:
+    held = HeldNode()
+    async with Service(dependencies(HELD, types=[held], store=store)) as service:
         execution_id = await stands(service, held, store, disk)
         seen = await service.execution(execution_id)
         assert (seen.status, seen.last_seq) == ("executing", 4), "nothing is told that is not kept"
@@ -293,10 +293,10 @@ async def test_f17_an_execution_loses_nothing_to_a_full_disk(
 
 @pytest.mark.parametrize("way", ["drain", "leave"])
 async def test_f17_a_service_goes_down_while_the_disk_is_full_and_loses_nothing(
-    disk: Disk, store: SqliteStore, tmp_path: Path, way: str
+    disk: FaultyDisk, store: SqliteStore, tmp_path: Path, way: str
 ) -> None:
-    held = Held()
-    async with asyncio.timeout(120), Service(rooms(HELD, types=[held], store=store)) as service:
+    held = HeldNode()
+    async with asyncio.timeout(120), Service(dependencies(HELD, types=[held], store=store)) as service:
         execution_id = await stands(service, held, store, disk)
         if way == "drain":
             await service.drain(0.1)
@@ -308,16 +308,16 @@ async def test_f17_a_service_goes_down_while_the_disk_is_full_and_loses_nothing(
 
 
 async def test_f17_a_disk_that_is_full_below_the_database_refuses_and_recovers(
-    store: SqliteStore, disk: Disk
+    store: SqliteStore, disk: FaultyDisk
 ) -> None:
     disk.on_write = lambda *_: disks.FULL
     assert await code_of(store.append("x1", 1, [log(1)])) == "disk-full"
     assert await code_of(store.create_execution(record("x2"), [])) == "disk-full"
-    assert store.use.status == "disk-full"
+    assert store.stats.status == "disk-full"
     assert await seqs(store) == []
     disk.on_write = lambda *_: disks.OK
     await store.append("x1", 1, [log(1)])
-    assert (store.use.status, await seqs(store)) == ("ok", [1])
+    assert (store.stats.status, await seqs(store)) == ("ok", [1])
     assert await store.execution("x2") is None
 
 
@@ -326,9 +326,9 @@ async def test_f18_a_document_without_room_is_left_out_and_written_later(
 ) -> None:
     store = SqliteStore.open(tmp_path / "kept")
     with small_disk(tmp_path / "small", "512k") as small:
-        ballast = fill(small, leave=8_000)
-        large = graph_of(text_node("a", "x" * 20_000), text_node("b"), edges=[("a", "b")])
-        service = Service(rooms(large, store=store, directory=small))
+        ballast = fill_disk(small, free_bytes=8_000)
+        large = make_graph(text_node("a", "x" * 20_000), text_node("b"), edges=[("a", "b")])
+        service = Service(dependencies(large, store=store, directory=small))
         async with service:
             plan = await service.create_plan("a goal")
             done = await service.execute(plan.plan_id)
@@ -350,13 +350,13 @@ async def test_f18_a_document_without_room_is_left_out_and_written_later(
 
 
 async def test_f19_after_one_failed_fsync_nothing_is_written_until_a_restart(
-    store: SqliteStore, disk: Disk, tmp_path: Path
+    store: SqliteStore, disk: FaultyDisk, tmp_path: Path
 ) -> None:
     await store.append("x1", 1, [log(1)])
     answers = iter([disks.FSYNC_FAILED])
     disk.on_sync = lambda _: next(answers, disks.OK)
     assert await code_of(store.append("x1", 1, [log(2)])) == "store-failed"
-    assert store.use.status == "store-read-only"
+    assert store.stats.status == "store-read-only"
     disk.syncs.clear()
     written: list[str] = []
     disk.after_write = lambda path, *_: written.append(path.name)
@@ -376,11 +376,11 @@ async def test_f19_after_one_failed_fsync_nothing_is_written_until_a_restart(
 
 
 async def test_f19_a_failed_fsync_is_said_in_every_answer_and_on_healthz(
-    disk: Disk, tmp_path: Path
+    disk: FaultyDisk, tmp_path: Path
 ) -> None:
     store = SqliteStore.open(tmp_path)
-    service = Service(rooms(graph_of(text_node("a")), store=store))
-    async with client_of(create_app(Settings(storage_dir=tmp_path), lambda _: service)) as client:
+    service = Service(dependencies(make_graph(text_node("a")), store=store))
+    async with asgi_client(create_app(Settings(storage_dir=tmp_path), lambda _: service)) as client:
         kept = await client.post("/api/plan", json={"prompt": "a goal"})
         disk.on_sync = lambda _: disks.FSYNC_FAILED
         first = await client.post("/api/plan", json={"prompt": "a goal"})
@@ -409,9 +409,9 @@ async def test_f20_short_and_interrupted_writes_are_completed(tmp_path: Path) ->
 
 def test_f20_a_file_that_gets_only_half_its_room_is_not_there(tmp_path: Path) -> None:
     with small_disk(tmp_path / "small", "64k") as small:
-        write_whole(small / "f.json", b"old")
+        write_atomically(small / "f.json", b"old")
         with pytest.raises(OSError, match="No space"):
-            write_whole(small / "f.json", bytes(100_000))  # the last write is a short one
+            write_atomically(small / "f.json", bytes(100_000))  # the last write is a short one
         assert os.listdir(small) == ["f.json"]
         assert (small / "f.json").read_bytes() == b"old"
 
@@ -439,7 +439,7 @@ async def test_f27_a_directory_that_is_gone_is_noticed_and_not_made_anew(
     assert refused.value.code == "store-failed"
     assert await code_of(store.append("x1", 1, [log(2)])) == "store-read-only"
     assert await code_of(store.create_execution(record("x2"), [])) == "store-read-only"
-    assert store.use.status == "store-read-only"
+    assert store.stats.status == "store-read-only"
     await store.close()
     assert kept.exists() is (way == "replaced"), "nothing was made anew"
     if way == "replaced":
@@ -456,12 +456,12 @@ async def test_f27_a_log_that_is_gone_is_noticed(
     await store.create_execution(record(), [log(1)])
     (tmp_path / f"{DATABASE_NAME}-wal").unlink()
     assert await code_of(store.append("x1", 1, [log(2)])) == "store-failed"
-    assert store.use.status == "store-read-only"
+    assert store.stats.status == "store-read-only"
     await store.close()
 
 
 async def test_f28_the_event_loop_is_free_while_the_disk_takes_its_time(
-    store: SqliteStore, disk: Disk
+    store: SqliteStore, disk: FaultyDisk
 ) -> None:
     names = [f"y{number}" for number in range(100)]
     async with asyncio.TaskGroup() as group:
@@ -497,7 +497,7 @@ async def test_f29_a_long_reader_holds_nobody_up(store: SqliteStore, tmp_path: P
         for seq in range(1, 51):
             await store.append("x1", 1, [log(seq, size=1_000)])
         assert reader.execute("SELECT count(*) FROM batches").fetchone() == (0,)
-    assert store.use.status == "ok"
+    assert store.stats.status == "ok"
     assert await seqs(store) == list(range(1, 51))
 
 
@@ -526,11 +526,11 @@ async def test_f29_a_lock_that_stays_is_a_delay_for_what_runs(
     with closing(other):
         other.execute("BEGIN IMMEDIATE")
         async with asyncio.TaskGroup() as group:
-            group.create_task(PatientJournal(store).append("x1", 1, [log(1)]))
+            group.create_task(RetryingJournal(store).append("x1", 1, [log(1)]))
             await says(store, "store-busy")
             other.execute("ROLLBACK")
     assert await seqs(store) == [1]
-    assert store.use.status == "ok"
+    assert store.stats.status == "ok"
 
 
 # -- documents ------------------------------------------------------------------------------------
@@ -565,7 +565,7 @@ async def dies_writing(directory: Path, moment: str) -> str:
     events = [Event(RUN, n, AT, kind, None, None, {}) for n, kind in enumerate(kinds, 1)]
     store = SqliteStore.open(directory)
     await store.create_execution(record(RUN), events[:3])
-    async with Documents(store, directory) as documents:
+    async with DocumentWriter(store, directory) as documents:
         await documents.catch_up()
     older = (directory / f"{RUN}.json").read_text("utf-8")
     end = Event(RUN, 5, AT, "execution.completed", None, None, {})
@@ -584,12 +584,12 @@ async def caught_up(directory: Path) -> None:
     assert not unfinished(directory)
     assert await store.lagging_documents() == [RUN]
     for _ in range(2):  # once more changes nothing
-        async with Documents(store, directory) as documents:
+        async with DocumentWriter(store, directory) as documents:
             await documents.catch_up()
         found, events = await store.execution(RUN), await store.events(RUN)
         assert found is not None
         kept = json.loads((directory / f"{RUN}.json").read_text("utf-8"))
-        assert kept == json.loads(json.dumps(project(events, found)))
+        assert kept == json.loads(json.dumps(build_document(events, found)))
         assert (kept["status"], found.document_seq) == ("completed", 5)
         assert await store.lagging_documents() == []
     await store.close()
@@ -630,8 +630,8 @@ async def test_f11_killed_before_a_document_is_noted_it_is_written_again_and_the
 
 def serves_not(directory: Path, monkeypatch: pytest.MonkeyPatch, workplace: Path) -> str:
     """Start a service that cannot start; give the line it says."""
-    place(workplace, monkeypatch)
-    with start("--storage", str(directory), "serve", "--port", "0", cwd=workplace) as process:
+    isolated_directory(workplace, monkeypatch)
+    with start_command("--storage", str(directory), "serve", "--port", "0", cwd=workplace) as process:
         out, said = process.communicate(timeout=120)
     assert process.returncode not in (0, None)
     assert "Traceback" not in out + said
@@ -715,6 +715,6 @@ async def test_f26_a_second_process_is_told_at_once_who_holds_the_directory(
         said = serves_not(kept, monkeypatch, tmp_path / "workplace")
         assert f"locked by pid {server.process.pid}" in said
         server.signal(signal.SIGKILL)
-        assert server.ended() == -signal.SIGKILL
+        assert server.wait_for_exit() == -signal.SIGKILL
     with start_server(kept) as server:  # a killed holder leaves nothing that is in the way
         assert httpx2.get(f"{server.url}/readyz").status_code == 200

@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from planwave.cli.app import app
-from planwave.main import composition
-from tests.fakes.command_line import ROOT, place
-from tests.fakes.llm_server import Fails, FakeLLM, Step, prompt_of, schema_of, serving
+from planwave.main import cli_factories
+from tests.fakes.command_line import ROOT, isolated_directory
+from tests.fakes.llm_server import ErrorReply, FakeLLMServer, ReplyStep, prompt_of, schema_of, fake_llm_in_thread
 
 FLOWS = ROOT / "examples" / "flows"
 NAMES = sorted(file.stem for file in FLOWS.glob("*.json"))
@@ -22,15 +22,15 @@ NAMES = sorted(file.stem for file in FLOWS.glob("*.json"))
 
 @pytest.fixture(autouse=True)
 def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place(tmp_path, monkeypatch)
+    isolated_directory(tmp_path, monkeypatch)
 
 
 class Providers:
     """Both vendors on one scripted server; what they answer is set by the test."""
 
     def __init__(self) -> None:
-        self.answer: Callable[[dict[str, Any]], str | Step] = lambda _: "fine"
-        self.llm: FakeLLM
+        self.answer: Callable[[dict[str, Any]], str | ReplyStep] = lambda _: "fine"
+        self.llm: FakeLLMServer
 
     def prompts(self) -> list[str]:
         """What was asked, in the order of arrival."""
@@ -40,7 +40,7 @@ class Providers:
 @pytest.fixture
 def providers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Providers]:
     both = Providers()
-    with serving(reply_to=lambda body: both.answer(body)) as both.llm:
+    with fake_llm_in_thread(reply_to=lambda body: both.answer(body)) as both.llm:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
         monkeypatch.setenv("OPENAI_BASE_URL", both.llm.openai_url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test")
@@ -49,7 +49,7 @@ def providers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Providers]:
 
 
 def planwave(*args: str) -> Result:
-    return CliRunner().invoke(app, list(args), obj=composition())
+    return CliRunner().invoke(app, list(args), obj=cli_factories())
 
 
 def executed(name: str, *args: str, code: int = 0) -> dict[str, Any]:
@@ -159,12 +159,12 @@ def test_a_flow_is_kept_under_a_name_and_run_by_it(providers: Providers) -> None
 # -- map and reduce
 
 
-def _reads(body: dict[str, Any]) -> str | Step:
+def _reads(body: dict[str, Any]) -> str | ReplyStep:
     asked = prompt_of(body)
     if "Write a short report" in asked:
         return "REPORT\n" + asked.rpartition("\n\n")[2]
     review = asked.rpartition("\n")[2]
-    return Fails(400, "invalid_request_error") if review == "unreadable" else f"read: {review}"
+    return ErrorReply(400, "invalid_request_error") if review == "unreadable" else f"read: {review}"
 
 
 def test_every_review_is_read_and_all_are_summed_up(providers: Providers) -> None:
@@ -245,17 +245,17 @@ def test_the_first_choice_is_tried_twice(
     assert first["policy"]["retry"] == {"attempts": 2, "backoffS": 2}
     first["policy"]["retry"]["backoffS"] = 0
     Path("at_once.json").write_text(json.dumps(flow), "utf-8")
-    providers.answer = lambda body: "Jeudi." if "claude" in body["model"] else Fails(503)
+    providers.answer = lambda body: "Jeudi." if "claude" in body["model"] else ErrorReply(503)
     assert planwave("exec", "at_once.json").exit_code == 0
     asked = [request.body["model"] for request in providers.llm.requests]
     assert asked == ["gpt-5.6-luna", "gpt-5.6-luna", "claude-haiku-5-5"]
 
 
 def test_the_second_choice_answers_where_the_first_fails(providers: Providers) -> None:
-    def answer(body: dict[str, Any]) -> str | Step:
+    def answer(body: dict[str, Any]) -> str | ReplyStep:
         if body["model"].startswith("claude"):
             return "Jeudi."
-        return Fails(400, "invalid_request_error", "no such model here")
+        return ErrorReply(400, "invalid_request_error", "no such model here")
 
     providers.answer = answer
     document = executed("retry_with_fallback")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.node_package import ROOT, install, run
+from tests.fakes.node_package import ROOT, install_entry_points, run_command
 
 PROJECT = ROOT / "examples" / "planwave_node_package"
 
@@ -22,19 +22,19 @@ def project(tmp_path: Path) -> Path:
     """A copy of the package, installed beside itself."""
     made = tmp_path / "package"
     shutil.copytree(PROJECT, made, ignore=shutil.ignore_patterns("__pycache__", ".*"))
-    install(made, tmp_path / "site")
+    install_entry_points(made, tmp_path / "site")
     return made
 
 
 def said(project: Path, *words: str) -> Any:
     """Give what a ``planwave … --json`` answers where the package is installed."""
-    done = run(["planwave", *words, "--json"], project, project.parent / "site")
+    done = run_command(["planwave", *words, "--json"], project, project.parent / "site")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 def test_its_own_tests_pass(project: Path) -> None:
-    done = run(["pytest", "-q"], project)
+    done = run_command(["pytest", "-q"], project)
     assert done.returncode == 0, done.stdout
     assert "passed" in done.stdout
 

@@ -16,8 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 from planwave.cli.app import app
-from planwave.main import composition
-from tests.fakes.llm_server import Drops, Fails, FakeLLM, Says, Step, schema_of, serving
+from planwave.main import cli_factories
+from tests.fakes.llm_server import DroppedConnection, ErrorReply, FakeLLMServer, TextReply, ReplyStep, schema_of, fake_llm_in_thread
 
 PLAN: dict[str, Any] = {
     "title": "One step",
@@ -38,13 +38,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
 
 
-def answer(body: dict[str, Any]) -> str | Step:
+def answer(body: dict[str, Any]) -> str | ReplyStep:
     return json.dumps(PLAN) if schema_of(body) is not None else "About the left."
 
 
 @pytest.fixture
-def llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
-    with serving(reply_to=answer) as server:
+def llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
+    with fake_llm_in_thread(reply_to=answer) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
         monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
         yield server
@@ -52,12 +52,12 @@ def llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
 
 def printed_by(*args: str) -> tuple[int, dict[str, Any]]:
     """Run a command; give its exit code and the one object it prints."""
-    done = CliRunner().invoke(app, [*args, "--json"], obj=composition())
+    done = CliRunner().invoke(app, [*args, "--json"], obj=cli_factories())
     assert "Traceback" not in done.output
     return done.exit_code, json.loads(done.stdout)
 
 
-def test_an_unknown_provider_is_told_apart_and_what_there_is_is_listed(llm: FakeLLM) -> None:
+def test_an_unknown_provider_is_told_apart_and_what_there_is_is_listed(llm: FakeLLMServer) -> None:
     exit_code, shown = printed_by("run", "Compare", "--provider", "nobody")
     error = shown["error"]
     assert (exit_code, error["code"]) == (4, "unknown-provider")
@@ -70,7 +70,7 @@ def test_an_unknown_provider_is_told_apart_and_what_there_is_is_listed(llm: Fake
     assert llm.requests == []
 
 
-def test_an_unavailable_provider_says_how_to_enable_it_and_what_works_instead(llm: FakeLLM) -> None:
+def test_an_unavailable_provider_says_how_to_enable_it_and_what_works_instead(llm: FakeLLMServer) -> None:
     exit_code, shown = printed_by("run", "Compare", "--provider", "anthropic")
     error = shown["error"]
     assert (exit_code, error["code"]) == (4, "unavailable-provider")
@@ -80,7 +80,7 @@ def test_an_unavailable_provider_says_how_to_enable_it_and_what_works_instead(ll
     assert llm.requests == []
 
 
-def test_an_unknown_model_is_answered_with_those_there_are(llm: FakeLLM) -> None:
+def test_an_unknown_model_is_answered_with_those_there_are(llm: FakeLLMServer) -> None:
     exit_code, shown = printed_by(
         "run", "Compare", "--provider", "openai", "--model", "no such model"
     )
@@ -91,7 +91,7 @@ def test_an_unknown_model_is_answered_with_those_there_are(llm: FakeLLM) -> None
     assert llm.requests == []
 
 
-def test_an_unknown_embedded_model_is_answered_with_those_there_are(llm: FakeLLM) -> None:
+def test_an_unknown_embedded_model_is_answered_with_those_there_are(llm: FakeLLMServer) -> None:
     exit_code, shown = printed_by(
         "run", "Compare", "--provider", "local", "--model", "no-such-model"
     )
@@ -101,8 +101,8 @@ def test_an_unknown_embedded_model_is_answered_with_those_there_are(llm: FakeLLM
     assert "qwen2.5-coder-1.5b" in error["hint"]
 
 
-def test_a_model_the_provider_itself_does_not_know_is_an_unknown_model_too(llm: FakeLLM) -> None:
-    llm.add(Fails(404, "model_not_found", "The model gpt-9 does not exist"))
+def test_a_model_the_provider_itself_does_not_know_is_an_unknown_model_too(llm: FakeLLMServer) -> None:
+    llm.add(ErrorReply(404, "model_not_found", "The model gpt-9 does not exist"))
     exit_code, shown = printed_by("run", "Compare", "--model", "gpt-9")
     error = shown["error"]
     assert (exit_code, error["code"]) == (4, "unknown-model")
@@ -111,7 +111,7 @@ def test_a_model_the_provider_itself_does_not_know_is_an_unknown_model_too(llm: 
 
 
 @pytest.mark.parametrize("goal", ["", "  \n "])
-def test_an_empty_goal_asks_for_one(llm: FakeLLM, goal: str) -> None:
+def test_an_empty_goal_asks_for_one(llm: FakeLLMServer, goal: str) -> None:
     exit_code, shown = printed_by("run", goal)
     error = shown["error"]
     assert (exit_code, error["code"]) == (2, "empty-goal")
@@ -120,7 +120,7 @@ def test_an_empty_goal_asks_for_one(llm: FakeLLM, goal: str) -> None:
     assert llm.requests == []
 
 
-def test_an_overlong_goal_names_the_limit_and_how_to_raise_it(llm: FakeLLM) -> None:
+def test_an_overlong_goal_names_the_limit_and_how_to_raise_it(llm: FakeLLMServer) -> None:
     exit_code, shown = printed_by("run", "x" * 40_000)
     error = shown["error"]
     assert (exit_code, error["code"]) == (2, "limit-exceeded")
@@ -129,8 +129,8 @@ def test_an_overlong_goal_names_the_limit_and_how_to_raise_it(llm: FakeLLM) -> N
     assert llm.requests == []
 
 
-def test_a_plan_that_cannot_be_repaired_brings_its_faults_and_another_way(llm: FakeLLM) -> None:
-    llm.add(*[Says("I would rather not.")] * 3)
+def test_a_plan_that_cannot_be_repaired_brings_its_faults_and_another_way(llm: FakeLLMServer) -> None:
+    llm.add(*[TextReply("I would rather not.")] * 3)
     exit_code, shown = printed_by("run", "Compare")
     error = shown["error"]
     assert (exit_code, error["code"]) == (3, "plan-invalid")
@@ -141,8 +141,8 @@ def test_a_plan_that_cannot_be_repaired_brings_its_faults_and_another_way(llm: F
     assert len(llm.requests) == 3
 
 
-def test_a_failed_node_is_named_with_its_reason_and_the_document_is_kept(llm: FakeLLM) -> None:
-    llm.add(Says(json.dumps(PLAN)), Fails(400, "invalid_request_error", "this will not do"))
+def test_a_failed_node_is_named_with_its_reason_and_the_document_is_kept(llm: FakeLLMServer) -> None:
+    llm.add(TextReply(json.dumps(PLAN)), ErrorReply(400, "invalid_request_error", "this will not do"))
     exit_code, shown = printed_by("run", "Compare")
     error = shown["error"]
     assert (exit_code, shown["status"], error["code"]) == (1, "failed", "bad-request")
@@ -157,13 +157,13 @@ def test_a_failed_node_is_named_with_its_reason_and_the_document_is_kept(llm: Fa
 @pytest.mark.parametrize(
     ("step", "code", "says"),
     [
-        (Fails(503), "provider-overloaded", "is overloaded (HTTP 503)"),
-        (Drops(), "provider-unreachable", "cannot be reached"),
-        (Fails(401, "invalid_api_key", "bad key"), "provider-auth", "refused the credentials"),
+        (ErrorReply(503), "provider-overloaded", "is overloaded (HTTP 503)"),
+        (DroppedConnection(), "provider-unreachable", "cannot be reached"),
+        (ErrorReply(401, "invalid_api_key", "bad key"), "provider-auth", "refused the credentials"),
     ],
 )
 def test_a_provider_that_fails_while_planning_has_a_code_and_a_way_out(
-    llm: FakeLLM, step: Step, code: str, says: str
+    llm: FakeLLMServer, step: ReplyStep, code: str, says: str
 ) -> None:
     llm.add(step)
     exit_code, shown = printed_by("run", "Compare")
@@ -176,7 +176,7 @@ def test_a_provider_that_fails_while_planning_has_a_code_and_a_way_out(
 
 
 def test_a_provider_nobody_answers_for_is_unreachable(
-    llm: FakeLLM, monkeypatch: pytest.MonkeyPatch
+    llm: FakeLLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.socket() as taken:  # bound, never listening: every connection is refused
         taken.bind(("127.0.0.1", 0))
@@ -188,8 +188,8 @@ def test_a_provider_nobody_answers_for_is_unreachable(
     assert llm.requests == []
 
 
-def test_a_provider_that_goes_down_while_running_fails_the_node_with_its_code(llm: FakeLLM) -> None:
-    llm.add(Says(json.dumps(PLAN)), Fails(529, "overloaded_error", "x"))
+def test_a_provider_that_goes_down_while_running_fails_the_node_with_its_code(llm: FakeLLMServer) -> None:
+    llm.add(TextReply(json.dumps(PLAN)), ErrorReply(529, "overloaded_error", "x"))
     exit_code, shown = printed_by("run", "Compare")
     error = shown["error"]
     assert (exit_code, shown["status"], error["code"]) == (1, "failed", "provider-overloaded")

@@ -11,7 +11,7 @@ import pytest
 from planwave.main import open_service
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
-from tests.fakes.command_line import place
+from tests.fakes.command_line import isolated_directory
 
 DEPTH = 3
 
@@ -19,7 +19,7 @@ DEPTH = 3
 @pytest.fixture
 async def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
     """A service as ``planwave serve`` has it, over a disk."""
-    place(tmp_path, monkeypatch)
+    isolated_directory(tmp_path, monkeypatch)
     limits = Limits(nested_depth=DEPTH)
     async with open_service(Settings(storage_dir=tmp_path / "storage", limits=limits)) as opened:
         yield opened

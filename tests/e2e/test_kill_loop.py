@@ -21,11 +21,11 @@ import pytest
 from planwave.events import TERMINAL
 from planwave.providers.api import CallKey
 from planwave.providers.recordings import idempotency_key
-from tests.fakes.command_line import place, read_until, start
+from tests.fakes.command_line import isolated_directory, read_until, start_command
 from tests.fakes.invariants import check_events
-from tests.fakes.lives import Lives, Settled, lives_of, settled_in, stored_in
-from tests.fakes.llm_server import FakeLLM, serving
-from tests.fakes.stored import fill
+from tests.fakes.lives import CrashHistory, SettledWork, crash_history, settled_in, stored_in
+from tests.fakes.llm_server import FakeLLMServer, fake_llm_in_thread
+from tests.fakes.stored import fill_database
 
 SHORTEST_S, LONGEST_S = 0.03, 0.4
 KINDS = {
@@ -35,7 +35,7 @@ KINDS = {
 }  # fmt: skip
 
 
-def live_and_die(lives: Lives, kills: int, seed: int) -> None:
+def live_and_die(lives: CrashHistory, kills: int, seed: int) -> None:
     """Live so many lives that are cut off, and on until all has happened; then one to the end."""
     choose = Random(seed)  # noqa: S311 - a test's choices
     killed = 0
@@ -43,14 +43,14 @@ def live_and_die(lives: Lives, kills: int, seed: int) -> None:
         assert killed < kills + 60, "something of everything never happened: see is_mixed"
         more = max(killed - kills, 0) / 5
         after_s = choose.uniform(SHORTEST_S, LONGEST_S) * (1 + more)
-        killed += lives.live(after_s, seed=choose.getrandbits(32), at_once=6).code != 0
-    lives.live(seed=seed, ends=True)
+        killed += lives.run(after_s, seed=choose.getrandbits(32), at_once=6).exit_code != 0
+    lives.run(seed=seed, ends=True)
 
 
-def is_mixed(lives: Lives) -> bool:
+def is_mixed(lives: CrashHistory) -> bool:
     """Say whether something of everything has happened, else the loop shows nothing."""
     events = [event for _, each in lives.stored().values() for event in each]
-    said = {fact for life in lives.lives for fact, *_ in life.facts}
+    said = {fact for life in lives.runs for fact, *_ in life.facts}
     told = {event.data["event_type"] for event in events if event.type == "node.event"}
     return (
         {event.type for event in events} >= KINDS
@@ -63,7 +63,7 @@ def is_mixed(lives: Lives) -> bool:
 
 @pytest.mark.timeout(600)
 def test_f12_a_short_loop_of_kills_loses_nothing(tmp_path: Path) -> None:
-    with lives_of(tmp_path) as lives:
+    with crash_history(tmp_path) as lives:
         live_and_die(lives, 25, 12)
         lives.check()
 
@@ -72,7 +72,7 @@ def test_f12_a_short_loop_of_kills_loses_nothing(tmp_path: Path) -> None:
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_f12_a_long_loop_of_kills_loses_nothing(tmp_path: Path, seed: int) -> None:
-    with lives_of(tmp_path) as lives:
+    with crash_history(tmp_path) as lives:
         live_and_die(lives, 100, seed)
         lives.check()
 
@@ -144,12 +144,12 @@ class Caller:
             self.answered.append((own, request_id, decision))
 
 
-def asked_for(llm: FakeLLM) -> list[str]:
+def asked_for(llm: FakeLLMServer) -> list[str]:
     """Give the idempotency keys of all calls that reached the provider, in order."""
     return [request.headers["idempotency-key"] for request in llm.requests]
 
 
-def keys_of(settled: Settled) -> set[str]:
+def keys_of(settled: SettledWork) -> set[str]:
     return {idempotency_key(CallKey(*call, "")) for call in settled.calls}
 
 
@@ -163,15 +163,15 @@ async def slowly(body: dict[str, Any]) -> str:
 def test_f12_the_command_that_serves_is_killed_again_and_again_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place(tmp_path, monkeypatch)
+    isolated_directory(tmp_path, monkeypatch)
     for limit in ("REQUESTS_PER_S", "REQUESTS_BURST", "EXECUTIONS_PER_MINUTE", "RECOVERIES"):
         monkeypatch.setenv(f"PLANWAVE_LIMIT_{limit}", "1000")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     caller, paid = Caller(20), list[tuple[int, set[str]]]()
-    with serving(reply_to=slowly) as llm:
+    with fake_llm_in_thread(reply_to=slowly) as llm:
         monkeypatch.setenv("OPENAI_BASE_URL", llm.openai_url)
         while len(paid) < 20 or len(caller.made) < 10:
-            with start("serve", "--port", "0", "--json") as process:
+            with start_command("serve", "--port", "0", "--json") as process:
                 url = json.loads(read_until(process.stdout, "\n"))["url"]
                 killer = threading.Timer(caller.choose.uniform(0.05, 1.5), process.kill)
                 killer.start()
@@ -181,7 +181,7 @@ def test_f12_the_command_that_serves_is_killed_again_and_again_and_loses_nothing
                 killer.join()
                 assert process.wait(60) == -signal.SIGKILL
             paid.append((len(llm.requests), keys_of(settled_in(tmp_path / "storage"))))
-        with start("serve", "--port", "0", "--json") as process:
+        with start_command("serve", "--port", "0", "--json") as process:
             url = json.loads(read_until(process.stdout, "\n"))["url"]
             while not caller.go_on(url, makes=False):
                 pass
@@ -236,9 +236,9 @@ def to_go_on(http: httpx2.Client) -> int:
 def test_f70_a_start_over_very_much_that_is_stored_is_ready_before_all_of_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place(tmp_path, monkeypatch)
+    isolated_directory(tmp_path, monkeypatch)
     monkeypatch.setenv("PLANWAVE_LIMIT_RECOVERIES_PER_S", str(PACE))
-    fill(tmp_path / "filled", STORED, OPEN_NOW)
+    fill_database(tmp_path / "filled", STORED, OPEN_NOW)
     took: list[float] = []
     while not took or (took[-1] >= READY_S and len(took) < TRIES):
         directory = shutil.copytree(tmp_path / "filled", tmp_path / f"storage-{len(took)}")
@@ -251,7 +251,7 @@ def test_f70_a_start_over_very_much_that_is_stored_is_ready_before_all_of_it_goe
 def ready_in(directory: Path) -> float:
     """Serve until nothing is left to be taken up; give after how many seconds it was ready."""
     began = time.monotonic()
-    with start("--storage", str(directory), "serve", "--port", "0", "--json") as process:
+    with start_command("--storage", str(directory), "serve", "--port", "0", "--json") as process:
         url = json.loads(read_until(process.stdout, "\n"))["url"]
         with httpx2.Client(base_url=url, timeout=60, trust_env=False) as http:
             assert http.get("/readyz").status_code == 200

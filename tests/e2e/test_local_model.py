@@ -13,15 +13,15 @@ import openai
 import pytest
 
 from planwave.planner.small import read_small_reply, small_request
-from planwave.providers.local import SLOTS, LocalModels
+from planwave.providers.local import SLOTS, LocalModelServers
 from planwave.settings import Settings
 
 ASKED = [{"role": "user", "content": "Say hello."}]
 
 
-async def started(model: str) -> LocalModels:
+async def started(model: str) -> LocalModelServers:
     """Give local models that can serve this model, or skip."""
-    local = LocalModels(Settings(local_model=model, local_threads=1))
+    local = LocalModelServers(Settings(local_model=model, local_threads=1))
     available, reason, way = local.availability()
     if not available:
         pytest.skip(f"{reason}; {way}")

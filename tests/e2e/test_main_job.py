@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from planwave.providers.local import LocalModels
+from planwave.providers.local import LocalModelServers
 from planwave.settings import Settings
 
 GOAL = "Compare three ways to store time series data and recommend one"
@@ -19,7 +19,7 @@ GOAL = "Compare three ways to store time series data and recommend one"
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_goal_becomes_a_stored_execution_without_any_key(tmp_path: Path) -> None:
-    available, reason, way = LocalModels(Settings()).availability()
+    available, reason, way = LocalModelServers(Settings()).availability()
     if not available:
         pytest.skip(f"{reason}; {way}")
     environment = {

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.fakes.node_package import ROOT, install, run
+from tests.fakes.node_package import ROOT, install_entry_points, run_command
 
 PAGE = (ROOT / "docs" / "nodes.md").read_text("utf-8")
 BLOCK = re.compile(
@@ -41,9 +41,9 @@ def commands(text: str) -> Iterator[Command]:
 def follow(command: Command, where: Path) -> None:
     """Run a command of the page; its output has to be what the page says."""
     if command.line == "pip install -e .":
-        install(where, where / "site")
+        install_entry_points(where, where / "site")
         return
-    done = run(shlex.split(command.line), where, where / "site")
+    done = run_command(shlex.split(command.line), where, where / "site")
     assert done.returncode == 0, (command.line, done.stdout, done.stderr)
     pattern = ".*?".join(map(re.escape, command.answer.strip().split(LEFT_OUT)))
     assert re.fullmatch(pattern, done.stdout.strip(), re.S), (command.line, done.stdout)

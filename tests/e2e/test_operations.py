@@ -21,12 +21,12 @@ import pytest
 import yaml  # schemathesis brings it
 from typer.main import get_command
 
-from planwave.api.sse import PING_S
+from planwave.api.sse import PING_INTERVAL_S
 from planwave.cli.app import app
 from planwave.settings import Limits, Settings, load_settings
-from tests.fakes.command_line import PLANWAVE, ROOT, place, read_until, start
-from tests.fakes.llm_server import Fails, prompt_of, serving
-from tests.fakes.scraping import Scrape
+from tests.fakes.command_line import PLANWAVE_COMMAND, ROOT, isolated_directory, read_until, start_command
+from tests.fakes.llm_server import ErrorReply, prompt_of, fake_llm_in_thread
+from tests.fakes.scraping import MetricsScrape
 from tools.tables import updated
 
 DOCUMENT = (ROOT / "docs" / "operations.md").read_text("utf-8")
@@ -92,7 +92,7 @@ def test_every_metric_named_outside_the_table_is_in_it() -> None:
 
 
 def test_its_settings_file_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place(tmp_path, monkeypatch)
+    isolated_directory(tmp_path, monkeypatch)
     (tmp_path / "planwave.toml").write_text(block("toml"), "utf-8")
     settings = load_settings()
     assert (settings.retention_days, settings.limits.concurrent_executions) == (90, 20)
@@ -103,7 +103,7 @@ def test_its_settings_file_is_understood(tmp_path: Path, monkeypatch: pytest.Mon
 def test_proxies_are_more_patient_than_pings_and_take_the_same_bodies() -> None:
     nginx = block("nginx")
     (patience,) = re.findall(r"proxy_read_timeout (\d+)s;", nginx)
-    assert int(patience) > 2 * max(PING_S, Limits().socket_ping_s)
+    assert int(patience) > 2 * max(PING_INTERVAL_S, Limits().socket_ping_s)
     (size,) = re.findall(r"client_max_body_size (\d+)m;", nginx)
     assert int(size) * 1024 * 1024 == Limits().body_bytes
     assert "proxy_buffering off;" in nginx
@@ -173,7 +173,7 @@ def test_the_image_runs_a_command_there_is_with_settings_there_are() -> None:
 def test_the_image_without_a_token_does_not_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place(tmp_path, monkeypatch)
+    isolated_directory(tmp_path, monkeypatch)
     monkeypatch.setenv("PLANWAVE_HOST", "0.0.0.0")  # noqa: S104 - what is refused
     monkeypatch.setenv("PLANWAVE_TOKEN", "")
     done = planwave("serve")
@@ -258,7 +258,7 @@ GRAPH = {
 @contextmanager
 def serve() -> Iterator[tuple[subprocess.Popen[str], httpx2.Client]]:
     """Start ``planwave serve`` on a free loopback port, and leave none behind."""
-    with start("serve", "--port", "0", "--json") as process:
+    with start_command("serve", "--port", "0", "--json") as process:
         try:
             url = json.loads(read_until(process.stdout, "\n"))["url"]
             bearer = {"Authorization": f"Bearer {TOKEN}"}
@@ -281,7 +281,7 @@ def healthcheck(port: int | None) -> int:
 
 
 def planwave(*args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*PLANWAVE, *args], capture_output=True, text=True, check=False)
+    return subprocess.run([*PLANWAVE_COMMAND, *args], capture_output=True, text=True, check=False)
 
 
 def until_over(http: httpx2.Client, execution_id: str) -> None:
@@ -290,28 +290,28 @@ def until_over(http: httpx2.Client, execution_id: str) -> None:
     assert "event: execution.failed" in told
 
 
-def scraped(http: httpx2.Client) -> Scrape:
+def scraped(http: httpx2.Client) -> MetricsScrape:
     answer = http.get("/metrics")
     assert answer.status_code == 200
-    return Scrape(answer.text)
+    return MetricsScrape(answer.text)
 
 
 def test_a_service_is_watched_backed_up_and_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place(tmp_path, monkeypatch)
+    isolated_directory(tmp_path, monkeypatch)
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{installed(tmp_path / 'site')}")
     asked: list[str] = []
 
-    def reply(body: dict[str, Any]) -> str | Fails:
+    def reply(body: dict[str, Any]) -> str | ErrorReply:
         asked.append(prompt_of(body))
         if "wrong" in asked[-1]:
-            return Fails(400, "invalid_request_error")
+            return ErrorReply(400, "invalid_request_error")
         if sum("busy" in each for each in asked) == 1:
-            return Fails(429, "rate_limit_exceeded", headers={"retry-after": "0"})
+            return ErrorReply(429, "rate_limit_exceeded", headers={"retry-after": "0"})
         return "done"
 
-    with serving(reply_to=reply) as llm:
+    with fake_llm_in_thread(reply_to=reply) as llm:
         monkeypatch.setenv("PLANWAVE_TOKEN", TOKEN)
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         monkeypatch.setenv("OPENAI_BASE_URL", llm.openai_url)
@@ -347,9 +347,9 @@ def operate() -> None:
     assert (KEY in said, TOKEN in said) == (False, False)
 
 
-def check_metrics(before: Scrape, after: Scrape) -> None:
+def check_metrics(before: MetricsScrape, after: MetricsScrape) -> None:
     """Check what a scrape tells of one execution of the graph above."""
-    assert all(after.rising[key] >= value for key, value in before.rising.items())
+    assert all(after.monotonic[key] >= value for key, value in before.monotonic.items())
     documented = set(re.findall(r"^\| `(planwave_\w+)` ", DOCUMENT, re.MULTILINE))
     assert set(after.types) == documented
 

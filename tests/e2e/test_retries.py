@@ -11,9 +11,9 @@ import pytest
 
 from planwave.main import open_service
 from planwave.settings import Settings
-from tests.fakes.asking import told
-from tests.fakes.command_line import place
-from tests.fakes.llm_server import Fails, FakeLLM, Hangs, Step, prompt_of, schema_of, serving
+from tests.fakes.asking import invoke_json
+from tests.fakes.command_line import isolated_directory
+from tests.fakes.llm_server import ErrorReply, FakeLLMServer, NoReply, ReplyStep, prompt_of, schema_of, fake_llm_in_thread
 
 ITEMS = ["one", "two", "three", "four", "five"]
 BODY: dict[str, Any] = {
@@ -34,25 +34,25 @@ LOOP: dict[str, Any] = {
 def test_of_a_loop_whose_last_item_failed_once_a_retry_pays_for_that_call_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place(tmp_path, monkeypatch)
+    isolated_directory(tmp_path, monkeypatch)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     monkeypatch.setenv("PLANWAVE_LIMIT_CALL_ATTEMPTS", "1")
     asked: list[str] = []
 
-    def reply(body: dict[str, Any]) -> str | Step:
+    def reply(body: dict[str, Any]) -> str | ReplyStep:
         asked.append(prompt_of(body))
         if asked[-1] == "check five" and len(asked) == 2 * len(ITEMS):
-            return Fails(400, "invalid_request_error")
+            return ErrorReply(400, "invalid_request_error")
         return f"{asked[-1]}: done"
 
-    with serving(reply_to=reply) as llm:
+    with fake_llm_in_thread(reply_to=reply) as llm:
         monkeypatch.setenv("OPENAI_BASE_URL", llm.openai_url)
-        first = told("exec", "-", stdin=json.dumps(LOOP), code=1)
+        first = invoke_json("exec", "-", stdin=json.dumps(LOOP), code=1)
         assert (first["status"], len(asked)) == ("failed", 2 * len(ITEMS))
-        again = told("retry", "last")
+        again = invoke_json("retry", "last")
         assert asked[2 * len(ITEMS) :] == ["check five"]
     assert again["status"] == "completed"
-    shown = told("show", "last")
+    shown = invoke_json("show", "last")
     assert shown["parent"]["execution_id"] == first["execution_id"]
     (loop,) = [node for node in shown["nodes"] if node["path"] == "each"]
     assert loop["outputs"]["output"]["value"] == [f"check {item}: done" for item in ITEMS]
@@ -70,12 +70,12 @@ PLANS = {"nodes": [{"id": "p", "type": "planner", "data": {"goal": "Go left"}}],
 async def test_a_node_that_was_cancelled_on_its_way_is_not_asked_again_for_what_it_was_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place(tmp_path, monkeypatch)
+    isolated_directory(tmp_path, monkeypatch)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     asked: list[str] = []
     mends = asyncio.Event()
 
-    def reply(body: dict[str, Any]) -> str | Step:
+    def reply(body: dict[str, Any]) -> str | ReplyStep:
         if schema_of(body) is None:
             return "the left way"
         asked.append(prompt_of(body))
@@ -83,10 +83,10 @@ async def test_a_node_that_was_cancelled_on_its_way_is_not_asked_again_for_what_
             return json.dumps({**PLAN, "edges": [{"source": "left", "target": "nowhere"}]})
         if len(asked) == 2:
             mends.set()
-            return Hangs()
+            return NoReply()
         return json.dumps(PLAN)
 
-    async with FakeLLM(reply_to=reply) as llm:
+    async with FakeLLMServer(reply_to=reply) as llm:
         monkeypatch.setenv("OPENAI_BASE_URL", llm.openai_url)
         async with open_service(Settings(storage_dir=tmp_path / "storage")) as service:
             plan = await service.read_plan(json.dumps(PLANS))

@@ -17,21 +17,21 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from planwave.service.service import Service
-from planwave.storage.lock import LOCK_NAME, holder_of
+from planwave.storage.lock import LOCK_NAME, read_owner
 from planwave.storage.sqlite import SqliteStore
-from tests.fakes.command_line import place, read_until, start
-from tests.fakes.service import rooms
-from tests.fakes.serving_process import Server, start_server
+from tests.fakes.command_line import isolated_directory, read_until, start_command
+from tests.fakes.service import dependencies
+from tests.fakes.serving_process import ServerProcess, start_server
 
 
-def execute(server: Server, goal: str) -> str:
+def execute(server: ServerProcess, goal: str) -> str:
     """Plan a goal and start it; give the execution's id."""
     answer = httpx2.post(f"{server.url}/api/run", json={"prompt": goal})
     assert answer.status_code in (200, 201, 202), answer.text
     return answer.json()["execution_id"]
 
 
-def await_end(server: Server, execution_id: str) -> None:
+def await_end(server: ServerProcess, execution_id: str) -> None:
     """Follow an execution until it is over."""
     events = httpx2.get(f"{server.url}/api/executions/{execution_id}/events", timeout=120).text
     assert "event: execution.completed" in events
@@ -60,18 +60,18 @@ async def kept(directory: Path, execution_id: str) -> tuple[str, list[str]]:
 class TestCommand:
     @pytest.fixture(autouse=True)
     def empty(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        place(tmp_path, monkeypatch)
+        isolated_directory(tmp_path, monkeypatch)
 
     def test_it_says_where_it_listens_on_one_line_and_in_the_lock(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("PLANWAVE_TOKEN", "tok")
-        process = start("serve", "--port", "0", "--json")
+        process = start_command("serve", "--port", "0", "--json")
         with process:
             told = json.loads(read_until(process.stdout, "\n"))
             assert told["needs_token"] is True
             directory = tmp_path / "storage"
-            assert holder_of(directory) == {"pid": told["pid"], "url": told["url"], "token": "tok"}
+            assert read_owner(directory) == {"pid": told["pid"], "url": told["url"], "token": "tok"}
             assert (directory / LOCK_NAME).stat().st_mode & 0o777 == 0o600
             assert httpx2.get(f"{told['url']}/readyz").status_code == 200
             assert httpx2.get(f"{told['url']}/api/plans").status_code == 401
@@ -83,7 +83,7 @@ class TestCommand:
         assert output == ""
         assert "tok" not in errors
         assert "going down" in errors
-        assert holder_of(directory) is None
+        assert read_owner(directory) is None
 
     @pytest.mark.parametrize(
         ("args", "says"),
@@ -97,17 +97,17 @@ class TestCommand:
     def test_where_it_may_not_or_cannot_listen_it_says_so(self, args: list[str], says: str) -> None:
         with socket.create_server(("127.0.0.1", 0)) as used:
             port = used.getsockname()[1]
-            process = start("serve", *(arg.format(used=port) for arg in args))
+            process = start_command("serve", *(arg.format(used=port) for arg in args))
             _, errors = process.communicate(timeout=120)
         assert process.returncode == 2
         assert says in errors
         assert "Traceback" not in errors
 
     def test_a_second_server_of_a_directory_is_told_of_the_first(self) -> None:
-        first = start("serve", "--port", "0", "--json")
+        first = start_command("serve", "--port", "0", "--json")
         with first:
             pid = json.loads(read_until(first.stdout, "\n"))["pid"]
-            second = start("serve", "--port", "0")
+            second = start_command("serve", "--port", "0")
             _, errors = second.communicate(timeout=120)
             assert second.returncode != 0
             assert f"pid {pid}" in errors
@@ -168,8 +168,8 @@ async def drained(directory: Path) -> float:
             assert ready.json()["code"] == "server-draining"
             refused = await client.post("/api/plan", json={"prompt": "texts"})
             assert (refused.status_code, refused.json()["code"]) == (503, "server-draining")
-            server.wake()
-            assert await asyncio.to_thread(server.ended) == 0
+            server.release_nodes()
+            assert await asyncio.to_thread(server.wait_for_exit) == 0
             took = time.monotonic() - began
             half.close()
     status, types = await kept(directory, brief)
@@ -185,9 +185,9 @@ async def test_a_second_signal_leaves_at_once_and_loses_nothing(tmp_path: Path) 
         await_end(server, brief)
         began = time.monotonic()
         server.signal()
-        server.said("going down")
+        server.read_log_until("going down")
         server.signal(signal.SIGINT)
-        assert server.ended() == 128 + signal.SIGINT
+        assert server.wait_for_exit() == 128 + signal.SIGINT
         assert time.monotonic() - began < 300, "it was waited for what was running"
     status, types = await kept(tmp_path, held)
     assert (status, types[-1]) == ("executing", "node.started")
@@ -206,13 +206,13 @@ async def test_a_document_is_whole_or_absent_however_hard_it_is_stopped(
         for said in ("going down", "stopping at once", "")[:signals]:
             server.signal()
             if said:
-                server.said(said)
-        assert (server.ended() == 0) is (signals == 1)
+                server.read_log_until(said)
+        assert (server.wait_for_exit() == 0) is (signals == 1)
     assert all(each["status"] == "completed" for each in documents(tmp_path).values())
     if signals < 3:
         assert set(documents(tmp_path)) == set(ids)
         assert not unfinished(tmp_path)
-    async with Service(rooms(store=SqliteStore.open(tmp_path), directory=tmp_path)):
+    async with Service(dependencies(store=SqliteStore.open(tmp_path), directory=tmp_path)):
         pass  # a start writes what is missing and sweeps up
     assert set(documents(tmp_path)) == set(ids)
     assert not unfinished(tmp_path)

@@ -16,20 +16,20 @@ import pytest
 from planwave.graph.model import Graph, Node
 from planwave.settings import Limits
 from planwave.storage.sqlite import SqliteStore
-from tests.fakes.raw_socket import CLOSE, TEXT, RawSocket, raw_socket
-from tests.fakes.server import WIDE, RunningServer, serving
-from tests.fakes.service import graph_of
-from tests.fakes.streaming import Chatty, Witness, tells, text_of
+from tests.fakes.raw_socket import CLOSE, TEXT, RawWebSocket, raw_websocket
+from tests.fakes.server import NO_RATE_LIMITS, RunningServer, running_server
+from tests.fakes.service import make_graph
+from tests.fakes.streaming import LoggingNode, StreamChecker, streaming_node, streamed_text
 
 RECONNECTS = 100
-TELLING = graph_of(
-    tells("a", 260, 0.01),
-    tells("b", 100, 0.01),
+TELLING = make_graph(
+    streaming_node("a", 260, 0.01),
+    streaming_node("b", 100, 0.01),
     Node("h", "held", "H"),
     edges=[("a", "b"), ("b", "h")],
 )
 CROWD = Limits(
-    **{**WIDE.model_dump(), "socket_connections": 1_000, "events": 500_000, "page_items": 1_000}
+    **{**NO_RATE_LIMITS.model_dump(), "socket_connections": 1_000, "events": 500_000, "page_items": 1_000}
 )
 
 
@@ -59,7 +59,7 @@ async def by_sse(server: RunningServer, execution_id: str, after: int) -> AsyncG
 async def by_socket(server: RunningServer, execution_id: str, after: int) -> AsyncGenerator[Any]:
     """Give events as they arrive over one connection."""
     url = f"{server.ws_url}/ws/{execution_id}?mode=events&after={after}"
-    async with raw_socket(url) as socket:
+    async with raw_websocket(url) as socket:
         assert (await socket.read()).json["type"] == "snapshot"
         while (told := await socket.read()).opcode != CLOSE:
             if told.opcode == TEXT:
@@ -73,19 +73,19 @@ async def test_who_comes_back_a_hundred_times_sees_every_event_and_every_token_o
 ) -> None:
     choose = random.Random(7)  # noqa: S311 - a fixed seed
     execution_id = await started(server, TELLING)
-    witness, connections = Witness(), 0
+    witness, connections = StreamChecker(), 0
     while not witness.is_done:
         connections += 1
-        witness.connected()
+        witness.reconnected()
         is_staying = connections > RECONNECTS
         if is_staying:
-            server.let_go(execution_id)  # not before, however long connecting takes
+            server.release(execution_id)  # not before, however long connecting takes
         events = choose.randrange(6)
         stream = connect(server, execution_id, witness.cursor)
         with suppress(TimeoutError):
             async with asyncio.timeout(240 if is_staying else choose.uniform(0.0, 0.04)):
                 async for event in stream:
-                    witness.take(event)
+                    witness.accept(event)
                     events -= 1
                     if events < 0 and not is_staying:
                         break
@@ -93,7 +93,7 @@ async def test_who_comes_back_a_hundred_times_sees_every_event_and_every_token_o
     record = await server.on_loop(server.service.wait(execution_id))
     assert connections > RECONNECTS
     assert witness.cursor == record.last_seq
-    assert witness.texts == {"a": text_of("a", 260), "b": text_of("b", 100)}
+    assert witness.texts == {"a": streamed_text("a", 260), "b": streamed_text("b", 100)}
 
 
 # -- clients that do not read
@@ -109,9 +109,9 @@ def resident_mb() -> float:
 async def test_fifty_clients_that_never_read_cost_little_memory_and_are_dropped_with_their_place(
     tmp_path: Path,
 ) -> None:
-    logs = graph_of(_chatty(200_000))
+    logs = make_graph(_chatty(200_000))
     source = json.dumps(logs.to_document())
-    with serving(types=[Chatty()], limits=CROWD, store=SqliteStore.open(tmp_path)) as server:
+    with running_server(types=[LoggingNode()], limits=CROWD, store=SqliteStore.open(tmp_path)) as server:
         await ended(server, await started(server, logs))  # everything has been used once
         before = resident_mb()
         async with AsyncExitStack() as stack:
@@ -119,7 +119,7 @@ async def test_fifty_clients_that_never_read_cost_little_memory_and_are_dropped_
             made = await server.on_loop(server.service.create_execution(plan))
             execution_id = made.execution_id
             url = f"{server.ws_url}/ws/{execution_id}?mode=events&after=0"
-            sockets = [await stack.enter_async_context(raw_socket(url)) for _ in range(50)]
+            sockets = [await stack.enter_async_context(raw_websocket(url)) for _ in range(50)]
             for socket in sockets:
                 assert (await socket.read()).json["type"] == "snapshot"
             assert server.service.load.watchers == 50
@@ -138,7 +138,7 @@ async def test_fifty_clients_that_never_read_cost_little_memory_and_are_dropped_
             assert highest - before < 50
 
 
-async def _was_dropped_with_its_place(socket: RawSocket) -> None:
+async def _was_dropped_with_its_place(socket: RawWebSocket) -> None:
     told = await socket.read_to_close()
     code, reason = told[-1].close
     arrays = [frame.json for frame in told[:-1]]
@@ -168,18 +168,18 @@ async def test_a_crowd_that_comes_back_at_once_catches_up_without_gap_or_repeat(
     tmp_path: Path, clients: int, logs: int
 ) -> None:
     choose = random.Random(3)  # noqa: S311 - a fixed seed
-    graph = graph_of(_chatty(logs), tells("t", 150, 0.02), edges=[])
-    with serving(types=[Chatty()], limits=CROWD, store=SqliteStore.open(tmp_path)) as server:
+    graph = make_graph(_chatty(logs), streaming_node("t", 150, 0.02), edges=[])
+    with running_server(types=[LoggingNode()], limits=CROWD, store=SqliteStore.open(tmp_path)) as server:
         execution_id = await started(server, graph)
         await until_stored(server, execution_id, logs)
         before = resident_mb()
-        witnesses: list[Witness] = []
+        witnesses: list[StreamChecker] = []
 
         async def come_back() -> None:
             after = choose.choice([0, 0, logs // 2, choose.randrange(logs)])
-            witness = Witness(after)
+            witness = StreamChecker(after)
             async for event in by_socket(server, execution_id, after):
-                witness.take(event)
+                witness.accept(event)
             witnesses.append(witness)
 
         async with asyncio.TaskGroup() as tasks:
@@ -190,7 +190,7 @@ async def test_a_crowd_that_comes_back_at_once_catches_up_without_gap_or_repeat(
     assert len(witnesses) == clients
     for witness in witnesses:
         assert witness.cursor == record.last_seq
-        assert witness.texts == {"t": text_of("t", 150)}
+        assert witness.texts == {"t": streamed_text("t", 150)}
 
 
 async def until_stored(server: RunningServer, execution_id: str, seq: int) -> None:

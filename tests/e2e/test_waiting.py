@@ -21,9 +21,9 @@ import pytest
 from planwave.client import AsyncClient, Client
 from planwave.errors import Conflict, Gone, InputError, NotFound
 from planwave.storage.lock import DirectoryLock
-from tests.fakes.asking import asking, planwave, told, two_questions
-from tests.fakes.command_line import PLANWAVE, place, read_until, start
-from tests.fakes.server import RunningServer, serving
+from tests.fakes.asking import approval_graph, invoke, invoke_json, two_approvals_graph
+from tests.fakes.command_line import PLANWAVE_COMMAND, isolated_directory, read_until, start_command
+from tests.fakes.server import RunningServer, running_server
 from tests.fakes.serving_process import start_server
 
 FORM = {
@@ -97,7 +97,7 @@ class TestOverHttp:
     async def test_a_decision_says_which_way_and_with_what_it_goes_on(
         self, server: RunningServer, answer: Any, results: Any
     ) -> None:
-        async with waiting(server, asking()) as (client, execution_id):
+        async with waiting(server, approval_graph()) as (client, execution_id):
             found = await client.execution(execution_id)
             assert (found["waitingForInput"], found["currentNodeId"]) == (True, "q")
             await client.answer(execution_id, await request_id(client, execution_id), answer)
@@ -108,7 +108,7 @@ class TestOverHttp:
             assert again.value.code == "request-answered"
 
     async def test_a_form_has_to_fit_and_a_decision_to_be_one(self, server: RunningServer) -> None:
-        async with waiting(server, asking(form=FORM)) as (client, execution_id):
+        async with waiting(server, approval_graph(form=FORM)) as (client, execution_id):
             asked = await request_id(client, execution_id)
             for wrong, code in (
                 ({"decision": "aprove", "form": {"copies": 1}}, "unknown-decision"),
@@ -124,7 +124,7 @@ class TestOverHttp:
             assert node["answers"][0]["answer"]["form"] == {"copies": 2}
 
     async def test_of_many_answers_at_once_one_is_taken(self, server: RunningServer) -> None:
-        async with waiting(server, asking()) as (client, execution_id):
+        async with waiting(server, approval_graph()) as (client, execution_id):
             asked = await request_id(client, execution_id)
             taken: list[str] = []
             refused: list[str] = []
@@ -146,7 +146,7 @@ class TestOverHttp:
     async def test_a_question_whose_time_is_over_goes_on_and_is_gone(
         self, server: RunningServer
     ) -> None:
-        graph = asking(timeoutS=0.2, timeoutAction="reject")
+        graph = approval_graph(timeoutS=0.2, timeoutAction="reject")
         async with AsyncClient(server.base_url) as client:
             execution_id = (await client.execute(graph))["execution_id"]
             done = await client.wait(execution_id)
@@ -195,7 +195,7 @@ class TestOverHttp:
     async def test_only_the_cancelled_node_stops_and_its_question_is_gone(
         self, server: RunningServer
     ) -> None:
-        async with waiting(server, two_questions()) as (client, execution_id):
+        async with waiting(server, two_approvals_graph()) as (client, execution_id):
             first, second = (await client.requests(execution_id))["requests"]
             await client.cancel(execution_id, "not needed", node=first["path"])
             with pytest.raises(Gone):
@@ -212,7 +212,7 @@ class TestOverHttp:
             execution_id = await server.execute("held")
             await reached(client, execution_id, "node.started", "h")
             assert (await client.pause(execution_id))["status"] == "paused"
-            server.let_go(execution_id)
+            server.release(execution_id)
             held = await reached(client, execution_id, "node.completed", "h")
             states = held["node_states"]
             assert states == {"h": "completed", "after": "pending"}
@@ -220,7 +220,7 @@ class TestOverHttp:
             assert (await client.wait(execution_id))["status"] == "completed"
 
     async def test_forks_and_retries_are_new_executions(self, server: RunningServer) -> None:
-        async with waiting(server, asking()) as (client, execution_id):
+        async with waiting(server, approval_graph()) as (client, execution_id):
             changes = {"draft": {"data": {"text": "Hello"}}}
             forked = await client.fork(execution_id, changes=changes)
             await reached(client, forked["execution_id"], "execution.paused")
@@ -234,7 +234,7 @@ class TestOverHttp:
 
     def test_the_same_without_an_event_loop(self, server: RunningServer) -> None:
         with Client(server.base_url) as client:
-            execution_id = client.execute(asking())["execution_id"]
+            execution_id = client.execute(approval_graph())["execution_id"]
             asked = next(e for e in client.events(execution_id) if e.type == "node.waiting")
             client.pause(execution_id)
             (request,) = client.requests(execution_id)["requests"]
@@ -252,18 +252,18 @@ class TestOverHttp:
 async def test_a_question_outlives_the_server_that_asked_it(tmp_path: Path) -> None:
     with start_server(tmp_path) as server:
         async with AsyncClient(server.url) as client:
-            execution_id = (await client.execute(asking()))["execution_id"]
+            execution_id = (await client.execute(approval_graph()))["execution_id"]
             await reached(client, execution_id, "execution.paused")
             before = await client.requests(execution_id)
         server.signal(signal.SIGKILL)
-        server.ended()
+        server.wait_for_exit()
     with start_server(tmp_path) as server:
         async with AsyncClient(server.url) as client:
             assert await client.requests(execution_id) == before
             asked = before["requests"][0]["request_id"]
             await client.answer(execution_id, asked, {"decision": "approve"})
         server.signal(signal.SIGKILL)
-        server.ended()
+        server.wait_for_exit()
     with start_server(tmp_path) as server:  # the answer was durable, and it goes on by itself
         async with AsyncClient(server.url) as client:
             done = await client.wait(execution_id)
@@ -275,10 +275,10 @@ async def test_a_question_outlives_the_server_that_asked_it(tmp_path: Path) -> N
 class TestCommand:
     @pytest.fixture(autouse=True)
     def empty(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        place(tmp_path, monkeypatch)
+        isolated_directory(tmp_path, monkeypatch)
 
     def test_a_person_at_a_terminal_is_asked_and_the_run_goes_on(self) -> None:
-        Path("g.json").write_text(json.dumps(asking(form=FORM)), "utf-8")
+        Path("g.json").write_text(json.dumps(approval_graph(form=FORM)), "utf-8")
         script = [
             ("Decision: ", "e\n"), ("New value (text): ", "Dear you\n"), ("Decision: ", "1\n"),
             ("How many (whole number): ", "2\n"), ("Note (Enter: none): ", "fine\n"),
@@ -286,16 +286,16 @@ class TestCommand:
         code, seen = typed(["exec", "g.json"], script)
         assert code == 0, seen
         assert "sent: Dear you" in seen
-        assert told("show", "last")["nodes"][1]["answers"][0]["note"] == "fine"
+        assert invoke_json("show", "last")["nodes"][1]["answers"][0]["note"] == "fine"
 
     def test_ctrl_c_at_the_question_leaves_it_and_a_later_answer_ends_it(self) -> None:
-        Path("g.json").write_text(json.dumps(asking()), "utf-8")
+        Path("g.json").write_text(json.dumps(approval_graph()), "utf-8")
         code, seen = typed(["exec", "g.json"], [("Decision: ", "\x03")])
         assert code == 130, seen
         assert "stays paused" in seen
         code, seen = typed(["answer", "last"], [("Decision: ", "reject\n"), ("Note", "\n")])
         assert code == 0, seen
-        assert told("show", "last")["node_results"]["dropped"] == "dropped"
+        assert invoke_json("show", "last")["node_results"]["dropped"] == "dropped"
 
     def test_what_was_cut_off_with_its_process_goes_on_by_command(self, tmp_path: Path) -> None:
         graph = {
@@ -307,7 +307,7 @@ class TestCommand:
         }
         Path("g.json").write_text(json.dumps(graph), "utf-8")
         command = [sys.executable, "-c", SLEEPER]
-        with start("exec", "g.json", command=command) as process:
+        with start_command("exec", "g.json", command=command) as process:
             read_until(process.stdout, "started    slow")
             process.kill()
         quick = {**os.environ, "QUICK": "1"}
@@ -342,9 +342,9 @@ main()
 @pytest.fixture(scope="module")
 def holder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     storage = tmp_path_factory.mktemp("storage")
-    with serving(directory=storage) as running:
+    with running_server(directory=storage) as running:
         lock = DirectoryLock(storage)
-        lock.tell({"pid": os.getpid(), "url": running.base_url, "token": None})
+        lock.write_owner({"pid": os.getpid(), "url": running.base_url, "token": None})
         yield running
         lock.release()
 
@@ -352,39 +352,39 @@ def holder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 class TestThroughAHolder:
     @pytest.fixture(autouse=True)
     def here(self, holder: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        place(tmp_path, monkeypatch)
+        isolated_directory(tmp_path, monkeypatch)
         monkeypatch.setenv("PLANWAVE_STORAGE_DIR", str(holder.service.directory))
 
     def test_a_run_there_rests_and_is_answered_from_here(self) -> None:
-        made = told("exec", "-", stdin=json.dumps(asking()))
+        made = invoke_json("exec", "-", stdin=json.dumps(approval_graph()))
         assert (made["status"], len(made["requests"])) == ("paused", 1)
         execution_id, asked = made["execution_id"], made["requests"][0]["request_id"]
-        wrong = told("answer", execution_id, "--decision", "no", code=2)
+        wrong = invoke_json("answer", execution_id, "--decision", "no", code=2)
         assert [each["code"] for each in wrong["diagnostics"]] == ["unknown-decision"]
-        taken = told("answer", execution_id, "--decision", "approve", "--value", '"Hi"')
+        taken = invoke_json("answer", execution_id, "--decision", "approve", "--value", '"Hi"')
         assert (taken["execution_id"], taken["request_id"]) == (execution_id, asked)
-        assert told("watch", execution_id)["node_results"]["sent"] == "sent: Hi"
-        again = planwave("answer", execution_id, asked, "--decision", "approve")
+        assert invoke_json("watch", execution_id)["node_results"]["sent"] == "sent: Hi"
+        again = invoke("answer", execution_id, asked, "--decision", "approve")
         assert (again.exit_code, "answered already" in again.stderr) == (2, True)
 
     def test_pausing_cancelling_forking_and_retrying_go_there_too(self) -> None:
-        execution_id = told("exec", "-", stdin=json.dumps(two_questions()))["execution_id"]
-        assert told("pause", execution_id)["status"] == "paused"
-        assert "Watch it with" in planwave("resume", execution_id).stdout
-        told("cancel", execution_id, "--node", "p")
-        forked = told("fork", execution_id, "--set", "q.prompt=Really?")
+        execution_id = invoke_json("exec", "-", stdin=json.dumps(two_approvals_graph()))["execution_id"]
+        assert invoke_json("pause", execution_id)["status"] == "paused"
+        assert "Watch it with" in invoke("resume", execution_id).stdout
+        invoke_json("cancel", execution_id, "--node", "p")
+        forked = invoke_json("fork", execution_id, "--set", "q.prompt=Really?")
         assert forked["requests"][-1]["request"]["prompt"] == "Really?"
-        told("cancel", execution_id)
-        retried = told("retry", execution_id)
+        invoke_json("cancel", execution_id)
+        retried = invoke_json("retry", execution_id)
         assert (retried["status"], retried["parent"]["execution_id"]) == ("paused", execution_id)
 
     def test_who_watches_is_told_how_to_answer(self, holder: RunningServer) -> None:
-        execution_id = told("exec", "-", stdin=json.dumps(asking()))["execution_id"]
-        watching = start("watch", execution_id)
+        execution_id = invoke_json("exec", "-", stdin=json.dumps(approval_graph()))["execution_id"]
+        watching = start_command("watch", execution_id)
         try:
             seen = read_until(watching.stdout, "answer with: planwave answer")
             assert "waits for an answer: Send it?" in seen
-            told("answer", execution_id, "--decision", "reject")
+            invoke_json("answer", execution_id, "--decision", "reject")
             out, _ = watching.communicate(timeout=PATIENCE_S)
         finally:
             watching.kill()
@@ -412,7 +412,7 @@ def at_terminal(args: Sequence[str]) -> Iterator[tuple[subprocess.Popen[bytes], 
     """Start a command whose terminal is the one that is given."""
     terminal, inside = pty.openpty()
     process = subprocess.Popen(
-        [*PLANWAVE, *args], stdin=inside, stdout=inside, stderr=inside, start_new_session=True,
+        [*PLANWAVE_COMMAND, *args], stdin=inside, stdout=inside, stderr=inside, start_new_session=True,
         env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
         preexec_fn=_take_terminal,
     )  # fmt: skip

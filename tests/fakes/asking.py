@@ -8,12 +8,12 @@ from typing import Any
 from typer.testing import CliRunner, Result
 
 from planwave.cli.app import app
-from planwave.main import composition
+from planwave.main import cli_factories
 
 _Json = dict[str, Any]
 
 
-def asking(**data: Any) -> _Json:
+def approval_graph(**data: Any) -> _Json:
     """A draft that a person decides about (``q``), and a way to go on for each decision."""
     return {
         "nodes": [
@@ -35,27 +35,27 @@ def asking(**data: Any) -> _Json:
     }
 
 
-def two_questions() -> _Json:
+def two_approvals_graph() -> _Json:
     """Two questions at once; nothing follows."""
     ask = {"type": "approval", "data": {"prompt": "Well?"}}
     return {"nodes": [{"id": "p", **ask}, {"id": "q", **ask}], "edges": []}
 
 
-def planwave(*args: str, stdin: str | None = None) -> Result:
+def invoke(*args: str, stdin: str | None = None) -> Result:
     """Call the command line in this process, over the storage of the working directory."""
-    return CliRunner().invoke(app, list(args), obj=composition(), input=stdin)
+    return CliRunner().invoke(app, list(args), obj=cli_factories(), input=stdin)
 
 
-def told(*args: str, stdin: str | None = None, code: int = 0) -> Any:
+def invoke_json(*args: str, stdin: str | None = None, code: int = 0) -> Any:
     """Call it with ``--json``; give the object."""
-    done = planwave(*args, "--json", stdin=stdin)
+    done = invoke(*args, "--json", stdin=stdin)
     assert done.exit_code == code, done.output
     return json.loads(done.stdout)
 
 
-def executed(graph: _Json, *args: str) -> _Json:
+def execute_graph(graph: _Json, *args: str) -> _Json:
     """Run a graph until it rests; give its document."""
-    return told("exec", "-", *args, stdin=json.dumps(graph))
+    return invoke_json("exec", "-", *args, stdin=json.dumps(graph))
 
 
 def _flow(source: str, target: str, handle: str = "output") -> _Json:

@@ -5,70 +5,70 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from planwave.graph.capabilities import NodeFacts
+from planwave.graph.capabilities import NodeTypeInfo
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import FLOW, LINK, Channel, Edge, Graph, Node, Port
 from tests.fakes.wires import make_edge
 
-MANY = Port("input", multiple=True)
-ANY_OUT = Port("output")
+MULTIPLE_INPUT = Port("input", multiple=True)
+ANY_OUTPUT = Port("output")
 
-FACTS = {
+NODE_TYPES = {
     facts.node_type: facts
     for facts in (
-        NodeFacts("step", "does a step", (MANY, Port("only")), (ANY_OUT,)),
-        NodeFacts("source", "begins", (), (ANY_OUT,), entry=True),
-        NodeFacts("fork", "chooses", (MANY,), (Port("way-{i}"), Port("else"))),
-        NodeFacts("pair", "gives two", (MANY,), (Port("left"), Port("right"))),
-        NodeFacts("strict", "needs one", (Port("need", "number", required=True),), (ANY_OUT,)),
-        NodeFacts("number", "gives a number", (MANY,), (Port("output", "number"),)),
-        NodeFacts("words", "gives text", (MANY,), (Port("output", "text"),)),
-        NodeFacts("open", "takes all names", (Port("{name}", multiple=True),), (ANY_OUT,)),
-        NodeFacts(
+        NodeTypeInfo("step", "does a step", (MULTIPLE_INPUT, Port("only")), (ANY_OUTPUT,)),
+        NodeTypeInfo("source", "begins", (), (ANY_OUTPUT,), entry=True),
+        NodeTypeInfo("fork", "chooses", (MULTIPLE_INPUT,), (Port("way-{i}"), Port("else"))),
+        NodeTypeInfo("pair", "gives two", (MULTIPLE_INPUT,), (Port("left"), Port("right"))),
+        NodeTypeInfo("strict", "needs one", (Port("need", "number", required=True),), (ANY_OUTPUT,)),
+        NodeTypeInfo("number", "gives a number", (MULTIPLE_INPUT,), (Port("output", "number"),)),
+        NodeTypeInfo("words", "gives text", (MULTIPLE_INPUT,), (Port("output", "text"),)),
+        NodeTypeInfo("open", "takes all names", (Port("{name}", multiple=True),), (ANY_OUTPUT,)),
+        NodeTypeInfo(
             "gear",
             "is used by others",
-            (MANY, Port("gears", channel=LINK, multiple=True)),
+            (MULTIPLE_INPUT, Port("gears", channel=LINK, multiple=True)),
             (Port("gear", channel=LINK),),
             executes=False,
             materializes=True,
         ),
-        NodeFacts(
+        NodeTypeInfo(
             "user",
             "uses gears",
-            (MANY, Port("gears", channel=LINK, multiple=True), Port("motor", channel=LINK)),
-            (ANY_OUT, Port("gear", channel=LINK)),
+            (MULTIPLE_INPUT, Port("gears", channel=LINK, multiple=True), Port("motor", channel=LINK)),
+            (ANY_OUTPUT, Port("gear", channel=LINK)),
             materializes=True,
         ),
-        NodeFacts("catcher", "has its own error output", (MANY,), (ANY_OUT, Port("error"))),
+        NodeTypeInfo("catcher", "has its own error output", (MULTIPLE_INPUT,), (ANY_OUTPUT, Port("error"))),
     )
 }
 
 
-class FakeCatalogue:
+class FakeNodeCatalog:
     """Satisfies ``Catalogue``; ``says`` stands for what node types find in their nodes."""
 
     def __init__(
-        self, says: Callable[[Node, Graph], Iterable[Diagnostic]] = lambda node, graph: ()
+        self, find_diagnostics: Callable[[Node, Graph], Iterable[Diagnostic]] = lambda node, graph: ()
     ) -> None:
-        self.says = says
+        self.find_diagnostics = find_diagnostics
 
-    def facts(self, node_type: str) -> NodeFacts | None:
-        return FACTS.get(node_type)
+    def type_info(self, node_type: str) -> NodeTypeInfo | None:
+        return NODE_TYPES.get(node_type)
 
     def implementation(self, node_type: str) -> Any:
         raise KeyError(node_type)
 
     def names(self) -> Sequence[str]:
-        return sorted(FACTS)
+        return sorted(NODE_TYPES)
 
     def accepts(self, target_type: str, source_type: str) -> bool:
         return target_type == source_type or "any" in (target_type, source_type)
 
     def check(self, node: Node, graph: Graph) -> Iterable[Diagnostic]:
-        return self.says(node, graph)
+        return self.find_diagnostics(node, graph)
 
 
-def graph_of(nodes: str, *edges: str, policies: Mapping[str, Any] | None = None) -> Graph:
+def parse_graph(nodes: str, *edges: str, policies: Mapping[str, Any] | None = None) -> Graph:
     """Write a graph in short: ``graph_of("a:step b:step", "a>b", "g.gear~a.gears")``.
 
     A node is ``id`` or ``id:type`` (``step`` if left out); an edge is ``source.handle>target.handle``

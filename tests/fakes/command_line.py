@@ -11,10 +11,10 @@ from typing import IO
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PLANWAVE = [sys.executable, "-c", "from planwave.main import main; main()"]
+PLANWAVE_COMMAND = [sys.executable, "-c", "from planwave.main import main; main()"]
 
 
-def place(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def isolated_directory(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work in an empty directory, with no provider but what a test configures."""
     for name in list(os.environ):
         if name.startswith(("PLANWAVE_", "OPENAI_", "ANTHROPIC_", "PYTHONUNBUFFERED", "COLUMNS")):
@@ -25,8 +25,8 @@ def place(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
 
-def start(
-    *args: str, command: list[str] = PLANWAVE, cwd: Path | None = None
+def start_command(
+    *args: str, command: list[str] = PLANWAVE_COMMAND, cwd: Path | None = None
 ) -> subprocess.Popen[str]:
     """Start a command whose output can be read while it runs."""
     return subprocess.Popen(

@@ -6,22 +6,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from planwave.cli.options import Composition
-from planwave.service.history import History
+from planwave.cli.options import Factories
+from planwave.service.history import QueryService
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.storage.memory import MemoryStore
-from tests.fakes.planning import FakeProviders, library
-from tests.fakes.service import rooms
+from tests.fakes.planning import FakeProviders, library_registry
+from tests.fakes.service import dependencies
 
 
-class Embedded:
+class FakeEmbeddedModel:
     """An embedded model that is there, or is missing until it is fetched."""
 
     def __init__(self, missing: str | None = None) -> None:
         self.missing = missing
 
-    def missing_model(self) -> str | None:
+    def required_download(self) -> str | None:
         return self.missing
 
 
@@ -30,22 +30,22 @@ async def _listen(settings: Settings, told: Callable[[str], object]) -> int:
     return 0
 
 
-def composed(
+def fake_factories(
     *,
     model_dir: Path = Path("models"),
     providers: Any = None,
-    embedded: Embedded | None = None,
+    embedded: FakeEmbeddedModel | None = None,
     service: Callable[[Settings], Service] | None = None,
-    history: Callable[[Settings], History] | None = None,
+    history: Callable[[Settings], QueryService] | None = None,
     serve: Callable[[Settings, Callable[[str], object]], Any] | None = None,
     **settings: Any,
-) -> Composition:
+) -> Factories:
     """Compose fakes; every service and history starts empty unless given."""
-    return Composition(
+    return Factories(
         settings=lambda: Settings(model_dir=model_dir, **settings),
-        service=service or (lambda _: Service(rooms())),
-        history=history or (lambda _: History(MemoryStore(), None)),
-        catalogue=lambda _: library(),
-        providers=lambda _: (providers or FakeProviders(), embedded or Embedded()),
+        service=service or (lambda _: Service(dependencies())),
+        history=history or (lambda _: QueryService(MemoryStore(), None)),
+        catalog=lambda _: library_registry(),
+        providers=lambda _: (providers or FakeProviders(), embedded or FakeEmbeddedModel()),
         serve=serve or _listen,
     )

@@ -49,16 +49,16 @@ from planwave.providers.recordings import key_of, reply_from
 from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage.sqlite import SqliteStore
-from tests.fakes.crash_points import KILLED, CrashPoint, deadly
-from tests.fakes.mixed_graphs import bodies, mixed_graph, mixed_options
+from tests.fakes.crash_points import KILLED, CrashPoint, crash_at
+from tests.fakes.mixed_graphs import nested_documents, random_document, random_options
 from tests.fakes.planning import FakeProviders
-from tests.fakes.service import rooms
+from tests.fakes.service import dependencies
 
-OUTSIDE = "outside.log"
+EXTERNAL_LOG = "outside.log"
 TOKENS = 7
 """What the model reads in every prompt."""
-BODIES = {name: read_graph(document)[0] for name, document in bodies().items()}
-LAZY = (
+NESTED_GRAPHS = {name: read_graph(document)[0] for name, document in nested_documents().items()}
+PRELOADED_MODULES = (
     "aiofiles",
     "planwave.executor.run",
     "planwave.graph.check",
@@ -68,12 +68,12 @@ LAZY = (
 )
 """What a service imports when it first needs it; no life has to wait for that."""
 SET_ASIDE = "set aside"
-STUMBLES = "say"
+FAILING_PROMPT_PREFIX = "say"
 """How a prompt begins at which the model stumbles now and then: always at the same calls."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class ChildOptions:
     """What one life is to be like.
 
     Attributes:
@@ -97,7 +97,7 @@ class Order:
     patient: bool = False
 
 
-class Log:
+class AppendOnlyLog:
     """Lines that are there once written, whatever becomes of the process."""
 
     def __init__(self, path: Path) -> None:
@@ -107,18 +107,18 @@ class Log:
         os.write(self._file, json.dumps(what).encode() + b"\n")
 
 
-class Outside:
+class ExternalWorld:
     """The world the nodes act upon: a model that counts its calls, and work that leaves a trace."""
 
-    def __init__(self, log: Log, recorder: Recorder, seed: int) -> None:
+    def __init__(self, log: AppendOnlyLog, recorder: Recorder, seed: int) -> None:
         self._log, self._recorder = log, recorder
         self._choose = Random(seed)  # noqa: S311 - a test's choices
 
-    def began(self, context: FlowContext) -> None:
+    def record_run(self, context: FlowContext) -> None:
         """Note that a node does its work."""
         self._log.write("run", os.getpid(), context.run_id, context.path, context.attempt)
 
-    def made(self, context: FlowContext, key: str) -> None:
+    def record_once(self, context: FlowContext, key: str) -> None:
         """Note that a node makes a value that it has to find again."""
         place = context.run_id, context.path, context.attempt
         self._log.write("once", os.getpid(), *place, key)
@@ -133,10 +133,10 @@ class Outside:
         if recorded is not None:
             yield reply_from(recorded)
             return
-        await self.reached(key)
+        await self.record_call(key)
         yield Delta("so ")
         await asyncio.sleep(self._choose.random() * 0.01)
-        if request.prompt.startswith(STUMBLES) and crc32(repr(key).encode()) % 3 == 0:
+        if request.prompt.startswith(FAILING_PROMPT_PREFIX) and crc32(repr(key).encode()) % 3 == 0:
             raise ProviderError("the model stumbled", provider=request.provider, retryable=True)
         reply = ModelReply(
             f"so {request.prompt}", request.provider, request.model, "stop", Usage(TOKENS, 1)
@@ -145,7 +145,7 @@ class Outside:
         self._note("kept", key)
         yield reply
 
-    async def reached(self, key: CallKey) -> None:
+    async def record_call(self, key: CallKey) -> None:
         """Take a call."""
         self._note("call", key)
 
@@ -153,7 +153,7 @@ class Outside:
         self._log.write(what, os.getpid(), *key[:4])
 
 
-class Job:
+class JobNode:
     """A node type that works ``ms`` milliseconds, after some ``calls``, values it ``keeps``, graphs.
 
     Where it has a ``body``, it runs that graph for so many ``items``, some in ``parallel``; an item
@@ -163,22 +163,22 @@ class Job:
 
     node_type = "job"
 
-    def __init__(self, outside: Outside) -> None:
-        self._outside = outside
+    def __init__(self, world: ExternalWorld) -> None:
+        self._world = world
 
     async def execute(
         self, data: Mapping[str, Any], inputs: Inputs, context: FlowContext
     ) -> AsyncIterator[NodeEvent | ExecutionResult]:
-        self._outside.began(context)
+        self._world.record_run(context)
         scope = CallScope(context.run_id, context.path, context.attempt)
         said: list[str] = []
         for number in range(data.get("calls", 0)):
             request = ModelRequest("openai", "gpt", f"{context.node_id} {number}")
-            async for item in self._outside.stream(request, scope):
+            async for item in self._world.stream(request, scope):
                 if isinstance(item, ModelReply):
                     said.append(item.text)
-                    yield self._used(item, context)
-        said += [await self._kept(context, f"k{n}") for n in range(data.get("keeps", 0))]
+                    yield self._usage_event(item, context)
+        said += [await self._once_value(context, f"k{n}") for n in range(data.get("keeps", 0))]
         if "body" in data:
             await _run_each(data, context)
         await asyncio.sleep(data.get("ms", 0) / 1_000)
@@ -192,14 +192,14 @@ class Job:
             raise NodeError("it broke")
         yield ExecutionResult({"output": DataValue("text", " ".join([context.node_id, *said]))})
 
-    def _used(self, reply: ModelReply, context: FlowContext) -> NodeEvent:
+    def _usage_event(self, reply: ModelReply, context: FlowContext) -> NodeEvent:
         told = {"provider": reply.provider, "model": reply.model, **asdict(reply.usage)}
         told |= {"recorded": True} if reply.recorded else {}
         return NodeEvent(context.node_id, self.node_type, "usage", context.run_id, told)
 
-    async def _kept(self, context: FlowContext, key: str) -> str:
+    async def _once_value(self, context: FlowContext, key: str) -> str:
         async def make() -> str:
-            self._outside.made(context, key)
+            self._world.record_once(context, key)
             await asyncio.sleep(0.002)
             return f"{key} of life {os.getpid()}"
 
@@ -215,7 +215,7 @@ async def _run_each(data: Mapping[str, Any], context: FlowContext) -> None:
         for item in left:
             try:
                 await context.runtime.run_graph(
-                    f"i{item}", BODIES[data["body"]], {}, variables={"item": item}
+                    f"i{item}", NESTED_GRAPHS[data["body"]], {}, variables={"item": item}
                 )
             except NodeError as error:
                 if not data.get("skips"):
@@ -235,77 +235,77 @@ async def until(holds: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-class Facts:
+class FactWriter:
     """What the service has said yes to, on standard output."""
 
-    def say(self, fact: str, *about: Any) -> None:
+    def write(self, fact: str, *about: Any) -> None:
         os.write(1, json.dumps([fact, *about]).encode() + b"\n")
 
 
-class Client:
+class CrashClient:
     """Makes executions, watches them, answers what they ask, and gets in their way."""
 
-    def __init__(self, service: Service, order: Order, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, service: Service, order: ChildOptions, tasks: asyncio.TaskGroup) -> None:
         self._service, self._order, self._tasks = service, order, tasks
         self._choose = Random(order.seed)  # noqa: S311 - a test's choices
-        self._facts = Facts()
+        self._facts = FactWriter()
         self._open = 0
-        self._less = asyncio.Event()
+        self._execution_ended = asyncio.Event()
 
-    async def live(self) -> None:
+    async def run(self) -> None:
         """Do all that is ordered."""
         for record in await self._service._store.open_executions():
-            await self._begin(record.execution_id, record.last_seq)
+            await self._follow(record.execution_id, record.last_seq)
         for graph in self._order.graphs:
             await self._make(graph)
         while self._open or self._order.at_once:
             if self._open < self._order.at_once:
-                await self._make(mixed_graph(self._choose), mixed_options(self._choose))
+                await self._make(random_document(self._choose), random_options(self._choose))
             else:
-                self._less.clear()
-                await self._less.wait()
+                self._execution_ended.clear()
+                await self._execution_ended.wait()
 
     async def _make(self, graph: dict[str, Any], options: RunOptions | None = None) -> None:
         plan = await self._service.read_plan(json.dumps(graph))
         made = await self._service.execute(plan, options=options)
-        self._facts.say("accepted", made.execution_id)
-        await self._begin(made.execution_id, 0)
+        self._facts.write("accepted", made.execution_id)
+        await self._follow(made.execution_id, 0)
 
-    async def _begin(self, execution_id: str, after: int) -> None:
+    async def _follow(self, execution_id: str, after: int) -> None:
         state = await self._service.state(execution_id)
         reason = state.reason or ""
-        if self._is_left(reason):
+        if self._is_set_aside(reason):
             return
         self._open += 1
         self._tasks.create_task(self._watch(execution_id, after))
         for request in list(state.requests.values()):
-            self._ask(execution_id, request.request_id, request.request)
+            self._schedule_answer(execution_id, request.request_id, request.request)
         if state.status == "paused" and not reason.startswith("waiting"):
             self._tasks.create_task(self._resume(execution_id))
 
-    def _is_left(self, reason: str) -> bool:
+    def _is_set_aside(self, reason: str) -> bool:
         """Say whether an execution paused for this reason is left alone: not when all has to end."""
         return reason.startswith(SET_ASIDE) and not self._order.ends
 
     async def _watch(self, execution_id: str, after: int) -> None:
         async for event in self._service.watch(execution_id, after=after):
             if event.seq:
-                self._facts.say("told", execution_id, event.seq, event.type, event.path)
-                self._hear(event)
-                if event.type == "execution.paused" and self._is_left(event.data["reason"]):
+                self._facts.write("told", execution_id, event.seq, event.type, event.path)
+                self._react(event)
+                if event.type == "execution.paused" and self._is_set_aside(event.data["reason"]):
                     break
         if self._order.ends:
             await self._service.wait(execution_id)
         self._open -= 1
-        self._less.set()
+        self._execution_ended.set()
 
-    def _hear(self, event: Event) -> None:
+    def _react(self, event: Event) -> None:
         if event.type == "node.waiting":
-            self._ask(event.execution_id, event.data["request_id"], event.data["request"])
+            self._schedule_answer(event.execution_id, event.data["request_id"], event.data["request"])
         elif event.type in TERMINAL:
-            self._facts.say("ended", event.execution_id, event.type)
+            self._facts.write("ended", event.execution_id, event.type)
             if self._order.at_once and self._choose.random() < 0.3:
-                self._tasks.create_task(self._again(event.execution_id))
+                self._tasks.create_task(self._retry_or_fork(event.execution_id))
         elif event.type == "execution.paused" and self._order.patient:
             self._tasks.create_task(self._answer_all(event.execution_id))
         elif event.type == "node.started" and self._order.at_once:
@@ -321,7 +321,7 @@ class Client:
         for request in await self._service.requests(execution_id):
             await self._answer(execution_id, request.request_id, request.request)
 
-    def _ask(self, execution_id: str, request_id: str, request: Any) -> None:
+    def _schedule_answer(self, execution_id: str, request_id: str, request: Any) -> None:
         if not self._order.patient:
             self._tasks.create_task(self._answer(execution_id, request_id, request))
 
@@ -332,75 +332,75 @@ class Client:
         await asyncio.sleep(self._choose.random() * 0.03)
         with suppress(PlanwaveError):  # its time was over, or its node was cancelled first
             await self._service.answer(execution_id, request_id, answer)
-            self._facts.say("answered", execution_id, request_id, answer["decision"])
+            self._facts.write("answered", execution_id, request_id, answer["decision"])
 
     async def _cancel(self, execution_id: str, path: str | None = None) -> None:
         with suppress(PlanwaveError):  # it ended first
             await self._service.cancel(execution_id, node=path)
-            self._facts.say("cancelled", execution_id, path)
+            self._facts.write("cancelled", execution_id, path)
 
-    async def _again(self, execution_id: str) -> None:
+    async def _retry_or_fork(self, execution_id: str) -> None:
         """Run what failed, or some node of it, in an execution that takes over all else."""
         with suppress(PlanwaveError):  # nothing of it failed
             if self._choose.random() < 0.5:
                 made = await self._service.retry(execution_id)
             else:
                 made = await self._service.fork(execution_id, rerun=["n1"])
-            self._facts.say("accepted", made.execution_id)
-            await self._begin(made.execution_id, 0)
+            self._facts.write("accepted", made.execution_id)
+            await self._follow(made.execution_id, 0)
 
     async def _pause(self, execution_id: str) -> None:
         with suppress(PlanwaveError):
             await self._service.pause(execution_id)
-            self._facts.say("paused", execution_id)
+            self._facts.write("paused", execution_id)
             await self._resume(execution_id)
 
     async def _resume(self, execution_id: str) -> None:
         with suppress(PlanwaveError):
             await self._service.resume(execution_id)
-            self._facts.say("resumed", execution_id)
+            self._facts.write("resumed", execution_id)
 
 
-async def life(order: Order) -> None:
+async def run_child(order: ChildOptions) -> None:
     """Live as ordered."""
-    directory, point = Path(order.directory), CrashPoint.read(order.point)
+    directory, point = Path(order.directory), CrashPoint.parse(order.point)
     store = SqliteStore.open(directory)
-    kept = deadly(store, point)
-    outside = Outside(Log(directory.parent / OUTSIDE), kept, order.seed)
-    outside.reached = deadly(outside, point).reached
-    parts = rooms(
-        types=[Job(outside)],
+    kept = crash_at(store, point)
+    outside = ExternalWorld(AppendOnlyLog(directory.parent / EXTERNAL_LOG), kept, order.seed)
+    outside.record_call = crash_at(outside, point).reached
+    parts = dependencies(
+        types=[JobNode(outside)],
         store=kept,
         directory=directory,
         limits=Limits(recoveries=order.recoveries, recoveries_per_s=10_000),
         node_services=lambda goal: NodeServices(outside, FakeProviders(), goal),
     )
     async with Service(parts) as service, asyncio.TaskGroup() as tasks:
-        client = Client(service, order, tasks)
-        Facts().say("up")
+        client = CrashClient(service, order, tasks)
+        FactWriter().write("up")
         await service.recover()
-        await client.live()
+        await client.run()
     left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-    Facts().say("left", [repr(task) for task in left])
+    FactWriter().write("left", [repr(task) for task in left])
 
 
 def main() -> None:
     """Live one life for each order."""
-    for name in LAZY:
+    for name in PRELOADED_MODULES:
         import_module(name)
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
             signal.alarm(100)  # one whose parent is gone does not stay
-            Facts().say("life", os.getpid())
+            FactWriter().write("life", os.getpid())
             try:
-                asyncio.run(life(Order(**json.loads(line))))
+                asyncio.run(run_child(ChildOptions(**json.loads(line))))
             except BaseException:  # noqa: BLE001 - the end of the process
                 traceback.print_exc()
                 os._exit(1)
             os._exit(0)
         _, status = os.waitpid(child, 0)
-        Facts().say("exit", os.waitstatus_to_exitcode(status))
+        FactWriter().write("exit", os.waitstatus_to_exitcode(status))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 A point is written ``before:append:2`` or ``after:record:1``: what is called, and which call of it,
 from 1. ``before:append:3:node.parked`` is the call with the third such event: how many of them one
-call takes along depends on how busy the machine is. What is wrapped does not know; see :func:`deadly`.
+call takes along depends on how busy the machine is. What is wrapped does not know; see :func:`crash_at`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class CrashPoint(NamedTuple):
     """
 
     when: str
-    what: str
+    method: str
     number: int
-    about: str | None = None
+    event_type: str | None = None
 
     @classmethod
-    def read(cls, text: str | None) -> CrashPoint | None:
+    def parse(cls, text: str | None) -> CrashPoint | None:
         """Read ``when:what:number[:event type]``."""
         if not text:
             return None
@@ -38,7 +38,7 @@ class CrashPoint(NamedTuple):
         return cls(when, what, int(number), about[0] if about else None)
 
 
-class Deadly:
+class CrashingProxy:
     """Passes everything on, and ends the process at a point."""
 
     def __init__(self, inner: Any, point: CrashPoint) -> None:
@@ -48,13 +48,13 @@ class Deadly:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)
-        return self._watched(found) if name == self._point.what else found
+        return self._with_crash(found) if name == self._point.method else found
 
-    def _watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _with_crash(self, call: Callable[..., Any]) -> Callable[..., Any]:
         async def watched(*args: Any, **options: Any) -> Any:
             point = self._point
             before = self._counts
-            self._counts += 1 if point.about is None else _events_of(point.about, args[-1])
+            self._counts += 1 if point.event_type is None else _events_of(point.event_type, args[-1])
             is_there = before < point.number <= self._counts
             if is_there and point.when == "before":
                 os._exit(KILLED)
@@ -70,6 +70,6 @@ def _events_of(kind: str, events: Sequence[Event]) -> int:
     return sum(kind in (event.type, event.data.get("event_type")) for event in events)
 
 
-def deadly(inner: Any, point: CrashPoint | None) -> Any:
+def crash_at(inner: Any, point: CrashPoint | None) -> Any:
     """Give something that ends the process at a point, where there is one in it."""
-    return inner if point is None or not hasattr(inner, point.what) else Deadly(inner, point)
+    return inner if point is None or not hasattr(inner, point.method) else CrashingProxy(inner, point)

@@ -1,7 +1,7 @@
 """The HTTP service as a process that ends at a point: ``crash_server(directory, point)``.
 
 As a program: ``python -m tests.fakes.crash_server DIRECTORY [POINT]``; see ``crash_points``. Plans are
-those of ``PlansByGoal``, and every planning is noted in ``<directory>/../planned.log`` before it is
+those of ``PlannerByGoal``, and every planning is noted in ``<directory>/../planned.log`` before it is
 answered.
 """
 
@@ -21,17 +21,17 @@ from planwave.graph.plan import Plan
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.storage.sqlite import SqliteStore
-from tests.fakes.command_line import ROOT, read_until, start
-from tests.fakes.crash_points import CrashPoint, deadly
-from tests.fakes.server import WIDE, PlansByGoal
-from tests.fakes.service import rooms
-from tests.fakes.serving_process import WOKEN, Server
+from tests.fakes.command_line import ROOT, read_until, start_command
+from tests.fakes.crash_points import CrashPoint, crash_at
+from tests.fakes.server import NO_RATE_LIMITS, PlannerByGoal
+from tests.fakes.service import dependencies
+from tests.fakes.serving_process import RELEASE_FILE, ServerProcess
 
 MODULE = "tests.fakes.crash_server"
-PLANNED = "planned.log"
+PLANNING_LOG = "planned.log"
 
 
-class Planner(PlansByGoal):
+class LoggingPlanner(PlannerByGoal):
     """A planner that leaves a trace of what it was paid for."""
 
     def __init__(self, log: Path) -> None:
@@ -39,48 +39,48 @@ class Planner(PlansByGoal):
         self._log = log
 
     async def create_plan(self, prompt: str, *args: Any, **options: Any) -> Plan:
-        await self.asked(prompt)
+        await self.record_request(prompt)
         return await super().create_plan(prompt, *args, **options)
 
-    async def asked(self, prompt: str) -> None:
+    async def record_request(self, prompt: str) -> None:
         with self._log.open("a") as log:
             log.write(prompt + "\n")
 
 
 @contextmanager
-def crash_server(directory: Path, point: str | None = None) -> Iterator[Server]:
+def crash_server(directory: Path, point: str | None = None) -> Iterator[ServerProcess]:
     """Start a server over ``directory/storage``, and leave none behind."""
     more = [] if point is None else [point]
     command = [sys.executable, "-m", MODULE, str(directory / "storage"), *more]
-    with start(*command[1:], command=command[:1], cwd=ROOT) as process:
+    with start_command(*command[1:], command=command[:1], cwd=ROOT) as process:
         try:
             url = json.loads(read_until(process.stdout, "\n"))["url"]
-            yield Server(process, url, directory / WOKEN)
+            yield ServerProcess(process, url, directory / RELEASE_FILE)
         finally:
             process.kill()
 
 
-def planned(directory: Path) -> list[str]:
+def planned_goals(directory: Path) -> list[str]:
     """Give the goals that were planned, in order."""
-    log = directory / PLANNED
+    log = directory / PLANNING_LOG
     return log.read_text("utf-8").splitlines() if log.exists() else []
 
 
 def _main(directory: str, point: str | None = None) -> int:
-    place, deadly_point = Path(directory), CrashPoint.read(point)
-    planner = Planner(place.parent / PLANNED)
-    planner.asked = deadly(planner, deadly_point).asked
-    parts = rooms(
-        store=deadly(SqliteStore.open(place), deadly_point),
+    place, deadly_point = Path(directory), CrashPoint.parse(point)
+    planner = LoggingPlanner(place.parent / PLANNING_LOG)
+    planner.record_request = crash_at(planner, deadly_point).asked
+    parts = dependencies(
+        store=crash_at(SqliteStore.open(place), deadly_point),
         directory=place,
-        limits=WIDE,
+        limits=NO_RATE_LIMITS,
         planner=planner,
     )
 
     def told(url: str) -> None:
         os.write(1, json.dumps({"url": url}).encode() + b"\n")
 
-    settings = Settings(port=0, storage_dir=place, limits=WIDE)
+    settings = Settings(port=0, storage_dir=place, limits=NO_RATE_LIMITS)
     return asyncio.run(serve(settings, lambda _: Service(parts), told))
 
 

@@ -1,4 +1,4 @@
-"""Disks that fail: under SQLite (``faulty_disk``), under power (``PowerCuts``), or for want of room.
+"""Disks that fail: under SQLite (``faulty_disk``), under power (``PowerCutSimulator``), or for want of room.
 
 ``faulty_disk`` puts a layer between SQLite and its files, through SQLite's own interface for that
 (https://sqlite.org/vfs.html). What happens above it is real; only what the disk answers is made up.
@@ -89,7 +89,7 @@ def _library() -> Any:
     return library
 
 
-class Disk:
+class FaultyDisk:
     """What lies under SQLite's files.
 
     Attributes:
@@ -109,7 +109,7 @@ class Disk:
         self._paths: dict[int, Path] = {}
         self._own: dict[int, _Methods] = {}
 
-    def take(self, address: int, path: Path, file: Any) -> None:
+    def wrap_file(self, address: int, path: Path, file: Any) -> None:
         """Come between SQLite and a file it has opened."""
         self._paths[address] = path
         theirs = ctypes.addressof(file.methods.contents)
@@ -145,14 +145,14 @@ class Disk:
         return own
 
 
-_kept: list[Any] = []
+_referenced_by_sqlite: list[Any] = []
 """What SQLite may still point to: nothing of it is ever freed."""
 
 
 @contextmanager
-def faulty_disk() -> Iterator[Disk]:
-    """Have every database that is opened meanwhile lie on a :class:`Disk`; close it before."""
-    library, disk = _library(), Disk()
+def faulty_disk() -> Iterator[FaultyDisk]:
+    """Have every database that is opened meanwhile lie on a :class:`FaultyDisk`; close it before."""
+    library, disk = _library(), FaultyDisk()
     usual = library.sqlite3_vfs_find(None)
     layer = _Vfs.from_buffer_copy(usual.contents)
     layer.name = b"faulty"
@@ -162,11 +162,11 @@ def faulty_disk() -> Iterator[Disk]:
         found = open_on(usual, name, file, flags, told)
         if found == OK and name is not None and file.contents.methods:
             path = Path(os.fsdecode(ctypes.string_at(name)))
-            disk.take(ctypes.addressof(file.contents), path, file.contents)
+            disk.wrap_file(ctypes.addressof(file.contents), path, file.contents)
         return found
 
     layer.open = _OPEN(open_file)
-    _kept.append((layer, disk))
+    _referenced_by_sqlite.append((layer, disk))
     library.sqlite3_vfs_register(ctypes.byref(layer), 1)
     try:
         yield disk
@@ -197,7 +197,7 @@ def short_writes(seed: int) -> Iterator[Counter[str]]:
     for name in ("write", "pwrite", "pwrite64"):
         kind = _WRITE_CALL if name == "write" else _PWRITE_CALL
         calls[name.encode()] = kind(partial(cut, kind((name, libc))))
-    _kept.append(calls)
+    _referenced_by_sqlite.append(calls)
     for name, call in calls.items():
         usual.contents.set_call(usual, name, ctypes.cast(call, c_void_p))
     try:
@@ -207,7 +207,7 @@ def short_writes(seed: int) -> Iterator[Counter[str]]:
             usual.contents.set_call(usual, name, None)
 
 
-class PowerCuts:
+class PowerCutSimulator:
     """What would be left in a directory if the power were cut: what was synced, for certain.
 
     Of writes that were not, any part may be there; a file whose directory entry was not synced is
@@ -219,21 +219,21 @@ class PowerCuts:
         seed: Decides which writes that were not synced are there nevertheless.
     """
 
-    def __init__(self, disk: Disk, directory: Path, seed: int) -> None:
+    def __init__(self, disk: FaultyDisk, directory: Path, seed: int) -> None:
         self._directory = directory
         self._random = random.Random(seed)  # noqa: S311 - a test repeats
         self._files: dict[str, bytes] = {}
-        self._loose: dict[str, list[tuple[int, bytes | None]]] = {}
+        self._unsynced: dict[str, list[tuple[int, bytes | None]]] = {}
         self._inodes: dict[int, bytes] = {}
         disk.after_sync = self._synced
         disk.after_write = self._wrote
 
     def _synced(self, path: Path) -> None:
         self._files[path.name] = path.read_bytes()
-        self._loose[path.name] = []
+        self._unsynced[path.name] = []
 
     def _wrote(self, path: Path, offset: int, content: bytes | None) -> None:
-        self._loose.setdefault(path.name, []).append((offset, content))
+        self._unsynced.setdefault(path.name, []).append((offset, content))
 
     def fsync(self, file: int) -> None:
         """Stand in for ``os.fsync``."""
@@ -246,13 +246,13 @@ class PowerCuts:
             if content is not None:
                 self._files[str(entry.relative_to(self._directory))] = content
 
-    def leave(self, target: Path) -> Path:
+    def write_surviving_files(self, target: Path) -> Path:
         """Make a directory of what is left."""
         for name, content in list(self._files.items()):
             if not (self._directory / name).exists():
                 continue  # SQLite syncs the directory before it relies on a file being gone
             left = bytearray(content)
-            for offset, written in self._loose.get(name, ()):
+            for offset, written in self._unsynced.get(name, ()):
                 if self._random.random() < 0.5:
                     continue
                 if written is None:
@@ -282,12 +282,12 @@ def small_disk(place: Path, size: str, *, read_only: bool = False) -> Iterator[P
         subprocess.run(["umount", "--lazy", str(place)], check=True, capture_output=True)
 
 
-def fill(directory: Path, *, leave: int = 0) -> Path:
+def fill_disk(directory: Path, *, free_bytes: int = 0) -> Path:
     """Use up all room on a disk but so many bytes; give the file to delete for it."""
     ballast = directory / "ballast"
     with ballast.open("wb", buffering=0) as file:
         with suppress(OSError):  # there is no room
             while file.write(bytes(4096)):
                 pass
-        file.truncate(max(0, file.tell() - leave))
+        file.truncate(max(0, file.tell() - free_bytes))
     return ballast

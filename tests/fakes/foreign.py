@@ -17,7 +17,7 @@ from planwave.executor.options import RunOptions
 Json = dict[str, Any]
 
 
-class Rebuilt(NamedTuple):
+class ConvertedGraph(NamedTuple):
     """A graph document, and what its execution is given.
 
     Attributes:
@@ -48,24 +48,24 @@ def _edge(source: str, target: str, left: str = "output", into: str = "input", *
 # -- agiraph: plans of tasks with dependencies -----------------------------------------------------
 
 
-def from_agiraph(plan: Json) -> Rebuilt:
+def from_agiraph(plan: Json) -> ConvertedGraph:
     """Rebuild a plan: a described agent a task, an edge a dependency, waves as there."""
     nodes = [
-        _node(task["id"], "agent", task["name"], description=task_of(task), data=_model(task))
+        _node(task["id"], "agent", task["name"], description=task_description(task), data=_model(task))
         for task in plan["nodes"]
     ]
     edges = [_edge(d, task["id"]) for task in plan["nodes"] for d in task["dependencies"]]
-    return Rebuilt({"nodes": nodes, "edges": edges}, RunOptions(scheduling="waves"))
+    return ConvertedGraph({"nodes": nodes, "edges": edges}, RunOptions(scheduling="waves"))
 
 
-def task_of(task: Json) -> str:
+def task_description(task: Json) -> str:
     """Give a description that also says what is read and written, which has fields of its own there."""
-    takes = _told(task, "Reads", "input_description", ("input_contract", "Needs"))
-    gives = _told(task, "Writes", "output_description", ("output_contract", "Produces"))
+    takes = _labelled(task, "Reads", "input_description", ("input_contract", "Needs"))
+    gives = _labelled(task, "Writes", "output_description", ("output_contract", "Produces"))
     return "\n".join(filter(None, (task["description"], takes, gives)))
 
 
-def _told(task: Json, label: str, field: str, legacy: tuple[str, str]) -> str:
+def _labelled(task: Json, label: str, field: str, legacy: tuple[str, str]) -> str:
     said = task.get(field)
     contract, word = legacy
     if not said and task.get(contract):
@@ -77,7 +77,7 @@ def _model(task: Json) -> Json:
     return {name: task[name] for name in ("provider", "model") if name in task}
 
 
-def as_reply(text: str) -> str:
+def to_planner_reply(text: str) -> str:
     """Say a raw planner reply in our reply shape; what stands around its JSON stays.
 
     JSON that cannot be read stays as it is, and so does what is missing in it.
@@ -91,7 +91,7 @@ def as_reply(text: str) -> str:
              for n in said["nodes"] for d in n.get("dependencies", ())]  # fmt: skip
     kept = ("id", "name")
     nodes = [
-        {**{k: n[k] for k in kept if k in n}, "description": task_of(n), **_model(n)}
+        {**{k: n[k] for k in kept if k in n}, "description": task_description(n), **_model(n)}
         for n in said["nodes"]
     ]
     reply = {k: said[k] for k in ("title",) if k in said} | {"nodes": nodes, "edges": edges}
@@ -103,7 +103,7 @@ def as_reply(text: str) -> str:
 _AGENTFLOW_DATA = ("systemPrompt", "userPrompt", "model", "reasoningEffort", "tools")
 
 
-def from_agentflow(workflow: Json, resume_inputs: Sequence[Any] = ()) -> Rebuilt:
+def from_agentflow(workflow: Json, resume_inputs: Sequence[Any] = ()) -> ConvertedGraph:
     """Rebuild a workflow; an agent that is asked again until its ``if`` holds becomes a ``while``."""
     nodes = [_agentflow_node(node) for node in workflow["nodes"]]
     edges = [
@@ -111,7 +111,7 @@ def from_agentflow(workflow: Json, resume_inputs: Sequence[Any] = ()) -> Rebuilt
         for c in workflow["connections"]
     ]
     document = _unrolled({"nodes": nodes, "edges": edges})
-    return Rebuilt(document, answers=[agentflow_answer(given) for given in resume_inputs])
+    return ConvertedGraph(document, answers=[agentflow_answer(given) for given in resume_inputs])
 
 
 def _agentflow_node(node: Json) -> Json:
@@ -190,12 +190,12 @@ labels are not names."""
 _PASSES_ON = ("conditional", "reroute")
 
 
-def from_covalt(graph: Json, options: Json, user_message: str) -> Rebuilt:
+def from_covalt(graph: Json, options: Json, user_message: str) -> ConvertedGraph:
     """Rebuild a graph: its start holds the user's message, and what agents give is text."""
-    rebuilt = _Covalt(graph, user_message).document()
+    rebuilt = _CovaltConverter(graph, user_message).document()
     scope, cached = options.get("scope") or {}, options.get("cached_outputs") or {}
     way = {"execute": "run_to", "runFrom": "run_from"}.get(scope.get("mode"))
-    return Rebuilt(
+    return ConvertedGraph(
         rebuilt,
         RunOptions(**({way: tuple(scope["target_node_ids"])} if way else {})),
         {node: {h: _text_in(v["value"]) for h, v in out.items()} for node, out in cached.items()},
@@ -207,7 +207,7 @@ def _text_in(value: Any) -> Any:
     return value["response"] if isinstance(value, dict) else value
 
 
-class _Covalt:
+class _CovaltConverter:
     def __init__(self, graph: Json, user_message: str) -> None:
         self.graph = graph
         self.types = {n["id"]: n["type"].replace("_", "-") for n in graph["nodes"]}
@@ -260,7 +260,7 @@ class _Covalt:
             case "reroute":
                 return _node(node_id, "text", data={"text": data["value"]})
             case "model-selector":
-                return _node(node_id, "model", data=_split(data["model"]))
+                return _node(node_id, "model", data=_provider_and_model(data["model"]))
             case "code":
                 return _node(node_id, "transform", data={"fields": _code(data["code"])})
             case "boom":
@@ -277,7 +277,7 @@ class _Covalt:
         asked: Json = {"userPrompt": self._message_for(node_id), "systemPrompt": name}
         if "{{" in name:
             del asked["systemPrompt"]
-            self.nodes.append(_node(f"{node_id}.name", "text", data={"text": _said(name)}))
+            self.nodes.append(_node(f"{node_id}.name", "text", data={"text": _to_template(name)}))
             for edge in [e for e in self.edges if e["target"] == node_id]:
                 self.edges.append(_edge(edge["source"], f"{node_id}.name", edge["sourceHandle"]))
             self.edges.append(_edge(f"{node_id}.name", node_id, into="systemPrompt"))
@@ -287,7 +287,7 @@ class _Covalt:
         given = {"temperature": data["temperature"]} if "temperature" in data else {}
         is_fed = any(e["target"] == node_id and e["targetHandle"] == "input" for e in self.edges)
         prompt = self._message_for(node_id) if is_fed else data.get("prompt")
-        return {**_split(data["model"]), **given, "prompt": prompt}
+        return {**_provider_and_model(data["model"]), **given, "prompt": prompt}
 
     def _message_for(self, node_id: str) -> str:
         """Give where the message is: in an object of the start and of errors, else it is the input."""
@@ -302,12 +302,12 @@ class _Covalt:
 _TYPES = {"data": "any", "string": "text", "float": "number", "model": "model", "tools": "tools"}
 
 
-def _split(model: str) -> Json:
+def _provider_and_model(model: str) -> Json:
     provider, _, name = model.rpartition(":")
     return {"provider": provider, "model": name}
 
 
-def _said(text: str) -> str:
+def _to_template(text: str) -> str:
     """Say a text with expressions in it as a planwave template."""
     return re.sub(r"\{\{\s*(.*?)\s*\}\}", lambda found: f"{{{{ {_EXPRESSIONS[found[1]]} }}}}", text)
 
@@ -319,7 +319,7 @@ def _prompt_template(data: Json) -> Json:
     text = re.sub(r"\{\{ \$input\.(\w+) \}\}", r"{{ input.\1 }}", source)
     # What the template looked like is told with its expressions resolved, but bare names as they are.
     pieces = re.split(r"(\{\{\w+\}\})", data["template"])
-    template = "".join(f"{{{{ '{p}' }}}}" if bare.fullmatch(p) else _said(p) for p in pieces)
+    template = "".join(f"{{{{ '{p}' }}}}" if bare.fullmatch(p) else _to_template(p) for p in pieces)
     return {"text": text, "template": template, "values": "{{ input }}"}
 
 

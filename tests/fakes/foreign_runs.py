@@ -17,10 +17,10 @@ from planwave.graph.values import Inputs
 from planwave.nodes.services import NodeServices
 from planwave.providers.api import CallScope, Delta, ModelReply, ModelRequest
 from planwave.service.service import Service
-from tests.fakes.foreign import Rebuilt
+from tests.fakes.foreign import ConvertedGraph
 from tests.fakes.node_context import ListedProviders
-from tests.fakes.planning import library
-from tests.fakes.service import rooms
+from tests.fakes.planning import library_registry
+from tests.fakes.service import dependencies
 
 PROVIDERS = {
     "openai": ("gpt-4o-mini", "gpt-4o", "gpt-5", "BOOM"),
@@ -31,7 +31,7 @@ Rule = Callable[[ModelRequest, int], str]
 """The reply to a request, given how many there were by then."""
 
 
-class Boom:
+class RaisingNode:
     """A node type that fails."""
 
     node_type = "boom"
@@ -41,7 +41,7 @@ class Boom:
 
 
 @dataclass
-class Echo:
+class RuleModels:
     """Satisfies ``Models``: replies follow a rule; one that raises fails the call.
 
     ``delay_s`` lets all that is ready ask before the first is answered; for virtual time.
@@ -67,11 +67,11 @@ class Echo:
 
 
 @dataclass
-class Seen:
+class ConvertedRun:
     """What became of a rebuilt graph; refused ones have the codes of what is wrong and no state."""
 
     calls: list[tuple[str, ModelRequest]]
-    refused: list[str] = field(default_factory=list)
+    refusal_codes: list[str] = field(default_factory=list)
     statuses: list[str] = field(default_factory=list)
     state: ExecutionState = field(default_factory=ExecutionState)
     events: list[Event] = field(default_factory=list)
@@ -86,14 +86,14 @@ class Seen:
         }
 
     @property
-    def sentences(self) -> list[str]:
+    def log_lines(self) -> list[str]:
         """The log in the words of the first service."""
         return execution_logs(self.events)
 
 
-async def carried_out(
-    rebuilt: Rebuilt, models: Echo, *, off: Sequence[str] = (), renders: bool = True
-) -> Seen:
+async def run_converted(
+    rebuilt: ConvertedGraph, models: RuleModels, *, off: Sequence[str] = (), renders: bool = True
+) -> ConvertedRun:
     """Run a rebuilt graph to its end, giving its answers one after the other.
 
     Args:
@@ -102,12 +102,12 @@ async def carried_out(
         off: Providers that are not configured.
         renders: Whether templates may need the worker process; not in virtual time.
     """
-    seen = Seen(models.calls)
+    seen = ConvertedRun(models.calls)
     async with AsyncExitStack() as stack:
         renderer = Renderer(wall_s=60.0) if renders else None
         if renderer is not None:
             stack.push_async_callback(renderer.close)
-        service = await stack.enter_async_context(Service(_rooms(models, off, renderer)))
+        service = await stack.enter_async_context(Service(_dependencies(models, off, renderer)))
         try:
             plan = await service.read_plan(rebuilt.document)
             record = await service.execute(
@@ -115,14 +115,14 @@ async def carried_out(
             )
         except InputError as error:
             found = error.diagnostics if isinstance(error, GraphInvalid) else ()
-            seen.refused = sorted({d.code for d in found if d.severity == "error"}) or [error.code]
+            seen.refusal_codes = sorted({d.code for d in found if d.severity == "error"}) or [error.code]
             return seen
-        await _to_the_end(service, record.execution_id, rebuilt.answers, seen)
+        await _answer_until_ended(service, record.execution_id, rebuilt.answers, seen)
     return seen
 
 
-async def _to_the_end(
-    service: Service, execution_id: str, answers: Sequence[dict[str, Any]], seen: Seen
+async def _answer_until_ended(
+    service: Service, execution_id: str, answers: Sequence[dict[str, Any]], seen: ConvertedRun
 ) -> None:
     left = list(answers)
     while True:
@@ -136,12 +136,12 @@ async def _to_the_end(
     seen.events = [event async for event in service.watch(execution_id)]
 
 
-def _rooms(models: Echo, off: Sequence[str], renderer: Renderer | None) -> Any:
+def _dependencies(models: RuleModels, off: Sequence[str], renderer: Renderer | None) -> Any:
     providers: Any = ListedProviders(PROVIDERS, off=off)
-    catalogue = library(providers)
-    catalogue.register(Boom())
+    catalogue = library_registry(providers)
+    catalogue.register(RaisingNode())
     return replace(
-        rooms(),
+        dependencies(),
         catalogue=catalogue,
         providers=providers,
         node_services=lambda goal: NodeServices(models, providers, goal),

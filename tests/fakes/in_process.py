@@ -10,25 +10,25 @@ import httpx2
 from pydantic import BaseModel
 
 from planwave.api.app import create_app
-from planwave.service.rooms import Rooms
+from planwave.service.rooms import ServiceDependencies
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
 
-PROBLEM = "application/problem+json"
+PROBLEM_TYPE = "application/problem+json"
 
 
-class Calls(httpx2.AsyncClient):
+class InProcessClient(httpx2.AsyncClient):
     """A client of one application, and the ``service`` behind it."""
 
     service: Service
 
-    async def made(self, path: str, body: Any = None, status: int = 200) -> Any:
+    async def post_json(self, path: str, body: Any = None, status: int = 200) -> Any:
         """POST, expect a status, give the answer."""
         answer = await self.post(path, json=body)
         assert answer.status_code == status, answer.text
         return answer.json()
 
-    async def got(self, path: str, model: type[BaseModel] | None = None, **query: Any) -> Any:
+    async def get_json(self, path: str, model: type[BaseModel] | None = None, **query: Any) -> Any:
         """GET, expect 200 and exactly what the model says, give the answer."""
         answer = await self.get(path, params=query)
         assert answer.status_code == 200, answer.text
@@ -37,12 +37,12 @@ class Calls(httpx2.AsyncClient):
             model.model_validate(found, extra="forbid")
         return found
 
-    async def refused(
+    async def expect_problem(
         self, method: str, path: str, expected: int, body: Any = None, **query: Any
     ) -> dict[str, Any]:
         """Expect a problem of a status, and give it."""
         answer = await self.request(method, path, json=body, params=query)
-        assert (answer.status_code, answer.headers["content-type"]) == (expected, PROBLEM), (
+        assert (answer.status_code, answer.headers["content-type"]) == (expected, PROBLEM_TYPE), (
             answer.text
         )
         problem = answer.json()
@@ -51,14 +51,14 @@ class Calls(httpx2.AsyncClient):
 
 
 @asynccontextmanager
-async def calling(parts: Rooms, **settings: Any) -> AsyncGenerator[Calls]:
+async def in_process_client(parts: ServiceDependencies, **settings: Any) -> AsyncGenerator[InProcessClient]:
     """Open an application over these rooms; nobody's requests are counted."""
     wide = Limits(requests_per_s=100_000, requests_burst=1_000_000, executions_per_minute=1_000_000)
     chosen = Settings(limits=wide, **settings)
     app = create_app(chosen, lambda _: Service(parts))
     async with (
         app.router.lifespan_context(app),
-        Calls(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1") as calls,
+        InProcessClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1") as calls,
     ):
         calls.service = app.state.planwave.service
         yield calls

@@ -8,20 +8,20 @@ from typing import Any
 
 from planwave.events import TERMINAL, Event, fold
 
-_ENDS = frozenset({"completed", "failed", "skipped", "blocked", "cancelled"})
-_AT_WORK = frozenset({"waiting", "parked", "retrying", "completed", "failed", "cancelled"})
-_NODE: Mapping[str, frozenset[str]] = {
-    "pending": frozenset({"started", *_ENDS}),
-    "running": frozenset({"started", *_AT_WORK}),
+_TERMINAL = frozenset({"completed", "failed", "skipped", "blocked", "cancelled"})
+_AFTER_RUNNING = frozenset({"waiting", "parked", "retrying", "completed", "failed", "cancelled"})
+_NODE_TRANSITIONS: Mapping[str, frozenset[str]] = {
+    "pending": frozenset({"started", *_TERMINAL}),
+    "running": frozenset({"started", *_AFTER_RUNNING}),
     "waiting": frozenset({"answered", "cancelled"}),
-    "answered": frozenset({"started", *_AT_WORK}),
+    "answered": frozenset({"started", *_AFTER_RUNNING}),
     "parked": frozenset({"unparked", "cancelled"}),
-    "unparked": frozenset({"started", *_AT_WORK}),
+    "unparked": frozenset({"started", *_AFTER_RUNNING}),
     "retrying": frozenset({"started", "cancelled"}),
-    **{end: frozenset[str]() for end in _ENDS},
+    **{end: frozenset[str]() for end in _TERMINAL},
 }
 """What may become of a node, by what became of it last."""
-_EXECUTION: Mapping[str, frozenset[str]] = {
+_EXECUTION_TRANSITIONS: Mapping[str, frozenset[str]] = {
     "": frozenset({"created"}),
     "created": frozenset({"started", "failed", "cancelled"}),
     "started": frozenset({"paused", "resumed", "completed", "failed", "cancelled"}),
@@ -29,7 +29,7 @@ _EXECUTION: Mapping[str, frozenset[str]] = {
     "paused": frozenset({"paused", "resumed", "completed", "failed", "cancelled"}),
 }
 _OUTCOMES = frozenset({"completed", "failed", "retrying", "waiting", "cancelled"})
-_SAID = frozenset({"node.log", "node.event", "usage"})
+_EMITTED_TYPES = frozenset({"node.log", "node.event", "usage"})
 
 
 def check_events(events: Sequence[Event]) -> None:
@@ -42,14 +42,14 @@ def check_events(events: Sequence[Event]) -> None:
     for event in events:
         if event.type.startswith("execution."):
             then = event.type.partition(".")[2]
-            assert then in _EXECUTION[state], f"{state} became {then}: {event}"
+            assert then in _EXECUTION_TRANSITIONS[state], f"{state} became {then}: {event}"
             state = then
     _check_nodes(events)
     _check_waves(events)
     fold(events)
 
 
-class _Nodes:
+class _NodeStates:
     """What became of the nodes of one execution so far.
 
     A nested run that is opened again begins anew, with attempts that go on from where they were.
@@ -59,37 +59,37 @@ class _Nodes:
         self.states: dict[str, str] = {}
         self.attempts: dict[str, int] = {}
         self.reentries: Counter[tuple[str, int | None]] = Counter()
-        self.before: dict[str, int] = {}
-        self.kept: set[tuple[str, str]] = set()
+        self.earlier_attempts: dict[str, int] = {}
+        self.once_values: set[tuple[str, str]] = set()
         self.owners = {1}
 
-    def open(self, path: str, said: Mapping[str, Any]) -> None:
+    def open_nested_run(self, path: str, said: Mapping[str, Any]) -> None:
         """A node opens a nested run, or lets go of one."""
         prefix = f"{path}[{said['key']}]/"
         inside = [each for each in self.states if each.startswith(prefix)]
-        assert {self.states[each] for each in inside} <= _ENDS, f"{prefix} was not over"
+        assert {self.states[each] for each in inside} <= _TERMINAL, f"{prefix} was not over"
         highest = max([self.attempts.get(each, 0) for each in inside], default=0)
         assert said.get("dropped") or said.get("before", 0) >= highest
         for each in inside:
             del self.states[each]
             self.attempts.pop(each, None)
-        self.kept = {each for each in self.kept if not each[0].startswith(prefix)}
-        self.before[prefix] = said.get("before", highest)
+        self.once_values = {each for each in self.once_values if not each[0].startswith(prefix)}
+        self.earlier_attempts[prefix] = said.get("before", highest)
 
-    def keep(self, path: str, said: Mapping[str, Any]) -> None:
+    def record_once_value(self, path: str, said: Mapping[str, Any]) -> None:
         """A node keeps a value, once."""
-        assert (path, said["key"]) not in self.kept, f"{path} keeps {said['key']} twice"
-        self.kept.add((path, said["key"]))
+        assert (path, said["key"]) not in self.once_values, f"{path} keeps {said['key']} twice"
+        self.once_values.add((path, said["key"]))
 
-    def park(self, path: str) -> None:
+    def check_parked(self, path: str) -> None:
         """All that is inside a node waits, and something of it for an answer."""
         inside = {s for p, s in self.states.items() if p.startswith(f"{path}[")}
         assert "waiting" in inside, f"{path} waits for nothing"
-        assert inside <= _ENDS | {"waiting", "parked"}, f"{path} waits, and is at work: {inside}"
+        assert inside <= _TERMINAL | {"waiting", "parked"}, f"{path} waits, and is at work: {inside}"
 
 
 def _check_nodes(events: Sequence[Event]) -> None:
-    nodes = _Nodes()
+    nodes = _NodeStates()
     for event in events:
         if event.type == "execution.resumed":
             nodes.owners.add(event.data["epoch"])
@@ -98,32 +98,32 @@ def _check_nodes(events: Sequence[Event]) -> None:
         elif event.path is not None and event.type.startswith(("node.", "usage")):
             _check_node(event, event.path, nodes)
     if events[-1].type in TERMINAL:
-        assert {*nodes.states.values()} <= _ENDS, f"left open: {nodes.states}"
+        assert {*nodes.states.values()} <= _TERMINAL, f"left open: {nodes.states}"
 
 
-def _check_node(event: Event, path: str, nodes: _Nodes) -> None:
+def _check_node(event: Event, path: str, nodes: _NodeStates) -> None:
     now = nodes.states.get(path, "pending")
-    if event.type in _SAID:
+    if event.type in _EMITTED_TYPES:
         assert now in ("running", "answered", "unparked"), f"{now} node said something: {event}"
         if event.data.get("event_type") == "run_graph":
-            nodes.open(path, event.data["data"])
+            nodes.open_nested_run(path, event.data["data"])
         elif event.data.get("event_type") == "once":
-            nodes.keep(path, event.data["data"])
+            nodes.record_once_value(path, event.data["data"])
         return
     then = event.type.partition(".")[2]
-    assert then in _NODE[now], f"{now} became {then}: {event}"
+    assert then in _NODE_TRANSITIONS[now], f"{now} became {then}: {event}"
     if then == "started":
         _check_start(event, path, now, nodes)
     elif then == "parked":
-        nodes.park(path)
+        nodes.check_parked(path)
     nodes.states[path] = "running" if then == "started" else then
 
 
-def _check_start(event: Event, path: str, before: str, nodes: _Nodes) -> None:
+def _check_start(event: Event, path: str, before: str, nodes: _NodeStates) -> None:
     """A start is a first one, the next attempt, or the same again after the end of a process."""
     again, place = event.data.get("reentry", 0), (path, event.attempt)
     if before in ("pending", "retrying"):
-        first = nodes.before.get(path[: path.rfind("/") + 1], 0)
+        first = nodes.earlier_attempts.get(path[: path.rfind("/") + 1], 0)
         nodes.attempts[path] = nodes.attempts.get(path, first) + 1
         assert not again
     elif before == "running":
@@ -153,7 +153,7 @@ def _check_waves(events: Sequence[Event]) -> None:
                 waves -= {each for each in waves if f"{each[0]}/".startswith(f"{run}/")}
 
 
-def kept_values(events: Iterable[Event]) -> set[tuple[str, str]]:
+def once_values(events: Iterable[Event]) -> set[tuple[str, str]]:
     """Give the values that nodes find again: path and key."""
     said = [e for e in events if e.type == "node.event" and e.data.get("event_type") == "once"]
     return {(e.path or "", e.data["data"]["key"]) for e in said}

@@ -11,7 +11,7 @@ from planwave.graph.values import DataValue, Inputs
 from tests.fakes.wires import make_edge
 
 
-class Well:
+class LinkedSource:
     """Gives water to whoever is linked to it."""
 
     node_type = "well"
@@ -21,7 +21,7 @@ class Well:
         return "water"
 
 
-class Drinker:
+class LinkConsumer:
     """Draws from the wells it is linked to."""
 
     node_type = "drinker"
@@ -34,7 +34,7 @@ class Drinker:
         return ExecutionResult({"output": DataValue("text", " ".join(drawn))})
 
 
-def two_at_one_well() -> Graph:
+def two_consumers_of_one_source() -> Graph:
     """Give a graph in which two nodes draw from one well."""
     nodes = (Node("w", "well", "w"), Node("a", "drinker", "a"), Node("b", "drinker", "b"))
     edges = tuple(

@@ -27,48 +27,48 @@ from planwave.storage.records import ExecutionRecord
 from planwave.storage.schema import calls
 from planwave.storage.sqlite import SqliteStore
 from tests.fakes.command_line import ROOT
-from tests.fakes.crash_child import OUTSIDE, TOKENS, Order
+from tests.fakes.crash_child import EXTERNAL_LOG, TOKENS, ChildOptions
 from tests.fakes.crash_points import KILLED
-from tests.fakes.invariants import check_events, kept_values, settled_attempts
+from tests.fakes.invariants import check_events, once_values, settled_attempts
 
 MODULE = "tests.fakes.crash_child"
-Call = tuple[str, str, int, int]
+CallRef = tuple[str, str, int, int]
 """Execution, path, attempt, ordinal."""
 
 
-class Settled(NamedTuple):
+class SettledWork(NamedTuple):
     """What has to be left alone: attempts with an outcome, executions that are over, paid calls.
 
     ``kept`` are the values that nodes of an execution's own graph find again: execution, path, key.
     """
 
     attempts: set[tuple[str, str, int]]
-    over: set[str]
-    calls: set[Call]
-    kept: set[tuple[str, str, str]]
+    ended: set[str]
+    calls: set[CallRef]
+    once_values: set[tuple[str, str, str]]
 
 
 @dataclass
-class Life:
+class ProcessRun:
     """How one life went.
 
     Attributes:
         pid: Its process.
         facts: What a client was told, in order.
-        code: How it ended: ``-9`` where it was killed.
+        exit_code: How it ended: ``-9`` where it was killed.
     """
 
     pid: int = 0
     facts: list[list[Any]] = field(default_factory=list)
-    code: int | None = None
+    exit_code: int | None = None
 
-    def told(self, fact: str) -> list[list[Any]]:
+    def facts_of(self, fact: str) -> list[list[Any]]:
         """Give what was said of one kind."""
         return [about for kind, *about in self.facts if kind == fact]
 
 
 @dataclass
-class Lives:
+class CrashHistory:
     """The lives of one directory.
 
     Attributes:
@@ -77,22 +77,22 @@ class Lives:
 
     directory: Path
     process: subprocess.Popen[str]
-    lives: list[Life] = field(default_factory=list)
-    settled: list[Settled] = field(default_factory=list)
+    runs: list[ProcessRun] = field(default_factory=list)
+    settled: list[SettledWork] = field(default_factory=list)
 
-    def live(self, kill_after_s: float | None = None, **order: Any) -> Life:
+    def run(self, kill_after_s: float | None = None, **order: Any) -> ProcessRun:
         """Live one life; it is killed so many seconds after it is up, if it has not ended."""
         assert self.process.stdin is not None
-        asked = Order(directory=str(self.directory), **order)
+        asked = ChildOptions(directory=str(self.directory), **order)
         self.process.stdin.write(json.dumps(asdict(asked)) + "\n")
         self.process.stdin.flush()
-        life = Life()
+        life = ProcessRun()
         timer: threading.Timer | None = None
         for kind, *about in self._lines():
             if kind == "life":
                 life.pid = about[0]
             elif kind == "exit":
-                life.code = about[0]
+                life.exit_code = about[0]
                 break
             else:
                 life.facts.append([kind, *about])
@@ -102,8 +102,8 @@ class Lives:
         if timer is not None:
             timer.cancel()
             timer.join()
-        self.lives.append(life)
-        assert life.code in (0, -signal.SIGKILL, KILLED), "it broke; its last words are above"
+        self.runs.append(life)
+        assert life.exit_code in (0, -signal.SIGKILL, KILLED), "it broke; its last words are above"
         self.settled.append(settled_in(self.directory))
         return life
 
@@ -117,9 +117,9 @@ class Lives:
         """Give all that is stored."""
         return stored_in(self.directory)
 
-    def outside(self, *kinds: str) -> list[list[Any]]:
+    def external_records(self, *kinds: str) -> list[list[Any]]:
         """Give what the outside world saw, ``[kind, pid, execution, path, attempt, …]``."""
-        path = self.directory.parent / OUTSIDE
+        path = self.directory.parent / EXTERNAL_LOG
         lines = path.read_text("utf-8").splitlines() if path.exists() else []
         seen = [json.loads(line) for line in lines]
         return [each for each in seen if not kinds or each[0] in kinds]
@@ -127,12 +127,12 @@ class Lives:
     # -- invariants --------------------------------------------------------------------------------
 
     def check(self, *, is_over: bool = True) -> None:
-        """Hold everything to the invariants I1 to I9; ``is_over``: all has ended in good order."""
+        """Hold everything to the invariants I1 to I9; ``is_ended``: all has ended in good order."""
         stored = self.stored()
         for _, events in stored.values():
             check_events(events)
         self._check_facts(stored)
-        self._check_outside()
+        self._check_external_records()
         self._check_once(stored)
         self._check_charged(stored)
         if is_over:
@@ -140,41 +140,41 @@ class Lives:
 
     def _check_facts(self, stored: dict[str, tuple[ExecutionRecord, list[Event]]]) -> None:
         """I1, I8: what a client was told is there, as it was told."""
-        for life in self.lives:
-            for (own,) in life.told("accepted"):
+        for life in self.runs:
+            for (own,) in life.facts_of("accepted"):
                 assert own in stored, f"{own} was accepted, and is gone"
-            last: dict[str, int] = {own: 0 for (own,) in life.told("accepted")}
-            for own, seq, kind, path in life.told("told"):
+            last: dict[str, int] = {own: 0 for (own,) in life.facts_of("accepted")}
+            for own, seq, kind, path in life.facts_of("told"):
                 event = stored[own][1][seq - 1]
                 assert (event.seq, event.type, event.path) == (seq, kind, path)
                 assert seq == last.get(own, seq - 1) + 1, "told with a gap, or twice"
                 last[own] = seq
-            for own, kind in life.told("ended"):
+            for own, kind in life.facts_of("ended"):
                 assert stored[own][1][-1].type == kind
-            for own, request_id, decision in life.told("answered"):
+            for own, request_id, decision in life.facts_of("answered"):
                 (event,) = _of(stored[own][1], "node.answered", request_id)
                 assert event.data["answer"]["decision"] == decision
                 assert "by" not in event.data
-            for own, path in life.told("cancelled"):
+            for own, path in life.facts_of("cancelled"):
                 kind = "execution.cancelled" if path is None else "node.cancelled"
                 assert [e for e in stored[own][1] if (e.type, e.path) == (kind, path)]
-            for (own,) in life.told("paused"):
+            for (own,) in life.facts_of("paused"):
                 reasons = [e.data["reason"] for e in _paused(stored[own][1])]
                 assert "paused by request" in reasons
 
-    def _check_outside(self) -> None:
+    def _check_external_records(self) -> None:
         """I6: what was settled did not run again; what was recorded was not asked for again."""
-        order = {life.pid: number for number, life in enumerate(self.lives)}
-        kept: set[Call] = set()
-        made: Counter[tuple[int, Call]] = Counter()
-        for kind, pid, own, path, attempt, *ordinal in self.outside():
+        order = {life.pid: number for number, life in enumerate(self.runs)}
+        kept: set[CallRef] = set()
+        made: Counter[tuple[int, CallRef]] = Counter()
+        for kind, pid, own, path, attempt, *ordinal in self.external_records():
             number = order[pid]
-            before = self.settled[number - 1] if number else Settled(set(), set(), set(), set())
-            assert own not in before.over, f"{own} was over, and {path} did something"
+            before = self.settled[number - 1] if number else SettledWork(set(), set(), set(), set())
+            assert own not in before.ended, f"{own} was over, and {path} did something"
             settled = (own, path, attempt) in before.attempts
             assert not settled, f"{own}: {path} was settled, and ran again"
             if kind == "once":
-                assert (own, path, ordinal[0]) not in before.kept, "a value was made again"
+                assert (own, path, ordinal[0]) not in before.once_values, "a value was made again"
             if kind in ("run", "once"):
                 continue
             call = (own, path, attempt, *ordinal)
@@ -188,7 +188,7 @@ class Lives:
 
     def _check_once(self, stored: dict[str, tuple[ExecutionRecord, list[Event]]]) -> None:
         """I6: what may act but once acted again only where a person said so; nothing reused ran."""
-        ran = Counter((own, path) for _, _, own, path, _ in self.outside("run"))
+        ran = Counter((own, path) for _, _, own, path, _ in self.external_records("run"))
         for own, (_, events) in stored.items():
             nodes = events[0].data["graph"]["nodes"]
             for event in events:
@@ -207,7 +207,7 @@ class Lives:
 
         Only what an attempt did not come to tell, as it was cancelled or failed, may be left out.
         """
-        paid = asyncio.run(_paid(self.directory))
+        paid = asyncio.run(_recorded_calls(self.directory))
         for own, (_, events) in stored.items():
             state = fold(events)
             completed = {(e.path, e.attempt) for e in events if e.type == "node.completed"}
@@ -224,15 +224,15 @@ class Lives:
 
     def _check_end(self, stored: dict[str, tuple[ExecutionRecord, list[Event]]]) -> None:
         """I3, I5, I9: all has ended, is written down, and nothing lies about."""
-        assert self.lives[-1].code == 0
-        assert self.lives[-1].told("left") == [[[]]], "tasks were left"
+        assert self.runs[-1].exit_code == 0
+        assert self.runs[-1].facts_of("left") == [[[]]], "tasks were left"
         for own, (record, events) in stored.items():
             assert events[-1].type in TERMINAL, f"{own} is stuck at {events[-1]}"
             document = json.loads((self.directory / f"{own}.json").read_text("utf-8"))
             assert document["last_seq"] == record.last_seq == len(events)
             assert document["status"] == record.status == events[-1].type.partition(".")[2]
         assert not [*self.directory.rglob("*.tmp"), *self.directory.rglob(".*.tmp")]
-        asyncio.run(_opens(self.directory))
+        asyncio.run(_check_lock_released(self.directory))
 
 
 def stored_in(directory: Path) -> dict[str, tuple[ExecutionRecord, list[Event]]]:
@@ -240,13 +240,13 @@ def stored_in(directory: Path) -> dict[str, tuple[ExecutionRecord, list[Event]]]
     return asyncio.run(_stored(directory))
 
 
-def settled_in(directory: Path) -> Settled:
+def settled_in(directory: Path) -> SettledWork:
     """Give what has to be left alone from now on."""
     return asyncio.run(_settled(directory))
 
 
 @contextmanager
-def lives_of(directory: Path) -> Iterator[Lives]:
+def crash_history(directory: Path) -> Iterator[CrashHistory]:
     """Start what starts the lives of a directory, and leave no process behind."""
     with subprocess.Popen(
         [sys.executable, "-m", MODULE],
@@ -255,7 +255,7 @@ def lives_of(directory: Path) -> Iterator[Lives]:
         text=True,
         cwd=ROOT,
     ) as process:
-        lives = Lives(directory / "storage", process)
+        lives = CrashHistory(directory / "storage", process)
         try:
             yield lives
         finally:
@@ -283,22 +283,22 @@ async def _stored(directory: Path) -> dict[str, tuple[ExecutionRecord, list[Even
     return found
 
 
-async def _settled(directory: Path) -> Settled:
+async def _settled(directory: Path) -> SettledWork:
     store = SqliteStore.open(directory, read_only=True)
     records = await store.executions(limit=100_000)
     over = {r.execution_id for r in records if r.status in ENDED_STATUS}
-    found = Settled(set(), over, set(), set())
-    for own in (r.execution_id for r in records if r.execution_id not in found.over):
+    found = SettledWork(set(), over, set(), set())
+    for own in (r.execution_id for r in records if r.execution_id not in found.ended):
         events = await store.events(own)
         found.attempts.update((own, *each) for each in settled_attempts(events))
-        found.kept.update((own, *each) for each in kept_values(events) if "[" not in each[0])
+        found.once_values.update((own, *each) for each in once_values(events) if "[" not in each[0])
     for row in await store._rows(calls.select()):
         found.calls.add((row.execution_id, row.path, row.attempt, row.ordinal))
     await store.close()
     return found
 
 
-async def _paid(directory: Path) -> dict[str, Counter[tuple[str, int]]]:
+async def _recorded_calls(directory: Path) -> dict[str, Counter[tuple[str, int]]]:
     """Give how many calls are kept, by execution, and by path and attempt."""
     store = SqliteStore.open(directory, read_only=True)
     found: dict[str, Counter[tuple[str, int]]] = {}
@@ -308,7 +308,7 @@ async def _paid(directory: Path) -> dict[str, Counter[tuple[str, int]]]:
     return found
 
 
-async def _opens(directory: Path) -> None:
+async def _check_lock_released(directory: Path) -> None:
     try:
         store = SqliteStore.open(directory)
     except StoreError as error:

@@ -4,7 +4,7 @@ Speaks OpenAI chat completions and responses, and Anthropic messages, streaming 
 is a queue of steps; when the queue is empty it answers with ``reply_to(body)`` or "ok".
 
 A test that wants answers computed from the request (``prompt_of`` gives all text of a request,
-``schema_of`` the JSON schema it asks for or None)::
+``data_schema`` the JSON schema it asks for or None)::
 
     async with FakeLLM(reply_to=lambda body: "about " + prompt_of(body)[:20]) as llm:
         settings = Settings(openai_api_key="sk-test", openai_base_url=llm.openai_url)
@@ -18,8 +18,8 @@ is asked for, the text has to be JSON. A scripted test queues steps instead::
 
     llm.add(Fails(429, "rate_limit_exceeded", headers={"retry-after": "2"}), Says("fine", chunks=3))
 
-Steps: ``Says`` (a reply and all the ways it can end badly), ``Fails`` (an HTTP error), ``Hangs``
-(accepts and never answers), ``Drops`` (closes before any answer), ``Sends`` (raw bytes).
+Steps: ``Says`` (a reply and all the ways it can end badly), ``ErrorReply`` (an HTTP error), ``NoReply``
+(accepts and never answers), ``DroppedConnection`` (closes before any answer), ``RawReply`` (raw bytes).
 Code that runs its own event loop (``asyncio.run``, a CLI runner, a subprocess in a plain test) uses
 ``with serving(...) as llm:``, the same server in a thread; there, ``reply_to`` runs in that thread.
 """
@@ -39,9 +39,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
-from tests.fakes.llm_wire import Shape, Wording, error_body, error_event, pieces, whole
+from tests.fakes.llm_wire import LlmProtocol, ReplyContent, error_body, error_event, stream_chunks, response_body
 
-_PATHS: dict[str, Shape] = {
+_PATHS: dict[str, LlmProtocol] = {
     "/v1/chat/completions": "chat",
     "/v1/responses": "responses",
     "/v1/messages": "anthropic",
@@ -49,8 +49,8 @@ _PATHS: dict[str, Shape] = {
 
 
 @dataclass
-class Says(Wording):
-    """Answer with a text; see ``Wording`` for its content.
+class TextReply(ReplyContent):
+    """Answer with a text; see ``ReplyContent`` for its content.
 
     ``before`` holds the answer back until it is set; ``gates[i]`` holds back piece i of the stream
     (0 is the opening, 1 … are the text chunks). ``cut_after`` ends the connection after so many
@@ -59,19 +59,19 @@ class Says(Wording):
     byte of a character that has several by itself.
     """
 
-    before: asyncio.Event | None = None
+    hold_until: asyncio.Event | None = None
     gates: dict[int, asyncio.Event] = field(default_factory=dict)
     cut_after: int | None = None
     cut_by: Literal["fin", "rst"] = "fin"
     insert: dict[int, bytes] = field(default_factory=dict)
     error_after: int | None = None
     error_kind: str = "overloaded_error"
-    tears: bool = False
+    split_characters: bool = False
     content_type: str = "text/event-stream"
 
 
 @dataclass
-class Fails:
+class ErrorReply:
     """Answer with an HTTP error in the provider's shape."""
 
     status: int
@@ -81,29 +81,29 @@ class Fails:
 
 
 @dataclass
-class Hangs:
+class NoReply:
     """Read the request and never answer."""
 
 
 @dataclass
-class Drops:
+class DroppedConnection:
     """Close the connection before any answer."""
 
 
 @dataclass
-class Sends:
+class RawReply:
     """Answer 200 with these raw bytes as the body, then close."""
 
     body: bytes
     content_type: str = "text/event-stream"
 
 
-Step = Says | Fails | Hangs | Drops | Sends
-ReplyTo = Callable[[dict[str, Any]], str | Step | Awaitable[str | Step]]
+ReplyStep = TextReply | ErrorReply | NoReply | DroppedConnection | RawReply
+ReplyToRequest = Callable[[dict[str, Any]], str | ReplyStep | Awaitable[str | ReplyStep]]
 
 
 @dataclass(frozen=True)
-class Received:
+class ReceivedRequest:
     """One request: path, lower-cased headers (repeated ones joined by ", "), JSON body."""
 
     path: str
@@ -111,22 +111,22 @@ class Received:
     body: dict[str, Any]
 
 
-class FakeLLM:
+class FakeLLMServer:
     """The server; an async context manager. ``requests`` holds all that came, in order."""
 
-    def __init__(self, *steps: Step, reply_to: ReplyTo | None = None) -> None:
-        self.requests: list[Received] = []
+    def __init__(self, *steps: ReplyStep, reply_to: ReplyToRequest | None = None) -> None:
+        self.requests: list[ReceivedRequest] = []
         self.connections = 0
-        self.open_now = 0
-        self.most_open = 0
-        self.left_early = 0
+        self.open_requests = 0
+        self.max_open_requests = 0
+        self.early_disconnects = 0
         """Clients that hung up while an answer was held back or under way."""
-        self._steps: deque[Step] = deque(steps)
+        self._steps: deque[ReplyStep] = deque(steps)
         self._reply_to = reply_to
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def add(self, *steps: Step) -> None:
+    def add(self, *steps: ReplyStep) -> None:
         """Queue more steps, one a request."""
         self._steps.extend(steps)
 
@@ -145,7 +145,7 @@ class FakeLLM:
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(
-            self._connected, "127.0.0.1", 0, limit=64 * 1024 * 1024
+            self._serve_connection, "127.0.0.1", 0, limit=64 * 1024 * 1024
         )
         return self
 
@@ -158,7 +158,7 @@ class FakeLLM:
             with suppress(asyncio.CancelledError):
                 await task
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -183,30 +183,30 @@ class FakeLLM:
         path = first.split(" ")[1].partition("?")[0]
         shape = _PATHS.get(path)
         if shape is None:
-            writer.write(_answer(404, error_body("chat", "not_found_error", f"no route {path}")))
+            writer.write(_http_response(404, error_body("chat", "not_found_error", f"no route {path}")))
             await writer.drain()
             return True
         body = json.loads(raw)
-        self.requests.append(Received(path, headers, body))
-        self.open_now += 1
-        self.most_open = max(self.most_open, self.open_now)
+        self.requests.append(ReceivedRequest(path, headers, body))
+        self.open_requests += 1
+        self.max_open_requests = max(self.max_open_requests, self.open_requests)
         try:
             step = await self._next_step(body)
             return await _perform(step, shape, body, reader, writer)
         except ConnectionError:
-            self.left_early += 1
+            self.early_disconnects += 1
             raise
         finally:
-            self.open_now -= 1
+            self.open_requests -= 1
 
-    async def _next_step(self, body: dict[str, Any]) -> Step:
+    async def _next_step(self, body: dict[str, Any]) -> ReplyStep:
         if self._steps:
             return self._steps.popleft()
         if self._reply_to is None:
-            return Says()
+            return TextReply()
         given = self._reply_to(body)
         answer = await given if inspect.isawaitable(given) else given
-        return Says(answer) if isinstance(answer, str) else answer
+        return TextReply(answer) if isinstance(answer, str) else answer
 
 
 def _headers_in(lines: list[str]) -> dict[str, str]:
@@ -220,31 +220,31 @@ def _headers_in(lines: list[str]) -> dict[str, str]:
 
 
 async def _perform(
-    step: Step,
-    shape: Shape,
+    step: ReplyStep,
+    shape: LlmProtocol,
     body: dict[str, Any],
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
 ) -> bool:
     match step:
-        case Fails():
+        case ErrorReply():
             said = error_body(shape, step.kind, step.message)
-            writer.write(_answer(step.status, said, step.headers))
+            writer.write(_http_response(step.status, said, step.headers))
             await writer.drain()
             return True
-        case Hangs():
+        case NoReply():
             await _hold(asyncio.Event(), reader)
-        case Drops():
+        case DroppedConnection():
             _reset(writer)
-        case Sends():
+        case RawReply():
             writer.write(_head(200, step.content_type, "connection: close") + step.body)
             await writer.drain()
-        case Says():
-            if step.before is not None:
-                await _hold(step.before, reader)
+        case TextReply():
+            if step.hold_until is not None:
+                await _hold(step.hold_until, reader)
             if body.get("stream"):
                 return await _stream(step, shape, body, reader, writer)
-            writer.write(_answer(200, whole(shape, step, body)))
+            writer.write(_http_response(200, response_body(shape, step, body)))
             await writer.drain()
             return True
     return False
@@ -266,14 +266,14 @@ async def _hold(gate: asyncio.Event, reader: asyncio.StreamReader) -> None:
 
 
 async def _stream(
-    step: Says,
-    shape: Shape,
+    step: TextReply,
+    shape: LlmProtocol,
     body: dict[str, Any],
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
 ) -> bool:
     writer.write(_head(200, step.content_type, "transfer-encoding: chunked"))
-    for number, piece in enumerate(pieces(shape, step, body)):
+    for number, piece in enumerate(stream_chunks(shape, step, body)):
         if number in step.gates:
             await writer.drain()
             await _hold(step.gates[number], reader)
@@ -289,7 +289,7 @@ async def _stream(
                 _chunked(error_event(shape, step.error_kind, "scripted in-stream failure"))
             )
             break
-        for part in _torn(piece) if step.tears else (piece,):
+        for part in _split_characters(piece) if step.split_characters else (piece,):
             writer.write(_chunked(part))
         await writer.drain()
     writer.write(b"0\r\n\r\n")
@@ -297,7 +297,7 @@ async def _stream(
     return True
 
 
-def _torn(data: bytes) -> list[bytes]:
+def _split_characters(data: bytes) -> list[bytes]:
     """Cut UTF-8 inside every character of more than one byte: a chunk of HTTP comes by itself."""
     return re.findall(rb"[\x80-\xff]|[\x00-\x7f]+", data)
 
@@ -311,7 +311,7 @@ def _head(status: int, content_type: str, *more: str) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-def _answer(status: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> bytes:
+def _http_response(status: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> bytes:
     raw = json.dumps(body).encode()
     more = [f"{name}: {value}" for name, value in (headers or {}).items()]
     return _head(status, "application/json", f"content-length: {len(raw)}", *more) + raw
@@ -324,9 +324,9 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 
 
 @contextmanager
-def serving(*steps: Step, reply_to: ReplyTo | None = None) -> Iterator[FakeLLM]:
+def fake_llm_in_thread(*steps: ReplyStep, reply_to: ReplyToRequest | None = None) -> Iterator[FakeLLMServer]:
     """Run a server in a thread of its own, for code that owns its event loop."""
-    llm = FakeLLM(*steps, reply_to=reply_to)
+    llm = FakeLLMServer(*steps, reply_to=reply_to)
     ready, loops = threading.Event(), list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]()
 
     async def serve() -> None:

@@ -16,30 +16,30 @@ from planwave.executor.options import RunOptions
 ACTIONS = ("approve", "reject")
 
 
-def mixed_graph(choose: Random) -> dict[str, Any]:
+def random_document(random: Random) -> dict[str, Any]:
     """Make a graph document of 2 to 8 nodes."""
     nodes: list[dict[str, Any]] = []
     edges: list[dict[str, Any]] = []
-    for number in range(2 + choose.randrange(7)):
-        node = _MAKERS[choose.randrange(len(_MAKERS))](f"n{number}", choose)
-        earlier = choose.sample(nodes, min(len(nodes), choose.randrange(3)))
-        if len(earlier) > 1 and choose.random() < 0.4:
+    for number in range(2 + random.randrange(7)):
+        node = _MAKERS[random.randrange(len(_MAKERS))](f"n{number}", random)
+        earlier = random.sample(nodes, min(len(nodes), random.randrange(3)))
+        if len(earlier) > 1 and random.random() < 0.4:
             node.setdefault("policy", {})["join"] = "any"
         nodes.append(node)
-        edges += [_edge(source, node, _handle(source, choose)) for source in earlier]
+        edges += [_edge(source, node, _handle(source, random)) for source in earlier]
     for node in list(nodes):
         if node.get("policy", {}).get("onError") == "continue":
-            nodes.append(_text(f"after_{node['id']}", choose))
+            nodes.append(_text(f"after_{node['id']}", random))
             edges.append(_edge(node, nodes[-1], "error"))
     return {"nodes": nodes, "edges": edges}
 
 
-def mixed_options(choose: Random) -> RunOptions:
+def random_options(random: Random) -> RunOptions:
     """Choose how to run one."""
     return RunOptions(
-        scheduling=choose.choice(["eager", "waves"]),
-        on_failure=choose.choice(["continue", "continue", "stop"]),
-        max_parallel=choose.choice([None, None, 2]),
+        scheduling=random.choice(["eager", "waves"]),
+        on_failure=random.choice(["continue", "continue", "stop"]),
+        max_parallel=random.choice([None, None, 2]),
     )
 
 
@@ -98,22 +98,22 @@ def _broken(node_id: str, choose: Random) -> dict[str, Any]:
     return _node(node_id, "job", {"breaks": True, "calls": 1}, **policy)
 
 
-def _late(node_id: str, choose: Random) -> dict[str, Any]:
+def _timing_out(node_id: str, choose: Random) -> dict[str, Any]:
     return _node(node_id, "job", {"ms": 60_000}, timeoutS=0.03, onError=choose.choice(_ON_ERROR))
 
 
-def _asking(node_id: str, choose: Random) -> dict[str, Any]:
+def _approval(node_id: str, choose: Random) -> dict[str, Any]:
     data: dict[str, Any] = {"prompt": f"Shall {node_id} go on?", "actions": list(ACTIONS)}
     if choose.random() < 0.3:
         data |= {"timeoutS": 0.03, "timeoutAction": "reject"}
     return _node(node_id, "approval", data)
 
 
-def _once(node_id: str, choose: Random) -> dict[str, Any]:
+def _effect_once(node_id: str, choose: Random) -> dict[str, Any]:
     return _node(node_id, "job", {"ms": 15}, effect="once")
 
 
-def _nest(node_id: str, choose: Random) -> dict[str, Any]:
+def _nested(node_id: str, choose: Random) -> dict[str, Any]:
     data = {"body": "question", "ms": 3, "calls": choose.randrange(2)}
     return _node(node_id, "job", data)
 
@@ -131,15 +131,15 @@ def _loop(node_id: str, choose: Random) -> dict[str, Any]:
     )
 
 
-def _doomed(node_id: str, choose: Random) -> dict[str, Any]:
+def _nested_failure(node_id: str, choose: Random) -> dict[str, Any]:
     return _node(node_id, "job", {"body": "doomed", "items": 2, "keeps": 1})
 
 
-def _keep(node_id: str, choose: Random) -> dict[str, Any]:
+def _once_values(node_id: str, choose: Random) -> dict[str, Any]:
     return _node(node_id, "job", {"keeps": 1 + choose.randrange(2), "ms": choose.randrange(12)})
 
 
-def bodies() -> dict[str, dict[str, Any]]:
+def nested_documents() -> dict[str, dict[str, Any]]:
     """Make the documents of the graphs that run inside nodes, by name."""
     asks = _node("ask", "approval", {"prompt": "Shall it?", "actions": list(ACTIONS)})
     first, last = _node("in", "job", {"ms": 2, "calls": 1}), _node("out", "job", {"ms": 2})
@@ -163,6 +163,6 @@ def bodies() -> dict[str, dict[str, Any]]:
 
 _ON_ERROR = ("fail", "continue")
 _MAKERS = (
-    _text, _llm, _llm, _work, _work, _flaky, _broken, _late, _asking, _asking, _once, _nest, _loop,
-    _loop, _keep, _doomed, _doomed,
+    _text, _llm, _llm, _work, _work, _flaky, _broken, _timing_out, _approval, _approval, _effect_once, _nested, _loop,
+    _loop, _once_values, _nested_failure, _nested_failure,
 )  # fmt: skip

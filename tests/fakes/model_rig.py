@@ -14,11 +14,11 @@ import pytest
 
 from planwave.errors import ProviderError
 from planwave.providers.api import CallScope, Delta, ModelReply, ModelRequest, Recorder
-from planwave.providers.catalogue import ProviderCatalogue
+from planwave.providers.catalogue import ProviderCatalog
 from planwave.providers.client import ModelClient
-from planwave.providers.wire import load
+from planwave.providers.wire import load_sdk
 from planwave.settings import Limits, ProviderSettings, Settings
-from tests.fakes.llm_server import FakeLLM, ReplyTo, Step
+from tests.fakes.llm_server import FakeLLMServer, ReplyToRequest, ReplyStep
 
 SECRETS = ("canary", "Bearer", "x-api-key", "authorization")
 MODELS = {"openai": "gpt-4o-mini", "anthropic": "claude-haiku-5-5", "box": "box-1"}
@@ -26,12 +26,12 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass
-class VirtualTime:
+class ManualClock:
     """Time that moves only by sleeping or by hand; deadlines that pass only when told to."""
 
     now: float = 1_000.0
     slept: list[float] = field(default_factory=list)
-    deadlines: list[Deadline] = field(default_factory=list)
+    deadlines: list[ManualDeadline] = field(default_factory=list)
 
     def clock(self) -> float:
         return self.now
@@ -44,8 +44,8 @@ class VirtualTime:
         self.now += seconds
         await asyncio.sleep(0)
 
-    def timeout(self, seconds: float) -> Deadline:
-        self.deadlines.append(Deadline(seconds))
+    def timeout(self, seconds: float) -> ManualDeadline:
+        self.deadlines.append(ManualDeadline(seconds))
         return self.deadlines[-1]
 
     async def pass_deadline(self) -> float:
@@ -62,7 +62,7 @@ class VirtualTime:
         return last.seconds
 
 
-class LoopTime(VirtualTime):
+class LoopClock(ManualClock):
     """The time of the running loop, for tests with many waits at once on a virtual loop."""
 
     def clock(self) -> float:
@@ -79,7 +79,7 @@ class LoopTime(VirtualTime):
         return asyncio.timeout(seconds)
 
 
-class Deadline:
+class ManualDeadline:
     """A deadline that passes by hand; one that is already over passes at once."""
 
     def __init__(self, seconds: float) -> None:
@@ -100,12 +100,12 @@ class Deadline:
 
 
 @dataclass
-class Rig:
+class ModelClientHarness:
     """One fake server, one client, three ways to call it: openai, anthropic, box."""
 
-    llm: FakeLLM
+    llm: FakeLLMServer
     client: ModelClient
-    time: VirtualTime
+    time: ManualClock
     deltas: list[Delta] = field(default_factory=list)
 
     async def ask(
@@ -132,24 +132,24 @@ class Rig:
 
 
 @asynccontextmanager
-async def model_rig(
-    *steps: Step,
-    reply_to: ReplyTo | None = None,
+async def model_client_harness(
+    *steps: ReplyStep,
+    reply_to: ReplyToRequest | None = None,
     recorder: Recorder | None = None,
     limits: Limits | None = None,
     box: ProviderSettings | None = None,
     jitter: float = 0.5,
     environ: Mapping[str, str] | None = None,
-    time: VirtualTime | None = None,
+    time: ManualClock | None = None,
     urls: str | None = None,
-) -> AsyncIterator[Rig]:
+) -> AsyncIterator[ModelClientHarness]:
     """Run a fake provider and a client for it.
 
     Their time is moved by hand unless it is given; ``urls`` sends all calls somewhere else.
     """
     for kind in ("openai", "anthropic"):
-        load(kind)  # seconds on a busy machine, which no deadline of a test should have to cover
-    async with FakeLLM(*steps, reply_to=reply_to) as llm:
+        load_sdk(kind)  # seconds on a busy machine, which no deadline of a test should have to cover
+    async with FakeLLMServer(*steps, reply_to=reply_to) as llm:
         openai_url = f"{urls}/v1" if urls else llm.openai_url
         table = box or ProviderSettings()
         table = table.model_copy(update={"base_url": table.base_url or openai_url})
@@ -161,10 +161,10 @@ async def model_rig(
             providers={"box": table},
             limits=limits or Limits(),
         )
-        time = time or VirtualTime()
+        time = time or ManualClock()
         client = ModelClient(
             settings,
-            ProviderCatalogue(settings, environ=environ or {}),
+            ProviderCatalog(settings, environ=environ or {}),
             recorder,
             clock=time.clock,
             sleep=time.sleep,
@@ -173,12 +173,12 @@ async def model_rig(
             now=time.date,
         )
         try:
-            yield Rig(llm, client, time)
+            yield ModelClientHarness(llm, client, time)
         finally:
             await client.close()
 
 
-async def fails(rig: Rig, provider: str, **more: object) -> ProviderError:
+async def expect_provider_error(rig: ModelClientHarness, provider: str, **more: object) -> ProviderError:
     """Make a call that has to fail; whatever it says holds no secret and names the provider."""
     with pytest.raises(ProviderError) as caught:
         await rig.ask(provider, **more)
@@ -190,8 +190,8 @@ async def fails(rig: Rig, provider: str, **more: object) -> ProviderError:
     return error
 
 
-async def until(holds: Callable[[], object]) -> None:
+async def until(condition: Callable[[], object]) -> None:
     """Let other tasks and the network run until something holds."""
     async with asyncio.timeout(60):
-        while not holds():  # noqa: ASYNC110 - what is waited for happens inside other code
+        while not condition():  # noqa: ASYNC110 - what is waited for happens inside other code
             await asyncio.sleep(0)

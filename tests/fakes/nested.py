@@ -10,7 +10,7 @@ import planwave
 from planwave.errors import NodeError
 from planwave.executor.host import NodeHost
 from planwave.executor.program import Program
-from planwave.executor.runtime import Runtime
+from planwave.executor.runtime import GraphRuntime
 from planwave.graph.capabilities import ExecutionResult, FlowContext
 from planwave.graph.check import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in
@@ -25,7 +25,7 @@ from planwave.settings import Limits
 from tests.fakes.node_context import services_with
 
 
-class Work:
+class WorkNode:
     """Takes ``seconds``, then gives ``value``; ``fails`` makes it fail. Counts who is at work."""
 
     node_type = "work"
@@ -33,32 +33,32 @@ class Work:
 
     def __init__(self) -> None:
         self.values: list[Json] = []
-        self.at_work = self.most_at_work = self.cancelled = 0
+        self.running = self.max_running = self.cancelled = 0
 
     async def execute(
         self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
     ) -> ExecutionResult:
         self.values.append(data.get("value"))
-        self.at_work += 1
-        self.most_at_work = max(self.most_at_work, self.at_work)
+        self.running += 1
+        self.max_running = max(self.max_running, self.running)
         try:
             await asyncio.sleep(data.get("seconds", 0))
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
         finally:
-            self.at_work -= 1
+            self.running -= 1
         if data.get("fails"):
             raise NodeError(f"{data.get('value')} went wrong", hint="mend it")
         return ExecutionResult({"output": DataValue("any", data.get("value"))})
 
 
-def node(node_id: str, kind: str, **data: Any) -> dict[str, Any]:
+def node_document(node_id: str, kind: str, **data: Any) -> dict[str, Any]:
     """Give a node of a graph document."""
     return {"id": node_id, "type": kind, "data": data}
 
 
-def document(*nodes: dict[str, Any], edges: Sequence[tuple[str, ...]] = ()) -> dict[str, Any]:
+def graph_document(*nodes: dict[str, Any], edges: Sequence[tuple[str, ...]] = ()) -> dict[str, Any]:
     """Give a graph document; an edge is source, target, and perhaps their handles."""
     names = ("source", "target", "sourceHandle", "targetHandle")
     flow = {"data": {"channel": "flow"}}
@@ -68,60 +68,60 @@ def document(*nodes: dict[str, Any], edges: Sequence[tuple[str, ...]] = ()) -> d
     }
 
 
-def registry(*types: Any, limits: Limits | None = None) -> Registry:
+def registry_with(*types: Any, limits: Limits | None = None) -> Registry:
     """Give the library and some types more."""
     return Registry([*LIBRARY, *types]).with_providers(None, limits=limits)
 
 
-async def ran(
+async def run_to_end(
     graph: Mapping[str, Any], *types: Any, services: NodeServices | None = None, **options: Any
 ) -> RunResult:
     """Run a graph to its end."""
     if services is None:
         services, _ = services_with(lambda _: ["reply"])
-    return await patient(
-        planwave.run(graph, registry=registry(*types), services=services, **options)
+    return await with_long_render_time(
+        planwave.run(graph, registry=registry_with(*types), services=services, **options)
     )
 
 
-def patient(run: Run) -> Run:
+def with_long_render_time(run: Run) -> Run:
     """Give the templates of a run all the time they may need on a busy machine."""
     run._renderer.wall_s = 60.0
     return run
 
 
-async def output_of(kind: str, *types: Any, **data: Any) -> Any:
+async def run_node(kind: str, *types: Any, **data: Any) -> Any:
     """Run one node to its end; give its outputs by handle, or the error that ended it."""
-    result = await ran(document(node("n", kind, **data)), *types)
+    result = await run_to_end(graph_document(node_document("n", kind, **data)), *types)
     if result.error is not None:
         return result.error["code"], result.error["message"]
     return {handle: value.value for handle, value in result.outputs["n"].items()}
 
 
-def faults_of(
+def errors_of(
     graph: Mapping[str, Any], *types: Any, limits: Limits | None = None
 ) -> list[tuple[str, str]]:
     """Give code and place of every error found in a graph."""
-    found = errors_in(findings_of(graph, *types, limits=limits))
+    found = errors_in(diagnostics_of(graph, *types, limits=limits))
     return [(each.code, each.pointer) for each in found]
 
 
-def findings_of(
+def diagnostics_of(
     graph: Mapping[str, Any], *types: Any, limits: Limits | None = None
 ) -> list[Diagnostic]:
     """Give every finding of a graph."""
-    return read_and_check(graph, registry(*types, limits=limits), limits)[1]
+    return read_and_check(graph, registry_with(*types, limits=limits), limits)[1]
 
 
-class StoredFlows:
+class FakeFlowStore:
     """Flows by id, each the list of its versions; counts how often each was asked for."""
 
     def __init__(self, **flows: Sequence[Mapping[str, Any]]) -> None:
         self.flows = flows
-        self.asked: list[tuple[str, str | None]] = []
+        self.requests: list[tuple[str, str | None]] = []
 
     async def get(self, flow_id: str, version: str | None) -> Any:
-        self.asked.append((flow_id, version))
+        self.requests.append((flow_id, version))
         versions = self.flows.get(flow_id)
         if versions is None:
             raise NodeError(f"no flow {flow_id!r}", code="unknown-flow")
@@ -129,12 +129,12 @@ class StoredFlows:
         return read_graph(chosen)[0]
 
 
-async def answered(
+async def run_with_answers(
     graph: Mapping[str, Any], decide: Callable[[Any], Json], *types: Any, **options: Any
 ) -> RunResult:
     """Run a graph to its end; each request is answered by a decision over what it asks."""
     services, _ = services_with(lambda _: ["reply"])
-    run = patient(planwave.run(graph, registry=registry(*types), services=services, **options))
+    run = with_long_render_time(planwave.run(graph, registry=registry_with(*types), services=services, **options))
     async for event in run:
         if event.type == "node.waiting":
             decision = decide(event.data["request"])
@@ -142,13 +142,13 @@ async def answered(
     return run.result()
 
 
-async def key_of(graph: Mapping[str, Any], node_id: str, **outputs: Json) -> str:
+async def result_key_of(graph: Mapping[str, Any], node_id: str, **outputs: Json) -> str:
     """Give the identity of a node's result, with what the nodes before it gave."""
-    program = Program(read_graph(graph)[0], registry())
+    program = Program(read_graph(graph)[0], registry_with())
     variables = {"goal": "a goal", "trigger": None}
     host = NodeHost("x1", variables, None, None, None, None)
-    runtime = Runtime(program, host, variables=variables)
+    runtime = GraphRuntime(program, host, variables=variables)
     for source, value in outputs.items():
         given = {"output": DataValue("any", value)}
         runtime.outputs[program.topology.index[source]] = given
-    return await host.key_of(runtime, program.topology.index[node_id])
+    return await host.result_key(runtime, program.topology.index[node_id])

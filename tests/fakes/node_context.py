@@ -24,7 +24,7 @@ from planwave.providers.api import (
     Usage,
 )
 
-Reply = Callable[[ModelRequest], Iterable[str | Delta | ModelReply]]
+ReplyFunction = Callable[[ModelRequest], Iterable[str | Delta | ModelReply]]
 
 
 class FunctionModels:
@@ -33,7 +33,7 @@ class FunctionModels:
     A plain str is a text delta; unless a ``ModelReply`` is among the pieces, one is added.
     """
 
-    def __init__(self, reply: Reply) -> None:
+    def __init__(self, reply: ReplyFunction) -> None:
         self._reply = reply
         self.requests: list[ModelRequest] = []
         self.scopes: list[CallScope | None] = []
@@ -95,7 +95,7 @@ class ListedProviders:
         return None
 
 
-class _Names:
+class _VariableLookup:
     """What expressions may name, by name."""
 
     def __init__(self, variables: Mapping[str, Json]) -> None:
@@ -106,7 +106,7 @@ class _Names:
 
 
 @dataclass
-class GraphRuntime:
+class FakeRuntime:
     """What a node may ask about a graph; ``links`` holds what link sources would give."""
 
     graph: Graph
@@ -164,7 +164,7 @@ class GraphRuntime:
 
     async def resolve(self, value: Json, variables: Mapping[str, Json]) -> Json:
         template = compile_template(value)
-        return value if template is None else await template.resolve(_Names(variables), None)
+        return value if template is None else await template.resolve(_VariableLookup(variables), None)
 
     @property
     def variables(self) -> Mapping[str, Json]:
@@ -179,12 +179,12 @@ class OneStepPlanner:
     """Plans any goal as one text that says it; keeps what it was asked."""
 
     def __init__(self) -> None:
-        self.asked: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
 
     async def create_plan(
         self, prompt: str, provider: str | None = None, model: str | None = None, **rules: Any
     ) -> Plan:
-        self.asked.append({"prompt": prompt, "provider": provider, "model": model, **rules})
+        self.requests.append({"prompt": prompt, "provider": provider, "model": model, **rules})
         graph = Graph((Node("say", "text", "Say", data={"text": f"done: {prompt}"}),), ())
         usage = {"input_tokens": 3, "output_tokens": 5, "cost_usd": 0.5, "estimated": False}
         return Plan(
@@ -201,12 +201,12 @@ def context_for(
     links: Mapping[tuple[str, str], list[Any]] | None = None,
 ) -> FlowContext:
     """Give the context of one node, alone in a graph but for dangling edges."""
-    runtime = GraphRuntime(Graph((node,), tuple(edges)), links or {})
+    runtime = FakeRuntime(Graph((node,), tuple(edges)), links or {})
     return FlowContext(node.id, "run-1", node.id, 1, None, None, runtime, services)
 
 
 def services_with(
-    reply: Reply, providers: ListedProviders | None = None, **options: Any
+    reply: ReplyFunction, providers: ListedProviders | None = None, **options: Any
 ) -> tuple[NodeServices, FunctionModels]:
     """Give node services whose models answer with a function, and those models."""
     models = FunctionModels(reply)
@@ -214,7 +214,7 @@ def services_with(
     return NodeServices(models, chosen, **{"planner": OneStepPlanner(), **options}), models
 
 
-def arrivals(*values: Any, handle: str = "input") -> Inputs:
+def make_inputs(*values: Any, handle: str = "input") -> Inputs:
     """Give inputs with these values from nodes ``s0``, ``s1`` … in order.
 
     A value may be a ``(handle, value)`` pair.
@@ -228,7 +228,7 @@ def arrivals(*values: Any, handle: str = "input") -> Inputs:
     )
 
 
-async def given_by(execution: Any) -> ExecutionResult | Suspension:
+async def last_item(execution: Any) -> ExecutionResult | Suspension:
     """Run what ``execute`` gave to its end: the result, or what it waits with."""
     if not hasattr(execution, "__aiter__"):
         return await execution
@@ -236,7 +236,7 @@ async def given_by(execution: Any) -> ExecutionResult | Suspension:
     return given
 
 
-async def outcome_of(execution: Any) -> tuple[ExecutionResult, list[NodeEvent]]:
+async def result_and_events(execution: Any) -> tuple[ExecutionResult, list[NodeEvent]]:
     """Run what ``execute`` gave to its end: the result, and every event on the way."""
     if not hasattr(execution, "__aiter__"):
         result = await execution

@@ -17,7 +17,7 @@ COMMANDS = {
 """What stands for a command line's first word, after the interpreter."""
 
 
-def install(project: Path, site: Path) -> None:
+def install_entry_points(project: Path, site: Path) -> None:
     """Make a project's entry points known to who has ``site`` on the path; as ``pip install -e``."""
     about = tomllib.loads((project / "pyproject.toml").read_text("utf-8"))["project"]
     info = site / f"{about['name'].replace('-', '_')}-{about['version']}.dist-info"
@@ -32,16 +32,16 @@ def install(project: Path, site: Path) -> None:
     (info / "entry_points.txt").write_text("\n".join(lines), "utf-8")
 
 
-def run(words: list[str], where: Path, *sites: Path) -> subprocess.CompletedProcess[str]:
+def run_command(command: list[str], directory: Path, *sites: Path) -> subprocess.CompletedProcess[str]:
     """Run ``python …``, ``pytest …`` or ``planwave …`` in a directory, packages on the path."""
-    path = os.pathsep.join(map(str, [ROOT, where, *sites]))
+    path = os.pathsep.join(map(str, [ROOT, directory, *sites]))
     return subprocess.run(
-        [sys.executable, *COMMANDS[words[0]], *words[1:]],
-        cwd=where,
+        [sys.executable, *COMMANDS[command[0]], *command[1:]],
+        cwd=directory,
         env={
             "PYTHONPATH": path,
             "PATH": "",
-            "HOME": str(where),
+            "HOME": str(directory),
             "PYTHONDONTWRITEBYTECODE": "1",
             "COLUMNS": "120",
         },

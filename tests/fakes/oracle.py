@@ -15,14 +15,14 @@ from planwave.graph.model import Graph
 
 NOT_CHOSEN = "another entry was chosen"
 NO_INPUT = "no input arrived: every incoming edge was skipped"
-STARVED = "a required input was skipped"
+MISSING_REQUIRED_INPUT = "a required input was skipped"
 
 Cause = tuple[int | None, str]
 Fact = tuple[object, ...]
 
 
 @dataclass(frozen=True)
-class Case:
+class ScheduleCase:
     """One graph with the rules of one run, all by node number."""
 
     graph: Graph
@@ -31,9 +31,9 @@ class Case:
     required: Mapping[int, frozenset[str]] = field(default_factory=dict)
     barrier: bool = False
     stop: bool = False
-    given: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    dropped: frozenset[int] = frozenset()
-    part: frozenset[int] | None = None
+    preset: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    unchosen: frozenset[int] = frozenset()
+    selected: frozenset[int] | None = None
 
     def __post_init__(self) -> None:
         number = {node.id: i for i, node in enumerate(self.graph.nodes)}
@@ -74,8 +74,8 @@ class Case:
 
     def runs(self, node: int) -> bool:
         """Whether a node is executed at all, if its inputs let it."""
-        outside = node in self.given or node in self.dropped
-        inside = self.part is None or node in self.part
+        outside = node in self.preset or node in self.unchosen
+        inside = self.selected is None or node in self.selected
         return node not in self.linked and not outside and inside
 
     def depth(self, node: int) -> int:
@@ -99,7 +99,7 @@ class Case:
         return found
 
 
-def part_of(case: Case, entries: Collection[int], chosen: Collection[int]) -> set[int]:
+def selected_nodes(case: ScheduleCase, entries: Collection[int], chosen: Collection[int]) -> set[int]:
     """What runs when some entries are chosen, straight from the sentence about entries.
 
     All that a chosen entry reaches, and what those need: their ancestors, though not beyond nodes
@@ -112,7 +112,7 @@ def part_of(case: Case, entries: Collection[int], chosen: Collection[int]) -> se
         more = {
             source
             for source, target in case.order.values()
-            if target in needed and target not in others and target not in case.given
+            if target in needed and target not in others and target not in case.preset
         }
         if more <= needed:
             return needed | others
@@ -120,7 +120,7 @@ def part_of(case: Case, entries: Collection[int], chosen: Collection[int]) -> se
 
 
 @dataclass(frozen=True)
-class Told:
+class ExpectedDecisions:
     """What follows from the facts; causes as the set of those allowed."""
 
     starts: list[tuple[int, int | None]]
@@ -132,37 +132,37 @@ class Told:
     paused: bool
 
 
-class Oracle:
+class ReferenceScheduler:
     """The semantics table, by brute force."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: ScheduleCase) -> None:
         self.case = case
         self.history: list[Fact] = []
 
-    def fact(self, *fact: object) -> None:
+    def record(self, *fact: object) -> None:
         self.history.append(fact)
 
-    def decide(self) -> Told:
+    def decide(self) -> ExpectedDecisions:
         self.history.append(("decide",))
-        *_, told = Replay(self.case).run(self.history)
+        *_, told = ReferenceReplay(self.case).run(self.history)
         return told
 
-    def now(self) -> Replay:
-        replay = Replay(self.case)
+    def current_state(self) -> ReferenceReplay:
+        replay = ReferenceReplay(self.case)
         for _ in replay.run(self.history):
             pass
         return replay
 
 
-class Replay:
+class ReferenceReplay:
     """One pass over a history; ``fate`` is what became of each node so far."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: ScheduleCase) -> None:
         self.case = case
-        self.fate: dict[int, str] = {}
+        self.outcome: dict[int, str] = {}
         self.handles: dict[int, frozenset[str]] = {}
         self.causes: dict[int, frozenset[Cause]] = {}
-        self.why: dict[int, tuple[str, str | None]] = {}
+        self.skip_reasons: dict[int, tuple[str, str | None]] = {}
         self.winner: dict[int, int] = {}
         self.first_failures: dict[int, frozenset[Cause]] = {}
         self.edges: dict[int, str] = {}
@@ -171,90 +171,90 @@ class Replay:
         self.open = 1
         self.ending: Cause | None = None
         self.was_cancelled = self.has_failed = False
-        self.unsaid: list[int] = []
+        self.unreported: list[int] = []
         self.waves_over: set[int] = set()
 
-    def run(self, history: Iterable[Fact]) -> Iterator[Told]:
+    def run(self, history: Iterable[Fact]) -> Iterator[ExpectedDecisions]:
         case = self.case
         for node in case.nodes:
-            inside = case.part is None or node in case.part or node in case.linked
-            if not inside and node not in case.given:
-                self.fate[node] = "not_reached"
-        for node in sorted(case.given):
-            self.fate[node], self.handles[node] = "completed", case.given[node]
-            self.settle_all()
-        for node in sorted(case.dropped - set(case.given)):
-            self.unrun(node, "skipped", why=(NOT_CHOSEN, None))
-        self.settle_all()
+            inside = case.selected is None or node in case.selected or node in case.linked
+            if not inside and node not in case.preset:
+                self.outcome[node] = "not_reached"
+        for node in sorted(case.preset):
+            self.outcome[node], self.handles[node] = "completed", case.preset[node]
+            self.settle_until_stable()
+        for node in sorted(case.unchosen - set(case.preset)):
+            self.settle_without_run(node, "skipped", why=(NOT_CHOSEN, None))
+        self.settle_until_stable()
         for fact in history:
             if fact[0] == "decide":
                 yield self.decided()
             else:
-                self.take(*fact)
-                self.settle_all()
+                self.apply(*fact)
+                self.settle_until_stable()
                 if fact[0] == "failed" and fact[3] is None and case.stop:
-                    self.drop_the_rest((fact[1], fact[2]))
+                    self.cancel_rest((fact[1], fact[2]))
                 if fact[0] == "cancel":
-                    self.drop_the_rest((None, fact[1]))
+                    self.cancel_rest((None, fact[1]))
 
     # -- facts
 
-    def take(self, kind: object, node: object = None, what: object = None, more: object = None):
+    def apply(self, kind: object, node: object = None, what: object = None, more: object = None):
         match kind:
             case "completed":
-                self.fate[node], self.handles[node] = "completed", frozenset(what)
+                self.outcome[node], self.handles[node] = "completed", frozenset(what)
             case "failed" if more is not None:
-                self.fate[node], self.handles[node] = "completed", frozenset(more)
+                self.outcome[node], self.handles[node] = "completed", frozenset(more)
             case "failed":
-                self.fate[node], self.causes[node] = "failed", frozenset({(node, what)})
+                self.outcome[node], self.causes[node] = "failed", frozenset({(node, what)})
                 self.has_failed = True
             case "waits" if self.ending is not None:
-                self.unrun(node, "cancelled", causes=frozenset({self.ending}))
+                self.settle_without_run(node, "cancelled", causes=frozenset({self.ending}))
             case "waits":
-                self.fate[node] = "waiting"
+                self.outcome[node] = "waiting"
             case "answered":
-                self.fate[node] = "running"
+                self.outcome[node] = "running"
             case "cancelled":
-                self.fate[node], self.causes[node] = "cancelled", frozenset({(node, what)})
+                self.outcome[node], self.causes[node] = "cancelled", frozenset({(node, what)})
                 self.has_failed = True
             case "cancel":
                 self.was_cancelled = True
             case _:
                 raise AssertionError(kind)
 
-    def drop_the_rest(self, cause: Cause) -> None:
+    def cancel_rest(self, cause: Cause) -> None:
         if self.ending is None:
             self.ending = cause
             for node in self.case.nodes:
-                if self.case.runs(node) and self.fate.get(node) in (None, "waiting"):
-                    self.unrun(node, "cancelled", causes=frozenset({cause}))
+                if self.case.runs(node) and self.outcome.get(node) in (None, "waiting"):
+                    self.settle_without_run(node, "cancelled", causes=frozenset({cause}))
             self.ready.clear()
 
-    def unrun(self, node, fate, *, causes=frozenset(), why=("", None)) -> None:
-        self.fate[node], self.causes[node], self.why[node] = fate, causes, why
-        self.unsaid.append(node)
+    def settle_without_run(self, node, fate, *, causes=frozenset(), why=("", None)) -> None:
+        self.outcome[node], self.causes[node], self.skip_reasons[node] = fate, causes, why
+        self.unreported.append(node)
 
     # -- edges and nodes, until nothing changes
 
-    def settle_all(self) -> None:
+    def settle_until_stable(self) -> None:
         before = dict(self.edges)
         while True:
-            now = {e: f for e in self.case.order if (f := self.edge_fate(e)) is not None}
+            now = {e: f for e in self.case.order if (f := self.edge_outcome(e)) is not None}
             self.edges = now
             fresh = [e for e in sorted(now) if e not in before]
             for edge in fresh:
-                self.note(edge, before)
-            if not any([self.judge(node, fresh) for node in self.case.nodes]):
+                self.record_edge(edge, before)
+            if not any([self.decide_node(node, fresh) for node in self.case.nodes]):
                 return
 
-    def edge_fate(self, edge: int) -> str | None:
+    def edge_outcome(self, edge: int) -> str | None:
         source, _ = self.case.order[edge]
-        fate = self.fate.get(source)
+        fate = self.outcome.get(source)
         if fate == "completed":
             gate = source in self.case.linked
             carries = gate or self.case.graph.edges[edge].source_handle in self.handles[source]
             return "delivered" if carries else "skipped"
-        dropped = fate == "cancelled" and self.ending is not None and source in self.why
+        dropped = fate == "cancelled" and self.ending is not None and source in self.skip_reasons
         if dropped:
             return None  # the whole rest was cancelled with it; nobody looks any more
         return {
@@ -262,30 +262,30 @@ class Replay:
             "failed": "failed", "blocked": "failed", "cancelled": "failed",
         }.get(fate or "")  # fmt: skip
 
-    def note(self, edge: int, before: Mapping[int, str]) -> None:
+    def record_edge(self, edge: int, before: Mapping[int, str]) -> None:
         """Remember what came first, for nodes that start at the first delivery."""
         source, target = self.case.order[edge]
         if source in self.case.linked:
             return
         if self.edges[edge] == "delivered":
             self.winner.setdefault(target, edge)
-        earlier = [e for e in self.own(target) if before.get(e) == "failed"]
+        earlier = [e for e in self.value_edges(target) if before.get(e) == "failed"]
         if self.edges[edge] == "failed" and not earlier:
             known = self.first_failures.get(target, frozenset())
             self.first_failures[target] = known | self.causes[source]
 
-    def own(self, node: int) -> list[int]:
+    def value_edges(self, node: int) -> list[int]:
         """The edges that bring values: not those from gates."""
         return [e for e in self.case.into(node) if self.case.order[e][0] not in self.case.linked]
 
-    def judge(self, node: int, fresh: list[int]) -> bool:
+    def decide_node(self, node: int, fresh: list[int]) -> bool:
         case = self.case
         into = case.into(node)
-        undecided = node not in self.fate and node not in self.ready
-        outside = node in case.given or node in case.dropped or (node in case.linked and not into)
+        undecided = node not in self.outcome and node not in self.ready
+        outside = node in case.preset or node in case.unchosen or (node in case.linked and not into)
         if not undecided or outside or self.ending:
             return False
-        own = self.own(node)
+        own = self.value_edges(node)
         gates = [e for e in into if e not in own]
         any_join = node in case.join_any
         failed = [
@@ -301,24 +301,24 @@ class Replay:
             )
             if any_join:
                 causes |= self.first_failures.get(node, frozenset())
-            self.unrun(node, "blocked", causes=causes)
+            self.settle_without_run(node, "blocked", causes=causes)
         elif any_join and own and delivered and gates_settled:
-            self.may_run(node)
+            self.mark_ready(node)
         elif not all_settled:
             return False
         elif not into:
-            self.may_run(node)
+            self.mark_ready(node)
         elif not delivered and any_join and node in self.first_failures:
-            self.unrun(node, "blocked", causes=self.first_failures[node])
+            self.settle_without_run(node, "blocked", causes=self.first_failures[node])
         elif not delivered:
-            self.unrun(node, "skipped", why=(NO_INPUT, None))
-        elif (starved := self.starved(node, own)) is not None:
-            self.unrun(node, "skipped", why=(STARVED, starved))
+            self.settle_without_run(node, "skipped", why=(NO_INPUT, None))
+        elif (starved := self.missing_required_input(node, own)) is not None:
+            self.settle_without_run(node, "skipped", why=(MISSING_REQUIRED_INPUT, starved))
         else:
-            self.may_run(node)
+            self.mark_ready(node)
         return True
 
-    def starved(self, node: int, own: list[int]) -> str | None:
+    def missing_required_input(self, node: int, own: list[int]) -> str | None:
         edges = self.case.graph.edges
         for edge in own:
             handle = edges[edge].target_handle
@@ -328,26 +328,26 @@ class Replay:
                 return handle
         return None
 
-    def may_run(self, node: int) -> None:
+    def mark_ready(self, node: int) -> None:
         if node in self.case.linked:
-            self.fate[node], self.handles[node] = "completed", frozenset()
+            self.outcome[node], self.handles[node] = "completed", frozenset()
         else:
             self.ready.add(node)
 
     # -- decisions
 
     def settled(self, node: int) -> bool:
-        return self.fate.get(node) not in (None, "running", "waiting")
+        return self.outcome.get(node) not in (None, "running", "waiting")
 
     def wave_is_open(self, wave: int) -> bool:
         excused = set[int]()
         for node in self.case.nodes:
-            if self.fate.get(node) == "waiting":
+            if self.outcome.get(node) == "waiting":
                 excused |= self.case.downstream(node)
         members = [n for n in self.case.nodes if self.case.wave(n) == wave]
         return all(self.settled(n) or n in excused for n in members)
 
-    def decided(self) -> Told:
+    def decided(self) -> ExpectedDecisions:
         case = self.case
         total = max((case.wave(n) for n in case.nodes), default=0)
         while self.open <= total and self.wave_is_open(self.open):
@@ -355,7 +355,7 @@ class Replay:
         starting = sorted(n for n in self.ready if not case.barrier or case.wave(n) <= self.open)
         for node in starting:
             self.ready.discard(node)
-            self.fate[node] = "running"
+            self.outcome[node] = "running"
             self.started.append(node)
         over = {
             wave
@@ -363,16 +363,16 @@ class Replay:
             if all(self.settled(n) for n in case.nodes if case.wave(n) == wave)
         }
         fresh_over, self.waves_over = over - self.waves_over, over
-        busy = [n for n in case.nodes if self.fate.get(n) == "running"]
-        waiting = [n for n in case.nodes if self.fate.get(n) == "waiting"]
+        busy = [n for n in case.nodes if self.outcome.get(n) == "running"]
+        waiting = [n for n in case.nodes if self.outcome.get(n) == "waiting"]
         final = "failed" if self.has_failed else "completed"
         final = "cancelled" if self.was_cancelled else final
-        said, self.unsaid = sorted(n for n in self.unsaid if n not in case.linked), []
-        return Told(
+        said, self.unreported = sorted(n for n in self.unreported if n not in case.linked), []
+        return ExpectedDecisions(
             [(n, self.winner.get(n) if n in case.join_any else None) for n in starting],
-            [(n, *self.why[n]) for n in said if self.fate[n] == "skipped"],
-            [(n, self.causes[n]) for n in said if self.fate[n] == "blocked"],
-            [(n, next(iter(self.causes[n]))) for n in said if self.fate[n] == "cancelled"],
+            [(n, *self.skip_reasons[n]) for n in said if self.outcome[n] == "skipped"],
+            [(n, self.causes[n]) for n in said if self.outcome[n] == "blocked"],
+            [(n, next(iter(self.causes[n]))) for n in said if self.outcome[n] == "cancelled"],
             fresh_over,
             final if not busy and not waiting else None,
             not busy and bool(waiting),

@@ -23,7 +23,7 @@ from planwave.providers.api import (
 from planwave.settings import Limits
 
 
-class Says(NamedTuple):
+class ScriptedReply(NamedTuple):
     """One scripted reply; ``pieces`` is how it is streamed, the whole text at once by default."""
 
     text: str
@@ -37,7 +37,7 @@ class Says(NamedTuple):
 class ScriptedModels:
     """Satisfies ``Models``: each call takes the next reply; an exception is raised instead."""
 
-    script: Sequence[Says | str | Exception]
+    script: Sequence[ScriptedReply | str | Exception]
     requests: list[ModelRequest] = field(default_factory=list)
     scopes: list[CallScope | None] = field(default_factory=list)
     streamed: int = 0
@@ -52,7 +52,7 @@ class ScriptedModels:
         if isinstance(said, Exception):
             raise said
         if isinstance(said, str):
-            said = Says(said)
+            said = ScriptedReply(said)
         try:
             if said.reasoning:
                 yield Delta(said.reasoning, "reasoning")
@@ -117,22 +117,22 @@ class FakeProviders:
         return 0.001 * usage.input_tokens + 0.002 * usage.output_tokens
 
 
-def library(providers: FakeProviders | None = None) -> Registry:
+def library_registry(providers: FakeProviders | None = None) -> Registry:
     """Give the node library, with providers looked up at the fake."""
     return Registry(LIBRARY, providers=providers or FakeProviders(), limits=Limits())
 
 
-def node(node_id: str, **more: Any) -> dict[str, Any]:
+def reply_node(node_id: str, **more: Any) -> dict[str, Any]:
     """Give a step in the reply shape."""
     return {"id": node_id, "name": node_id.title(), "description": f"Do {node_id}.", **more}
 
 
-def flow(source: str, target: str, **more: Any) -> dict[str, Any]:
+def reply_edge(source: str, target: str, **more: Any) -> dict[str, Any]:
     """Give a flow edge in the reply shape."""
     return {"source": source, "target": target, "channel": "flow", **more}
 
 
-def reply(*nodes: Any, edges: Sequence[Any] = (), title: str | None = "A plan", **more: Any) -> str:
+def planner_reply(*nodes: Any, edges: Sequence[Any] = (), title: str | None = "A plan", **more: Any) -> str:
     """Give a reply as text."""
     document: dict[str, Any] = {"nodes": list(nodes), "edges": list(edges), **more}
     if title is not None:
@@ -140,16 +140,16 @@ def reply(*nodes: Any, edges: Sequence[Any] = (), title: str | None = "A plan", 
     return json.dumps(document)
 
 
-DIAMOND = reply(
-    node("a"),
-    node("b"),
-    node("c"),
-    node("d"),
-    edges=[flow("a", "b"), flow("a", "c"), flow("b", "d"), flow("c", "d")],
+DIAMOND_REPLY = planner_reply(
+    reply_node("a"),
+    reply_node("b"),
+    reply_node("c"),
+    reply_node("d"),
+    edges=[reply_edge("a", "b"), reply_edge("a", "c"), reply_edge("b", "d"), reply_edge("c", "d")],
 )
 
 
-def sample(schema: Any, word: str = "Word") -> Any:
+def smallest_value(schema: Any, word: str = "Word") -> Any:
     """Give the smallest value that fits a JSON Schema."""
     if "const" in schema:
         return schema["const"]
@@ -157,15 +157,15 @@ def sample(schema: Any, word: str = "Word") -> Any:
         return schema["enum"][0]
     match schema["type"]:
         case "object":
-            return {name: sample(schema["properties"][name], name) for name in schema["required"]}
+            return {name: smallest_value(schema["properties"][name], name) for name in schema["required"]}
         case "array":
-            return [sample(schema["items"])] * schema.get("minItems", 0)
+            return [smallest_value(schema["items"])] * schema.get("minItems", 0)
         case "string":
             return word
         case kind:
             raise AssertionError(f"no sample of {kind}")
 
 
-def small_reply() -> str:
+def small_model_reply() -> str:
     """Give a reply that fits the positional schema, whatever that asks for now."""
-    return json.dumps(sample(positional_schema()))
+    return json.dumps(smallest_value(positional_schema()))

@@ -12,18 +12,18 @@ from urllib.parse import urlsplit
 
 from tests.fakes.server import RunningServer
 
-UPGRADE = (
+WEBSOCKET_UPGRADE = (
     "Connection: Upgrade",
     "Upgrade: websocket",
     "Sec-WebSocket-Version: 13",
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
 )
 """Headers of a request that becomes a WebSocket."""
-A_MOMENT_S = 0.1
+SHORT_WAIT_S = 0.1
 
 
 @dataclass
-class RawAnswer:
+class RawResponse:
     """One answer; header names in lower case."""
 
     status: int
@@ -34,7 +34,7 @@ class RawAnswer:
         return json.loads(self.body)
 
 
-class Raw:
+class RawConnection:
     """One connection."""
 
     def __init__(
@@ -55,7 +55,7 @@ class Raw:
             lines.insert(1, f"Host: {self.host}")
         await self.write("\r\n".join([*lines, "", ""]).encode("latin-1") + body)
 
-    async def answer(self) -> RawAnswer:
+    async def read_response(self) -> RawResponse:
         """Read one answer whole."""
         head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         first, *lines = head.strip().split("\r\n")
@@ -64,12 +64,12 @@ class Raw:
             for name, _, value in (each.partition(":") for each in lines)
         }
         if headers.get("transfer-encoding") == "chunked":
-            body = await self._chunks()
+            body = await self._read_chunks()
         else:
             body = await self.reader.readexactly(int(headers.get("content-length", "0")))
-        return RawAnswer(int(first.split()[1]), headers, body)
+        return RawResponse(int(first.split()[1]), headers, body)
 
-    async def _chunks(self) -> bytes:
+    async def _read_chunks(self) -> bytes:
         body = b""
         while size := int(await self.reader.readline(), 16):
             body += await self.reader.readexactly(size)
@@ -82,7 +82,7 @@ class Raw:
 
         A server may be slow: who expects the end waits for it, though less long than a server keeps
         connections that ask nothing. Who expects none can only look for a moment
-        (:data:`A_MOMENT_S`), which may miss an end but never sees one that is not there.
+        (:data:`SHORT_WAIT_S`), which may miss an end but never sees one that is not there.
         """
         try:
             return await asyncio.wait_for(self.reader.read(1), within_s) == b""
@@ -93,12 +93,12 @@ class Raw:
 
 
 @asynccontextmanager
-async def connected(server: RunningServer) -> AsyncGenerator[Raw]:
+async def raw_connection(server: RunningServer) -> AsyncGenerator[RawConnection]:
     """Open a connection."""
     host = urlsplit(server.base_url).netloc
     address, _, port = host.rpartition(":")
     reader, writer = await asyncio.open_connection(address, int(port))
     try:
-        yield Raw(reader, writer, host)
+        yield RawConnection(reader, writer, host)
     finally:
         writer.transport.abort()

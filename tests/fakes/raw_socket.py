@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 TEXT, BINARY, CLOSE, PING = 1, 2, 8, 9
 
 
-class Told(NamedTuple):
+class WebSocketFrame(NamedTuple):
     """One frame from the server."""
 
     opcode: int
@@ -33,14 +33,14 @@ class Told(NamedTuple):
         return json.loads(self.payload)
 
 
-class RawSocket:
+class RawWebSocket:
     """Frames over a plain TCP connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
 
-    async def read(self) -> Told:
+    async def read(self) -> WebSocketFrame:
         """Give the next frame."""
         first, second = await self._reader.readexactly(2)
         size = second & 0x7F
@@ -48,11 +48,11 @@ class RawSocket:
             (size,) = struct.unpack("!H", await self._reader.readexactly(2))
         elif size == 127:
             (size,) = struct.unpack("!Q", await self._reader.readexactly(8))
-        return Told(first & 0x0F, await self._reader.readexactly(size))
+        return WebSocketFrame(first & 0x0F, await self._reader.readexactly(size))
 
-    async def read_to_close(self) -> list[Told]:
+    async def read_to_close(self) -> list[WebSocketFrame]:
         """Give all frames up to the close frame, pings left out."""
-        told: list[Told] = []
+        told: list[WebSocketFrame] = []
         while not told or told[-1].opcode != CLOSE:
             frame = await self.read()
             if frame.opcode != PING:
@@ -64,14 +64,14 @@ class RawSocket:
 
         What is written after the other side has closed can lose what it said last.
         """
-        self._writer.write(b"".join(_framed(each, opcode) for each in payloads))
+        self._writer.write(b"".join(_encode_frame(each, opcode) for each in payloads))
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         """Break the connection off."""
         self._writer.transport.abort()
 
 
-def _framed(payload: str | bytes, opcode: int | None) -> bytes:
+def _encode_frame(payload: str | bytes, opcode: int | None) -> bytes:
     data = payload.encode() if isinstance(payload, str) else payload
     head = bytes([0x80 | (opcode or (TEXT if isinstance(payload, str) else BINARY))])
     if len(data) < 126:
@@ -84,7 +84,7 @@ def _framed(payload: str | bytes, opcode: int | None) -> bytes:
 
 
 @asynccontextmanager
-async def raw_socket(url: str, headers: dict[str, str] | None = None) -> AsyncGenerator[RawSocket]:
+async def raw_websocket(url: str, headers: dict[str, str] | None = None) -> AsyncGenerator[RawWebSocket]:
     """Connect; nothing is read beyond a few kilobytes unless asked for."""
     parts = urlsplit(url)
     assert parts.hostname is not None
@@ -106,7 +106,7 @@ async def raw_socket(url: str, headers: dict[str, str] | None = None) -> AsyncGe
             writer.write(("\r\n".join(lines) + "\r\n\r\n").encode())
             answer = await reader.readuntil(b"\r\n\r\n")
             assert answer.startswith(b"HTTP/1.1 101"), answer
-            yield RawSocket(reader, writer)
+            yield RawWebSocket(reader, writer)
         finally:
             writer.transport.abort()
             with suppress(OSError):

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 
 @asynccontextmanager
-async def client_of(app: FastAPI, **headers: str) -> AsyncIterator[httpx2.AsyncClient]:
+async def asgi_client(app: FastAPI, **headers: str) -> AsyncIterator[httpx2.AsyncClient]:
     """Start an application and give a client for it, without a network between them."""
     transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
     async with (
@@ -23,7 +23,7 @@ async def client_of(app: FastAPI, **headers: str) -> AsyncIterator[httpx2.AsyncC
         yield client
 
 
-class Scrape:
+class MetricsScrape:
     """One answer of ``GET /metrics``."""
 
     def __init__(self, text: str) -> None:
@@ -31,7 +31,7 @@ class Scrape:
         self.types = {
             family.name + "_total" * (family.type == "counter"): family.type for family in families
         }
-        self.rising = {
+        self.monotonic = {
             (sample.name, tuple(sorted(sample.labels.items()))): sample.value
             for family in families
             if family.type in ("counter", "histogram")
@@ -49,8 +49,8 @@ class Scrape:
         return {s.labels[label] for s in self._samples if s.name == name}
 
 
-async def scrape(client: httpx2.AsyncClient) -> Scrape:
+async def scrape_metrics(client: httpx2.AsyncClient) -> MetricsScrape:
     """Ask for all metrics."""
     answer = await client.get("/metrics")
     assert answer.status_code == 200, answer.text
-    return Scrape(answer.text)
+    return MetricsScrape(answer.text)

@@ -2,7 +2,7 @@
 
 One server for all tests of a process is the fixture ``server`` (``tests/conftest.py``); a test that
 needs other settings opens its own with :func:`serving`. Plans are chosen by the goal: see
-:class:`PlansByGoal`.
+:class:`PlannerByGoal`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import httpx2
 
 from planwave.api.app import create_app
-from planwave.api.server import HttpServer, Stop, bound, go_down
+from planwave.api.server import Server, ShutdownSignals, bind_socket, shutdown
 from planwave.graph.capabilities import ExecutionResult, FlowContext
 from planwave.graph.model import Graph, Node
 from planwave.graph.plan import Plan
@@ -29,24 +29,24 @@ from planwave.service.service import Service
 from planwave.settings import Limits, Settings
 from planwave.storage.ids import new_id
 from planwave.storage.memory import MemoryStore
-from tests.fakes.service import Broken, graph_of, plan_with, rooms, text_node
-from tests.fakes.streaming import Tells, tells
+from tests.fakes.service import FailingNode, make_graph, make_plan, dependencies, text_node
+from tests.fakes.streaming import StreamingNode, streaming_node
 
 _Given = TypeVar("_Given")
 
-TEXTS = graph_of(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")])
+TEXTS = make_graph(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")])
 GRAPHS: Mapping[str, Graph] = {
     "texts": TEXTS,
-    "held": graph_of(Node("h", "held", "H"), text_node("after"), edges=[("h", "after")]),
-    "tells": graph_of(tells("t"), text_node("after"), edges=[("t", "after")]),
-    "naps": graph_of(Node("n", "naps", "N"), text_node("after"), edges=[("n", "after")]),
-    "broken": graph_of(Node("x", "broken", "X")),
+    "held": make_graph(Node("h", "held", "H"), text_node("after"), edges=[("h", "after")]),
+    "tells": make_graph(streaming_node("t"), text_node("after"), edges=[("t", "after")]),
+    "naps": make_graph(Node("n", "naps", "N"), text_node("after"), edges=[("n", "after")]),
+    "broken": make_graph(Node("x", "broken", "X")),
 }
-WIDE = Limits(requests_per_s=100_000, requests_burst=1_000_000, executions_per_minute=1_000_000)
+NO_RATE_LIMITS = Limits(requests_per_s=100_000, requests_burst=1_000_000, executions_per_minute=1_000_000)
 """So that tests sharing a server do not count each other's requests."""
 
 
-class LeapingLoop(asyncio.SelectorEventLoop):
+class AdvanceableLoop(asyncio.SelectorEventLoop):
     """A loop whose timers follow real time and, beyond it, leaps: no deadline has to be short."""
 
     def __init__(self) -> None:
@@ -56,12 +56,12 @@ class LeapingLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return super().time() + self._ahead_s
 
-    def leap(self, seconds: float) -> None:
+    def advance(self, seconds: float) -> None:
         """Let the time for every timer be nearer."""
         self._ahead_s += seconds
 
 
-class Held:
+class HeldNodePerExecution:
     """A node type that waits until its execution is let go; ``started`` says which have begun."""
 
     node_type = "held"
@@ -81,15 +81,15 @@ class Held:
         return ExecutionResult({"output": DataValue("text", f"{context.node_id} let go")})
 
 
-class Gate:
-    """Where planning a goal waits: ``reached`` is set when it does, ``open`` lets it go on."""
+class PlanningGate:
+    """Where planning a goal waits: ``record_call`` is set when it does, ``open`` lets it go on."""
 
     def __init__(self) -> None:
         self.reached = asyncio.Event()
         self.open = asyncio.Event()
 
 
-class PlansByGoal:
+class PlannerByGoal:
     """A planner whose plan is ``GRAPHS[goal]``, or that of ``texts`` for any other goal.
 
     A goal with a gate (``gates["slow"] = Gate()``) waits at it once the title was told.
@@ -97,7 +97,7 @@ class PlansByGoal:
 
     def __init__(self) -> None:
         self.goals: list[str] = []
-        self.gates: dict[str, Gate] = {}
+        self.gates: dict[str, PlanningGate] = {}
 
     async def create_plan(
         self,
@@ -110,7 +110,7 @@ class PlansByGoal:
         check_goal(prompt, Limits())
         self.goals.append(prompt)
         tell = on_progress or (lambda _: None)
-        plan = plan_with(GRAPHS.get(prompt, TEXTS), new_id())
+        plan = make_plan(GRAPHS.get(prompt, TEXTS), new_id())
         tell(PlanProgress("title", {"title": plan.title}))
         if (gate := self.gates.get(prompt)) is not None:
             gate.reached.set()
@@ -133,10 +133,10 @@ class RunningServer:
     base_url: str
     settings: Settings
     service: Service
-    held: Held
-    planner: PlansByGoal
-    stop: Stop
-    loop: LeapingLoop
+    held: HeldNodePerExecution
+    planner: PlannerByGoal
+    stop: ShutdownSignals
+    loop: AdvanceableLoop
 
     @property
     def ws_url(self) -> str:
@@ -155,24 +155,24 @@ class RunningServer:
         """Do something on the server's own loop, such as a method of its service."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.loop))
 
-    async def leap(self, seconds: float) -> None:
+    async def advance_time(self, seconds: float) -> None:
         """Let time pass for the server's timers."""
 
         async def leapt() -> None:
-            self.loop.leap(seconds)
+            self.loop.advance(seconds)
 
         await self.on_loop(leapt())
 
-    async def in_time(self, work: Coroutine[Any, Any, _Given], step_s: float = 4.0) -> _Given:
+    async def run_advancing_time(self, work: Coroutine[Any, Any, _Given], step_s: float = 4.0) -> _Given:
         """Do something that only comes to its end as time passes, and let it pass until then."""
         async with asyncio.TaskGroup() as tasks:
             doing = tasks.create_task(work)
             while not doing.done():
-                await self.leap(step_s)
+                await self.advance_time(step_s)
                 await asyncio.wait([doing], timeout=0.05)
         return doing.result()
 
-    def let_go(self, execution_id: str) -> None:
+    def release(self, execution_id: str) -> None:
         """Let the ``held`` nodes of an execution finish."""
         self.loop.call_soon_threadsafe(lambda: self.held.gate(execution_id).set())
 
@@ -187,13 +187,13 @@ class RunningServer:
 
 
 @contextmanager
-def serving(
+def running_server(
     *,
-    limits: Limits = WIDE,
+    limits: Limits = NO_RATE_LIMITS,
     types: Sequence[Any] = (),
     store: Any = None,
     directory: Path | None = None,
-    changes: Mapping[str, Any] | None = None,
+    overrides: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Iterator[RunningServer]:
     """Serve on a free port of loopback until left; ``settings`` are those of ``Settings``.
@@ -206,27 +206,27 @@ def serving(
     is_ready = threading.Event()
 
     async def main() -> None:
-        held, planner = Held(), PlansByGoal()
-        parts = rooms(
-            types=[held, Broken(), Tells(), *types],
+        held, planner = HeldNodePerExecution(), PlannerByGoal()
+        parts = dependencies(
+            types=[held, FailingNode(), StreamingNode(), *types],
             store=store or MemoryStore(),
             directory=directory,
             limits=limits,
             planner=planner,
         )
-        app = create_app(chosen, lambda _: Service(replace(parts, **(changes or {}))))
-        stop = Stop()
-        with bound(chosen.host, chosen.port) as listeners:
+        app = create_app(chosen, lambda _: Service(replace(parts, **(overrides or {}))))
+        stop = ShutdownSignals()
+        with bind_socket(chosen.host, chosen.port) as listeners:
             async with app.router.lifespan_context(app):
                 service: Service = app.state.planwave.service
-                server = HttpServer(app, chosen, listeners)
+                server = Server(app, chosen, listeners)
                 await server.open()
                 ready.append(RunningServer(server.url, chosen, service, held, planner, stop, loop))
                 is_ready.set()
-                await stop.first.wait()
-                await go_down(service, server, stop)
+                await stop.drain_requested.wait()
+                await shutdown(service, server, stop)
 
-    loop = LeapingLoop()
+    loop = AdvanceableLoop()
 
     def run() -> None:
         try:
@@ -248,6 +248,6 @@ def serving(
     try:
         yield started
     finally:
-        for event in (started.stop.first, started.stop.again):  # nodes may be held for ever
+        for event in (started.stop.drain_requested, started.stop.abort_requested):  # nodes may be held for ever
             started.loop.call_soon_threadsafe(event.set)
         thread.join()

@@ -14,31 +14,31 @@ from planwave.graph.plan import Plan, graph_hash
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.registry import Registry
 from planwave.planner.progress import PlanProgress
-from planwave.service.rooms import Rooms
+from planwave.service.rooms import ServiceDependencies
 from planwave.settings import Limits
 from planwave.storage.memory import MemoryStore
-from tests.fakes.planning import FakeProviders, library
+from tests.fakes.planning import FakeProviders, library_registry
 from tests.fakes.wires import make_edge
 
 
-class Held:
+class HeldNode:
     """A node type that says it has started and waits until it is let go."""
 
     node_type = "held"
 
     def __init__(self) -> None:
         self.started = asyncio.Event()
-        self.let_go = asyncio.Event()
+        self.release = asyncio.Event()
 
     async def execute(
         self, data: Mapping[str, Any], inputs: Inputs, context: FlowContext
     ) -> ExecutionResult:
         self.started.set()
-        await self.let_go.wait()
+        await self.release.wait()
         return ExecutionResult({"output": DataValue("text", f"{context.node_id} let go")})
 
 
-class Broken:
+class FailingNode:
     """A node type that fails."""
 
     node_type = "broken"
@@ -50,11 +50,11 @@ class Broken:
 
 
 @dataclass
-class PlanOf:
+class FixedPlanner:
     """A planner that gives what a test made, and tells what a test says."""
 
     plan: Plan
-    tells: Sequence[PlanProgress] = ()
+    progress: Sequence[PlanProgress] = ()
     goals: list[str] = field(default_factory=list)
 
     async def create_plan(
@@ -66,7 +66,7 @@ class PlanOf:
         on_progress: Callable[[PlanProgress], None] | None = None,
     ) -> Plan:
         self.goals.append(prompt)
-        for each in self.tells:
+        for each in self.progress:
             if on_progress is not None:
                 on_progress(each)
         return replace(self.plan, user_prompt=prompt)
@@ -77,34 +77,34 @@ def text_node(node_id: str, text: str = "", **more: Any) -> Node:
     return Node(node_id, "text", more.pop("name", node_id), data={"text": text or node_id}, **more)
 
 
-def graph_of(*nodes: Node, edges: Sequence[tuple[str, str] | Edge] = ()) -> Graph:
+def make_graph(*nodes: Node, edges: Sequence[tuple[str, str] | Edge] = ()) -> Graph:
     """Make a graph; pairs are flow edges."""
     made = tuple(e if isinstance(e, Edge) else make_edge(*e) for e in edges)
     return Graph(tuple(nodes), made)
 
 
-def plan_with(graph: Graph, plan_id: str = "01900000-0000-7000-8000-000000000001") -> Plan:
+def make_plan(graph: Graph, plan_id: str = "01900000-0000-7000-8000-000000000001") -> Plan:
     """Make a plan of a graph."""
     return Plan(plan_id, "a goal", "A title", graph, graph_hash(graph), "2026-01-01T00:00:00+00:00")
 
 
-def rooms(
+def dependencies(
     graph: Graph | None = None,
     *,
     directory: Path | None = None,
     types: Sequence[Any] = (),
     store: Any = None,
     **more: Any,
-) -> Rooms:
+) -> ServiceDependencies:
     """Make the parts of a service; ``types`` come on top of the node library."""
-    catalogue: Registry = library()
+    catalogue: Registry = library_registry()
     for each in types:
         catalogue.register(each)
-    return Rooms(
+    return ServiceDependencies(
         store=store or MemoryStore(),
         catalogue=catalogue,
         providers=FakeProviders(),
-        planner=more.pop("planner", None) or PlanOf(plan_with(graph or graph_of(text_node("a")))),
+        planner=more.pop("planner", None) or FixedPlanner(make_plan(graph or make_graph(text_node("a")))),
         limits=more.pop("limits", Limits()),
         directory=directory,
         **more,

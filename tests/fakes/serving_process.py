@@ -26,62 +26,62 @@ from planwave.graph.values import DataValue, Inputs
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.storage.sqlite import SqliteStore
-from tests.fakes.command_line import ROOT, read_until, start
-from tests.fakes.server import WIDE, Held, PlansByGoal
-from tests.fakes.service import rooms
+from tests.fakes.command_line import ROOT, read_until, start_command
+from tests.fakes.server import NO_RATE_LIMITS, HeldNodePerExecution, PlannerByGoal
+from tests.fakes.service import dependencies
 
 MODULE = "tests.fakes.serving_process"
-WOKEN = "woken"
+RELEASE_FILE = "woken"
 
 
-class Naps:
+class WaitForFileNode:
     """A node type that takes until its server has been woken up: see :meth:`Server.wake`."""
 
     node_type = "naps"
 
-    def __init__(self, woken: Path) -> None:
-        self._woken = woken
+    def __init__(self, release_file: Path) -> None:
+        self._release_file = release_file
 
     async def execute(
         self, data: Mapping[str, Any], inputs: Inputs, context: FlowContext
     ) -> ExecutionResult:
-        while not self._woken.exists():  # noqa: ASYNC110 - another process makes it
+        while not self._release_file.exists():  # noqa: ASYNC110 - another process makes it
             await asyncio.sleep(0.01)
         return ExecutionResult({"output": DataValue("text", "rested")})
 
 
-class Server:
+class ServerProcess:
     """A server process that is listening."""
 
-    def __init__(self, process: subprocess.Popen[str], url: str, woken: Path) -> None:
+    def __init__(self, process: subprocess.Popen[str], url: str, release_file: Path) -> None:
         self.process = process
         self.url = url
-        self._woken = woken
+        self._release_file = release_file
 
-    def wake(self) -> None:
+    def release_nodes(self) -> None:
         """Let the ``naps`` nodes finish."""
-        self._woken.touch()
+        self._release_file.touch()
 
     def signal(self, number: int = signal.SIGTERM) -> None:
         self.process.send_signal(number)
 
-    def said(self, text: str) -> str:
+    def read_log_until(self, text: str) -> str:
         """Read its log up to a line that holds the text."""
         return read_until(self.process.stderr, text)
 
-    def ended(self, within_s: float = 120) -> int:
+    def wait_for_exit(self, within_s: float = 120) -> int:
         """Wait for its end; give the exit code."""
         return self.process.wait(within_s)
 
 
 @contextmanager
-def start_server(directory: Path, *more: str, drain_s: float = 25) -> Iterator[Server]:
+def start_server(directory: Path, *more: str, drain_s: float = 25) -> Iterator[ServerProcess]:
     """Start a server, and leave none behind."""
     command = [sys.executable, "-m", MODULE, str(directory), str(drain_s), *more]
-    with start(*command[1:], command=command[:1], cwd=ROOT) as process:
+    with start_command(*command[1:], command=command[:1], cwd=ROOT) as process:
         try:
             url = json.loads(read_until(process.stdout, "\n"))["url"]
-            yield Server(process, url, directory / WOKEN)
+            yield ServerProcess(process, url, directory / RELEASE_FILE)
         finally:
             process.kill()
 
@@ -97,14 +97,14 @@ def _main(directory: str, drain_s: str, *more: str) -> int:
         os.fsync = slowly  # a document is being written most of the time
     for files in filter(str.isdecimal, more):
         resource.setrlimit(resource.RLIMIT_NOFILE, (int(files), int(files)))
-    limits = WIDE.model_copy(update={"drain_s": float(drain_s), "body_read_s": 5.0})
+    limits = NO_RATE_LIMITS.model_copy(update={"drain_s": float(drain_s), "body_read_s": 5.0})
     settings = Settings(port=0, storage_dir=Path(directory), limits=limits)
-    parts = rooms(
-        types=[Held(), Naps(Path(directory) / WOKEN)],
+    parts = dependencies(
+        types=[HeldNodePerExecution(), WaitForFileNode(Path(directory) / RELEASE_FILE)],
         store=SqliteStore.open(Path(directory)),
         directory=Path(directory),
         limits=limits,
-        planner=PlansByGoal(),
+        planner=PlannerByGoal(),
     )
 
     def told(url: str) -> None:

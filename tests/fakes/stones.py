@@ -11,51 +11,51 @@ from planwave.events import Event
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.executor.run import Execution
-from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent, NodeFacts
+from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent, NodeTypeInfo
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import LINK, Graph, Node, Port
 from planwave.graph.values import DataValue, Inputs
 
-Act = Callable[..., Any]
-DEFAULTS = RunOptions()
-OPEN = (Port("{name}", multiple=True),)
-LINKS = (*OPEN, Port("{name}", channel=LINK, multiple=True))
+Behavior = Callable[..., Any]
+DEFAULT_OPTIONS = RunOptions()
+OPEN_PORTS = (Port("{name}", multiple=True),)
+OPEN_AND_LINK_PORTS = (*OPEN_PORTS, Port("{name}", channel=LINK, multiple=True))
 
 
-def gives(value: Any = None, handle: str = "output") -> ExecutionResult:
+def result_with(value: Any = None, handle: str = "output") -> ExecutionResult:
     """A result with one value."""
     return ExecutionResult({handle: DataValue("any", value)})
 
 
-def says(context: FlowContext, kind: str, data: Any) -> NodeEvent:
+def node_event(context: FlowContext, kind: str, data: Any) -> NodeEvent:
     """Something a node says."""
     return NodeEvent(context.node_id, "step", kind, context.run_id, data)
 
 
-class Stone:
+class GenericNode:
     """Does what the rig has for the node's id: a result, or a function of (inputs, context)."""
 
     node_type = "step"
 
-    def __init__(self, acts: Mapping[str, Any]) -> None:
-        self.acts = acts
+    def __init__(self, behaviors: Mapping[str, Any]) -> None:
+        self.behaviors = behaviors
 
     def execute(self, data: Mapping[str, Any], inputs: Inputs, context: FlowContext) -> Any:
-        act = self.acts.get(context.node_id)
+        act = self.behaviors.get(context.node_id)
         if callable(act):
             return act(inputs, context)
-        return _ready(act if isinstance(act, ExecutionResult) else gives(context.node_id))
+        return _ready(act if isinstance(act, ExecutionResult) else result_with(context.node_id))
 
     async def resume(
         self, data: Any, inputs: Inputs, context: FlowContext, state: Any, answer: Any
     ) -> Any:
-        resumed = self.acts.get(f"{context.node_id}:resume")
+        resumed = self.behaviors.get(f"{context.node_id}:resume")
         if resumed is not None:
             return await resumed(inputs, context, state, answer)
-        return gives([state, answer])
+        return result_with([state, answer])
 
     async def materialize(self, data: Any, output_handle: str, context: FlowContext) -> Any:
-        made = self.acts.get(f"{context.node_id}:make")
+        made = self.behaviors.get(f"{context.node_id}:make")
         if made is not None:
             return await made(data, context)
         return f"made {context.node_id}.{output_handle}"
@@ -65,25 +65,25 @@ async def _ready(result: Any) -> Any:
     return result
 
 
-class Quarry:
+class GenericCatalog:
     """A catalogue of four meaningless types."""
 
-    def __init__(self, acts: Mapping[str, Any]) -> None:
-        self._stone = Stone(acts)
+    def __init__(self, behaviors: Mapping[str, Any]) -> None:
+        self._node = GenericNode(behaviors)
         both = {"materializes": True}
         self._facts = {
-            "step": NodeFacts("step", "", LINKS, LINKS, **both),
-            "door": NodeFacts("door", "", OPEN, OPEN, entry=True),
-            "vein": NodeFacts("vein", "", LINKS, LINKS, executes=False, materializes=True),
-            "picky": NodeFacts("picky", "", (Port("need", required=True), *OPEN), OPEN),
-            "plain": NodeFacts("plain", "", OPEN, OPEN),
+            "step": NodeTypeInfo("step", "", OPEN_AND_LINK_PORTS, OPEN_AND_LINK_PORTS, **both),
+            "door": NodeTypeInfo("door", "", OPEN_PORTS, OPEN_PORTS, entry=True),
+            "vein": NodeTypeInfo("vein", "", OPEN_AND_LINK_PORTS, OPEN_AND_LINK_PORTS, executes=False, materializes=True),
+            "picky": NodeTypeInfo("picky", "", (Port("need", required=True), *OPEN_PORTS), OPEN_PORTS),
+            "plain": NodeTypeInfo("plain", "", OPEN_PORTS, OPEN_PORTS),
         }
 
-    def facts(self, node_type: str) -> NodeFacts | None:
+    def type_info(self, node_type: str) -> NodeTypeInfo | None:
         return self._facts.get(node_type)
 
     def implementation(self, node_type: str) -> Any:
-        return self._stone
+        return self._node
 
     def names(self) -> Sequence[str]:
         return sorted(self._facts)
@@ -95,12 +95,12 @@ class Quarry:
         return ()
 
 
-class Ledger:
+class MemoryJournal:
     """A journal in memory. ``hold`` makes appends wait; ``fail_at`` refuses that batch (from 1)."""
 
     def __init__(self, *, hold: bool = False, fail_at: int | None = None) -> None:
         self.batches: list[list[Event]] = []
-        self.begun = 0
+        self.appends_started = 0
         self._fail_at = fail_at
         self._free = asyncio.Event()
         if not hold:
@@ -113,8 +113,8 @@ class Ledger:
         self._free.set()
 
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
-        self.begun += 1
-        if self.begun == self._fail_at:
+        self.appends_started += 1
+        if self.appends_started == self._fail_at:
             raise StoreError("the disk is full")
         await asyncio.sleep(0)
         await self._free.wait()
@@ -125,29 +125,29 @@ class Ledger:
         return [event for batch in self.batches for event in batch]
 
 
-class Rig:
+class ExecutionHarness:
     """One execution of a graph of stones, with everything it published."""
 
     def __init__(
         self,
         graph: Graph,
-        acts: Mapping[str, Any] | None = None,
-        options: RunOptions = DEFAULTS,
+        behaviors: Mapping[str, Any] | None = None,
+        options: RunOptions = DEFAULT_OPTIONS,
         **more: Any,
     ) -> None:
-        self.acts = dict(acts or {})
+        self.behaviors = dict(behaviors or {})
         self.published: list[Event] = []
         self.batches: list[list[Event]] = []
-        self.program = Program(graph, Quarry(self.acts))
+        self.program = Program(graph, GenericCatalog(self.behaviors))
         self.execution = Execution(
             self.program,
             execution_id="x1",
             options=options,
-            on_events=self._hear,
+            on_events=self._record,
             **{"now": lambda: "2026-01-01T00:00:00.000000+00:00", **more},
         )
 
-    def _hear(self, events: list[Event]) -> None:
+    def _record(self, events: list[Event]) -> None:
         self.batches.append(events)
         self.published += events
 
@@ -158,7 +158,7 @@ class Rig:
     def stored(self) -> list[Event]:
         return [e for e in self.published if e.seq]
 
-    def tale(self, *types: str) -> list[str]:
+    def event_names(self, *types: str) -> list[str]:
         """The events as ``type path``, of some types if asked."""
         return [
             f"{e.type} {e.path}" if e.path else e.type
@@ -166,16 +166,16 @@ class Rig:
             if not types or e.type in types
         ]
 
-    def of(self, event_type: str, path: str | None = None) -> list[dict[str, Any]]:
+    def data_of(self, event_type: str, path: str | None = None) -> list[dict[str, Any]]:
         """The data of all events of a type, in order."""
         return [e.data for e in self.published if e.type == event_type and path in (None, e.path)]
 
-    def check_numbers(self, first: int = 1) -> None:
+    def check_sequence(self, first: int = 1) -> None:
         numbers = [e.seq for e in self.stored]
         assert numbers == list(range(first, first + len(numbers)))
-        ends = [e.type for e in self.stored if e.type in ENDS]
+        ends = [e.type for e in self.stored if e.type in TERMINAL_TYPES]
         assert len(ends) <= 1
         assert not ends or self.stored[-1].type == ends[0]
 
 
-ENDS = ("execution.completed", "execution.failed", "execution.cancelled")
+TERMINAL_TYPES = ("execution.completed", "execution.failed", "execution.cancelled")

@@ -10,46 +10,46 @@ from planwave.events import Event
 from planwave.executor.options import RunOptions
 from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Graph
-from tests.fakes.stones import Rig
+from tests.fakes.stones import ExecutionHarness
 
-AT = "2026-01-01T00:00:00.000000+00:00"
-EAGER = RunOptions()
+TIMESTAMP = "2026-01-01T00:00:00.000000+00:00"
+EAGER_OPTIONS = RunOptions()
 
 
-class Watched(Rig):
+class ReactingHarness(ExecutionHarness):
     """A rig whose execution is told something once it can only wait; it is cancelled by default."""
 
-    def __init__(self, *given: Any, then: Callable[[Rig, Event], None] | None, **more: Any) -> None:
+    def __init__(self, *given: Any, on_event: Callable[[ExecutionHarness, Event], None] | None, **more: Any) -> None:
         super().__init__(*given, **more)
-        self.then = then
+        self.on_event = on_event
 
-    def _hear(self, events: list[Event]) -> None:
-        super()._hear(events)
+    def _record(self, events: list[Event]) -> None:
+        super()._record(events)
         for event in events:
-            if self.then is not None:
-                self.then(self, event)
+            if self.on_event is not None:
+                self.on_event(self, event)
             elif event.type == "execution.paused":
                 self.execution.cancel("nobody answers")
 
 
-def created(graph: Graph, options: RunOptions = EAGER, inputs: Any = None) -> Event:
+def created_event(graph: Graph, options: RunOptions = EAGER_OPTIONS, inputs: Any = None) -> Event:
     """The first event of an execution."""
     facts = {"graph": graph.to_document(), "options": options.as_json(), "inputs": inputs}
-    return Event("x1", 1, AT, "execution.created", None, None, facts)
+    return Event("x1", 1, TIMESTAMP, "execution.created", None, None, facts)
 
 
-async def events_of(
+async def run_events(
     graph: Graph,
-    acts: Mapping[str, Any] | None = None,
-    options: RunOptions = EAGER,
+    behaviors: Mapping[str, Any] | None = None,
+    options: RunOptions = EAGER_OPTIONS,
     *,
     inputs: Mapping[str, Any] | None = None,
     until: Callable[[Event], bool] = lambda _: False,
-    then: Callable[[Rig, Event], None] | None = None,
+    on_event: Callable[[ExecutionHarness, Event], None] | None = None,
 ) -> list[Event]:
     """Run a graph and give its events, up to the first that ``until`` holds for."""
-    told = [created(graph, options, inputs)]
-    rig = Watched(graph, acts, options, inputs=inputs, last_seq=1, then=then)
+    told = [created_event(graph, options, inputs)]
+    rig = ReactingHarness(graph, behaviors, options, inputs=inputs, last_seq=1, on_event=on_event)
     await rig.run()
     for event in rig.stored:
         told.append(event)
@@ -58,15 +58,15 @@ async def events_of(
     return told
 
 
-def after(kind: str, path: str | None = None) -> Callable[[Event], bool]:
+def is_event(kind: str, path: str | None = None) -> Callable[[Event], bool]:
     return lambda event: (event.type, event.path) == (kind, path)
 
 
-def boom(*_: Any) -> Any:
+def raise_error(*_: Any) -> Any:
     raise NodeError("boom")
 
 
-def suspends(*_: Any) -> Any:
+def suspend(*_: Any) -> Any:
     async def ask() -> Suspension:
         return Suspension("which one?")
 

@@ -7,40 +7,40 @@ import re
 
 from rich.console import Console
 
-from planwave.cli.screen import Screen
+from planwave.cli.screen import CommandConsole
 
 
-class Utf8(io.StringIO):
+class Utf8Buffer(io.StringIO):
     """Text in memory that says it can hold any character."""
 
     encoding = "utf-8"
 
 
-def plain_screen(*, width: int = 80) -> Screen:
+def plain_console(*, width: int = 80) -> CommandConsole:
     """Make a screen that is a pipe or a file."""
-    return Screen(out=Console(file=Utf8(), width=width, highlight=False), live=False)
+    return CommandConsole(out=Console(file=Utf8Buffer(), width=width, highlight=False), live=False)
 
 
-def terminal_screen(*, width: int = 80, height: int = 30) -> Screen:
+def terminal_console(*, width: int = 80, height: int = 30) -> CommandConsole:
     """Make a screen that is a terminal whose lines can be redrawn."""
     out = Console(
-        file=Utf8(), width=width, height=height, force_terminal=True, color_system=None,
+        file=Utf8Buffer(), width=width, height=height, force_terminal=True, color_system=None,
         highlight=False, legacy_windows=False,
     )  # fmt: skip
-    return Screen(out=out, live=True)
+    return CommandConsole(out=out, live=True)
 
 
-def written(screen: Screen) -> str:
+def console_output(screen: CommandConsole) -> str:
     """Give everything a screen has written so far."""
     file = screen.out.file
     assert isinstance(file, io.StringIO)
     return file.getvalue()
 
 
-def visible(screen: Screen) -> list[str]:
+def visible_lines(screen: CommandConsole) -> list[str]:
     """Give the lines a person would see: cursor movements and erasures carried out."""
     lines, row, column = [""], 0, 0
-    for code, text in re.findall(r"\x1b\[([0-9;?]*[A-Za-z])|([^\x1b])", written(screen)):
+    for code, text in re.findall(r"\x1b\[([0-9;?]*[A-Za-z])|([^\x1b])", console_output(screen)):
         if code.endswith("A"):
             row = max(row - int(code[:-1] or 1), 0)
         elif code == "2K":

@@ -14,16 +14,16 @@ import termios
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-_LOOK_S = 0.05
-_UNDER_WAY_S = 30.0
+_POLL_S = 0.05
+_PENDING_IO_TIMEOUT_S = 30.0
 """For so long, in real time, the clock stands still for what is under way and does not arrive."""
 
 
-class NothingWillHappen(AssertionError):
+class DeadlockDetected(AssertionError):
     """Every task waits and no timer is set: on a real loop this would hang."""
 
 
-class _Leap(selectors.SelectSelector):
+class _VirtualSelector(selectors.SelectSelector):
     """Waits by moving the clock; what is really ready comes first."""
 
     def __init__(self) -> None:
@@ -35,43 +35,43 @@ class _Leap(selectors.SelectSelector):
         if ready or (timeout is not None and timeout <= 0):
             return ready
         if timeout is None:
-            raise NothingWillHappen("all tasks wait, and no timer is set")
+            raise DeadlockDetected("all tasks wait, and no timer is set")
         self.now += timeout
         return []
 
 
-class _PatientLeap(_Leap):
+class _NetworkSelector(_VirtualSelector):
     """Lets what is under way in sockets and threads arrive before it moves the clock.
 
     A machine may take its time to bring a byte from one end of a connection to the other, and a
     clock that moves meanwhile jumps to the deadline of who waits for it.
 
     Attributes:
-        abroad: How many calls are at work in threads.
+        pending_threads: How many calls are at work in threads.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.abroad = 0
+        self.pending_threads = 0
 
     def select(self, timeout: float | None = None) -> list[Any]:
         if timeout is None or timeout > 0:
-            for _ in range(round(_UNDER_WAY_S / _LOOK_S)):
-                is_under_way = self._is_under_way()
-                if ready := selectors.SelectSelector.select(self, _LOOK_S):
+            for _ in range(round(_PENDING_IO_TIMEOUT_S / _POLL_S)):
+                is_under_way = self._has_pending_io()
+                if ready := selectors.SelectSelector.select(self, _POLL_S):
                     return ready
                 if not is_under_way and timeout is not None:
                     break
         return super().select(timeout)
 
-    def _is_under_way(self) -> bool:
+    def _has_pending_io(self) -> bool:
         keys = self.get_map().values()
-        return self.abroad > 0 or any(
-            key.events & selectors.EVENT_WRITE or _unheard(key.fd) for key in keys
+        return self.pending_threads > 0 or any(
+            key.events & selectors.EVENT_WRITE or _unread_bytes(key.fd) for key in keys
         )
 
 
-def _unheard(file: int) -> int:
+def _unread_bytes(file: int) -> int:
     """Give how many bytes written to a socket have not arrived at its other end."""
     try:
         return int.from_bytes(fcntl.ioctl(file, termios.TIOCOUTQ, bytes(4)), "little")
@@ -82,32 +82,32 @@ def _unheard(file: int) -> int:
 class VirtualLoop(asyncio.SelectorEventLoop):
     """A loop whose time passes only in jumps from timer to timer."""
 
-    def __init__(self, leap: type[_Leap] = _Leap) -> None:
-        self._leap = leap()
-        super().__init__(self._leap)
+    def __init__(self, selector: type[_VirtualSelector] = _VirtualSelector) -> None:
+        self._selector = selector()
+        super().__init__(self._selector)
 
     def time(self) -> float:
-        return self._leap.now
+        return self._selector.now
 
-    def leap(self, seconds: float) -> None:
+    def advance(self, seconds: float) -> None:
         """Let time pass as if what is being done now took so long."""
-        self._leap.now += seconds
+        self._selector.now += seconds
 
 
-class NetworkedLoop(VirtualLoop):
+class VirtualNetworkLoop(VirtualLoop):
     """A virtual loop for code that talks to a server in the same loop, over real sockets."""
 
     def __init__(self) -> None:
-        super().__init__(_PatientLeap)
+        super().__init__(_NetworkSelector)
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:
-        leap = self._leap
-        assert isinstance(leap, _PatientLeap)
+        leap = self._selector
+        assert isinstance(leap, _NetworkSelector)
 
         def is_back(_: object) -> None:
-            leap.abroad -= 1
+            leap.pending_threads -= 1
 
-        leap.abroad += 1
+        leap.pending_threads += 1
         working = super().run_in_executor(executor, func, *args)
         working.add_done_callback(is_back)
         return working

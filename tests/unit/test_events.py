@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planwave.errors import KernelMisuse
-from planwave.events import Event, ExecutionState, SentenceLog, execution_logs, fold
+from planwave.errors import InvalidTransition
+from planwave.events import Event, ExecutionState, TextLog, execution_logs, fold
 
 GRAPH = {
     "nodes": [
@@ -328,22 +328,22 @@ def test_unknown_types_are_counted_and_change_nothing() -> None:
 @pytest.mark.parametrize("seq", [0, 1, 2, 4])
 def test_a_seq_that_does_not_follow_is_refused(seq: int) -> None:
     state = begun().state
-    with pytest.raises(KernelMisuse, match="3 must follow"):
+    with pytest.raises(InvalidTransition, match="3 must follow"):
         state.apply(Event("x1", seq, "t", "execution.completed", None, None, {}))
 
 
 def test_a_transient_event_with_a_seq_is_refused() -> None:
-    with pytest.raises(KernelMisuse, match="never stored"):
+    with pytest.raises(InvalidTransition, match="never stored"):
         begun().state.apply(Event("x1", 3, "t", "node.delta", "a", 1, {}))
 
 
 def test_an_event_of_another_execution_is_refused() -> None:
-    with pytest.raises(KernelMisuse, match="x2"):
+    with pytest.raises(InvalidTransition, match="x2"):
         begun().state.apply(Event("x2", 3, "t", "execution.completed", None, None, {}))
 
 
 def test_a_node_event_without_a_path_is_refused() -> None:
-    with pytest.raises(KernelMisuse, match="no path"):
+    with pytest.raises(InvalidTransition, match="no path"):
         begun().state.apply(Event("x1", 3, "t", "node.started", None, 1, {}))
 
 
@@ -370,7 +370,7 @@ def test_the_log_tells_the_run_in_its_fixed_sentences() -> None:
 
 def test_a_nested_node_is_told_by_the_end_of_its_path() -> None:
     event = Event("x1", 1, "t", "node.started", "a[2]/sub", 1, {"wave": 1})
-    assert SentenceLog().told(event) == "Starting node a[2]/sub: sub"
+    assert TextLog().line_for(event) == "Starting node a[2]/sub: sub"
 
 
 def test_the_event_vocabulary_is_cheap_to_import() -> None:

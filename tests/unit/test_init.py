@@ -46,7 +46,7 @@ def test_every_public_name_loads_and_says_what_it_is(name: str) -> None:
 
 
 def test_public_names_and_their_homes_are_the_same() -> None:
-    homes = planwave._HOME_OF  # pyright: ignore[reportPrivateUsage]
+    homes = planwave._MODULE_OF  # pyright: ignore[reportPrivateUsage]
     assert sorted(homes) == list(planwave.__all__)
 
 

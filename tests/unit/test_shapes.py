@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from planwave.shapes import kind_of, misfit
+from planwave.shapes import json_type, describe_error
 
 
 class Inside(BaseModel):
@@ -46,7 +46,7 @@ def said_of(**fields: Any) -> str:
     with pytest.raises(ValidationError) as caught:
         Read.model_validate(fields)
     (fault,) = caught.value.errors(include_url=False)
-    return misfit("it", fault)
+    return describe_error("it", fault)
 
 
 @pytest.mark.parametrize(
@@ -92,11 +92,11 @@ def test_what_is_missing_is_required() -> None:
 
     with pytest.raises(ValidationError) as caught:
         Needs.model_validate({})
-    assert misfit("data.name", caught.value.errors()[0]) == "data.name is required"
+    assert describe_error("data.name", caught.value.errors()[0]) == "data.name is required"
 
 
 def test_a_fault_without_its_input_says_what_is_wanted() -> None:
-    assert misfit("it", {"type": "string_type", "msg": "…"}) == "it has to be text"
+    assert describe_error("it", {"type": "string_type", "msg": "…"}) == "it has to be text"
 
 
 @pytest.mark.parametrize(
@@ -107,4 +107,4 @@ def test_a_fault_without_its_input_says_what_is_wanted() -> None:
     ],
 )  # fmt: skip
 def test_kinds_of_values_have_names(value: Any, kind: str) -> None:
-    assert kind_of(value) == kind
+    assert json_type(value) == kind

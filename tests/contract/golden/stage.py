@@ -18,7 +18,7 @@ from typing import Any
 
 from planwave.errors import NodeError
 from planwave.events import TERMINAL, Event, execution_logs, fold
-from planwave.events.entries import entries
+from planwave.events.entries import execution_log_entries
 from planwave.graph.capabilities import ExecutionResult, NodeEvent, Suspension
 from planwave.graph.model import Port
 from planwave.graph.read import read_graph
@@ -26,8 +26,8 @@ from planwave.graph.values import DataValue
 from planwave.service.service import Service
 from planwave.storage.ids import new_id
 from planwave.storage.memory import MemoryStore
-from tests.fakes.nested import document
-from tests.fakes.service import plan_with, rooms
+from tests.fakes.nested import graph_document
+from tests.fakes.service import make_plan, dependencies
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:\+00:00|Z| UTC)?")
@@ -146,7 +146,7 @@ class Stage:
     @asynccontextmanager
     async def service(self) -> AsyncGenerator[Service]:
         """Open a service; leaving it cuts off what runs, as the end of its process does."""
-        parts = rooms(types=self.types, store=self.store, now=self._now)
+        parts = dependencies(types=self.types, store=self.store, now=self._now)
         async with Service(parts) as service:
             try:
                 yield service
@@ -155,7 +155,7 @@ class Stage:
 
     async def begin(self, service: Service, graph: Mapping[str, Any], **how: Any) -> str:
         """Execute a graph, and tell of that."""
-        plan = plan_with(read_graph(graph)[0], new_id())
+        plan = make_plan(read_graph(graph)[0], new_id())
         self.told.append((await service.execute(plan, **how)).execution_id)
         return self.told[-1]
 
@@ -194,7 +194,7 @@ def written(events: list[Event], known: dict[str, str]) -> dict[str, Any]:
     made = {
         "events": [[e.type, e.path, e.attempt, e.data] for e in events],
         "text_log": execution_logs(events),
-        "typed_log": [each.as_json() for each in entries(events)],
+        "typed_log": [each.as_json() for each in execution_log_entries(events)],
         "state": fold(events).as_json(),
     }
     return _plain(json.loads(json.dumps(made)), known)
@@ -219,4 +219,4 @@ def _plain(value: Any, known: dict[str, str]) -> Any:
     return _TOOK.sub("(took <seconds>)", _TIME.sub("<time>", _UUID.sub(name, value)))
 
 
-__all__ = ["Stage", "act", "answer", "document", "ended", "seen", "written"]
+__all__ = ["Stage", "act", "answer", "graph_document", "ended", "seen", "written"]

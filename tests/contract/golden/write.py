@@ -28,10 +28,10 @@ from planwave.graph.model import Graph, Node
 from planwave.providers.api import CallKey
 from planwave.service.service import Service
 from planwave.storage import schema
-from planwave.storage.document import project
+from planwave.storage.document import build_document
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.sqlite import SqliteStore
-from tests.fakes.service import Broken, Held, PlanOf, graph_of, plan_with, rooms, text_node
+from tests.fakes.service import FailingNode, HeldNode, FixedPlanner, make_graph, make_plan, dependencies, text_node
 
 AT = "2026-01-02T03:04:05.000000Z"
 LATER = "2026-01-02T03:04:06.000000Z"
@@ -40,16 +40,16 @@ PLAN_ID = "01900000-0000-7000-8000-00000000000{}"
 LARGE = "x" * 2_000
 CALL = CallKey("paid", "a", 1, 0, "hash")
 
-COMPLETES = graph_of(
+COMPLETES = make_graph(
     text_node("a", 'Grüße, "quoted"\n and \U0001f30a'),
     text_node("large", LARGE),
     text_node("b", "{{ input }}"),
     edges=[("a", "b"), ("large", "b")],
 )
-FAILS = graph_of(
+FAILS = make_graph(
     Node("bad", "broken", "Bad"), text_node("after"), text_node("beside"), edges=[("bad", "after")]
 )
-STANDS = graph_of(
+STANDS = make_graph(
     text_node("first"),
     Node("held", "held", "Held"),
     text_node("last"),
@@ -84,14 +84,14 @@ def by_hand(name: str, status: str, **more: Any) -> tuple[ExecutionRecord, list[
 
 async def fill(store: SqliteStore, directory: Path) -> None:
     """Keep plans and executions of every kind."""
-    held, planner = Held(), PlanOf(plan_with(COMPLETES))
+    held, planner = HeldNode(), FixedPlanner(make_plan(COMPLETES))
     service = Service(
-        rooms(planner=planner, types=[held, Broken()], store=store, directory=directory)
+        dependencies(planner=planner, types=[held, FailingNode()], store=store, directory=directory)
     )
     await service.__aenter__()
 
     async def run(number: int, graph: Graph, goal: str) -> str:
-        planner.plan = plan_with(graph, PLAN_ID.format(number))
+        planner.plan = make_plan(graph, PLAN_ID.format(number))
         plan = await service.create_plan(goal)
         return (await service.execute(plan.plan_id)).execution_id
 
@@ -107,8 +107,8 @@ async def fill(store: SqliteStore, directory: Path) -> None:
         await fill_flows(store)
     await store.record(CALL, {"text": "paid for", "usage": {"input_tokens": 1}})
     if hasattr(store, "remember"):
-        await store.remember("key", "digest", AT, expired="")
-        await store.answer("key", 201, "{}")
+        await store.claim_idempotency_key("key", "digest", AT, expired="")
+        await store.store_response("key", 201, "{}")
 
 
 async def fill_flows(store: SqliteStore) -> None:
@@ -147,7 +147,7 @@ async def read(store: SqliteStore) -> dict[str, Any]:
     for record in await store.executions():
         events = await store.events(record.execution_id)
         found["events"][record.execution_id] = [event._asdict() for event in events]
-        found["documents"][record.execution_id] = project(events, record)
+        found["documents"][record.execution_id] = build_document(events, record)
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.contract.golden.scenarios import SCENARIOS
 from tests.contract.golden.stage import Stage, written
-from tests.fakes.virtual_loop import NetworkedLoop
+from tests.fakes.virtual_loop import VirtualNetworkLoop
 
 LOGS = Path(__file__).parent / "logs"
 
@@ -29,7 +29,7 @@ def log_of(name: str) -> str:
         told = [written(list(events), known) for events in [*stored, *([given] if given else [])]]
         return "".join(_lines(each) for each in told)
 
-    with asyncio.Runner(loop_factory=NetworkedLoop) as runner:
+    with asyncio.Runner(loop_factory=VirtualNetworkLoop) as runner:
         return runner.run(run())
 
 

@@ -6,17 +6,17 @@ import pytest
 from pydantic import SecretStr
 from starlette.requests import HTTPConnection
 
-from planwave.api.access import COOKIE, SESSION_S, Access
+from planwave.api.access import SESSION_COOKIE, SESSION_S, Authenticator
 from planwave.api.closed_sessions import FILE_NAME
-from planwave.errors import Busy, Forbidden, StoreError, Unauthorized
+from planwave.errors import TooManyRequests, Forbidden, StoreError, Unauthorized
 from planwave.settings import Limits, Settings
 
 TOKEN = "tök€n"
 
 
-def access(token: str | None = TOKEN, now: Any = lambda: 1_000.0, **limits: Any) -> Access:
+def access(token: str | None = TOKEN, now: Any = lambda: 1_000.0, **limits: Any) -> Authenticator:
     secret = None if token is None else SecretStr(token)
-    return Access(Settings(token=secret, limits=Limits(**limits)), now)
+    return Authenticator(Settings(token=secret, limits=Limits(**limits)), now)
 
 
 def request(method: str | None = "GET", **headers: bytes | str) -> HTTPConnection:
@@ -34,14 +34,14 @@ def bearing(token: bytes | str) -> HTTPConnection:
 
 
 def with_cookie(value: str, method: str | None = "GET", **headers: str) -> HTTPConnection:
-    return request(method, cookie=f"{COOKIE}={value}", **headers)
+    return request(method, cookie=f"{SESSION_COOKIE}={value}", **headers)
 
 
 async def test_a_closed_session_stays_closed_over_a_restart(tmp_path: Path) -> None:
     ours = access()
     ours.closed.open(tmp_path)
     left, other = session(ours), session(ours)
-    ours.close_session(with_cookie(left))
+    ours.revoke_session_cookie(with_cookie(left))
     await ours.closed.store()
     again = access()
     again.closed.open(tmp_path)
@@ -55,10 +55,10 @@ async def test_a_closed_session_is_forgotten_once_its_time_is_over(tmp_path: Pat
     time = [1_000.0]
     ours = access(now=lambda: time[0])
     ours.closed.open(tmp_path)
-    ours.close_session(with_cookie(session(ours)))
+    ours.revoke_session_cookie(with_cookie(session(ours)))
     time[0] += SESSION_S + 1
     late = session(ours)
-    ours.close_session(with_cookie(late))
+    ours.revoke_session_cookie(with_cookie(late))
     await ours.closed.store()
     assert list(json.loads((tmp_path / FILE_NAME).read_bytes())) == [late.rpartition(".")[0]]
 
@@ -69,7 +69,7 @@ async def test_a_session_is_closed_where_that_cannot_be_stored(
     ours = access()
     ours.closed.open(tmp_path / "gone")
     cookie = session(ours)
-    ours.close_session(with_cookie(cookie))
+    ours.revoke_session_cookie(with_cookie(cookie))
     await ours.closed.store()
     with pytest.raises(Unauthorized):
         ours.check(with_cookie(cookie))
@@ -114,18 +114,18 @@ def test_an_empty_token_is_matched_by_nothing(given: str) -> None:
     with pytest.raises(Unauthorized):
         access("").check(request(authorization=given))
     with pytest.raises(Unauthorized):
-        access("").open_session("")
+        access("").issue_session_cookie("")
 
 
 def test_without_a_token_everybody_is_let_in_and_gets_no_cookie() -> None:
     open_to_all = access(None)
     assert open_to_all.check(request()) == "local"
     assert open_to_all.check(bearing("anything")) == "local"
-    assert open_to_all.open_session("anything") is None
+    assert open_to_all.issue_session_cookie("anything") is None
 
 
-def session(of: Access) -> str:
-    cookie = of.open_session(TOKEN)
+def session(of: Authenticator) -> str:
+    cookie = of.issue_session_cookie(TOKEN)
     assert cookie is not None
     return cookie
 
@@ -147,7 +147,7 @@ def test_a_session_ends_with_its_time_its_token_and_its_close() -> None:
         with pytest.raises(Unauthorized):
             each.check(with_cookie(cookie))
     other = session(ours)
-    ours.close_session(with_cookie(cookie))
+    ours.revoke_session_cookie(with_cookie(cookie))
     with pytest.raises(Unauthorized):
         ours.check(with_cookie(cookie))
     assert ours.check(with_cookie(other)) == "owner"
@@ -159,8 +159,8 @@ def test_a_session_ends_with_its_time_its_token_and_its_close() -> None:
 def test_a_made_up_session_lets_nobody_in(forged: str) -> None:
     ours = access()
     with pytest.raises(Unauthorized):
-        ours.check(request(cookie=f"{COOKIE}={forged}"))
-    ours.close_session(request(cookie=f"{COOKIE}={forged}"))
+        ours.check(request(cookie=f"{SESSION_COOKIE}={forged}"))
+    ours.revoke_session_cookie(request(cookie=f"{SESSION_COOKIE}={forged}"))
 
 
 def test_a_longer_life_cannot_be_written_into_a_session() -> None:
@@ -173,7 +173,7 @@ def test_a_longer_life_cannot_be_written_into_a_session() -> None:
 @pytest.mark.parametrize("guess", ["", "tok", TOKEN + " ", "\ud800"])
 def test_only_the_token_opens_a_session(guess: str) -> None:
     with pytest.raises(Unauthorized):
-        access().open_session(guess)
+        access().issue_session_cookie(guess)
 
 
 @pytest.mark.parametrize(
@@ -221,12 +221,12 @@ def test_requests_are_counted_and_guesses_apart_from_them() -> None:
     for _ in range(2):
         with pytest.raises(Unauthorized):
             ours.check(request())
-    for guess in (lambda: ours.check(request()), lambda: ours.open_session("no")):
-        with pytest.raises(Busy):
+    for guess in (lambda: ours.check(request()), lambda: ours.issue_session_cookie("no")):
+        with pytest.raises(TooManyRequests):
             guess()
     for _ in range(2):
         ours.check(bearing(TOKEN))
-    with pytest.raises(Busy) as refused:
+    with pytest.raises(TooManyRequests) as refused:
         ours.check(bearing(TOKEN))
     raised = "PLANWAVE_LIMIT_REQUESTS_PER_S and PLANWAVE_LIMIT_REQUESTS_BURST"
     assert raised in (refused.value.hint or "")
@@ -235,9 +235,9 @@ def test_requests_are_counted_and_guesses_apart_from_them() -> None:
 def test_executions_are_counted_by_the_minute() -> None:
     ours = access(executions_per_minute=2)
     for _ in range(2):
-        ours.count_execution("owner")
-    with pytest.raises(Busy, match="executions") as refused:
-        ours.count_execution("owner")
+        ours.check_execution_rate("owner")
+    with pytest.raises(TooManyRequests, match="executions") as refused:
+        ours.check_execution_rate("owner")
     assert 29 < refused.value.retry_after_s <= 30
     assert refused.value.hint == (
         "try again in 30 s, or raise PLANWAVE_LIMIT_EXECUTIONS_PER_MINUTE"

@@ -11,25 +11,25 @@ from fastapi.routing import APIWebSocketRoute, iter_route_contexts
 from pydantic import SecretStr
 from websockets.asyncio.client import connect
 
-from planwave.api.access import admitted
+from planwave.api.access import require_principal
 from planwave.api.app import create_app
-from planwave.api.gate import HEALTH
+from planwave.api.gate import HEALTH_PATHS
 from planwave.api.openapi import dependencies_of, http_routes
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
-from tests.fakes.server import RunningServer, serving
-from tests.fakes.service import graph_of, rooms, text_node
+from tests.fakes.server import RunningServer, running_server
+from tests.fakes.service import make_graph, dependencies, text_node
 
 ID = "01900000-0000-7000-8000-000000000001"
 
 
 def app_of(**settings: Any) -> FastAPI:
-    return create_app(Settings(**settings), lambda _: Service(rooms(graph_of(text_node("a")))))
+    return create_app(Settings(**settings), lambda _: Service(dependencies(make_graph(text_node("a")))))
 
 
 @pytest.fixture(scope="module")
 def locked() -> Iterator[RunningServer]:
-    with serving(token=SecretStr("tok")) as running:
+    with running_server(token=SecretStr("tok")) as running:
         yield running
 
 
@@ -54,7 +54,7 @@ async def test_every_route_passes_the_one_check(locked: RunningServer) -> None:
                     answer = await client.request(
                         method, path, headers=headers, json={"token": "wrong"}
                     )
-                    expected = 200 if path in HEALTH else 401
+                    expected = 200 if path in HEALTH_PATHS else 401
                     assert answer.status_code == expected, (method, path)
                 walked.add(f"{method} {route.path}")
     assert {"GET /healthz", "POST /api/session", "GET /openapi.json", "GET /metrics"} <= walked
@@ -70,7 +70,7 @@ async def test_every_websocket_passes_the_one_check(locked: RunningServer) -> No
     ]
     assert sockets
     for route in sockets:
-        assert admitted in list(dependencies_of(route.dependant))
+        assert require_principal in list(dependencies_of(route.dependant))
         path = re.sub(r"\{[^}]*\}", ID, str(route.path))
         for headers in ({}, {"Authorization": "Bearer wrong"}, {"Cookie": "planwave_session=x"}):
             async with connect(locked.ws_url + path, additional_headers=headers) as socket:
@@ -89,7 +89,7 @@ async def test_a_body_is_not_looked_at_before_the_token(locked: RunningServer) -
 
 
 async def test_past_a_burst_requests_are_told_when_to_come_back() -> None:
-    with serving(limits=Limits(requests_per_s=0.01, requests_burst=3)) as running:
+    with running_server(limits=Limits(requests_per_s=0.01, requests_burst=3)) as running:
         async with running.client() as client:
             for _ in range(3):
                 assert (await client.get("/api/plans")).status_code == 200

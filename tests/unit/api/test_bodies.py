@@ -6,13 +6,13 @@ import pytest
 from fastapi import FastAPI
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from planwave.api.access import Access
+from planwave.api.access import Authenticator
 from planwave.api.bodies import json_body
-from planwave.api.problems import install
-from planwave.api.state import State
+from planwave.api.problems import register_handlers
+from planwave.api.state import AppState
 from planwave.service.service import Service
 from planwave.settings import Settings
-from tests.fakes.service import rooms
+from tests.fakes.service import dependencies
 
 JSON = {"content-type": "application/json"}
 
@@ -42,9 +42,9 @@ class Nothing(BaseModel):
 
 def echo() -> FastAPI:
     app = FastAPI()
-    install(app)
+    register_handlers(app)
     settings = Settings()
-    app.state.planwave = State(settings, Service(rooms()), Access(settings))
+    app.state.planwave = AppState(settings, Service(dependencies()), Authenticator(settings))
 
     @app.post("/echo")
     async def answer(body: Annotated[Body, json_body(Body)]) -> Body:

@@ -3,15 +3,15 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel
 
-from planwave.api.catalogues import LimitsAnswer, NodeTypesAnswer, ProvidersAnswer
+from planwave.api.catalogues import LimitsResponse, NodeTypesResponse, ProvidersResponse
 from planwave.settings import Limits
-from tests.fakes.in_process import calling
-from tests.fakes.service import Held, rooms
+from tests.fakes.in_process import in_process_client
+from tests.fakes.service import HeldNode, dependencies
 
 
 async def test_providers_are_told_with_why_others_cannot_be_used() -> None:
-    async with calling(rooms()) as calls:
-        found = await calls.got("/api/providers", ProvidersAnswer)
+    async with in_process_client(dependencies()) as calls:
+        found = await calls.get_json("/api/providers", ProvidersResponse)
         assert found["providers"] == ["openai", "own", "tiny"]
         assert found["default_models"]["openai"] == "gpt"
         assert found["models"]["own"] == ["one", "two"]
@@ -24,8 +24,8 @@ async def test_providers_are_told_with_why_others_cannot_be_used() -> None:
 
 
 async def test_node_types_are_told_with_their_ports_and_the_schema_of_their_data() -> None:
-    async with calling(rooms(types=[Held()])) as calls:
-        found = await calls.got("/api/node-types", NodeTypesAnswer)
+    async with in_process_client(dependencies(types=[HeldNode()])) as calls:
+        found = await calls.get_json("/api/node-types", NodeTypesResponse)
         types = {each["node_type"]: each for each in found["node_types"]}
         assert list(types) == sorted(types)
         assert {"agent", "if", "start", "held"} <= set(types)
@@ -36,8 +36,8 @@ async def test_node_types_are_told_with_their_ports_and_the_schema_of_their_data
 
 async def test_every_limit_is_told_as_the_settings_have_it() -> None:
     limits = Limits(page_items=7)
-    async with calling(rooms(limits=limits)) as calls:
-        found = (await calls.got("/api/limits", LimitsAnswer))["limits"]
+    async with in_process_client(dependencies(limits=limits)) as calls:
+        found = (await calls.get_json("/api/limits", LimitsResponse))["limits"]
         assert {each["name"]: each["value"] for each in found} == limits.model_dump()
         page = next(each for each in found if each["name"] == "page_items")
         assert page == {
@@ -64,8 +64,8 @@ async def test_every_limit_is_told_as_the_settings_have_it() -> None:
     ],
 )
 async def test_a_limit_says_its_unit(name: str, unit: str) -> None:
-    async with calling(rooms()) as calls:
-        found = (await calls.got("/api/limits"))["limits"]
+    async with in_process_client(dependencies()) as calls:
+        found = (await calls.get_json("/api/limits"))["limits"]
         assert next(each for each in found if each["name"] == name)["unit"] == unit
 
 

@@ -16,9 +16,9 @@ from planwave.api.connections import Connection, Crowd
 from planwave.api.websockets import Socket
 from tests.fakes.leftovers import uncollected
 from tests.fakes.model_rig import until
-from tests.fakes.raw_http import A_MOMENT_S, UPGRADE, Raw, connected
-from tests.fakes.raw_socket import raw_socket
-from tests.fakes.server import WIDE, Gate, RunningServer, serving
+from tests.fakes.raw_http import SHORT_WAIT_S, WEBSOCKET_UPGRADE, RawConnection, raw_connection
+from tests.fakes.raw_socket import raw_websocket
+from tests.fakes.server import NO_RATE_LIMITS, PlanningGate, RunningServer, running_server
 
 PATIENCE_S = 15.0
 """Of the server, whose time leaps; less than uvicorn keeps a connection between two requests."""
@@ -30,18 +30,18 @@ LONG, SHORT = "x" * 2_000_000, "x" * 50_000
 
 @pytest.fixture(scope="module")
 def hasty() -> Iterator[RunningServer]:
-    with serving(limits=WIDE.model_copy(update={"body_read_s": PATIENCE_S})) as running:
+    with running_server(limits=NO_RATE_LIMITS.model_copy(update={"body_read_s": PATIENCE_S})) as running:
         yield running
 
 
-async def healthy(raw: Raw) -> bool:
+async def healthy(raw: RawConnection) -> bool:
     await raw.send("GET", "/healthz")
-    return (await raw.answer()).status == 200
+    return (await raw.read_response()).status == 200
 
 
-async def plan_under_way(running: RunningServer, raw: Raw, goal: str) -> Gate:
+async def plan_under_way(running: RunningServer, raw: RawConnection, goal: str) -> PlanningGate:
     """Ask for a plan, and give the gate its planner stands at."""
-    gate = running.planner.gates[goal] = Gate()
+    gate = running.planner.gates[goal] = PlanningGate()
     body = json.dumps({"prompt": goal}).encode()
     await raw.send(
         "POST", "/api/plan", "Content-Type: application/json",
@@ -83,65 +83,65 @@ async def started_with(running: RunningServer, text: str) -> str:
     return (await running.on_loop(made)).execution_id
 
 
-async def ask_without_end(raw: Raw, requests: bytes) -> None:
+async def ask_without_end(raw: RawConnection, requests: bytes) -> None:
     """Ask until every buffer on the way is full, and then wait."""
     while True:
         await asyncio.wait_for(raw.write(requests), 45)
 
 
 async def test_who_says_nothing_is_let_go(hasty: RunningServer) -> None:
-    async with connected(hasty) as raw:
-        assert not await raw.is_closed(A_MOMENT_S)
-        assert await hasty.in_time(raw.is_closed())
+    async with raw_connection(hasty) as raw:
+        assert not await raw.is_closed(SHORT_WAIT_S)
+        assert await hasty.run_advancing_time(raw.is_closed())
 
 
 async def test_f59_a_head_that_dribbles_has_its_time(hasty: RunningServer) -> None:
-    async with connected(hasty) as raw:
+    async with raw_connection(hasty) as raw:
         await raw.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
         for _ in range(3):
             await raw.write(b"X-More: 1\r\n")
-            await hasty.leap(PATIENCE_S / 4)
-        answer = await hasty.in_time(raw.answer())
+            await hasty.advance_time(PATIENCE_S / 4)
+        answer = await hasty.run_advancing_time(raw.read_response())
         assert (answer.status, answer.json()["code"]) == (408, "request-timeout")
         assert await raw.is_closed()
 
 
 async def test_a_second_head_has_its_time_too(hasty: RunningServer) -> None:
-    async with connected(hasty) as raw:
+    async with raw_connection(hasty) as raw:
         assert await healthy(raw)
         await raw.write(b"GET /healthz HT")
-        answer = await hasty.in_time(raw.answer())
+        answer = await hasty.run_advancing_time(raw.read_response())
         assert answer.status == 408
         assert await raw.is_closed()
 
 
 async def test_a_connection_between_requests_is_kept(hasty: RunningServer) -> None:
-    async with connected(hasty) as raw:
+    async with raw_connection(hasty) as raw:
         assert await healthy(raw)
-        await hasty.leap(PATIENCE_S + 1)
-        assert not await raw.is_closed(A_MOMENT_S)
+        await hasty.advance_time(PATIENCE_S + 1)
+        assert not await raw.is_closed(SHORT_WAIT_S)
         assert await healthy(raw)
 
 
 async def test_a_body_nobody_reads_has_its_time(hasty: RunningServer) -> None:
-    async with connected(hasty) as raw:
+    async with raw_connection(hasty) as raw:
         await raw.send("POST", "/nowhere", "Transfer-Encoding: chunked")
-        assert (await raw.answer()).status == 404
-        assert await hasty.in_time(raw.is_closed())
+        assert (await raw.read_response()).status == 404
+        assert await hasty.run_advancing_time(raw.is_closed())
 
 
 async def test_a_request_at_work_is_left_alone(hasty: RunningServer) -> None:
-    async with connected(hasty) as raw:
+    async with raw_connection(hasty) as raw:
         gate = await plan_under_way(hasty, raw, "slow")
-        await hasty.leap(3 * PATIENCE_S)
-        assert not await raw.is_closed(A_MOMENT_S)
+        await hasty.advance_time(3 * PATIENCE_S)
+        assert not await raw.is_closed(SHORT_WAIT_S)
         hasty.loop.call_soon_threadsafe(gate.open.set)
-        assert (await raw.answer()).status == 201
+        assert (await raw.read_response()).status == 201
 
 
 async def test_who_does_not_read_an_answer_is_cut_off() -> None:
-    with serving(limits=WIDE.model_copy(update={"body_read_s": 0.3})) as running:
-        async with connected(running) as raw:
+    with running_server(limits=NO_RATE_LIMITS.model_copy(update={"body_read_s": 0.3})) as running:
+        async with raw_connection(running) as raw:
             raw.writer.transport.pause_reading()  # type: ignore[attr-defined]
             request = f"GET /openapi.json HTTP/1.1\r\nHost: {raw.host}\r\n\r\n".encode()
             with pytest.raises(ConnectionError):
@@ -152,7 +152,7 @@ async def test_who_does_not_read_a_last_answer_is_cut_off_however_little_of_it_i
     hasty: RunningServer,
 ) -> None:
     with uncollected(Connection) as left:
-        async with connected(hasty) as raw:
+        async with raw_connection(hasty) as raw:
             raw.writer.transport.pause_reading()  # type: ignore[attr-defined]
             await until(lambda: left)
             (connection,) = left
@@ -167,13 +167,13 @@ async def test_who_does_not_read_a_last_answer_is_cut_off_however_little_of_it_i
                 await until(partial(has_answered, asked))
             assert size < 65_536  # so much alone holds up who writes
             await raw.send("GET", "/metrics", "Connection: close")
-            await hasty.in_time(until(lambda: connection not in state.connections))
+            await hasty.run_advancing_time(until(lambda: connection not in state.connections))
 
 
 async def test_who_reads_an_answer_slowly_gets_it_whole(hasty: RunningServer) -> None:
     execution_id = await started_with(hasty, LONG)
     with uncollected(Connection) as left:
-        async with connected(hasty) as raw:
+        async with raw_connection(hasty) as raw:
             await until(lambda: left)
             (connection,) = left
             await narrow(hasty, connection, 500_000)  # it takes more once a third of that is gone
@@ -183,7 +183,7 @@ async def test_who_reads_an_answer_slowly_gets_it_whole(hasty: RunningServer) ->
             head = await raw.reader.readuntil(b"\r\n\r\n")
             whole, taken = int(re.findall(rb"content-length: (\d+)", head)[0]), b""
             for _ in range(4):  # nearly four times as long as who takes nothing
-                await hasty.leap(PATIENCE_S - 1)
+                await hasty.advance_time(PATIENCE_S - 1)
                 size = await unsent(hasty, connection) + held_by_system(connection)
                 while await unsent(hasty, connection) + held_by_system(connection) >= size:
                     taken += await raw.reader.readexactly(4_096)
@@ -197,7 +197,7 @@ async def test_a_watcher_that_does_not_read_the_end_is_cut_off_behind_it(
 ) -> None:
     execution_id = await started_with(hasty, SHORT)
     with uncollected(Socket) as left:
-        async with raw_socket(f"{hasty.ws_url}/ws/{execution_id}?mode=events") as watcher:
+        async with raw_websocket(f"{hasty.ws_url}/ws/{execution_id}?mode=events") as watcher:
             assert (await watcher.read()).json["type"] == "snapshot"
             (held,) = left
             await narrow(hasty, held)
@@ -205,7 +205,7 @@ async def test_a_watcher_that_does_not_read_the_end_is_cut_off_behind_it(
             await hasty.on_loop(hasty.service.wait(execution_id))
             await until(lambda: held.close_sent)
             assert 0 < await unsent(hasty, held) < 65_536
-            await hasty.in_time(until(lambda: held not in held.connections))
+            await hasty.run_advancing_time(until(lambda: held not in held.connections))
 
 
 async def test_a_watcher_that_answers_no_ping_and_does_not_read_is_cut_off(
@@ -213,7 +213,7 @@ async def test_a_watcher_that_answers_no_ping_and_does_not_read_is_cut_off(
 ) -> None:
     execution_id = await started_with(hasty, "")
     with uncollected(Socket) as left:
-        async with raw_socket(f"{hasty.ws_url}/ws/{execution_id}?mode=events") as watcher:
+        async with raw_websocket(f"{hasty.ws_url}/ws/{execution_id}?mode=events") as watcher:
             assert (await watcher.read()).json["type"] == "snapshot"
             (held,) = left
             await narrow(hasty, held)
@@ -224,7 +224,7 @@ async def test_a_watcher_that_answers_no_ping_and_does_not_read_is_cut_off(
 
             assert await hasty.on_loop(told())
             assert 0 < await unsent(hasty, held) < 65_536
-            await hasty.in_time(until(lambda: held not in held.connections))
+            await hasty.run_advancing_time(until(lambda: held not in held.connections))
 
 
 @pytest.mark.parametrize(
@@ -232,21 +232,21 @@ async def test_a_watcher_that_answers_no_ping_and_does_not_read_is_cut_off(
     [b"\x16\x03\x01\x02\x00\x01\xfc\x03", b"GET /healthz\r\n\r\n", b"G\xffT / HTTP/1.1\r\n\r\n"],
 )
 async def test_what_is_not_http_is_told_so(server: RunningServer, sent: bytes) -> None:
-    async with connected(server) as raw:
+    async with raw_connection(server) as raw:
         await raw.write(sent + b"\r\n\r\n")
-        answer = await raw.answer()
+        answer = await raw.read_response()
         assert (answer.status, answer.json()["code"]) == (400, "invalid-request")
         assert answer.headers["content-type"] == "application/problem+json"
         assert await raw.is_closed()
 
 
 async def test_a_body_in_broken_chunks_ends_its_request(server: RunningServer) -> None:
-    async with connected(server) as raw:
+    async with raw_connection(server) as raw:
         await raw.send(
             "POST", "/api/plan", "Content-Type: application/json", "Transfer-Encoding: chunked"
         )
         await raw.write(b"zz\r\n")
-        assert (await raw.answer()).status == 400
+        assert (await raw.read_response()).status == 400
         assert await raw.is_closed()
 
 
@@ -262,140 +262,140 @@ async def test_an_offer_of_another_protocol_is_not_taken_up_and_costs_no_body(
     server: RunningServer, header: str, body: bytes
 ) -> None:
     offer = ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQ"]
-    async with connected(server) as raw:
+    async with raw_connection(server) as raw:
         for _ in range(2):
             await raw.send(
                 "POST", "/api/check", *offer, "Content-Type: application/json", header, body=body
             )  # fmt: skip
-            answer = await raw.answer()
+            answer = await raw.read_response()
             assert (answer.status, answer.json()["valid"]) == (200, False)  # it has no nodes
         await raw.send("GET", "/healthz", *offer)
-        assert (await raw.answer()).status == 200
+        assert (await raw.read_response()).status == 200
         assert await healthy(raw)
 
 
 async def test_what_cannot_be_read_is_answered_behind_what_came_before(
     server: RunningServer,
 ) -> None:
-    async with connected(server) as raw:
+    async with raw_connection(server) as raw:
         gate = await plan_under_way(server, raw, "first")
         await raw.write(f"GET /healthz HTTP/1.1\r\nHost: {raw.host}\r\n\r\n".encode())
         await raw.write(b"\x16\x03\x01\r\n\r\n")
-        assert not await raw.is_closed(A_MOMENT_S)
+        assert not await raw.is_closed(SHORT_WAIT_S)
         server.loop.call_soon_threadsafe(gate.open.set)
-        assert [(await raw.answer()).status for _ in range(3)] == [201, 200, 400]
+        assert [(await raw.read_response()).status for _ in range(3)] == [201, 200, 400]
         assert await raw.is_closed()
 
 
 async def test_a_broken_body_behind_a_request_at_work_is_answered_in_its_turn(
     server: RunningServer,
 ) -> None:
-    async with connected(server) as raw:
+    async with raw_connection(server) as raw:
         gate = await plan_under_way(server, raw, "one")
         await raw.send(
             "POST", "/api/check", "Content-Type: application/json", "Transfer-Encoding: chunked",
             body=b"zz\r\n",
         )  # fmt: skip
         server.loop.call_soon_threadsafe(gate.open.set)
-        assert [(await raw.answer()).status for _ in range(2)] == [201, 400]
+        assert [(await raw.read_response()).status for _ in range(2)] == [201, 400]
         assert await raw.is_closed()
 
 
 async def test_a_websocket_is_not_asked_for_before_the_answer_to_the_last_request(
     server: RunningServer,
 ) -> None:
-    async with connected(server) as raw:
+    async with raw_connection(server) as raw:
         gate = await plan_under_way(server, raw, "before")
-        await raw.send("GET", "/ws/x", *UPGRADE)
+        await raw.send("GET", "/ws/x", *WEBSOCKET_UPGRADE)
         server.loop.call_soon_threadsafe(gate.open.set)
-        assert (await raw.answer()).status == 201
-        answer = await raw.answer()
+        assert (await raw.read_response()).status == 201
+        answer = await raw.read_response()
         assert (answer.status, answer.json()["code"]) == (400, "invalid-request")
         assert await raw.is_closed()
 
 
 async def test_nobody_connects_through(server: RunningServer) -> None:
-    async with connected(server) as raw:
+    async with raw_connection(server) as raw:
         await raw.send("CONNECT", "localhost:22")
-        assert (await raw.answer()).status == 400
+        assert (await raw.read_response()).status == 400
         assert await raw.is_closed()
 
 
 async def test_what_follows_a_body_is_no_header(server: RunningServer) -> None:
-    async with connected(server) as raw:
+    async with raw_connection(server) as raw:
         for trailer in (b"", b"Content-Type: text/plain\r\n"):
             await raw.send(
                 "POST", "/api/check", "Content-Type: application/json",
                 "Transfer-Encoding: chunked", body=IN_CHUNKS + trailer + b"\r\n",
             )  # fmt: skip
-            assert (await raw.answer()).status == 200
+            assert (await raw.read_response()).status == 200
 
 
 async def test_who_ends_a_body_with_a_word_of_closing_is_closed(server: RunningServer) -> None:
-    async with connected(server) as raw:
+    async with raw_connection(server) as raw:
         await raw.send(
             "POST", "/api/check", "Content-Type: application/json", "Transfer-Encoding: chunked",
             body=IN_CHUNKS + b"Connection: close\r\n\r\n",
         )  # fmt: skip
-        answer = await raw.answer()
+        answer = await raw.read_response()
         assert (answer.status, answer.headers["connection"]) == (200, "close")
         assert await raw.is_closed()
 
 
 async def test_sizes_of_chunks_may_be_padded(server: RunningServer) -> None:
-    async with connected(server) as raw:
+    async with raw_connection(server) as raw:
         await raw.send(
             "POST", "/api/check", "Content-Type: application/json", "Transfer-Encoding: chunked",
             body=b"%x  \r\n%s\r\n0\r\n\r\n" % (len(CHECK), CHECK),
         )  # fmt: skip
-        assert (await raw.answer()).status == 200
+        assert (await raw.read_response()).status == 200
 
 
 @pytest.mark.parametrize("target", ["http://{}", "http://{}?x=1"])
 async def test_a_whole_address_without_a_path_is_that_of_the_root(
     server: RunningServer, target: str
 ) -> None:
-    async with connected(server) as raw:
+    async with raw_connection(server) as raw:
         await raw.send("GET", target.format(raw.host))
-        answer = await raw.answer()
+        answer = await raw.read_response()
         assert (answer.status, answer.json()["detail"]) == (404, "there is nothing at '/'")
         assert await healthy(raw)
 
 
 @pytest.mark.parametrize("space", [" ", "\t", " \t "])
 async def test_spaces_behind_a_header_are_not_of_it(server: RunningServer, space: str) -> None:
-    async with connected(server) as raw:
+    async with raw_connection(server) as raw:
         await raw.send(
             "POST", "/api/check", "Content-Type: application/json" + space,
             f"Content-Length: {len(CHECK)}{space}", "Expect: 100-continue" + space,
             f"Host: {raw.host}{space}",
         )  # fmt: skip
-        assert (await asyncio.wait_for(raw.answer(), 45)).status == 100
+        assert (await asyncio.wait_for(raw.read_response(), 45)).status == 100
         await raw.write(CHECK)
-        assert (await raw.answer()).status == 200
-        await raw.send("GET", "/ws/x", *(each + space for each in UPGRADE))
-        assert (await raw.answer()).status == 101
+        assert (await raw.read_response()).status == 200
+        await raw.send("GET", "/ws/x", *(each + space for each in WEBSOCKET_UPGRADE))
+        assert (await raw.read_response()).status == 101
 
 
 @pytest.mark.parametrize("hosts", [b"", b"Host: x\r\nHost: y\r\n"])
 async def test_a_request_names_its_host_once(server: RunningServer, hosts: bytes) -> None:
-    async with connected(server) as raw:
+    async with raw_connection(server) as raw:
         await raw.write(b"GET /healthz HTTP/1.1\r\n" + hosts + b"\r\n")
-        answer = await raw.answer()
+        answer = await raw.read_response()
         assert (answer.status, answer.json()["code"]) == (400, "invalid-request")
         assert await raw.is_closed()
-    async with connected(server) as raw:
+    async with raw_connection(server) as raw:
         await raw.write(b"GET /healthz HTTP/1.0\r\n\r\n")
-        assert (await raw.answer()).status == 200
+        assert (await raw.read_response()).status == 200
 
 
 async def test_a_body_is_not_taken_for_what_it_is_packed_in(server: RunningServer) -> None:
-    async with connected(server) as raw:
+    async with raw_connection(server) as raw:
         await raw.send(
             "POST", "/api/check", "Content-Type: application/json",
             "Transfer-Encoding: gzip, chunked", body=IN_CHUNKS + b"\r\n",
         )  # fmt: skip
-        assert (await raw.answer()).status == 400
+        assert (await raw.read_response()).status == 400
         assert await raw.is_closed()
 
 
@@ -403,48 +403,48 @@ async def test_a_body_is_not_taken_for_what_it_is_packed_in(server: RunningServe
 async def test_an_offer_of_who_stays_for_one_answer_gets_that(
     server: RunningServer, version: bytes, more: bytes
 ) -> None:
-    async with connected(server) as raw:
+    async with raw_connection(server) as raw:
         await raw.write(
             b"GET /healthz HTTP/%s\r\nHost: %s\r\nConnection: Upgrade%s\r\nUpgrade: h2c\r\n\r\n"
             % (version, raw.host.encode(), more)
         )
-        answer = await asyncio.wait_for(raw.answer(), 45)
+        answer = await asyncio.wait_for(raw.read_response(), 45)
         assert (answer.status, answer.headers["connection"]) == (200, "close")
         assert await raw.is_closed()
 
 
 async def test_an_old_client_is_not_told_to_go_on(server: RunningServer) -> None:
-    async with connected(server) as raw:
+    async with raw_connection(server) as raw:
         await raw.write(
             b"POST /api/check HTTP/1.0\r\nHost: %s\r\nContent-Type: application/json\r\n"
             b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n%s"
             % (raw.host.encode(), len(CHECK), CHECK)
         )
-        assert (await raw.answer()).status == 200
+        assert (await raw.read_response()).status == 200
 
 
 async def test_what_is_answered_already_is_not_answered_again(server: RunningServer) -> None:
-    async with connected(server) as raw:
+    async with raw_connection(server) as raw:
         await raw.send("POST", "/nowhere", "Transfer-Encoding: chunked")
-        assert (await raw.answer()).status == 404
+        assert (await raw.read_response()).status == 404
         await raw.write(b"zz\r\n")
         assert await raw.is_closed()
 
 
 async def test_many_requests_in_one_go_are_begun_a_few_at_a_time(server: RunningServer) -> None:
-    async with connected(server) as raw:
+    async with raw_connection(server) as raw:
         with uncollected(RequestResponseCycle) as left:
             gate = await plan_under_way(server, raw, "ahead")
             request = f"GET /healthz HTTP/1.1\r\nHost: {raw.host}\r\n\r\n".encode()
             await raw.write(request * 2_000)
             await until(lambda: len(left) > 10)
-            async with connected(server) as other:
+            async with raw_connection(server) as other:
                 assert await healthy(other)
             server.loop.call_soon_threadsafe(gate.open.set)
-            assert (await raw.answer()).status == 201
+            assert (await raw.read_response()).status == 201
             most = len(left)
             for _ in range(2_000):
-                assert (await raw.answer()).status == 200
+                assert (await raw.read_response()).status == 200
                 most = max(most, len(left))
         assert most < 200
         assert await healthy(raw)
@@ -452,15 +452,15 @@ async def test_many_requests_in_one_go_are_begun_a_few_at_a_time(server: Running
 
 @pytest.mark.parametrize("end", [b"0\r\nX-More: ", b"1;"])
 async def test_what_comes_with_a_body_and_is_not_of_it_has_a_bound(end: bytes) -> None:
-    with serving(limits=WIDE.model_copy(update={"header_bytes": 1_024})) as running:
-        async with connected(running) as raw, connected(running) as other:
+    with running_server(limits=NO_RATE_LIMITS.model_copy(update={"header_bytes": 1_024})) as running:
+        async with raw_connection(running) as raw, raw_connection(running) as other:
             await raw.send(
                 "POST", "/api/check", "Content-Type: application/json",
                 "Transfer-Encoding: chunked", body=b"1\r\n{\r\n",
             )  # fmt: skip
             assert await healthy(other)  # so that was read by itself
             await raw.write(end + b"x" * 2_048)
-            answer = await raw.answer()
+            answer = await raw.read_response()
             assert (answer.status, answer.json()["code"]) == (431, "limit-exceeded")
             assert await raw.is_closed()
 
@@ -476,16 +476,16 @@ async def test_what_comes_with_a_body_and_is_not_of_it_has_a_bound(end: bytes) -
 async def test_a_websocket_s_head_fits_the_library_that_reads_it(
     server: RunningServer, path: str, more: list[str], status: int
 ) -> None:
-    async with connected(server) as raw:
-        await raw.send("GET", path, *UPGRADE, *more)
-        assert (await raw.answer()).status == status
+    async with raw_connection(server) as raw:
+        await raw.send("GET", path, *WEBSOCKET_UPGRADE, *more)
+        assert (await raw.read_response()).status == status
         assert await raw.is_closed()
 
 
 async def test_a_websocket_without_a_key_is_refused(server: RunningServer) -> None:
-    async with connected(server) as raw:
-        await raw.send("GET", "/ws/x", *UPGRADE[:3])
-        answer = await raw.answer()
+    async with raw_connection(server) as raw:
+        await raw.send("GET", "/ws/x", *WEBSOCKET_UPGRADE[:3])
+        answer = await raw.read_response()
         assert (answer.status, answer.json()["code"]) == (400, "invalid-request")
         assert "missing Sec-WebSocket-Key" in answer.json()["detail"]
         assert answer.headers["content-type"] == "application/problem+json"
@@ -494,9 +494,9 @@ async def test_a_websocket_without_a_key_is_refused(server: RunningServer) -> No
 
 
 async def test_only_a_get_becomes_a_websocket(server: RunningServer) -> None:
-    async with connected(server) as raw:
-        await raw.send("POST", "/ws/x", *UPGRADE)
-        answer = await raw.answer()
+    async with raw_connection(server) as raw:
+        await raw.send("POST", "/ws/x", *WEBSOCKET_UPGRADE)
+        answer = await raw.read_response()
         assert (answer.status, answer.json()["code"]) == (405, "method-not-allowed")
         assert answer.headers["allow"] == "GET"
         assert await raw.is_closed()
@@ -506,26 +506,26 @@ async def test_only_a_get_becomes_a_websocket(server: RunningServer) -> None:
 async def test_a_websocket_with_a_body_is_refused_rather_than_left_hanging(
     server: RunningServer, more: str
 ) -> None:
-    async with connected(server) as raw:
-        await raw.send("GET", "/ws/x", *UPGRADE, more)
-        answer = await asyncio.wait_for(raw.answer(), 45)
+    async with raw_connection(server) as raw:
+        await raw.send("GET", "/ws/x", *WEBSOCKET_UPGRADE, more)
+        answer = await asyncio.wait_for(raw.read_response(), 45)
         assert (answer.status, answer.json()["code"]) == (400, "invalid-request")
         assert await raw.is_closed()
 
 
 async def test_a_websocket_with_an_empty_body_is_one(server: RunningServer) -> None:
-    async with connected(server) as raw:
-        await raw.send("GET", "/ws/x", *UPGRADE, "Content-Length: 0")
-        assert (await raw.answer()).status == 101
+    async with raw_connection(server) as raw:
+        await raw.send("GET", "/ws/x", *WEBSOCKET_UPGRADE, "Content-Length: 0")
+        assert (await raw.read_response()).status == 101
 
 
 async def test_what_has_ended_is_let_go_of_without_anybody_looking_for_cycles(
     server: RunningServer,
 ) -> None:
     with uncollected(Connection, Socket) as left:
-        async with connected(server) as raw, connected(server) as other:
-            await raw.send("GET", "/ws/x", *UPGRADE)
-            assert (await raw.answer()).status == 101
+        async with raw_connection(server) as raw, raw_connection(server) as other:
+            await raw.send("GET", "/ws/x", *WEBSOCKET_UPGRADE)
+            assert (await raw.read_response()).status == 101
             assert await healthy(other)
             assert {type(each) for each in left} == {Connection, Socket}
         await until(lambda: not left)
@@ -537,29 +537,29 @@ async def test_who_asks_on_behind_a_stream_and_goes_is_let_go_of_too(
 ) -> None:
     execution_id = await server.execute("held")
     with uncollected(Connection) as left:
-        async with connected(server) as raw:
+        async with raw_connection(server) as raw:
             await raw.send("GET", f"/api/executions/{execution_id}/events")
             await raw.reader.readuntil(b"\r\n\r\n")
             request = f"GET /healthz HTTP/1.1\r\nHost: {raw.host}\r\n\r\n".encode()
             await raw.write(request * behind)
             assert await raw.reader.read(1)  # of the stream
         if behind > 1_000:  # so much is left unread, and with it that the client is gone
-            server.let_go(execution_id)
+            server.release(execution_id)
         await until(lambda: not left)
-    server.let_go(execution_id)
+    server.release(execution_id)
 
 
 async def test_too_many_idle_connections_push_out_the_oldest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("planwave.api.server._most_idle", lambda: 3)
-    with serving() as running:
+    with running_server() as running:
         async with AsyncExitStack() as stack:
-            raws = [await stack.enter_async_context(connected(running)) for _ in range(3)]
+            raws = [await stack.enter_async_context(raw_connection(running)) for _ in range(3)]
             for raw in raws:  # a server may take on who connected later, and answer, before others
                 assert await healthy(raw)
             assert await healthy(raws[0])  # not the oldest any more
-            raws.append(await stack.enter_async_context(connected(running)))
+            raws.append(await stack.enter_async_context(raw_connection(running)))
             assert await raws[1].is_closed()
             for n in (0, 2, 3):
                 assert await healthy(raws[n])

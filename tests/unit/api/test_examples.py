@@ -21,13 +21,13 @@ from planwave.api import (
     plans,
 )
 from planwave.api.app import create_app
-from planwave.api.bodies import body_of
+from planwave.api.bodies import body_model
 from planwave.api.openapi import dependencies_of
 from planwave.graph.plan import graph_hash
 from planwave.graph.read import read_graph
 from planwave.service.service import Service
 from planwave.settings import Settings
-from tests.fakes.service import rooms
+from tests.fakes.service import dependencies
 
 OURS = [
     route
@@ -48,7 +48,7 @@ OURS = [
 
 @cache
 def document() -> dict[str, Any]:
-    return create_app(Settings(), lambda _: Service(rooms())).openapi()
+    return create_app(Settings(), lambda _: Service(dependencies())).openapi()
 
 
 def operation(route: APIRoute) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def test_an_answer_has_an_example_that_is_one(route: APIRoute) -> None:
 
 @pytest.mark.parametrize("route", OURS, ids=lambda route: route.operation_id)
 def test_a_body_has_examples_that_are_taken(route: APIRoute) -> None:
-    for model, _ in filter(None, map(body_of, dependencies_of(route.dependant))):
+    for model, _ in filter(None, map(body_model, dependencies_of(route.dependant))):
         examples = model.model_json_schema().get("examples") or [
             {
                 name: field.examples[0]

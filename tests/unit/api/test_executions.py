@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from planwave.api.answers import (
-    DocumentAnswer,
-    EntriesAnswer,
-    ExecutionAnswer,
-    ExecutionMade,
-    ExecutionsAnswer,
-    ExplainAnswer,
-    ResultAnswer,
+    DocumentResponse,
+    LogEntriesResponse,
+    ExecutionResponse,
+    ExecutionCreated,
+    ExecutionsResponse,
+    ExplainResponse,
+    ResultResponse,
 )
-from planwave.api.executions import log_entries
+from planwave.api.executions import log_response
 from planwave.events import Event
 from planwave.graph.capabilities import FlowContext, Suspension
 from planwave.graph.model import Node
@@ -25,47 +25,47 @@ from planwave.graph.values import Inputs
 from planwave.settings import Limits
 from planwave.storage.ids import new_id
 from planwave.storage.sqlite import SqliteStore
-from tests.fakes.in_process import Calls, calling
-from tests.fakes.service import Broken, Held, PlanOf, graph_of, plan_with, rooms, text_node
+from tests.fakes.in_process import InProcessClient, in_process_client
+from tests.fakes.service import FailingNode, HeldNode, FixedPlanner, make_graph, make_plan, dependencies, text_node
 
-CHAIN = graph_of(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")])
-HELD = graph_of(Node("h", "held", "H"))
+CHAIN = make_graph(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")])
+HELD = make_graph(Node("h", "held", "H"))
 GRAPH = {"nodes": [{"id": "g", "type": "text", "data": {"text": "x"}}], "edges": []}
 
 
-async def planned(calls: Calls, goal: str = "do it") -> str:
-    return (await calls.made("/api/plan", {"prompt": goal}, 201))["plan_id"]
+async def planned(calls: InProcessClient, goal: str = "do it") -> str:
+    return (await calls.post_json("/api/plan", {"prompt": goal}, 201))["plan_id"]
 
 
-async def ended(calls: Calls, body: Mapping[str, Any]) -> str:
+async def ended(calls: InProcessClient, body: Mapping[str, Any]) -> str:
     """Execute something to its end; give the execution's id."""
-    made = await calls.made("/api/execute", {**body, "start": True}, 202)
+    made = await calls.post_json("/api/execute", {**body, "start": True}, 202)
     await calls.service.wait(made["execution_id"])
     return made["execution_id"]
 
 
 async def test_an_execution_is_made_first_and_started_then() -> None:
-    async with calling(rooms(CHAIN)) as calls:
+    async with in_process_client(dependencies(CHAIN)) as calls:
         plan_id = await planned(calls)
         answer = await calls.post("/api/execute", json={"plan_id": plan_id})
         made = answer.json()
-        ExecutionMade.model_validate(made, extra="forbid")
+        ExecutionCreated.model_validate(made, extra="forbid")
         assert (answer.status_code, made["status"], made["plan_id"]) == (201, "starting", plan_id)
-        shown = await calls.got(answer.headers["location"], ExecutionAnswer)
+        shown = await calls.get_json(answer.headers["location"], ExecutionResponse)
         assert (shown["status"], shown["node_states"]) == (
             "starting",
             {"a": "pending", "b": "pending"},
         )
         path = f"/api/execute/{made['execution_id']}/start"
-        assert (await calls.made(path, status=202))["execution_id"] == made["execution_id"]
+        assert (await calls.post_json(path, status=202))["execution_id"] == made["execution_id"]
         await calls.service.wait(made["execution_id"])
-        assert (await calls.refused("POST", path, 409))["code"] == "already-started"
+        assert (await calls.expect_problem("POST", path, 409))["code"] == "already-started"
 
 
 async def test_an_execution_that_was_started_can_be_looked_at_when_it_has_ended() -> None:
-    async with calling(rooms(CHAIN)) as calls:
+    async with in_process_client(dependencies(CHAIN)) as calls:
         execution_id = await ended(calls, {"plan_id": await planned(calls, "my goal")})
-        shown = await calls.got(f"/api/executions/{execution_id}", ExecutionAnswer)
+        shown = await calls.get_json(f"/api/executions/{execution_id}", ExecutionResponse)
         assert (shown["status"], shown["user_prompt"]) == ("completed", "my goal")
         assert shown["node_states"] == {"a": "completed", "b": "completed"}
         assert shown["wave"] == {"current": 2, "total": 2}
@@ -75,10 +75,10 @@ async def test_an_execution_that_was_started_can_be_looked_at_when_it_has_ended(
 
 
 async def test_a_graph_becomes_a_plan_when_it_is_executed() -> None:
-    async with calling(rooms()) as calls:
+    async with in_process_client(dependencies()) as calls:
         execution_id = await ended(calls, {"graph": GRAPH})
-        (plan,) = (await calls.got("/api/plans"))["plans"]
-        shown = await calls.got(f"/api/executions/{execution_id}")
+        (plan,) = (await calls.get_json("/api/plans"))["plans"]
+        shown = await calls.get_json(f"/api/executions/{execution_id}")
         assert (shown["plan_id"], plan["status"]) == (plan["plan_id"], "completed")
 
 
@@ -103,23 +103,23 @@ async def test_a_graph_becomes_a_plan_when_it_is_executed() -> None:
 async def test_what_cannot_be_executed_is_refused_with_its_place_and_nothing_is_made(
     body: Any, code: str, pointer: str
 ) -> None:
-    async with calling(rooms()) as calls:
-        problem = await calls.refused("POST", "/api/execute", 422, body)
+    async with in_process_client(dependencies()) as calls:
+        problem = await calls.expect_problem("POST", "/api/execute", 422, body)
         assert problem["code"] == code
         assert pointer in [issue["pointer"] for issue in problem["issues"]]
-        assert (await calls.got("/api/plans"))["plans"] == []
-        assert (await calls.got("/api/executions"))["executions"] == []
+        assert (await calls.get_json("/api/plans"))["plans"] == []
+        assert (await calls.get_json("/api/executions"))["executions"] == []
 
 
 @pytest.mark.parametrize("start", [False, True])
 async def test_a_provider_that_is_not_there_is_named_and_nothing_is_made(start: bool) -> None:
     agent = {"id": "n", "type": "agent", "description": "x", "data": {"provider": "off"}}
     body = {"graph": {"nodes": [agent], "edges": []}, "start": start}
-    async with calling(rooms()) as calls:
-        problem = await calls.refused("POST", "/api/execute", 422, body)
+    async with in_process_client(dependencies()) as calls:
+        problem = await calls.expect_problem("POST", "/api/execute", 422, body)
         assert (problem["code"], problem["hint"]) == ("unavailable-provider", "set OFF_KEY")
-        assert (await calls.got("/api/plans"))["plans"] == []
-        assert (await calls.got("/api/executions"))["executions"] == []
+        assert (await calls.get_json("/api/plans"))["plans"] == []
+        assert (await calls.get_json("/api/executions"))["executions"] == []
 
 
 async def test_options_and_policies_are_those_of_the_execution() -> None:
@@ -129,111 +129,111 @@ async def test_options_and_policies_are_those_of_the_execution() -> None:
         "max_parallel": 2,
         "policies": {"a": {"timeoutS": 5}},
     }
-    async with calling(rooms(CHAIN)) as calls:
+    async with in_process_client(dependencies(CHAIN)) as calls:
         plan_id = await planned(calls)
         execution_id = await ended(calls, {"plan_id": plan_id, "options": options})
-        shown = (await calls.got(f"/api/executions/{execution_id}"))["options"]
+        shown = (await calls.get_json(f"/api/executions/{execution_id}"))["options"]
         assert (shown["scheduling"], shown["on_failure"], shown["max_parallel"]) == (
             "waves",
             "stop",
             2,
         )
-        document = await calls.got(f"/api/executions/{execution_id}/document")
+        document = await calls.get_json(f"/api/executions/{execution_id}/document")
         assert document["graph"]["nodes"][0]["policy"] == {"timeoutS": 5}
-        assert "policy" not in (await calls.got(f"/api/plans/{plan_id}"))["nodes"][0]
+        assert "policy" not in (await calls.get_json(f"/api/plans/{plan_id}"))["nodes"][0]
 
 
 async def test_options_choose_the_part_that_runs() -> None:
-    async with calling(rooms(CHAIN)) as calls:
+    async with in_process_client(dependencies(CHAIN)) as calls:
         plan_id = await planned(calls)
         body = {"plan_id": plan_id, "options": {"run_to": ["a"], "run_from": ["a"]}}
-        found = await calls.got(f"/api/executions/{await ended(calls, body)}")
+        found = await calls.get_json(f"/api/executions/{await ended(calls, body)}")
         assert found["node_states"] == {"a": "completed", "b": "not_reached"}
         assert found["options"]["run_to"] == found["options"]["run_from"] == ["a"]
 
 
 async def test_inputs_settle_nodes_that_then_do_not_run() -> None:
-    async with calling(rooms(CHAIN)) as calls:
+    async with in_process_client(dependencies(CHAIN)) as calls:
         body = {"plan_id": await planned(calls), "inputs": {"a": {"output": "given"}}}
         execution_id = await ended(calls, body)
-        result = await calls.got(f"/api/executions/{execution_id}/result", ResultAnswer)
+        result = await calls.get_json(f"/api/executions/{execution_id}/result", ResultResponse)
         assert result["node_results"] == {"a": "given", "b": "two"}
-        shown = await calls.got(f"/api/executions/{execution_id}")
+        shown = await calls.get_json(f"/api/executions/{execution_id}")
         assert shown["inputs"] == {"a": {"output": "given"}}
         body["inputs"] = {"nobody": {"output": 1}}
-        problem = await calls.refused("POST", "/api/execute", 422, body)
+        problem = await calls.expect_problem("POST", "/api/execute", 422, body)
         assert problem["code"] == "unknown-input-node"
 
 
 async def test_what_waits_says_its_place_and_one_too_many_is_turned_away() -> None:
-    held = Held()
+    held = HeldNode()
     limits = Limits(concurrent_executions=1, queued_executions=2)
-    async with calling(rooms(HELD, types=[held], limits=limits)) as calls:
+    async with in_process_client(dependencies(HELD, types=[held], limits=limits)) as calls:
         body = {"plan_id": await planned(calls), "start": True}
-        made = [await calls.made("/api/execute", body, 202) for _ in range(3)]
+        made = [await calls.post_json("/api/execute", body, 202) for _ in range(3)]
         assert [each["position"] for each in made] == [None, 1, 2]
         last = made[-1]["execution_id"]
-        assert (await calls.got(f"/api/executions/{last}"))["queue_position"] == 2
+        assert (await calls.get_json(f"/api/executions/{last}"))["queue_position"] == 2
         answer = await calls.post("/api/execute", json={"graph": GRAPH, "start": True})
         assert (answer.status_code, answer.json()["code"]) == (429, "queue-full")
         assert int(answer.headers["retry-after"]) > 0
-        assert len((await calls.got("/api/executions"))["executions"]) == 3
-        assert len((await calls.got("/api/plans"))["plans"]) == 1
-        held.let_go.set()
+        assert len((await calls.get_json("/api/executions"))["executions"]) == 3
+        assert len((await calls.get_json("/api/plans"))["plans"]) == 1
+        held.release.set()
         for each in made:
             await calls.service.wait(each["execution_id"])
 
 
 async def test_a_goal_is_planned_and_run_in_one_step() -> None:
-    async with calling(rooms(CHAIN)) as calls:
-        made = await calls.made("/api/run", {"prompt": "do it", "options": {}}, 202)
-        ExecutionMade.model_validate(made, extra="forbid")
+    async with in_process_client(dependencies(CHAIN)) as calls:
+        made = await calls.post_json("/api/run", {"prompt": "do it", "options": {}}, 202)
+        ExecutionCreated.model_validate(made, extra="forbid")
         await calls.service.wait(made["execution_id"])
-        result = await calls.got(f"/api/executions/{made['execution_id']}/result")
+        result = await calls.get_json(f"/api/executions/{made['execution_id']}/result")
         assert (result["status"], result["node_results"]["b"]) == ("completed", "two")
-        assert (await calls.got(f"/api/plans/{made['plan_id']}"))["user_prompt"] == "do it"
+        assert (await calls.get_json(f"/api/plans/{made['plan_id']}"))["user_prompt"] == "do it"
 
 
 async def test_no_model_is_asked_for_a_plan_that_could_not_be_queued() -> None:
-    planner, held = PlanOf(plan_with(HELD)), Held()
+    planner, held = FixedPlanner(make_plan(HELD)), HeldNode()
     limits = Limits(concurrent_executions=1, queued_executions=0)
-    async with calling(rooms(planner=planner, types=[held], limits=limits)) as calls:
-        await calls.made("/api/run", {"prompt": "first"}, 202)
-        problem = await calls.refused("POST", "/api/run", 429, {"prompt": "second"})
+    async with in_process_client(dependencies(planner=planner, types=[held], limits=limits)) as calls:
+        await calls.post_json("/api/run", {"prompt": "first"}, 202)
+        problem = await calls.expect_problem("POST", "/api/run", 429, {"prompt": "second"})
         assert problem["code"] == "queue-full"
         assert planner.goals == ["first"]
-        held.let_go.set()
+        held.release.set()
 
 
 async def test_a_plan_that_was_paid_for_is_kept_though_it_cannot_run() -> None:
     agent = Node("n", "agent", "n", "do it", data={"provider": "off"})
-    async with calling(rooms(graph_of(agent))) as calls:
-        problem = await calls.refused("POST", "/api/run", 422, {"prompt": "do it"})
-        (plan,) = (await calls.got("/api/plans"))["plans"]
+    async with in_process_client(dependencies(make_graph(agent))) as calls:
+        problem = await calls.expect_problem("POST", "/api/run", 422, {"prompt": "do it"})
+        (plan,) = (await calls.get_json("/api/plans"))["plans"]
         assert problem["code"] == "unavailable-provider"
         assert plan["plan_id"] in problem["hint"]
 
 
 async def test_executions_are_listed_by_status_text_time_and_plan() -> None:
-    parts = rooms(CHAIN, types=[Broken()])
-    async with calling(parts) as calls:
+    parts = dependencies(CHAIN, types=[FailingNode()])
+    async with in_process_client(parts) as calls:
         plan_id = await planned(calls, "a boat")
         good = await ended(calls, {"plan_id": plan_id})
         broken = {"nodes": [{"id": "x", "type": "broken"}], "edges": []}
         bad = await ended(calls, {"graph": broken})
 
         async def found(**query: Any) -> list[str]:
-            page = await calls.got("/api/executions", ExecutionsAnswer, **query)
+            page = await calls.get_json("/api/executions", ExecutionsResponse, **query)
             return [each["execution_id"] for each in page["executions"]]
 
         assert await found() == [bad, good]
         assert await found(status="failed") == [bad]
         assert await found(q="BOAT") == [good]
         assert await found(plan_id=plan_id) == [good]
-        made_at = (await calls.got(f"/api/executions/{bad}"))["created_at"]
+        made_at = (await calls.get_json(f"/api/executions/{bad}"))["created_at"]
         assert await found(since=made_at) == [bad]
         assert await found(since="2001-01-01", status="completed") == [good]
-        (listed,) = (await calls.got("/api/executions", status="failed"))["executions"]
+        (listed,) = (await calls.get_json("/api/executions", status="failed"))["executions"]
         assert listed["timestamp"] == listed["created_at"] == made_at
 
 
@@ -247,18 +247,18 @@ async def test_executions_are_listed_by_status_text_time_and_plan() -> None:
     ],
 )
 async def test_a_list_of_what_cannot_be_is_refused(query: Any, code: str) -> None:
-    async with calling(rooms()) as calls:
-        assert (await calls.refused("GET", "/api/executions", 422, **query))["code"] == code
+    async with in_process_client(dependencies()) as calls:
+        assert (await calls.expect_problem("GET", "/api/executions", 422, **query))["code"] == code
 
 
 async def test_executions_come_in_pages_that_do_not_overlap() -> None:
-    async with calling(rooms(CHAIN)) as calls:
+    async with in_process_client(dependencies(CHAIN)) as calls:
         plan_id = await planned(calls)
         made = [await ended(calls, {"plan_id": plan_id}) for _ in range(5)]
         seen: list[str] = []
         query: dict[str, Any] = {"limit": 2}
         while True:
-            page = await calls.got("/api/executions", **query)
+            page = await calls.get_json("/api/executions", **query)
             seen += [each["execution_id"] for each in page["executions"]]
             if page["next_cursor"] is None:
                 break
@@ -275,15 +275,15 @@ async def test_a_failure_says_why() -> None:
         "edges": [],
     }
     body["edges"] = [{"source": "x", "target": "y", "data": {"channel": "flow"}}]
-    async with calling(rooms(types=[Broken()])) as calls:
+    async with in_process_client(dependencies(types=[FailingNode()])) as calls:
         execution_id = await ended(calls, {"graph": body})
-        shown = await calls.got(f"/api/executions/{execution_id}", ExecutionAnswer)
+        shown = await calls.get_json(f"/api/executions/{execution_id}", ExecutionResponse)
         assert (shown["status"], shown["failures"]) == ("failed", ["x"])
         assert "it broke" in shown["error"]["message"]
         assert shown["node_states"] == {"x": "failed", "y": "blocked"}
-        result = await calls.got(f"/api/executions/{execution_id}/result", ResultAnswer)
+        result = await calls.get_json(f"/api/executions/{execution_id}/result", ResultResponse)
         assert (result["node_results"], result["error"]) == ({}, shown["error"])
-        why = await calls.got(f"/api/executions/{execution_id}/explain/y", ExplainAnswer)
+        why = await calls.get_json(f"/api/executions/{execution_id}/explain/y", ExplainResponse)
         assert (why["path"], why["status"]) == ("y", "blocked")
 
 
@@ -297,62 +297,62 @@ async def test_an_open_question_is_shown_with_its_node() -> None:
         async def resume(self, *_: Any) -> Any:
             raise AssertionError
 
-    async with calling(rooms(graph_of(Node("q", "asks", "Q")), types=[Asks()])) as calls:
-        made = await calls.made("/api/run", {"prompt": "x"}, 202)
+    async with in_process_client(dependencies(make_graph(Node("q", "asks", "Q")), types=[Asks()])) as calls:
+        made = await calls.post_json("/api/run", {"prompt": "x"}, 202)
         async for event in calls.service.watch(made["execution_id"]):
             if event.type == "execution.paused":
                 break
-        shown = await calls.got(f"/api/executions/{made['execution_id']}", ExecutionAnswer)
+        shown = await calls.get_json(f"/api/executions/{made['execution_id']}", ExecutionResponse)
         assert (shown["status"], shown["waitingForInput"]) == ("paused", True)
         assert (shown["currentNodeId"], shown["reason"]) == ("q", "waiting for an answer")
-        await calls.made(f"/api/executions/{made['execution_id']}/cancel")
+        await calls.post_json(f"/api/executions/{made['execution_id']}/cancel")
 
 
 async def test_the_document_is_the_file_that_is_kept(tmp_path: Path) -> None:
-    async with calling(rooms(CHAIN, directory=tmp_path)) as calls:
+    async with in_process_client(dependencies(CHAIN, directory=tmp_path)) as calls:
         execution_id = await ended(calls, {"plan_id": await planned(calls)})
-        document = await calls.got(f"/api/executions/{execution_id}/document", DocumentAnswer)
+        document = await calls.get_json(f"/api/executions/{execution_id}/document", DocumentResponse)
         assert document == json.loads((tmp_path / f"{execution_id}.json").read_text("utf-8"))
 
 
 async def test_a_running_execution_shows_what_there_is_and_is_cancelled_for_good() -> None:
-    held = Held()
-    graph = graph_of(text_node("a", "one"), Node("h", "held", "H"), edges=[("a", "h")])
-    async with calling(rooms(graph, types=[held])) as calls:
-        made = await calls.made("/api/run", {"prompt": "x"}, 202)
+    held = HeldNode()
+    graph = make_graph(text_node("a", "one"), Node("h", "held", "H"), edges=[("a", "h")])
+    async with in_process_client(dependencies(graph, types=[held])) as calls:
+        made = await calls.post_json("/api/run", {"prompt": "x"}, 202)
         path = f"/api/executions/{made['execution_id']}"
         await held.started.wait()
-        result = await calls.got(f"{path}/result")
+        result = await calls.get_json(f"{path}/result")
         assert (result["status"], result["node_results"]) == ("executing", {"a": "one"})
-        assert (await calls.refused("DELETE", path, 409))["code"] == "execution-running"
-        answer = await calls.made(f"{path}/cancel")
-        ExecutionMade.model_validate(answer, extra="forbid")
+        assert (await calls.expect_problem("DELETE", path, 409))["code"] == "execution-running"
+        answer = await calls.post_json(f"{path}/cancel")
+        ExecutionCreated.model_validate(answer, extra="forbid")
         assert answer["status"] == "cancelled"
-        shown = await calls.got(path, ExecutionAnswer)
+        shown = await calls.get_json(path, ExecutionResponse)
         assert (shown["status"], shown["cause"]) == ("cancelled", "cancelled by request")
-        assert (await calls.refused("POST", f"{path}/cancel", 409))["code"] == "conflict"
+        assert (await calls.expect_problem("POST", f"{path}/cancel", 409))["code"] == "conflict"
 
 
 async def test_an_execution_that_waits_is_cancelled_where_it_waits() -> None:
-    held = Held()
+    held = HeldNode()
     limits = Limits(concurrent_executions=1)
-    async with calling(rooms(HELD, types=[held], limits=limits)) as calls:
-        first, second = [await calls.made("/api/run", {"prompt": "x"}, 202) for _ in range(2)]
-        await calls.made(f"/api/executions/{second['execution_id']}/cancel")
-        shown = await calls.got(f"/api/executions/{second['execution_id']}")
+    async with in_process_client(dependencies(HELD, types=[held], limits=limits)) as calls:
+        first, second = [await calls.post_json("/api/run", {"prompt": "x"}, 202) for _ in range(2)]
+        await calls.post_json(f"/api/executions/{second['execution_id']}/cancel")
+        shown = await calls.get_json(f"/api/executions/{second['execution_id']}")
         assert (shown["status"], shown["queue_position"]) == ("cancelled", None)
-        held.let_go.set()
+        held.release.set()
         await calls.service.wait(first["execution_id"])
 
 
 async def test_a_deleted_execution_is_gone_with_its_document(tmp_path: Path) -> None:
     store = SqliteStore.open(tmp_path)
-    async with calling(rooms(CHAIN, directory=tmp_path, store=store)) as calls:
+    async with in_process_client(dependencies(CHAIN, directory=tmp_path, store=store)) as calls:
         execution_id = await ended(calls, {"plan_id": await planned(calls)})
         assert f"{execution_id}.json" in os.listdir(tmp_path)
         answer = await calls.delete(f"/api/executions/{execution_id}")
         assert (answer.status_code, answer.content) == (204, b"")
-        await calls.refused("GET", f"/api/executions/{execution_id}", 404)
+        await calls.expect_problem("GET", f"/api/executions/{execution_id}", 404)
         assert f"{execution_id}.json" not in os.listdir(tmp_path)
 
 
@@ -370,46 +370,46 @@ ROUTES = [
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 async def test_an_execution_there_is_not_is_not_found(method: str, path: str) -> None:
-    async with calling(rooms()) as calls:
+    async with in_process_client(dependencies()) as calls:
         for name in (new_id(), "abc", "..", "x%00.json", "caf%C3%A9", new_id() + "%0A"):
-            assert (await calls.refused(method, path.format(name, name), 404))[
+            assert (await calls.expect_problem(method, path.format(name, name), 404))[
                 "code"
             ] == "not-found"
 
 
 async def test_a_node_there_is_not_is_not_explained() -> None:
-    async with calling(rooms(CHAIN)) as calls:
+    async with in_process_client(dependencies(CHAIN)) as calls:
         execution_id = await ended(calls, {"plan_id": await planned(calls)})
         for path in ("nobody", "a/b/c", "%2e%2e"):
-            await calls.refused("GET", f"/api/executions/{execution_id}/explain/{path}", 404)
+            await calls.expect_problem("GET", f"/api/executions/{execution_id}/explain/{path}", 404)
 
 
 async def test_a_plan_there_is_not_cannot_be_executed() -> None:
-    async with calling(rooms()) as calls:
+    async with in_process_client(dependencies()) as calls:
         for plan_id in (new_id(), "../x", "", "x" * 10_000):
-            problem = await calls.refused("POST", "/api/execute", 404, {"plan_id": plan_id})
+            problem = await calls.expect_problem("POST", "/api/execute", 404, {"plan_id": plan_id})
             assert problem["code"] == "not-found"
             assert len(problem["detail"]) < 200
 
 
 async def test_the_typed_log_goes_on_after_what_is_known() -> None:
-    async with calling(rooms(CHAIN)) as calls:
+    async with in_process_client(dependencies(CHAIN)) as calls:
         execution_id = await ended(calls, {"plan_id": await planned(calls)})
-        whole = json.loads((await log_entries(calls.service, execution_id)).body)
-        EntriesAnswer.model_validate(whole, extra="forbid")
+        whole = json.loads((await log_response(calls.service, execution_id)).body)
+        LogEntriesResponse.model_validate(whole, extra="forbid")
         assert [(e["nodeId"], e["type"], e["content"]) for e in whole["entries"]] == [
             ("a", "step_start", "text node"),
             ("b", "step_start", "text node"),
         ]
         events = await calls.service.events(execution_id)
         started = next(e.seq for e in events if e.type == "node.started")
-        rest = json.loads((await log_entries(calls.service, execution_id, started)).body)
+        rest = json.loads((await log_response(calls.service, execution_id, started)).body)
         assert (rest["entries"], rest["last_seq"]) == (whole["entries"][1:], whole["last_seq"])
 
 
 async def test_a_request_sent_again_under_its_key_makes_one_execution() -> None:
-    planner = PlanOf(plan_with(CHAIN))
-    async with calling(rooms(planner=planner)) as calls:
+    planner = FixedPlanner(make_plan(CHAIN))
+    async with in_process_client(dependencies(planner=planner)) as calls:
         headers = {"Idempotency-Key": "k1"}
         answers = [
             (await calls.post("/api/run", json={"prompt": "x"}, headers=headers)).json()
@@ -417,13 +417,13 @@ async def test_a_request_sent_again_under_its_key_makes_one_execution() -> None:
         ]
         assert answers[0]["execution_id"] == answers[1]["execution_id"]
         assert planner.goals == ["x"]
-        assert len((await calls.got("/api/executions"))["executions"]) == 1
+        assert len((await calls.get_json("/api/executions"))["executions"]) == 1
 
 
 async def test_what_makes_no_sense_is_said_to_be_unreadable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with calling(rooms(CHAIN)) as calls:
+    async with in_process_client(dependencies(CHAIN)) as calls:
         execution_id = await ended(calls, {"plan_id": await planned(calls)})
         _, *rest = await calls.service.events(execution_id)
 

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from planwave.api.answers import DocumentAnswer
-from planwave.api.first_service import FirstResult, FirstStatus
+from planwave.api.answers import DocumentResponse
+from planwave.api.first_service import LegacyResult, LegacyStatus
 from planwave.storage.ids import new_id
-from tests.fakes.in_process import Calls, calling
-from tests.fakes.service import Broken, rooms
+from tests.fakes.in_process import InProcessClient, in_process_client
+from tests.fakes.service import FailingNode, dependencies
 
 GRAPH = {
     "nodes": [
@@ -21,18 +21,18 @@ GRAPH = {
 }
 
 
-async def executed(calls: Calls) -> str:
-    made = await calls.made("/api/execute", {"graph": GRAPH}, 201)
+async def executed(calls: InProcessClient) -> str:
+    made = await calls.post_json("/api/execute", {"graph": GRAPH}, 201)
     execution_id = made["execution_id"]
-    await calls.made(f"/api/execute/{execution_id}/start", status=202)
+    await calls.post_json(f"/api/execute/{execution_id}/start", status=202)
     await calls.service.wait(execution_id)
     return execution_id
 
 
 async def test_the_status_has_the_fields_the_first_service_gave() -> None:
-    async with calling(rooms(types=[Broken()])) as calls:
+    async with in_process_client(dependencies(types=[FailingNode()])) as calls:
         execution_id = await executed(calls)
-        found = await calls.got(f"/api/execution/{execution_id}/status", FirstStatus)
+        found = await calls.get_json(f"/api/execution/{execution_id}/status", LegacyStatus)
         assert list(found) == ["execution_id", "plan_id", "status", "node_states", "logs"]
         assert (found["execution_id"], found["status"]) == (execution_id, "failed")
         assert found["node_states"] == {
@@ -45,9 +45,9 @@ async def test_the_status_has_the_fields_the_first_service_gave() -> None:
 
 
 async def test_results_are_a_list_with_one_entry_for_each_node() -> None:
-    async with calling(rooms(types=[Broken()])) as calls:
+    async with in_process_client(dependencies(types=[FailingNode()])) as calls:
         execution_id = await executed(calls)
-        found = await calls.got(f"/api/execution/{execution_id}/result", FirstResult)
+        found = await calls.get_json(f"/api/execution/{execution_id}/result", LegacyResult)
         assert list(found) == [
             "execution_id", "plan_id", "status", "node_results", "execution_logs",
             "started_at", "completed_at",
@@ -68,16 +68,16 @@ async def test_results_are_a_list_with_one_entry_for_each_node() -> None:
 
 
 async def test_the_whole_execution_is_loaded_as_its_document() -> None:
-    async with calling(rooms(types=[Broken()])) as calls:
+    async with in_process_client(dependencies(types=[FailingNode()])) as calls:
         execution_id = await executed(calls)
-        found = await calls.got(f"/api/execution/{execution_id}/load", DocumentAnswer)
-        assert found == await calls.got(f"/api/executions/{execution_id}/document")
+        found = await calls.get_json(f"/api/execution/{execution_id}/load", DocumentResponse)
+        assert found == await calls.get_json(f"/api/executions/{execution_id}/document")
         assert found["node_results"] == {"node_0": "facts"}
         assert found["nodes"][2]["dependencies"] == ["node_1"]
 
 
 @pytest.mark.parametrize("what", ["status", "result", "load"])
 async def test_an_execution_there_is_not_is_not_found(what: str) -> None:
-    async with calling(rooms()) as calls:
+    async with in_process_client(dependencies()) as calls:
         for name in (new_id(), "..%2F..%2Fetc%2Fpasswd", "run-1.json.tmp"):
-            await calls.refused("GET", f"/api/execution/{name}/{what}", 404)
+            await calls.expect_problem("GET", f"/api/execution/{name}/{what}", 404)

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from planwave.api.answers import ExecutionMade
+from planwave.api.answers import ExecutionCreated
 from planwave.graph.capabilities import ExecutionResult, FlowContext
 from planwave.graph.model import Node
 from planwave.graph.values import DataValue, Inputs
 from planwave.storage.ids import new_id
-from tests.fakes.in_process import Calls, calling
-from tests.fakes.service import Held, graph_of, rooms, text_node
+from tests.fakes.in_process import InProcessClient, in_process_client
+from tests.fakes.service import HeldNode, make_graph, dependencies, text_node
 
-CHAIN = graph_of(text_node("a", "one"), text_node("b", "b {{ input }}"), edges=[("a", "b")])
+CHAIN = make_graph(text_node("a", "one"), text_node("b", "b {{ input }}"), edges=[("a", "b")])
 
 
 class FailsOnce:
@@ -30,55 +30,55 @@ class FailsOnce:
         return ExecutionResult({"output": DataValue("text", "at last")})
 
 
-async def ended(calls: Calls) -> str:
+async def ended(calls: InProcessClient) -> str:
     """Run the plan to its end; give the path of its execution."""
-    made = await calls.made("/api/run", {"prompt": "x"}, 202)
+    made = await calls.post_json("/api/run", {"prompt": "x"}, 202)
     await calls.service.wait(made["execution_id"])
     return f"/api/executions/{made['execution_id']}"
 
 
-async def results(calls: Calls, made: Any) -> dict[str, str]:
-    ExecutionMade.model_validate(made, extra="forbid")
+async def results(calls: InProcessClient, made: Any) -> dict[str, str]:
+    ExecutionCreated.model_validate(made, extra="forbid")
     await calls.service.wait(made["execution_id"])
-    return (await calls.got(f"/api/executions/{made['execution_id']}/result"))["node_results"]
+    return (await calls.get_json(f"/api/executions/{made['execution_id']}/result"))["node_results"]
 
 
 async def test_a_retry_runs_what_failed_and_takes_over_the_rest() -> None:
     fails = FailsOnce()
-    graph = graph_of(text_node("a", "one"), Node("f", "fails_once", "F"), edges=[("a", "f")])
-    async with calling(rooms(graph, types=[fails])) as calls:
+    graph = make_graph(text_node("a", "one"), Node("f", "fails_once", "F"), edges=[("a", "f")])
+    async with in_process_client(dependencies(graph, types=[fails])) as calls:
         path = await ended(calls)
         answer = await calls.post(f"{path}/retry")
         assert answer.status_code == 202
         made = answer.json()
         assert answer.headers["location"] == f"/api/executions/{made['execution_id']}"
         assert await results(calls, made) == {"a": "one", "f": "at last"}
-        shown = await calls.got(f"/api/executions/{made['execution_id']}")
+        shown = await calls.get_json(f"/api/executions/{made['execution_id']}")
         assert shown["parent"]["execution_id"] == path.rpartition("/")[2]
         events = await calls.service.events(made["execution_id"])
         reused = {e.path: "reused" in e.data for e in events if e.type == "node.completed"}
         assert reused == {"a": True, "f": False}
-        problem = await calls.refused("POST", answer.headers["location"] + "/retry", 409)
+        problem = await calls.expect_problem("POST", answer.headers["location"] + "/retry", 409)
         assert problem["code"] == "nothing-to-retry"
 
 
 async def test_a_fork_is_made_with_its_changes_and_started_where_that_is_asked_for() -> None:
-    async with calling(rooms(CHAIN)) as calls:
+    async with in_process_client(dependencies(CHAIN)) as calls:
         path = await ended(calls)
         data = {"changes": {"b": {"data": {"text": "B {{ input }}"}}}}
-        assert await results(calls, await calls.made(f"{path}/fork", data, 202)) == {
+        assert await results(calls, await calls.post_json(f"{path}/fork", data, 202)) == {
             "a": "one", "b": "B one",
         }  # fmt: skip
         outputs = {"changes": {"a": {"outputs": {"output": "two"}}}, "start": False}
-        made = await calls.made(f"{path}/fork", outputs, 201)
+        made = await calls.post_json(f"{path}/fork", outputs, 201)
         assert made["status"] == "starting"
-        await calls.made(f"/api/execute/{made['execution_id']}/start", status=202)
+        await calls.post_json(f"/api/execute/{made['execution_id']}/start", status=202)
         assert (await results(calls, made))["b"] == "b two"
-        again = await calls.made(
+        again = await calls.post_json(
             f"{path}/fork", {"rerun": ["a"], "options": {"run_to": ["a"]}}, 202
         )
         assert await results(calls, again) == {"a": "one"}
-        assert (await calls.made(f"{path}/fork", status=202))["execution_id"]
+        assert (await calls.post_json(f"{path}/fork", status=202))["execution_id"]
 
 
 @pytest.mark.parametrize(
@@ -93,31 +93,31 @@ async def test_a_fork_is_made_with_its_changes_and_started_where_that_is_asked_f
 async def test_every_fault_of_a_fork_is_shown_in_the_body(
     body: Any, code: str, pointer: str
 ) -> None:
-    async with calling(rooms(CHAIN)) as calls:
+    async with in_process_client(dependencies(CHAIN)) as calls:
         path = await ended(calls)
-        problem = await calls.refused("POST", f"{path}/fork", 422, body)
+        problem = await calls.expect_problem("POST", f"{path}/fork", 422, body)
         assert [(each["code"], each["pointer"]) for each in problem["issues"]] == [(code, pointer)]
-        assert len((await calls.got("/api/executions"))["executions"]) == 1
+        assert len((await calls.get_json("/api/executions"))["executions"]) == 1
 
 
 async def test_what_still_runs_is_neither_forked_nor_retried() -> None:
-    held = Held()
-    async with calling(rooms(graph_of(Node("h", "held", "H")), types=[held])) as calls:
-        made = await calls.made("/api/run", {"prompt": "x"}, 202)
+    held = HeldNode()
+    async with in_process_client(dependencies(make_graph(Node("h", "held", "H")), types=[held])) as calls:
+        made = await calls.post_json("/api/run", {"prompt": "x"}, 202)
         path = f"/api/executions/{made['execution_id']}"
         await held.started.wait()
         for what in ("fork", "retry"):
-            assert (await calls.refused("POST", f"{path}/{what}", 409))["code"] == "still-running"
-            await calls.refused("POST", f"/api/executions/{new_id()}/{what}", 404)
-        held.let_go.set()
+            assert (await calls.expect_problem("POST", f"{path}/{what}", 409))["code"] == "still-running"
+            await calls.expect_problem("POST", f"/api/executions/{new_id()}/{what}", 404)
+        held.release.set()
         await calls.service.wait(made["execution_id"])
 
 
 async def test_a_fork_sent_again_under_its_key_is_one() -> None:
-    async with calling(rooms(CHAIN)) as calls:
+    async with in_process_client(dependencies(CHAIN)) as calls:
         path = await ended(calls)
         headers = {"Idempotency-Key": "k"}
         made = [(await calls.post(f"{path}/fork", headers=headers)).json() for _ in range(2)]
         assert made[0] == made[1]
-        assert len((await calls.got("/api/executions"))["executions"]) == 2
+        assert len((await calls.get_json("/api/executions"))["executions"]) == 2
         await calls.service.wait(made[0]["execution_id"])

@@ -1,7 +1,7 @@
 import pytest
 
 from planwave.api.framing import check_head, target_of
-from planwave.api.problems import Refused
+from planwave.api.problems import ProblemError
 
 HOST = (b"host", b"x")
 
@@ -46,6 +46,6 @@ def test_a_plain_head_is_let_through(version: str, headers: list[tuple[bytes, by
 def test_a_head_of_two_readings_is_refused(
     version: str, headers: list[tuple[bytes, bytes]]
 ) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ProblemError) as refused:
         check_head(version, headers)
     assert refused.value.status_hint == 400

@@ -6,10 +6,10 @@ import websockets
 from starlette.types import Receive, Scope, Send
 from websockets.asyncio.client import connect
 
-from planwave.api.gate import Gate
+from planwave.api.gate import HostOriginMiddleware
 from planwave.settings import Settings
-from tests.fakes.raw_http import UPGRADE, connected
-from tests.fakes.server import RunningServer, serving
+from tests.fakes.raw_http import WEBSOCKET_UPGRADE, raw_connection
+from tests.fakes.server import RunningServer, running_server
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - what is listened on
 HOSTS = ["planwave.example:8443", "proxy.example"]
@@ -18,16 +18,16 @@ ORIGINS = ["https://app.example"]
 
 @pytest.fixture(scope="module")
 def proxied() -> Iterator[RunningServer]:
-    with serving(allowed_hosts=HOSTS, allowed_origins=ORIGINS) as running:
+    with running_server(allowed_hosts=HOSTS, allowed_origins=ORIGINS) as running:
         yield running
 
 
 async def status_of(
     server: RunningServer, *headers: str, method: str = "GET", path: str = "/api/plans"
 ) -> int:
-    async with connected(server) as raw:
+    async with raw_connection(server) as raw:
         await raw.send(method, path, *(h.format(port=raw.host.split(":")[1]) for h in headers))
-        answer = await raw.answer()
+        answer = await raw.read_response()
         if answer.status == 403:
             assert answer.json()["code"] == "forbidden"
         assert not [name for name in answer.headers if name.startswith("access-control")]
@@ -71,7 +71,7 @@ async def lets_in(host: str, listening: str, address: str) -> bool:
         "type": "http", "method": "GET", "path": "/", "scheme": "http", "query_string": b"",
         "headers": [(b"host", host.encode())], "server": (address, 8000),
     }  # fmt: skip
-    await Gate(app, Settings(host=listening))(scope, nothing, nothing)
+    await HostOriginMiddleware(app, Settings(host=listening))(scope, nothing, nothing)
     return bool(reached)
 
 
@@ -139,8 +139,8 @@ async def test_a_websocket_from_elsewhere_is_closed(server: RunningServer, origi
 
 
 async def test_a_websocket_through_another_name_is_closed(server: RunningServer) -> None:
-    async with connected(server) as raw:
-        await raw.send("GET", "/ws/x", "Host: evil.example", *UPGRADE)
-        assert (await raw.answer()).status == 101
+    async with raw_connection(server) as raw:
+        await raw.send("GET", "/ws/x", "Host: evil.example", *WEBSOCKET_UPGRADE)
+        assert (await raw.read_response()).status == 101
         frame = await raw.reader.readexactly(4)
         assert (frame[:1], int.from_bytes(frame[2:])) == (b"\x88", 4403)

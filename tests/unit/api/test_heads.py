@@ -7,7 +7,7 @@ import pytest
 
 from planwave.api.examples import EXECUTION_ID
 from tests.fakes.model_rig import until
-from tests.fakes.server import RunningServer, serving
+from tests.fakes.server import RunningServer, running_server
 
 
 async def head_of(server: RunningServer, path: str) -> tuple[httpx2.Response, httpx2.Response]:
@@ -40,7 +40,7 @@ async def test_the_head_of_a_stream_does_not_wait_for_its_end(server: RunningSer
         assert head.headers["content-type"].startswith("text/event-stream")
         await until(lambda: server.service.load.watchers == 0)
         assert (await client.head("/healthz")).status_code == 200
-    server.let_go(execution_id)
+    server.release(execution_id)
 
 
 async def test_what_can_be_got_says_that_it_has_a_head(server: RunningServer) -> None:
@@ -50,7 +50,7 @@ async def test_what_can_be_got_says_that_it_has_a_head(server: RunningServer) ->
 
 
 async def test_a_head_needs_the_token_too() -> None:
-    with serving(token="secret") as server:
+    with running_server(token="secret") as server:
         async with httpx2.AsyncClient(base_url=server.base_url) as client:
             assert (await client.head("/api/plans")).status_code == 401
             assert (await client.head("/healthz")).status_code == 200

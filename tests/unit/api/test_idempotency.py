@@ -18,8 +18,8 @@ from planwave.settings import Limits, Settings
 from planwave.storage.ids import new_id
 from planwave.storage.memory import MemoryStore
 from planwave.storage.sqlite import SqliteStore
-from tests.fakes.server import WIDE, Gate, PlansByGoal, RunningServer
-from tests.fakes.service import rooms
+from tests.fakes.server import NO_RATE_LIMITS, PlanningGate, PlannerByGoal, RunningServer
+from tests.fakes.service import dependencies
 
 KEY = {"Idempotency-Key": "k1"}
 GOAL = {"prompt": "texts"}
@@ -27,14 +27,14 @@ GOAL = {"prompt": "texts"}
 
 @asynccontextmanager
 async def client_of(
-    planner: PlansByGoal,
+    planner: PlannerByGoal,
     store: Any = None,
-    limits: Limits = WIDE,
+    limits: Limits = NO_RATE_LIMITS,
     token: str | None = None,
     **more: Any,
 ) -> AsyncGenerator[httpx2.AsyncClient]:
     settings = Settings(limits=limits, token=None if token is None else SecretStr(token))
-    parts = rooms(planner=planner, store=store or MemoryStore(), limits=limits, **more)
+    parts = dependencies(planner=planner, store=store or MemoryStore(), limits=limits, **more)
     app = create_app(settings, lambda _: Service(parts))
     async with (
         app.router.lifespan_context(app),
@@ -52,7 +52,7 @@ async def plan(
 
 
 async def test_the_same_request_again_gives_the_same_answer_and_makes_nothing() -> None:
-    planner = PlansByGoal()
+    planner = PlannerByGoal()
     async with client_of(planner) as client:
         first, again = await plan(client), await plan(client)
         assert (first.status_code, again.status_code) == (201, 201)
@@ -67,7 +67,7 @@ async def test_the_same_request_again_gives_the_same_answer_and_makes_nothing() 
 
 
 async def test_without_a_key_each_request_makes_its_own() -> None:
-    planner = PlansByGoal()
+    planner = PlannerByGoal()
     async with client_of(planner) as client:
         answers = [await plan(client, headers={}) for _ in range(2)]
     assert answers[0].json()["plan_id"] != answers[1].json()["plan_id"]
@@ -77,7 +77,7 @@ async def test_without_a_key_each_request_makes_its_own() -> None:
     ("body", "url"), [({"prompt": "another"}, "/api/plan"), (GOAL, "/api/plan?stream=1")]
 )
 async def test_another_request_with_the_key_is_refused(body: Any, url: str) -> None:
-    planner = PlansByGoal()
+    planner = PlannerByGoal()
     async with client_of(planner) as client:
         await plan(client)
         refused = await plan(client, body, url=url)
@@ -86,7 +86,7 @@ async def test_another_request_with_the_key_is_refused(body: Any, url: str) -> N
 
 
 async def test_a_key_is_of_its_route() -> None:
-    async with client_of(PlansByGoal()) as client:
+    async with client_of(PlannerByGoal()) as client:
         made = (await plan(client)).json()
         check = await client.post("/api/check", json={"graph": {}}, headers=KEY)
         assert check.status_code == 200
@@ -101,8 +101,8 @@ async def gathered(*work: Any) -> list[Any]:
 
 
 async def test_twenty_at_once_do_the_work_once() -> None:
-    planner = PlansByGoal()
-    gate = planner.gates["texts"] = Gate()
+    planner = PlannerByGoal()
+    gate = planner.gates["texts"] = PlanningGate()
     async with client_of(planner) as client:
 
         async def let_go() -> None:
@@ -116,8 +116,8 @@ async def test_twenty_at_once_do_the_work_once() -> None:
 
 
 async def test_another_request_does_not_wait_for_the_first() -> None:
-    planner = PlansByGoal()
-    gate = planner.gates["texts"] = Gate()
+    planner = PlannerByGoal()
+    gate = planner.gates["texts"] = PlanningGate()
     async with client_of(planner) as client, asyncio.TaskGroup() as tasks:
         tasks.create_task(plan(client))
         await gate.reached.wait()
@@ -129,8 +129,8 @@ async def test_who_waits_long_for_the_first_is_told_to_come_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(idempotency, "PATIENCE_S", 0.01)
-    planner = PlansByGoal()
-    gate = planner.gates["texts"] = Gate()
+    planner = PlannerByGoal()
+    gate = planner.gates["texts"] = PlanningGate()
     async with client_of(planner) as client, asyncio.TaskGroup() as tasks:
         first = tasks.create_task(plan(client))
         await gate.reached.wait()
@@ -143,7 +143,7 @@ async def test_who_waits_long_for_the_first_is_told_to_come_back(
 
 async def test_what_was_answered_outlives_the_process(tmp_path: Path) -> None:
     answers: list[httpx2.Response] = []
-    planner = PlansByGoal()
+    planner = PlannerByGoal()
     for _ in range(2):
         async with client_of(planner, SqliteStore.open(tmp_path)) as client:
             answers.append(await plan(client))
@@ -152,7 +152,7 @@ async def test_what_was_answered_outlives_the_process(tmp_path: Path) -> None:
 
 
 async def test_work_cut_off_by_a_crash_makes_the_same_thing_when_done_again(tmp_path: Path) -> None:
-    planner = PlansByGoal()
+    planner = PlannerByGoal()
     store = SqliteStore.open(tmp_path)
     taken: list[str] = []
 
@@ -180,7 +180,7 @@ async def test_a_plan_that_was_paid_for_before_a_crash_is_not_paid_for_again(
         async def forget(self, key: str) -> None:
             raise StoreError("and does not come to that")
 
-    planner = PlansByGoal()
+    planner = PlannerByGoal()
     store = SqliteStore.open(tmp_path)
     store.__class__ = Crashing
     async with client_of(planner, store) as client:
@@ -196,7 +196,7 @@ async def test_a_plan_that_was_paid_for_before_a_crash_is_not_paid_for_again(
 
 
 async def test_a_failure_is_not_kept() -> None:
-    class Fails(PlansByGoal):
+    class Fails(PlannerByGoal):
         async def create_plan(self, prompt: str, *more: Any, **named: Any) -> Any:
             if not self.goals:
                 self.goals.append(prompt)
@@ -213,7 +213,7 @@ async def test_a_failure_is_not_kept() -> None:
 async def test_the_key_is_free_as_soon_as_a_failure_is_answered(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forget = server.service.forget
+    forget = server.service.release_idempotency_key
 
     async def forget_slowly(name: str) -> None:
         await asyncio.sleep(0.2)
@@ -230,7 +230,7 @@ async def test_the_key_is_free_as_soon_as_a_failure_is_answered(
 
 
 async def test_a_fault_of_ours_leaves_the_key_free() -> None:
-    class Breaks(PlansByGoal):
+    class Breaks(PlannerByGoal):
         async def create_plan(self, prompt: str, *more: Any, **named: Any) -> Any:
             if not self.goals:
                 self.goals.append(prompt)
@@ -245,7 +245,7 @@ async def test_a_fault_of_ours_leaves_the_key_free() -> None:
 async def test_a_key_is_free_again_after_its_time() -> None:
     now = [datetime(2026, 1, 1, tzinfo=UTC)]
     clock: Callable[[], datetime] = lambda: now[0]  # noqa: E731
-    async with client_of(PlansByGoal(), now=clock) as client:
+    async with client_of(PlannerByGoal(), now=clock) as client:
         first = (await plan(client)).json()["plan_id"]
         now[0] += timedelta(hours=23, minutes=59)
         assert (await plan(client)).json()["plan_id"] == first
@@ -262,7 +262,7 @@ async def test_a_key_is_free_again_after_its_time() -> None:
     ],
 )
 async def test_a_key_is_a_short_printable_text(key: str, code: str) -> None:
-    planner = PlansByGoal()
+    planner = PlannerByGoal()
     async with client_of(planner) as client:
         refused = await plan(client, headers={"Idempotency-Key": key})
         assert (refused.status_code, refused.json()["code"]) == (422, code)
@@ -273,9 +273,9 @@ async def test_a_key_is_a_short_printable_text(key: str, code: str) -> None:
 
 
 async def test_a_key_opens_no_door_and_a_flood_of_repeats_is_counted() -> None:
-    limits = WIDE.model_copy(update={"requests_per_s": 0.001, "requests_burst": 2})
+    limits = NO_RATE_LIMITS.model_copy(update={"requests_per_s": 0.001, "requests_burst": 2})
     bearer = {**KEY, "Authorization": "Bearer tok"}
-    async with client_of(PlansByGoal(), limits=limits, token="tok") as client:
+    async with client_of(PlannerByGoal(), limits=limits, token="tok") as client:
         assert (await plan(client, "not even JSON")).status_code == 401
         statuses = [(await plan(client, headers=bearer)).status_code for _ in range(3)]
     assert statuses == [201, 201, 429]
@@ -286,7 +286,7 @@ async def test_an_answer_that_cannot_be_kept_is_still_given() -> None:
         async def answer(self, key: str, status: int, body: str) -> None:
             raise StoreError("the disk is full")
 
-    async with client_of(PlansByGoal(), Full()) as client:
+    async with client_of(PlannerByGoal(), Full()) as client:
         answers = [await plan(client) for _ in range(2)]
         assert [each.status_code for each in answers] == [201, 201]
         assert answers[0].content == answers[1].content
@@ -294,7 +294,7 @@ async def test_an_answer_that_cannot_be_kept_is_still_given() -> None:
 
 async def test_a_stream_that_was_left_is_done_by_who_asks_again(server: RunningServer) -> None:
     goal = "left half way"
-    gate = server.planner.gates[goal] = Gate()
+    gate = server.planner.gates[goal] = PlanningGate()
     headers = {"Idempotency-Key": new_id()}
     async with server.client() as client:
         left = client.stream("POST", "/api/plan?stream=1", json={"prompt": goal}, headers=headers)

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from planwave.api.logs import FIELDS, Current, current, logging_to, request_id
+from planwave.api.logs import FIELDS, RequestContext, current_request, configure_logging, request_id
 
 _log = logging.getLogger("planwave.somewhere")
 
 
 def lines(form: Any, tell: Any) -> list[str]:
     stream = io.StringIO()
-    with logging_to(stream, form):
+    with configure_logging(stream, form):
         tell()
     return stream.getvalue().splitlines()
 
@@ -59,15 +59,15 @@ def test_a_fault_brings_its_trace(form: str) -> None:
 
 
 def test_records_carry_the_request_they_belong_to_while_it_lasts() -> None:
-    request = Current("r1")
+    request = RequestContext("r1")
 
     def tell() -> None:
-        token = current.set(request)
+        token = current_request.set(request)
         _log.info("during")
-        request.is_over = True
+        request.is_ended = True
         assert request_id() is None
         _log.info("what it left behind")
-        current.reset(token)
+        current_request.reset(token)
         _log.info("elsewhere")
 
     told = [json.loads(line) for line in lines("json", tell)]

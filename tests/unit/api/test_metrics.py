@@ -10,20 +10,20 @@ from prometheus_client.openmetrics import parser as openmetrics
 from starlette.types import Message, Receive, Scope, Send
 
 from planwave.api.app import create_app
-from planwave.api.metrics import Metrics
-from planwave.api.requests import Requests
+from planwave.api.metrics import PrometheusObserver
+from planwave.api.requests import RequestContextMiddleware
 from planwave.errors import NodeError
 from planwave.events import Event
 from planwave.graph.capabilities import ExecutionResult, FlowContext
 from planwave.graph.model import Graph, Node
 from planwave.graph.values import DataValue, Inputs
-from planwave.providers.api import CallEnd, Usage
+from planwave.providers.api import CallReport, Usage
 from planwave.service.service import Service
 from planwave.settings import Settings
 from tests.fakes.cpu_time import cpu_within
-from tests.fakes.linked import Drinker, Well, two_at_one_well
-from tests.fakes.scraping import Scrape, client_of, scrape
-from tests.fakes.service import Broken, Held, graph_of, rooms, text_node
+from tests.fakes.linked import LinkConsumer, LinkedSource, two_consumers_of_one_source
+from tests.fakes.scraping import MetricsScrape, asgi_client, scrape_metrics
+from tests.fakes.service import FailingNode, HeldNode, make_graph, dependencies, text_node
 
 
 class Flaky:
@@ -53,11 +53,11 @@ async def run(service: Service) -> str:
 async def test_executions_and_nodes_are_counted_by_type_and_by_what_became_of_them() -> None:
     once = Node("f", "flaky", "f", policy_document={"retry": {"attempts": 2}})
     nodes = (once, Node("b", "broken", "b"), text_node("t"), text_node("u"))
-    graph = graph_of(*nodes, edges=[("f", "t"), ("b", "u")])
-    service = Service(rooms(graph, types=[Flaky(), Broken()]))
-    async with client_of(application(service)) as client:
+    graph = make_graph(*nodes, edges=[("f", "t"), ("b", "u")])
+    service = Service(dependencies(graph, types=[Flaky(), FailingNode()]))
+    async with asgi_client(application(service)) as client:
         assert await run(service) == "failed"
-        found = await scrape(client)
+        found = await scrape_metrics(client)
     outcomes = {
         (node_type, status): found.value("planwave_nodes_total", type=node_type, status=status)
         for node_type in ("flaky", "broken", "text")
@@ -78,30 +78,30 @@ async def test_executions_and_nodes_are_counted_by_type_and_by_what_became_of_th
 
 
 async def test_links_are_counted_as_found_or_made() -> None:
-    service = Service(rooms(two_at_one_well(), types=[Well(), Drinker()]))
-    async with client_of(application(service)) as client:
+    service = Service(dependencies(two_consumers_of_one_source(), types=[LinkedSource(), LinkConsumer()]))
+    async with asgi_client(application(service)) as client:
         assert await run(service) == "completed"
-        found = await scrape(client)
+        found = await scrape_metrics(client)
     assert found.value("planwave_link_cache_hits_total") == 1
     assert found.value("planwave_link_cache_misses_total") == 1
 
 
 async def test_what_runs_waits_and_watches_is_told_as_it_is_right_now() -> None:
-    held = Held()
-    service = Service(rooms(graph_of(Node("h", "held", "h")), types=[held]))
-    async with client_of(application(service)) as client:
+    held = HeldNode()
+    service = Service(dependencies(make_graph(Node("h", "held", "h")), types=[held]))
+    async with asgi_client(application(service)) as client:
         plan = await service.create_plan("do it")
         record = await service.execute(plan.plan_id)
         await held.started.wait()
-        async with service.follow(record.execution_id) as following:
-            found = await scrape(client)
+        async with service.subscribe(record.execution_id) as following:
+            found = await scrape_metrics(client)
             assert found.value("planwave_executions_running") == 1
             assert found.value("planwave_watchers") == 1
-            held.let_go.set()
+            held.release.set()
             assert [frame.is_last async for frame in following][-1]
         await service.wait(record.execution_id)
         await asyncio.sleep(0)  # how late they were is noted behind the watchers
-        found = await scrape(client)
+        found = await scrape_metrics(client)
         assert found.value("planwave_executions_running") == 0
         assert found.value("planwave_executions_queued") == 0
         assert found.value("planwave_watchers") == 0
@@ -109,58 +109,58 @@ async def test_what_runs_waits_and_watches_is_told_as_it_is_right_now() -> None:
 
 
 async def test_an_execution_cancelled_before_it_ran_ended_without_having_started() -> None:
-    service = Service(rooms(graph_of(text_node("a"))))
-    async with client_of(application(service)) as client:
+    service = Service(dependencies(make_graph(text_node("a"))))
+    async with asgi_client(application(service)) as client:
         plan = await service.create_plan("do it")
         record = await service.create_execution(plan.plan_id)
         await service.cancel(record.execution_id)
-        found = await scrape(client)
+        found = await scrape_metrics(client)
     assert found.value("planwave_executions_started_total") == 0
     assert found.value("planwave_executions_ended_total", status="cancelled") == 1
     assert found.labels("planwave_nodes_total", "type") == set()
 
 
 async def test_nodes_given_from_outside_did_not_run() -> None:
-    service = Service(rooms(graph_of(text_node("a"), text_node("b"), edges=[("a", "b")])))
-    async with client_of(application(service)) as client:
+    service = Service(dependencies(make_graph(text_node("a"), text_node("b"), edges=[("a", "b")])))
+    async with asgi_client(application(service)) as client:
         plan = await service.create_plan("do it")
         record = await service.execute(plan.plan_id, inputs={"a": {"output": "given"}})
         await service.wait(record.execution_id)
-        found = await scrape(client)
+        found = await scrape_metrics(client)
     assert found.value("planwave_nodes_total", type="text", status="completed") == 1
 
 
 async def test_nothing_counted_ever_falls() -> None:
-    service = Service(rooms(graph_of(Node("b", "broken", "b")), types=[Broken()]))
-    async with client_of(application(service)) as client:
-        before = await scrape(client)
+    service = Service(dependencies(make_graph(Node("b", "broken", "b")), types=[FailingNode()]))
+    async with asgi_client(application(service)) as client:
+        before = await scrape_metrics(client)
         for _ in range(2):
             await run(service)
-            after = await scrape(client)
-            assert all(after.rising[key] >= value for key, value in before.rising.items())
-            assert after.rising != before.rising
+            after = await scrape_metrics(client)
+            assert all(after.monotonic[key] >= value for key, value in before.monotonic.items())
+            assert after.monotonic != before.monotonic
             before = after
 
 
 async def test_two_applications_count_each_for_itself() -> None:
-    one, other = (Service(rooms(graph_of(text_node("a")))) for _ in range(2))
-    async with client_of(application(one)) as client, client_of(application(other)) as quiet:
+    one, other = (Service(dependencies(make_graph(text_node("a")))) for _ in range(2))
+    async with asgi_client(application(one)) as client, asgi_client(application(other)) as quiet:
         await run(one)
-        assert (await scrape(client)).value("planwave_executions_started_total") == 1
-        assert (await scrape(quiet)).value("planwave_executions_started_total") == 0
+        assert (await scrape_metrics(client)).value("planwave_executions_started_total") == 1
+        assert (await scrape_metrics(quiet)).value("planwave_executions_started_total") == 0
 
 
-def told(metrics: Metrics) -> Scrape:
-    return Scrape(generate_latest(metrics).decode())
+def told(metrics: PrometheusObserver) -> MetricsScrape:
+    return MetricsScrape(generate_latest(metrics).decode())
 
 
 def test_model_calls_are_counted_with_what_they_took() -> None:
-    metrics = Metrics()
+    metrics = PrometheusObserver()
     for call in (
-        CallEnd("openai", "gpt", "rate-limited", 0.2, again=True),
-        CallEnd("openai", "gpt", "completed", 2.0, Usage(11, 7, 0.25)),
-        CallEnd("openai", "gpt", "recorded"),
-        CallEnd("local", "qwen", "completed", 2.0, Usage(5, 5, None)),
+        CallReport("openai", "gpt", "rate-limited", 0.2, will_retry=True),
+        CallReport("openai", "gpt", "completed", 2.0, Usage(11, 7, 0.25)),
+        CallReport("openai", "gpt", "recorded"),
+        CallReport("local", "qwen", "completed", 2.0, Usage(5, 5, None)),
     ):
         metrics.called(call)
     found, gpt = told(metrics), {"provider": "openai", "model": "gpt"}
@@ -180,9 +180,9 @@ def test_model_calls_are_counted_with_what_they_took() -> None:
 
 
 def test_names_anybody_can_choose_do_not_make_endless_series() -> None:
-    metrics = Metrics()
+    metrics = PrometheusObserver()
     for n in range(1_000):
-        metrics.called(CallEnd("box", f"model-{n}", "completed", 1.0))
+        metrics.called(CallReport("box", f"model-{n}", "completed", 1.0))
     graph = Graph(tuple(Node(f"n{n}", f"type-{n}", "") for n in range(1_000)), ())
     metrics.started("x", graph, 0.0)
     ends = [Event("x", n, "", "node.skipped", f"n{n}", None, {}) for n in range(1_000)]
@@ -195,7 +195,7 @@ def test_names_anybody_can_choose_do_not_make_endless_series() -> None:
 
 
 async def test_requests_are_counted_by_the_template_of_their_route() -> None:
-    app = application(Service(rooms(graph_of(text_node("a")))))
+    app = application(Service(dependencies(make_graph(text_node("a")))))
 
     @app.get("/things/{thing}")
     async def thing(thing: str) -> str:
@@ -203,12 +203,12 @@ async def test_requests_are_counted_by_the_template_of_their_route() -> None:
             raise ZeroDivisionError
         return thing
 
-    async with client_of(app) as client:
+    async with asgi_client(app) as client:
         for path in ("/things/1", "/things/2", "/things/broken", "/nowhere/1", "/nowhere/2"):
             await client.get(path)
         await client.post("/things/1")
         await client.request("BREW", "/things/1")
-        found = await scrape(client)
+        found = await scrape_metrics(client)
     name, route = "planwave_http_requests_total", "/things/{thing}"
     assert found.value(name, route=route, method="GET", status="200") == 2
     assert found.value(name, route=route, method="GET", status="500") == 1
@@ -233,8 +233,8 @@ async def test_websockets_are_counted_when_they_are_let_in_or_turned_away() -> N
     async def send(message: Message) -> None:
         sent.append(message)
 
-    metrics = Metrics()
-    counted = Requests(app, metrics)
+    metrics = PrometheusObserver()
+    counted = RequestContextMiddleware(app, metrics)
     for first in ("websocket.accept", "websocket.close"):
         scope = {"type": "websocket", "headers": [], "first": first}
         await counted(scope, receive, send)
@@ -246,7 +246,7 @@ async def test_websockets_are_counted_when_they_are_let_in_or_turned_away() -> N
 
 
 async def test_it_speaks_openmetrics_too_where_asked() -> None:
-    async with client_of(application(Service(rooms(graph_of(text_node("a")))))) as client:
+    async with asgi_client(application(Service(dependencies(make_graph(text_node("a")))))) as client:
         plain = await client.get("/metrics", headers={"accept": "*/*"})
         modern = await client.get(
             "/metrics", headers={"accept": "application/openmetrics-text;version=1.0.0"}
@@ -259,16 +259,16 @@ async def test_it_speaks_openmetrics_too_where_asked() -> None:
 
 
 async def test_every_name_has_the_prefix_and_counters_end_in_total() -> None:
-    async with client_of(application(Service(rooms(graph_of(text_node("a")))))) as client:
-        found = await scrape(client)
+    async with asgi_client(application(Service(dependencies(make_graph(text_node("a")))))) as client:
+        found = await scrape_metrics(client)
     assert len(found.types) > 20
     assert {name for name in found.types if not name.startswith("planwave_")} == set()
     assert {"counter", "gauge", "histogram"} == set(found.types.values())
 
 
 def test_an_event_costs_about_a_microsecond_while_nobody_asks() -> None:
-    metrics = Metrics()
-    graph = graph_of(*(text_node(f"n{n}") for n in range(30)))
+    metrics = PrometheusObserver()
+    graph = make_graph(*(text_node(f"n{n}") for n in range(30)))
     batch = [
         Event("x", n, "", kind, f"n{n % 30}", 1, {"duration_s": 0.5, "wave": 1})
         for n in range(100)
@@ -285,8 +285,8 @@ def test_an_event_costs_about_a_microsecond_while_nobody_asks() -> None:
 
 
 def test_an_execution_that_left_is_forgotten() -> None:
-    metrics = Metrics()
-    metrics.started("x", graph_of(text_node("a")), 0.0)
+    metrics = PrometheusObserver()
+    metrics.started("x", make_graph(text_node("a")), 0.0)
     metrics.left("x")
     metrics.published([Event("x", 5, "", "node.skipped", "a", None, {})])
     assert told(metrics).value("planwave_nodes_total", type="text", status="skipped") == 0

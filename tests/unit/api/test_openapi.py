@@ -6,23 +6,23 @@ from fastapi.routing import RouteContext
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from planwave.api.access import admitted
+from planwave.api.access import require_principal
 from planwave.api.app import create_app
 from planwave.api.bodies import json_body
-from planwave.api.idempotency import SubjectDep
-from planwave.api.models import Options
-from planwave.api.openapi import dependencies_of, document, http_routes
+from planwave.api.idempotency import PreassignedIdDep
+from planwave.api.models import ExecuteOptionsModel
+from planwave.api.openapi import dependencies_of, build_openapi, http_routes
 from planwave.api.problems import MEDIA_TYPE, Problem
 from planwave.service.service import Service
 from planwave.settings import Settings
-from tests.fakes.service import rooms
+from tests.fakes.service import dependencies
 
 OPEN = {"/healthz", "/readyz", "/api/session"}
 
 
 @pytest.fixture(scope="module")
 def app() -> FastAPI:
-    return create_app(Settings(), lambda _: Service(rooms()))
+    return create_app(Settings(), lambda _: Service(dependencies()))
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_what_needs_the_token_says_so_and_everything_but_health_needs_it(
             assert {"401", "429"} <= set(operation["responses"]), (method, path)
     for route in http_routes(app):
         is_open = route.path in OPEN and route.methods != {"DELETE"}
-        assert (admitted in list(dependencies_of(route.dependant))) is not is_open, route.path
+        assert (require_principal in list(dependencies_of(route.dependant))) is not is_open, route.path
 
 
 def test_every_body_is_shown_with_its_model_and_failures(whole: dict[str, Any]) -> None:
@@ -108,7 +108,7 @@ def test_nothing_points_to_what_is_not_there(whole: dict[str, Any]) -> None:
 def test_options_that_may_be_left_out_say_what_they_are_then(whole: dict[str, Any]) -> None:
     for body in ("ExecuteBody", "RunBody"):
         options = whole["components"]["schemas"][body]["properties"]["options"]
-        assert options["default"] == Options().model_dump(mode="json")
+        assert options["default"] == ExecuteOptionsModel().model_dump(mode="json")
 
 
 def test_operations_have_names_of_their_own(whole: dict[str, Any]) -> None:
@@ -125,15 +125,15 @@ def test_a_route_of_any_kind_is_completed() -> None:
     class Body(BaseModel):
         parts: list[Part]
 
-    @app.post("/api/made", dependencies=[Depends(admitted)])
+    @app.post("/api/made", dependencies=[Depends(require_principal)])
     async def make(
-        subject: SubjectDep,
+        subject: PreassignedIdDep,
         body: Annotated[Body, json_body(Body, may_be_empty=True)],
         limit: int = 1,
     ) -> int:
         return 1
 
-    whole = document(app, app.openapi)
+    whole = build_openapi(app, app.openapi)
     operation = whole["paths"]["/api/made"]["post"]
     assert operation["requestBody"]["required"] is False
     assert [each["name"] for each in operation["parameters"]] == ["limit", "Idempotency-Key"]

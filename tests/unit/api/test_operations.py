@@ -11,18 +11,18 @@ import httpx2
 import pytest
 
 from planwave.api.app import create_app
-from planwave.api.operations import upkeep
+from planwave.api.operations import retention_task
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.graph.model import Node
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.storage.memory import MemoryStore
-from planwave.storage.records import PASSING, ExecutionRecord, StoreUse
+from planwave.storage.records import TRANSIENT_CODES, ExecutionRecord, StoreStats
 from planwave.storage.sqlite import SqliteStore
 from tests.fakes.model_rig import until
-from tests.fakes.scraping import client_of
-from tests.fakes.service import Held, graph_of, rooms, text_node
+from tests.fakes.scraping import asgi_client
+from tests.fakes.service import HeldNode, make_graph, dependencies, text_node
 from tests.fakes.virtual_loop import virtual_time
 
 TOKEN = "correct horse"
@@ -33,11 +33,11 @@ def over(service: Service, **settings: Any) -> Any:
 
 
 def texts() -> Service:
-    return Service(rooms(graph_of(text_node("a"))))
+    return Service(dependencies(make_graph(text_node("a"))))
 
 
 async def test_health_is_told_without_a_token_and_metrics_only_with_one() -> None:
-    async with client_of(over(texts(), token=TOKEN)) as client:
+    async with asgi_client(over(texts(), token=TOKEN)) as client:
         for path in ("/healthz", "/readyz"):
             answer = await client.get(path)
             assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
@@ -58,9 +58,9 @@ async def test_before_it_has_started_a_service_is_alive_but_not_ready() -> None:
 
 
 async def test_a_service_that_goes_down_is_alive_but_not_ready() -> None:
-    held = Held()
-    service = Service(rooms(graph_of(Node("h", "held", "h")), types=[held]))
-    async with client_of(over(service)) as client:
+    held = HeldNode()
+    service = Service(dependencies(make_graph(Node("h", "held", "h")), types=[held]))
+    async with asgi_client(over(service)) as client:
         plan = await service.create_plan("do it")
         record = await service.execute(plan.plan_id)
         await held.started.wait()
@@ -68,7 +68,7 @@ async def test_a_service_that_goes_down_is_alive_but_not_ready() -> None:
         assert (await client.get("/healthz")).status_code == 200
         answer = await client.get("/readyz")
         assert (answer.status_code, answer.json()["code"]) == (503, "server-draining")
-        held.let_go.set()
+        held.release.set()
         await service.wait(record.execution_id)
 
 
@@ -76,8 +76,8 @@ async def test_a_service_whose_disk_failed_is_not_ready_and_tells_strangers_no_d
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = SqliteStore.open(tmp_path)
-    service = Service(rooms(graph_of(text_node("a")), store=store))
-    async with client_of(over(service)) as client:
+    service = Service(dependencies(make_graph(text_node("a")), store=store))
+    async with asgi_client(over(service)) as client:
         assert (await client.get("/readyz")).status_code == 200
 
         def fail() -> None:
@@ -102,15 +102,15 @@ class Troubled(MemoryStore):
         self.trouble: StoreError | None = StoreError("no room at /secret/place", code=code)
 
     @property
-    def use(self) -> StoreUse:
-        return StoreUse(trouble=self.trouble)
+    def stats(self) -> StoreStats:
+        return StoreStats(transient_error=self.trouble)
 
 
-@pytest.mark.parametrize("code", sorted(PASSING))
+@pytest.mark.parametrize("code", sorted(TRANSIENT_CODES))
 async def test_a_service_whose_store_cannot_write_for_now_says_so_until_it_can(code: str) -> None:
     store = Troubled(code)
-    service = Service(rooms(graph_of(text_node("a")), store=store))
-    async with client_of(over(service)) as client:
+    service = Service(dependencies(make_graph(text_node("a")), store=store))
+    async with asgi_client(over(service)) as client:
         alive = await client.get("/healthz")
         assert (alive.status_code, alive.json()) == (200, {"status": code})
         ready = await client.get("/readyz")
@@ -137,8 +137,8 @@ async def test_what_is_past_its_retention_is_removed_when_a_service_starts(
     for name, days in (("old", 31), ("young", 29)):
         await store.create_execution(*ended(name, (now - timedelta(days=days)).isoformat()))
     caplog.set_level(logging.INFO)
-    service = Service(rooms(graph_of(text_node("a")), store=store))
-    async with client_of(over(service, retention_days=30)):
+    service = Service(dependencies(make_graph(text_node("a")), store=store))
+    async with asgi_client(over(service, retention_days=30)):
         await until(lambda: "retention: 1 execution removed" in caplog.messages)
         assert await store.execution("old") is None
         assert await store.execution("young") is not None
@@ -160,7 +160,7 @@ class Pruner:
 @virtual_time
 async def test_it_prunes_every_day_also_after_a_day_on_which_that_failed() -> None:
     pruner: Any = Pruner()
-    async with upkeep(Settings(retention_days=7), pruner):
+    async with retention_task(Settings(retention_days=7), pruner):
         await asyncio.sleep(2.5 * 86_400)
     assert len(pruner.befores) == 3
     week_ago = datetime.now(UTC) - timedelta(days=7)
@@ -170,14 +170,14 @@ async def test_it_prunes_every_day_also_after_a_day_on_which_that_failed() -> No
 async def test_what_goes_wrong_beside_it_is_told_as_it_is() -> None:
     pruner: Any = Pruner()
     with pytest.raises(StoreError, match="no disk"):
-        async with upkeep(Settings(), pruner):
+        async with retention_task(Settings(), pruner):
             raise StoreError("no disk")
 
 
 @virtual_time
 async def test_without_a_retention_only_what_expires_by_itself_is_removed() -> None:
     pruner: Any = Pruner()
-    async with upkeep(Settings(retention_days=None), pruner):
+    async with retention_task(Settings(retention_days=None), pruner):
         await asyncio.sleep(1)
     assert [before.year for before in pruner.befores] == [1]
 

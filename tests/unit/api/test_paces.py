@@ -1,7 +1,7 @@
 import pytest
 
-from planwave.api.paces import Pace
-from planwave.errors import Busy
+from planwave.api.paces import TokenBucket
+from planwave.errors import TooManyRequests
 
 
 class Clock:
@@ -14,29 +14,29 @@ class Clock:
 
 def test_a_burst_is_let_through_and_one_more_is_told_when_to_come_back() -> None:
     clock = Clock()
-    pace = Pace("requests", 2, 3, clock)
+    pace = TokenBucket("requests", 2, 3, clock)
     for _ in range(3):
-        pace.take("me")
-    with pytest.raises(Busy, match="3 at once, then 2 a second") as refused:
-        pace.take("me")
+        pace.acquire("me")
+    with pytest.raises(TooManyRequests, match="3 at once, then 2 a second") as refused:
+        pace.acquire("me")
     assert (refused.value.retry_after_s, refused.value.hint) == (0.5, "try again in 1 s")
     clock.now += 0.5
-    pace.take("me")
-    with pytest.raises(Busy):
-        pace.take("me")
+    pace.acquire("me")
+    with pytest.raises(TooManyRequests):
+        pace.acquire("me")
 
 
 def test_principals_do_not_share() -> None:
-    pace = Pace("requests", 1, 1, Clock())
-    pace.take("me")
-    pace.take("you")
+    pace = TokenBucket("requests", 1, 1, Clock())
+    pace.acquire("me")
+    pace.acquire("you")
 
 
 def test_a_long_rest_saves_up_no_more_than_a_burst() -> None:
     clock = Clock()
-    pace = Pace("requests", 1, 2, clock)
+    pace = TokenBucket("requests", 1, 2, clock)
     clock.now += 1_000
     for _ in range(2):
-        pace.take("me")
-    with pytest.raises(Busy):
-        pace.take("me")
+        pace.acquire("me")
+    with pytest.raises(TooManyRequests):
+        pace.acquire("me")

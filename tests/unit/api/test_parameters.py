@@ -5,11 +5,11 @@ from base64 import urlsafe_b64encode
 import pytest
 
 from planwave.api.examples import PLAN_ID
-from planwave.api.parameters import page_of, page_size, place_of
+from planwave.api.parameters import paginate, page_size, decode_cursor
 from planwave.errors import InputError, LimitExceeded
 from planwave.settings import Limits
 from planwave.storage.ids import new_id
-from planwave.storage.records import ExecutionRecord, Place
+from planwave.storage.records import ExecutionRecord, PageCursor
 
 
 def records(count: int) -> list[ExecutionRecord]:
@@ -28,18 +28,18 @@ def test_a_page_is_as_large_as_asked_within_the_limit() -> None:
 
 def test_a_list_that_fits_on_its_page_has_no_next_one() -> None:
     found = records(2)
-    assert page_of(found, 2) == (found, None)
+    assert paginate(found, 2) == (found, None)
 
 
 def test_the_cursor_of_a_page_is_the_place_of_its_last_item() -> None:
     found = records(3)
-    page, cursor = page_of(found, 2)
+    page, cursor = paginate(found, 2)
     assert page == found[:2]
-    assert place_of(cursor) == Place(found[1].created_at, found[1].execution_id)
+    assert decode_cursor(cursor) == PageCursor(found[1].created_at, found[1].execution_id)
 
 
 def test_no_cursor_is_the_beginning() -> None:
-    assert place_of(None) is None
+    assert decode_cursor(None) is None
 
 
 @pytest.mark.parametrize(
@@ -55,5 +55,5 @@ def test_no_cursor_is_the_beginning() -> None:
 def test_a_cursor_nobody_was_given_is_refused(text: str) -> None:
     for cursor in (text, urlsafe_b64encode(text.encode()).decode()):
         with pytest.raises(InputError) as caught:
-            place_of(cursor)
+            decode_cursor(cursor)
         assert caught.value.code == "invalid-cursor"

@@ -13,10 +13,10 @@ from planwave.api.plan_stream import PlanStream
 from planwave.errors import PlanInvalid, ProviderError, UnknownProvider
 from planwave.graph.plan import Plan
 from planwave.planner.progress import PlanProgress
-from tests.fakes.in_process import calling
-from tests.fakes.service import PlanOf, graph_of, plan_with, rooms, text_node
+from tests.fakes.in_process import in_process_client
+from tests.fakes.service import FixedPlanner, make_graph, make_plan, dependencies, text_node
 
-PLAN = plan_with(graph_of(text_node("a")))
+PLAN = make_plan(make_graph(text_node("a")))
 Tell = Callable[[Any], None]
 
 
@@ -68,19 +68,19 @@ async def test_everything_the_planner_tells_comes_before_the_whole_plan() -> Non
         PlanProgress("repair", {"attempt": 2, "diagnostics": []}),
         PlanProgress("fix", {"fix": "closed a bracket"}),
     ]
-    async with calling(rooms(planner=PlanOf(PLAN, tells))) as calls:
+    async with in_process_client(dependencies(planner=FixedPlanner(PLAN, tells))) as calls:
         answer = await calls.post("/api/plan?stream=1", json={"prompt": "do it"})
         assert answer.status_code == 200
         assert answer.headers["content-type"].startswith("text/event-stream")
         *told, (last, plan) = events(answer.text)
         assert told == [(each.kind, each.data) for each in tells]
         assert last == "plan"
-        assert plan == await calls.got(f"/api/plans/{plan['plan_id']}")
+        assert plan == await calls.get_json(f"/api/plans/{plan['plan_id']}")
 
 
 @pytest.mark.parametrize("stream", ["0", "false"])
 async def test_who_wants_no_stream_gets_none(stream: str) -> None:
-    async with calling(rooms(planner=PlanOf(PLAN))) as calls:
+    async with in_process_client(dependencies(planner=FixedPlanner(PLAN))) as calls:
         answer = await calls.post(f"/api/plan?stream={stream}", json={"prompt": "do it"})
         assert (answer.status_code, answer.headers["content-type"]) == (201, "application/json")
 
@@ -103,8 +103,8 @@ async def test_what_is_wrong_before_anything_was_told_has_its_own_status() -> No
         async def create_plan(self, *_: Any, **__: Any) -> Any:
             raise UnknownProvider("no such provider")
 
-    async with calling(rooms(planner=Refuses())) as calls:
-        problem = await calls.refused("POST", "/api/plan?stream=1", 422, {"prompt": "x"})
+    async with in_process_client(dependencies(planner=Refuses())) as calls:
+        problem = await calls.expect_problem("POST", "/api/plan?stream=1", 422, {"prompt": "x"})
         assert problem["code"] == "unknown-provider"
 
 
@@ -130,7 +130,7 @@ async def test_a_stream_that_ended_with_a_problem_may_be_asked_for_again_under_i
             return PLAN
 
     planner = FailsOnce()
-    async with calling(rooms(planner=planner)) as calls:
+    async with in_process_client(dependencies(planner=planner)) as calls:
 
         async def last() -> tuple[str, Any]:
             headers = {"Idempotency-Key": "k1"}
@@ -191,7 +191,7 @@ async def test_who_leaves_stops_the_planning() -> None:
 async def test_a_planning_that_says_nothing_for_long_is_kept_alive(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in ("PATIENCE_S", "GLANCE_S", "PING_S"):
+    for name in ("PATIENCE_S", "DRAIN_POLL_S", "PING_S"):
         monkeypatch.setattr(plan_stream, name, 0.001)
     client, go_on = Client(), asyncio.Event()
 
@@ -215,7 +215,7 @@ async def test_a_planning_that_says_nothing_for_long_is_kept_alive(
 async def test_a_service_that_goes_down_says_so_and_ends_the_stream(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(plan_stream, "GLANCE_S", 0.001)
+    monkeypatch.setattr(plan_stream, "DRAIN_POLL_S", 0.001)
     client = Client()
 
     async def create(tell: Tell) -> Plan:

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from planwave.api.answers import CheckAnswer, ForecastAnswer, PlanAnswer, PlansAnswer
+from planwave.api.answers import CheckResponse, ForecastResponse, PlanResponse, PlansResponse
 from planwave.errors import PlanInvalid
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Node
 from planwave.settings import Limits
 from planwave.storage.ids import new_id
-from tests.fakes.in_process import Calls, calling
-from tests.fakes.service import Held, PlanOf, graph_of, plan_with, rooms, text_node
+from tests.fakes.in_process import InProcessClient, in_process_client
+from tests.fakes.service import HeldNode, FixedPlanner, make_graph, make_plan, dependencies, text_node
 
-CHAIN = graph_of(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")])
+CHAIN = make_graph(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")])
 AGENT_OFF = Node("n", "agent", "n", "do it", data={"provider": "off"})
 GRAPH = {"nodes": [{"id": "a", "type": "text", "data": {"text": "x"}}], "edges": []}
 
@@ -22,24 +22,24 @@ class NewPlans:
     """A planner that makes a new plan each time."""
 
     async def create_plan(self, prompt: str, *_: Any, **__: Any) -> Any:
-        made = await PlanOf(plan_with(CHAIN, new_id())).create_plan(prompt)
+        made = await FixedPlanner(make_plan(CHAIN, new_id())).create_plan(prompt)
         return made
 
 
-async def plans(calls: Calls, *goals: str) -> list[str]:
+async def plans(calls: InProcessClient, *goals: str) -> list[str]:
     """Plan goals one after the other; give the plans' ids."""
-    return [(await calls.made("/api/plan", {"prompt": g}, 201))["plan_id"] for g in goals]
+    return [(await calls.post_json("/api/plan", {"prompt": g}, 201))["plan_id"] for g in goals]
 
 
 async def test_a_goal_becomes_a_plan_that_is_found_where_the_answer_says() -> None:
-    async with calling(rooms(CHAIN)) as calls:
+    async with in_process_client(dependencies(CHAIN)) as calls:
         answer = await calls.post("/api/plan", json={"prompt": "do it"})
         assert answer.status_code == 201
         made = answer.json()
-        PlanAnswer.model_validate(made, extra="forbid")
+        PlanResponse.model_validate(made, extra="forbid")
         assert (made["user_prompt"], made["status"]) == ("do it", "draft")
         assert [node["id"] for node in made["nodes"]] == ["a", "b"]
-        assert await calls.got(answer.headers["location"], PlanAnswer) == made
+        assert await calls.get_json(answer.headers["location"], PlanResponse) == made
 
 
 @pytest.mark.parametrize(
@@ -55,13 +55,13 @@ async def test_a_goal_becomes_a_plan_that_is_found_where_the_answer_says() -> No
 )
 async def test_a_goal_that_cannot_be_planned_is_refused(body: Any, code: str) -> None:
     from planwave.planner.planner import Planner
-    from tests.fakes.planning import DIAMOND, FakeProviders, ScriptedModels, library
+    from tests.fakes.planning import DIAMOND_REPLY, FakeProviders, ScriptedModels, library_registry
 
-    planner = Planner(ScriptedModels([DIAMOND]), FakeProviders(), library())
-    async with calling(rooms(planner=planner)) as calls:
-        problem = await calls.refused("POST", "/api/plan", 422, body)
+    planner = Planner(ScriptedModels([DIAMOND_REPLY]), FakeProviders(), library_registry())
+    async with in_process_client(dependencies(planner=planner)) as calls:
+        problem = await calls.expect_problem("POST", "/api/plan", 422, body)
         assert problem["code"] == code
-        assert (await calls.got("/api/plans"))["plans"] == []
+        assert (await calls.get_json("/api/plans"))["plans"] == []
 
 
 async def test_a_plan_a_model_could_not_get_right_says_everything_that_was_wrong() -> None:
@@ -70,33 +70,33 @@ async def test_a_plan_a_model_could_not_get_right_says_everything_that_was_wrong
             found = [Diagnostic("flow-cycle", "error", "a, b, a", "/edges/1", path=("a", "b", "a"))]
             raise PlanInvalid(found, [{"reply": "{}", "finish_reason": "stop", "diagnostics": []}])
 
-    async with calling(rooms(planner=Wrong())) as calls:
-        problem = await calls.refused("POST", "/api/plan", 422, {"prompt": "x"})
+    async with in_process_client(dependencies(planner=Wrong())) as calls:
+        problem = await calls.expect_problem("POST", "/api/plan", 422, {"prompt": "x"})
         assert problem["code"] == "plan-invalid"
         assert [issue["code"] for issue in problem["issues"]] == ["flow-cycle"]
         assert problem["attempts"][0]["reply"] == "{}"
 
 
 async def test_plans_come_newest_first_page_by_page_with_their_status() -> None:
-    async with calling(rooms(planner=NewPlans())) as calls:
+    async with in_process_client(dependencies(planner=NewPlans())) as calls:
         first, second, third = await plans(calls, "one", "two", "three")
         record = await calls.service.execute(second)
         await calls.service.wait(record.execution_id)
-        page = await calls.got("/api/plans", PlansAnswer, limit=2)
+        page = await calls.get_json("/api/plans", PlansResponse, limit=2)
         assert [(p["plan_id"], p["status"], p["node_count"]) for p in page["plans"]] == [
             (third, "draft", 2),
             (second, "completed", 2),
         ]
-        last = await calls.got("/api/plans", PlansAnswer, limit=2, cursor=page["next_cursor"])
+        last = await calls.get_json("/api/plans", PlansResponse, limit=2, cursor=page["next_cursor"])
         assert [p["plan_id"] for p in last["plans"]] == [first]
         assert last["next_cursor"] is None
 
 
 async def test_a_list_goes_on_though_what_was_listed_has_been_deleted() -> None:
-    async with calling(rooms(planner=NewPlans())) as calls:
+    async with in_process_client(dependencies(planner=NewPlans())) as calls:
         expected, seen, cursor = await plans(calls, "one", "two", "three"), [], {}
         while cursor is not None:
-            page = await calls.got("/api/plans", limit=1, **cursor)
+            page = await calls.get_json("/api/plans", limit=1, **cursor)
             for plan in page["plans"]:
                 seen.append(plan["plan_id"])
                 assert (await calls.delete(f"/api/plans/{plan['plan_id']}")).status_code == 204
@@ -105,31 +105,31 @@ async def test_a_list_goes_on_though_what_was_listed_has_been_deleted() -> None:
 
 
 async def test_plans_are_found_by_a_text_in_their_goal() -> None:
-    async with calling(rooms(planner=NewPlans())) as calls:
+    async with in_process_client(dependencies(planner=NewPlans())) as calls:
         _, wanted = await plans(calls, "a house", "a Boat")
-        found = await calls.got("/api/plans", q="boat")
+        found = await calls.get_json("/api/plans", q="boat")
         assert [p["plan_id"] for p in found["plans"]] == [wanted]
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "eyJvZmZzZXQiOi0xfQ==", "%00", "MjAyNg==", "ÿ"])
 async def test_a_made_up_cursor_is_refused(cursor: str) -> None:
-    async with calling(rooms()) as calls:
+    async with in_process_client(dependencies()) as calls:
         for path in ("/api/plans", "/api/executions"):
-            problem = await calls.refused("GET", path, 422, cursor=cursor)
+            problem = await calls.expect_problem("GET", path, 422, cursor=cursor)
             assert problem["code"] == "invalid-cursor"
 
 
 async def test_a_page_holds_as_many_items_as_the_limit_and_not_one_more() -> None:
     limits = Limits(page_items=2)
-    async with calling(rooms(planner=NewPlans(), limits=limits)) as calls:
+    async with in_process_client(dependencies(planner=NewPlans(), limits=limits)) as calls:
         await plans(calls, "one", "two", "three")
-        assert len((await calls.got("/api/plans", limit=2))["plans"]) == 2
-        assert len((await calls.got("/api/plans"))["plans"]) == 2
-        problem = await calls.refused("GET", "/api/plans", 422, limit=3)
+        assert len((await calls.get_json("/api/plans", limit=2))["plans"]) == 2
+        assert len((await calls.get_json("/api/plans"))["plans"]) == 2
+        problem = await calls.expect_problem("GET", "/api/plans", 422, limit=3)
         assert (problem["code"], problem["limit"]) == ("limit-exceeded", "page_items")
         assert (problem["value"], problem["met"]) == (2, 3)
         for nonsense in (0, -1, "many"):
-            problem = await calls.refused("GET", "/api/plans", 422, limit=nonsense)
+            problem = await calls.expect_problem("GET", "/api/plans", 422, limit=nonsense)
             assert problem["issues"][0]["parameter"] == "limit"
 
 
@@ -143,47 +143,47 @@ ROUTES = [
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 async def test_a_plan_there_is_not_is_not_found(method: str, path: str) -> None:
-    async with calling(rooms()) as calls:
+    async with in_process_client(dependencies()) as calls:
         for name in (new_id(), "abc", "..%5C..%5Cx", "-rf", new_id().upper(), new_id() + "%0A"):
-            problem = await calls.refused(method, path.format(name), 404)
+            problem = await calls.expect_problem(method, path.format(name), 404)
             assert problem["code"] == "not-found"
 
 
 async def test_a_deleted_plan_is_gone_and_its_executions_stay() -> None:
-    async with calling(rooms(CHAIN)) as calls:
+    async with in_process_client(dependencies(CHAIN)) as calls:
         (plan_id,) = await plans(calls, "do it")
         record = await calls.service.execute(plan_id)
         await calls.service.wait(record.execution_id)
         answer = await calls.delete(f"/api/plans/{plan_id}")
         assert (answer.status_code, answer.content) == (204, b"")
-        await calls.refused("GET", f"/api/plans/{plan_id}", 404)
-        assert (await calls.got(f"/api/executions/{record.execution_id}"))["plan_id"] == plan_id
+        await calls.expect_problem("GET", f"/api/plans/{plan_id}", 404)
+        assert (await calls.get_json(f"/api/executions/{record.execution_id}"))["plan_id"] == plan_id
 
 
 async def test_a_plan_that_is_being_executed_is_not_deleted() -> None:
-    held = Held()
-    parts = rooms(graph_of(Node("h", "held", "h")), types=[held])
-    async with calling(parts) as calls:
+    held = HeldNode()
+    parts = dependencies(make_graph(Node("h", "held", "h")), types=[held])
+    async with in_process_client(parts) as calls:
         (plan_id,) = await plans(calls, "do it")
         await calls.service.execute(plan_id)
-        problem = await calls.refused("DELETE", f"/api/plans/{plan_id}", 409)
+        problem = await calls.expect_problem("DELETE", f"/api/plans/{plan_id}", 409)
         assert problem["code"] == "plan-in-use"
-        assert (await calls.got(f"/api/plans/{plan_id}"))["status"] == "executing"
+        assert (await calls.get_json(f"/api/plans/{plan_id}"))["status"] == "executing"
 
 
 async def test_a_stored_plan_is_checked_against_what_there_is_now() -> None:
-    async with calling(rooms(graph_of(AGENT_OFF))) as calls:
+    async with in_process_client(dependencies(make_graph(AGENT_OFF))) as calls:
         (plan_id,) = await plans(calls, "do it")
-        report = await calls.made(f"/api/plans/{plan_id}/validate")
-        CheckAnswer.model_validate(report, extra="forbid")
+        report = await calls.post_json(f"/api/plans/{plan_id}/validate")
+        CheckResponse.model_validate(report, extra="forbid")
         assert report["valid"] is False
         assert [d["code"] for d in report["diagnostics"]] == ["unavailable-provider"]
 
 
 async def test_a_forecast_says_what_a_plan_will_take() -> None:
-    async with calling(rooms(CHAIN)) as calls:
+    async with in_process_client(dependencies(CHAIN)) as calls:
         (plan_id,) = await plans(calls, "do it")
-        found = await calls.got(f"/api/plans/{plan_id}/forecast", ForecastAnswer)
+        found = await calls.get_json(f"/api/plans/{plan_id}/forecast", ForecastResponse)
         assert (found["waves"], found["nodes"], found["calls"]) == (2, 2, 0)
         assert found["critical_path"] == ["a", "b"]
 
@@ -196,22 +196,22 @@ async def test_everything_wrong_with_a_graph_is_told_at_once_and_nothing_is_kept
             {"source": "b", "target": "a", "data": {"channel": "flow"}},
         ],
     }
-    async with calling(rooms()) as calls:
-        report = await calls.made("/api/check", {"graph": wrong})
-        CheckAnswer.model_validate(report, extra="forbid")
+    async with in_process_client(dependencies()) as calls:
+        report = await calls.post_json("/api/check", {"graph": wrong})
+        CheckResponse.model_validate(report, extra="forbid")
         assert report["valid"] is False
         assert {d["code"] for d in report["diagnostics"]} >= {"flow-cycle", "unknown-node-type"}
-        assert (await calls.got("/api/plans"))["plans"] == []
+        assert (await calls.get_json("/api/plans"))["plans"] == []
 
 
 async def test_a_sound_graph_and_a_whole_plan_are_valid() -> None:
-    async with calling(rooms(CHAIN)) as calls:
-        assert await calls.made("/api/check", {"graph": GRAPH}) == {
+    async with in_process_client(dependencies(CHAIN)) as calls:
+        assert await calls.post_json("/api/check", {"graph": GRAPH}) == {
             "valid": True,
             "diagnostics": [],
         }
-        plan = await calls.made("/api/plan", {"prompt": "do it"}, 201)
-        assert (await calls.made("/api/check", {"graph": plan}))["valid"] is True
+        plan = await calls.post_json("/api/plan", {"prompt": "do it"}, 201)
+        assert (await calls.post_json("/api/check", {"graph": plan}))["valid"] is True
 
 
 async def test_a_graph_as_deep_as_the_limit_is_checked_and_a_deeper_one_is_reported() -> None:
@@ -221,15 +221,15 @@ async def test_a_graph_as_deep_as_the_limit_is_checked_and_a_deeper_one_is_repor
             value = [value]
         return {"nodes": [{"id": "a", "type": "text", "data": {"text": value}}], "edges": []}
 
-    async with calling(rooms(limits=Limits(json_depth=8))) as calls:
-        fine = await calls.made("/api/check", {"graph": graph(8)})
+    async with in_process_client(dependencies(limits=Limits(json_depth=8))) as calls:
+        fine = await calls.post_json("/api/check", {"graph": graph(8)})
         assert "limit-exceeded" not in [d["code"] for d in fine["diagnostics"]]
-        report = await calls.made("/api/check", {"graph": graph(9)})
+        report = await calls.post_json("/api/check", {"graph": graph(9)})
         assert [d["code"] for d in report["diagnostics"]] == ["limit-exceeded"]
 
 
 async def test_nothing_is_planned_while_the_service_goes_down() -> None:
-    async with calling(rooms(CHAIN)) as calls:
+    async with in_process_client(dependencies(CHAIN)) as calls:
         await calls.service.drain(0)
         for path, body in (
             ("/api/plan", {"prompt": "x"}),
@@ -237,6 +237,6 @@ async def test_nothing_is_planned_while_the_service_goes_down() -> None:
             ("/api/run", {"prompt": "x"}),
             ("/api/execute", {"graph": GRAPH}),
         ):
-            problem = await calls.refused("POST", path, 503, body)
+            problem = await calls.expect_problem("POST", path, 503, body)
             assert problem["code"] == "server-draining"
-        assert (await calls.got("/api/plans"))["plans"] == []
+        assert (await calls.get_json("/api/plans"))["plans"] == []

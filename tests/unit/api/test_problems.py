@@ -4,9 +4,9 @@ import httpx2
 import pytest
 from fastapi import FastAPI, Path, Query
 
-from planwave.api.problems import MEDIA_TYPE, Problem, answer_to, install, problem_of, problems
+from planwave.api.problems import MEDIA_TYPE, Problem, problem_response, register_handlers, problem_details, problems
 from planwave.errors import (
-    Draining,
+    ShuttingDown,
     GraphInvalid,
     LimitExceeded,
     PlanInvalid,
@@ -22,7 +22,7 @@ WARNING = Diagnostic("odd", "warning", "odd", "/nodes/0", node="a")
 
 
 def test_a_faulty_graph_lists_every_finding_with_its_place_and_way_out() -> None:
-    problem = problem_of(GraphInvalid([CYCLE, WARNING]))
+    problem = problem_details(GraphInvalid([CYCLE, WARNING]))
     assert (problem["status"], problem["code"], problem["title"]) == (
         422, "graph-invalid", "graph invalid",
     )  # fmt: skip
@@ -34,13 +34,13 @@ def test_a_faulty_graph_lists_every_finding_with_its_place_and_way_out() -> None
 
 def test_a_plan_that_could_not_be_repaired_brings_its_attempts() -> None:
     attempts = [{"reply": "no", "finish_reason": "stop", "diagnostics": []}]
-    problem = problem_of(PlanInvalid([CYCLE], attempts))
+    problem = problem_details(PlanInvalid([CYCLE], attempts))
     assert (problem["code"], problem["attempts"]) == ("plan-invalid", attempts)
     assert problem["issues"] == [CYCLE.as_json()]
 
 
 def test_a_passed_limit_is_told_in_numbers() -> None:
-    problem = problem_of(LimitExceeded("goal_chars", 10, 11, what="the goal"))
+    problem = problem_details(LimitExceeded("goal_chars", 10, 11, what="the goal"))
     assert (problem["status"], problem["limit"], problem["value"], problem["met"]) == (
         413, "goal_chars", 10, 11,
     )  # fmt: skip
@@ -51,20 +51,20 @@ def test_a_passed_limit_is_told_in_numbers() -> None:
     [
         (QueueFull("full", retry_after_s=4.2), 429, "retry-after", "5"),
         (QueueFull("full", retry_after_s=0.01), 429, "retry-after", "1"),
-        (Draining(), 503, "retry-after", "5"),
+        (ShuttingDown(), 503, "retry-after", "5"),
         (Unauthorized("no"), 401, "www-authenticate", "Bearer"),
     ],
 )
 def test_what_the_client_should_do_next_is_in_a_header(
     error: PlanwaveError, status: int, header: str, value: str
 ) -> None:
-    answer = answer_to(error)
+    answer = problem_response(error)
     assert (answer.status_code, answer.headers[header]) == (status, value)
     assert answer.headers["content-type"] == MEDIA_TYPE
 
 
 def test_a_failed_provider_is_named() -> None:
-    problem = problem_of(ProviderError("gone", provider="openai", model="m"), "r1")
+    problem = problem_details(ProviderError("gone", provider="openai", model="m"), "r1")
     assert (problem["status"], problem["provider"], problem["model"]) == (502, "openai", "m")
     assert problem["request_id"] == "r1"
 
@@ -79,7 +79,7 @@ def test_openapi_responses_show_the_problem_with_an_example_that_fits() -> None:
 
 def small_app() -> FastAPI:
     app = FastAPI(redirect_slashes=False)
-    install(app)
+    register_handlers(app)
 
     @app.get("/things/{thing_id}")
     async def thing(

@@ -4,7 +4,7 @@ import httpx2
 import pytest
 from pydantic import SecretStr
 
-from tests.fakes.server import RunningServer, serving
+from tests.fakes.server import RunningServer, running_server
 
 
 async def test_the_page_shows_every_operation_and_loads_nothing(server: RunningServer) -> None:
@@ -21,7 +21,7 @@ async def test_the_page_shows_every_operation_and_loads_nothing(server: RunningS
 
 
 async def test_both_are_behind_the_token() -> None:
-    with serving(token=SecretStr("tok")) as running:
+    with running_server(token=SecretStr("tok")) as running:
         for path in ("/docs", "/openapi.json"):
             assert httpx2.get(running.base_url + path).status_code == 401
             assert httpx2.get(running.base_url + path, headers=running.headers).status_code == 200
@@ -29,5 +29,5 @@ async def test_both_are_behind_the_token() -> None:
 
 @pytest.mark.parametrize("path", ["/docs", "/openapi.json", "/redoc"])
 async def test_both_can_be_left_out(path: str) -> None:
-    with serving(api_docs=False) as running:
+    with running_server(api_docs=False) as running:
         assert httpx2.get(running.base_url + path).status_code == 404

@@ -13,20 +13,20 @@ from starlette.responses import StreamingResponse
 from websockets.asyncio.client import connect
 
 from planwave.api.logs import FIELDS, request_id
-from planwave.api.metrics import Metrics
-from planwave.api.problems import Problem, install
-from planwave.api.requests import Requests
+from planwave.api.metrics import PrometheusObserver
+from planwave.api.problems import Problem, register_handlers
+from planwave.api.requests import RequestContextMiddleware
 from tests.fakes.model_rig import until
-from tests.fakes.raw_http import connected
-from tests.fakes.server import RunningServer, serving
+from tests.fakes.raw_http import raw_connection
+from tests.fakes.server import RunningServer, running_server
 
 _log = logging.getLogger("planwave.test")
 
 
 def broken_app() -> FastAPI:
     app = FastAPI()
-    install(app)
-    app.add_middleware(Requests, Metrics())
+    register_handlers(app)
+    app.add_middleware(RequestContextMiddleware, PrometheusObserver())
 
     @app.get("/id")
     async def give_id() -> str | None:
@@ -133,14 +133,14 @@ async def test_a_client_that_left_is_no_fault(caplog: pytest.LogCaptureFixture) 
 async def test_what_is_refused_at_the_door_has_an_id_and_a_line_too(
     server: RunningServer,
 ) -> None:
-    async with connected(server) as raw:
+    async with raw_connection(server) as raw:
         for request in (
             ("GET", "/nowhere"),
             ("GET", "/", "Host: evil"),
             ("GET", "/?" + "q" * 40_000),
         ):
             await raw.send(*request, "X-Request-Id: door")
-            answer = await raw.answer()
+            answer = await raw.read_response()
             assert answer.headers["x-request-id"] == "door"
             assert answer.headers["cache-control"] == "no-store"
             assert answer.headers["x-content-type-options"] == "nosniff"
@@ -198,7 +198,7 @@ async def test_a_websocket_that_breaks_is_closed_as_our_fault() -> None:
 
 
 def test_no_token_body_or_query_is_ever_logged(caplog: pytest.LogCaptureFixture) -> None:
-    with serving(token=SecretStr("hush-token")) as running:
+    with running_server(token=SecretStr("hush-token")) as running:
         for headers in ({"Authorization": "Bearer hush-token"}, {"Authorization": "Bearer hush"}):
             httpx2.post(
                 f"{running.base_url}/api/plan?hush=1",

@@ -12,19 +12,19 @@ from pydantic import SecretStr
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from planwave.api.server import Stop, bound, check_token, collecting_rarely, serve, url_of
+from planwave.api.server import ShutdownSignals, bind_socket, check_token, reduced_gc, serve, url_of
 from planwave.errors import InputError
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.storage.memory import MemoryStore
-from tests.fakes.raw_http import connected
-from tests.fakes.server import WIDE, Gate, RunningServer, serving
-from tests.fakes.service import rooms
+from tests.fakes.raw_http import raw_connection
+from tests.fakes.server import NO_RATE_LIMITS, PlanningGate, RunningServer, running_server
+from tests.fakes.service import dependencies
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - what is to be refused
 BODY = b'{"prompt": "slow"}'
 POST = ("Content-Type: application/json", f"Content-Length: {len(BODY)}")
-BRIEF = WIDE.model_copy(update={"drain_s": 0.2})
+BRIEF = NO_RATE_LIMITS.model_copy(update={"drain_s": 0.2})
 
 
 def speaks_ipv6() -> bool:
@@ -66,9 +66,9 @@ def test_an_empty_token_is_none_at_all(token: str) -> None:
 
 
 def test_a_port_in_use_is_told_with_a_way_out() -> None:
-    with bound("127.0.0.1", 0) as first:
+    with bind_socket("127.0.0.1", 0) as first:
         first[0].listen()
-        with pytest.raises(InputError) as refused, bound(*first[0].getsockname()):
+        with pytest.raises(InputError) as refused, bind_socket(*first[0].getsockname()):
             pass
     assert refused.value.code == "cannot-listen"
     assert "in use" in refused.value.message
@@ -77,19 +77,19 @@ def test_a_port_in_use_is_told_with_a_way_out() -> None:
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "192.0.2.1"])
 def test_a_host_that_is_not_ours_is_told(host: str) -> None:
-    with pytest.raises(InputError, match="cannot listen"), bound(host, 0):
+    with pytest.raises(InputError, match="cannot listen"), bind_socket(host, 0):
         pass
 
 
 def test_an_address_becomes_a_url() -> None:
     for host, url in (("127.0.0.1", "http://127.0.0.1:"), (EVERYWHERE, "http://127.0.0.1:")):
-        with bound(host, 0) as (listener,):
+        with bind_socket(host, 0) as (listener,):
             assert url_of(listener) == f"{url}{listener.getsockname()[1]}"
 
 
 @pytest.mark.skipif(not speaks_ipv6(), reason="this machine has no ::1")
 def test_an_address_with_colons_becomes_a_url_too() -> None:
-    with bound("::1", 0) as (listener,):
+    with bind_socket("::1", 0) as (listener,):
         assert url_of(listener) == f"http://[::1]:{listener.getsockname()[1]}"
 
 
@@ -130,7 +130,7 @@ async def test_a_name_of_two_address_families_is_served_on_both(
 @pytest.mark.skipif(not speaks_ipv6(), reason="this machine has no ::1")
 def test_the_port_of_all_addresses_of_a_name_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", resolved("127.0.0.1", "::1"))
-    with bound("localhost", 0) as listeners:
+    with bind_socket("localhost", 0) as listeners:
         port = listeners[0].getsockname()[1]
         assert [each.getsockname()[:2] for each in listeners] == [
             ("127.0.0.1", port),
@@ -142,28 +142,28 @@ def test_the_port_of_all_addresses_of_a_name_is_the_same(monkeypatch: pytest.Mon
 def test_a_port_that_is_taken_on_one_of_two_addresses_is_not_served_on_the_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with bound("::1", 0) as (other,):
+    with bind_socket("::1", 0) as (other,):
         other.listen()
         monkeypatch.setattr(socket, "getaddrinfo", resolved("127.0.0.1", "::1"))
         port = other.getsockname()[1]
-        with pytest.raises(InputError, match="in use"), bound("localhost", port):
+        with pytest.raises(InputError, match="in use"), bind_socket("localhost", port):
             pass
 
 
 def test_an_address_that_this_machine_lacks_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", resolved("192.0.2.1", "127.0.0.1"))
-    with bound("localhost", 0) as (listener,):
+    with bind_socket("localhost", 0) as (listener,):
         assert listener.getsockname()[0] == "127.0.0.1"
 
 
 async def served(settings: Settings, told: Any) -> int:
-    return await serve(settings, lambda _: Service(rooms(store=Announcing())), told)
+    return await serve(settings, lambda _: Service(dependencies(store=Announcing())), told)
 
 
 class Announcing(MemoryStore):
     announced: tuple[str, str | None] | None = None
 
-    def announce(self, url: str, token: str | None) -> None:
+    def publish_address(self, url: str, token: str | None) -> None:
         Announcing.announced = (url, token)
 
 
@@ -191,15 +191,15 @@ async def test_a_second_one_ends_it_otherwise() -> None:
 async def test_a_third_one_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     codes: list[int] = []
     monkeypatch.setattr("planwave.api.server.os._exit", codes.append)
-    stop = Stop()
+    stop = ShutdownSignals()
     for _ in range(3):
-        stop.ask(signal.SIGTERM)
+        stop.receive(signal.SIGTERM)
     assert codes == [143]
 
 
 def test_garbage_is_looked_for_less_often_for_as_long_as_it_serves() -> None:
     before = gc.get_threshold()
-    with collecting_rarely():
+    with reduced_gc():
         assert gc.get_threshold()[0] > before[0]
         assert gc.get_freeze_count() > 0
     assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)
@@ -214,12 +214,12 @@ async def test_nothing_is_opened_where_it_may_not_listen() -> None:
 
 
 def ask_to_stop(running: RunningServer) -> None:
-    running.loop.call_soon_threadsafe(running.stop.ask)
+    running.loop.call_soon_threadsafe(running.stop.receive)
 
 
 async def until_draining(running: RunningServer) -> None:
     async def draining() -> None:
-        await running.stop.first.wait()
+        await running.stop.drain_requested.wait()
         await asyncio.sleep(0)  # its other waiter goes first
 
     await running.on_loop(draining())
@@ -227,7 +227,7 @@ async def until_draining(running: RunningServer) -> None:
 
 
 async def test_while_draining_nothing_new_is_taken_and_reading_goes_on() -> None:
-    with serving() as running:
+    with running_server() as running:
         execution_id = await running.execute("held")
         async with running.client() as client:
             ask_to_stop(running)
@@ -240,20 +240,20 @@ async def test_while_draining_nothing_new_is_taken_and_reading_goes_on() -> None
             assert plan.headers["retry-after"] == "5"
             shown = await client.get(f"/api/executions/{execution_id}")
             assert shown.json()["status"] == "executing"
-            running.let_go(execution_id)
+            running.release(execution_id)
         await running.on_loop(running.service.wait(execution_id))
 
 
 async def test_a_request_at_work_is_answered_before_the_end() -> None:
-    with serving() as running:
-        gate = running.planner.gates["slow"] = Gate()
-        async with connected(running) as raw:
+    with running_server() as running:
+        gate = running.planner.gates["slow"] = PlanningGate()
+        async with raw_connection(running) as raw:
             await raw.send("POST", "/api/plan", *POST, body=BODY)
             await running.on_loop(gate.reached.wait())
             ask_to_stop(running)
             await until_draining(running)
             running.loop.call_soon_threadsafe(gate.open.set)
-            answer = await raw.answer()
+            answer = await raw.read_response()
             assert answer.status == 201
             assert await raw.is_closed()
 
@@ -261,9 +261,9 @@ async def test_a_request_at_work_is_answered_before_the_end() -> None:
 @pytest.mark.parametrize("asked", ["nothing", "half a head", "half a body", "a slow plan", "all"])
 async def test_nothing_a_client_does_or_leaves_undone_holds_up_the_end(asked: str) -> None:
     began = time.monotonic()
-    with serving(limits=BRIEF) as running:
-        gate = running.planner.gates["slow"] = Gate()
-        async with connected(running) as raw:
+    with running_server(limits=BRIEF) as running:
+        gate = running.planner.gates["slow"] = PlanningGate()
+        async with raw_connection(running) as raw:
             match asked:
                 case "half a head":
                     await raw.write(b"GET /healthz HTTP/1.1\r\n")
@@ -274,12 +274,12 @@ async def test_nothing_a_client_does_or_leaves_undone_holds_up_the_end(asked: st
                     await running.on_loop(gate.reached.wait())
                 case "all":
                     await raw.send("GET", "/healthz")
-                    assert (await raw.answer()).status == 200
+                    assert (await raw.read_response()).status == 200
                 case _:
                     pass
             ask_to_stop(running)
             await raw.reader.read()
-    assert time.monotonic() - began < min(WIDE.body_read_s, WIDE.drain_s), (
+    assert time.monotonic() - began < min(NO_RATE_LIMITS.body_read_s, NO_RATE_LIMITS.drain_s), (
         "something was waited for"
     )
 
@@ -305,12 +305,12 @@ async def start_later(running: RunningServer) -> str:
 
 @pytest.mark.parametrize("status", ["executing", "starting"])
 async def test_streams_are_told_and_closed(status: str) -> None:
-    with serving(limits=BRIEF) as running:
+    with running_server(limits=BRIEF) as running:
         is_held = status == "executing"
         execution_id = await (running.execute("held") if is_held else start_later(running))
         poll = f"{running.ws_url}/ws/{execution_id}"
         async with (
-            connected(running) as raw,
+            raw_connection(running) as raw,
             connect(poll) as one,
             connect(f"{poll}?mode=events&after=0") as two,
         ):

@@ -3,15 +3,15 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.fakes.raw_http import connected
-from tests.fakes.server import RunningServer, serving
+from tests.fakes.raw_http import raw_connection
+from tests.fakes.server import RunningServer, running_server
 
 TOKEN = "the service's token"
 
 
 @pytest.fixture(scope="module")
 def locked():
-    with serving(token=TOKEN) as running:
+    with running_server(token=TOKEN) as running:
         yield running
 
 
@@ -35,12 +35,12 @@ async def test_a_browser_trades_the_token_for_a_cookie_and_gives_it_back(
 async def test_no_script_and_no_other_site_has_the_cookie(locked: RunningServer) -> None:
     for more, secure in (((), False), (("X-Forwarded-Proto: https",), True)):
         body = f'{{"token": "{TOKEN}"}}'.encode()
-        async with connected(locked) as raw:
+        async with raw_connection(locked) as raw:
             await raw.send(
                 "POST", "/api/session", "Content-Type: application/json",
                 f"Content-Length: {len(body)}", *more, body=body,
             )  # fmt: skip
-            cookie = (await raw.answer()).headers["set-cookie"]
+            cookie = (await raw.read_response()).headers["set-cookie"]
         assert "HttpOnly" in cookie
         assert "SameSite=strict" in cookie
         assert "Path=/" in cookie
@@ -76,13 +76,13 @@ async def test_where_no_token_is_needed_there_is_nothing_to_open(server: Running
 
 
 def test_a_session_closed_over_http_is_closed_after_a_restart(tmp_path: Path) -> None:
-    with serving(token=TOKEN, directory=tmp_path) as first:
+    with running_server(token=TOKEN, directory=tmp_path) as first:
         own = {"origin": first.base_url}
         with httpx2.Client(base_url=first.base_url, headers=own) as browser:
             browser.post("/api/session", json={"token": TOKEN})
             kept = dict(browser.cookies)
             assert browser.delete("/api/session").status_code == 204
-    with serving(token=TOKEN, directory=tmp_path) as second:
+    with running_server(token=TOKEN, directory=tmp_path) as second:
         own = {"origin": second.base_url}
         with httpx2.Client(base_url=second.base_url, headers=own, cookies=kept) as browser:
             assert browser.get("/api/plans").status_code == 401

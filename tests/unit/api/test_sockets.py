@@ -16,27 +16,27 @@ from websockets.protocol import State
 from websockets.server import ServerProtocol
 
 from planwave.api.examples import EXECUTION_ID
-from planwave.api.sockets import _Connection as Connection
-from planwave.api.sockets import in_parts, messages_of, packed
+from planwave.api.sockets import ExecutionSocket as Connection
+from planwave.api.sockets import split_message, messages_of, packed
 from planwave.api.websockets import JOINED, PUSH, Socket
 from planwave.errors import StoreError
 from planwave.events import Event
-from planwave.service.following import Lives
-from planwave.service.frames import Frame
+from planwave.service.following import LiveExecutions
+from planwave.service.frames import EventBatch
 from planwave.settings import Limits
 from planwave.storage.memory import MemoryStore
 from tests.fakes.model_rig import until
-from tests.fakes.raw_socket import CLOSE, TEXT, raw_socket
-from tests.fakes.server import WIDE, RunningServer, serving
-from tests.fakes.service import graph_of
-from tests.fakes.streaming import Chatty, Witness, tells, text_of
+from tests.fakes.raw_socket import CLOSE, TEXT, raw_websocket
+from tests.fakes.server import NO_RATE_LIMITS, RunningServer, running_server
+from tests.fakes.service import make_graph
+from tests.fakes.streaming import LoggingNode, StreamChecker, streaming_node, streamed_text
 
 CLOSE_FRAME = b"\x88"
 PING = '{"op":"ping"}'
 
 
 def limits(**more: Any) -> Limits:
-    return Limits(**{**WIDE.model_dump(), **more})
+    return Limits(**{**NO_RATE_LIMITS.model_dump(), **more})
 
 
 @asynccontextmanager
@@ -75,16 +75,16 @@ async def until_held(server: RunningServer, execution_id: str) -> None:
 async def test_glances_come_at_connect_and_every_interval_and_the_last_has_the_final_status() -> (
     None
 ):
-    with serving(limits=limits(socket_ping_s=600)) as server:
+    with running_server(limits=limits(socket_ping_s=600)) as server:
         execution_id = await server.execute("held")
         await until_held(server, execution_id)
         async with watching(server, execution_id, "interval=60") as socket:
             first = json.loads(await socket.recv())
             began = server.loop.time()
             for _ in range(2):
-                await server.in_time(socket.recv(), step_s=10)
+                await server.run_advancing_time(socket.recv(), step_s=10)
             assert server.loop.time() - began >= 75
-            server.let_go(execution_id)
+            server.release(execution_id)
             told = await all_told(socket)
             assert socket.close_code == 1000
     assert first == {
@@ -123,7 +123,7 @@ async def test_a_snapshot_comes_first_and_then_events_as_arrays_to_the_end(
     await until_held(server, execution_id)
     async with watching(server, execution_id, "mode=events") as socket:
         snapshot = json.loads(await socket.recv())
-        server.let_go(execution_id)
+        server.release(execution_id)
         arrays = await all_told(socket)
         assert socket.close_code == 1000
     assert (snapshot["type"], snapshot["status"]) == ("snapshot", "executing")
@@ -136,15 +136,15 @@ async def test_a_snapshot_comes_first_and_then_events_as_arrays_to_the_end(
 
 async def test_with_a_cursor_every_event_after_it_comes_too(server: RunningServer) -> None:
     execution_id = await server.execute("tells")
-    witness = Witness()
+    witness = StreamChecker()
     async with watching(server, execution_id, "mode=events&after=0") as socket:
         snapshot, *arrays = await all_told(socket)
     assert snapshot["type"] == "snapshot"
     for array in arrays:
         for event in array:
-            witness.take(event)
+            witness.accept(event)
     assert witness.is_done
-    assert witness.texts == {"t": text_of("t")}
+    assert witness.texts == {"t": streamed_text("t")}
 
 
 async def test_text_streamed_before_is_in_the_snapshot(server: RunningServer) -> None:
@@ -153,13 +153,13 @@ async def test_text_streamed_before_is_in_the_snapshot(server: RunningServer) ->
     async with watching(server, execution_id, "mode=events") as socket:
         (snapshot,) = await all_told(socket)
         assert socket.close_code == 1000
-    assert snapshot["nodes"][0]["text"] == text_of("t")
+    assert snapshot["nodes"][0]["text"] == streamed_text("t")
 
 
 async def test_long_messages_come_in_parts_that_make_the_whole() -> None:
-    with serving(limits=limits(socket_frame_bytes=1024)) as server:
+    with running_server(limits=limits(socket_frame_bytes=1024)) as server:
         execution_id = await server.execute("tells")
-        witness, parts = Witness(), []
+        witness, parts = StreamChecker(), []
         async with watching(server, execution_id, "mode=events&after=0") as socket:
             texts = []
             try:
@@ -177,17 +177,17 @@ async def test_long_messages_come_in_parts_that_make_the_whole() -> None:
                 continue
             message, parts = json.loads("".join(parts)), []
         for event in message if isinstance(message, list) else ():
-            witness.take(event)
+            witness.accept(event)
     assert parts == []
     assert witness.is_done
-    assert witness.texts == {"t": text_of("t")}
+    assert witness.texts == {"t": streamed_text("t")}
 
 
 @pytest.mark.parametrize("most", [1024, 1100, 5000])
 @pytest.mark.parametrize("text", ["x", '"', "\\", "é", "😀", "\ud800", '"é\\😀\n'])
 def test_parts_are_never_longer_than_they_may_be(most: int, text: str) -> None:
     event = Event("x", 7, "t", "node.log", "a", 1, {"message": text * 3000})
-    frame = Frame([event, event._replace(seq=8, data={}), event._replace(seq=9)], 9)
+    frame = EventBatch([event, event._replace(seq=8, data={}), event._replace(seq=9)], 9)
     messages = messages_of(frame, most)
     assert max(len(message.text.encode()) for message in messages) <= most
     whole: list[Any] = []
@@ -207,10 +207,10 @@ def test_parts_are_never_longer_than_they_may_be(most: int, text: str) -> None:
 
 def test_events_that_fit_together_come_together() -> None:
     events = [Event("x", seq, "t", "node.log", "a", 1, {}) for seq in range(1, 21)]
-    size = len(Frame(events[:1], 1).pieces[0])
-    messages = messages_of(Frame(events[:9], 9), 9 * (size + 1) + 1)
+    size = len(EventBatch(events[:1], 1).json_events[0])
+    messages = messages_of(EventBatch(events[:9], 9), 9 * (size + 1) + 1)
     assert [(len(json.loads(text)), seq) for text, seq in messages] == [(9, 9)]
-    messages = messages_of(Frame(events[:9], 9), 9 * (size + 1))
+    messages = messages_of(EventBatch(events[:9], 9), 9 * (size + 1))
     assert [(len(json.loads(text)), seq) for text, seq in messages] == [(8, 8), (1, 9)]
 
 
@@ -218,13 +218,13 @@ def test_text_without_an_event_leaves_the_place_where_it_was() -> None:
     said = Event(
         "x", 0, "t", "node.delta", "a", 1, {"kind": "text", "text": "x" * 3000, "offset": 0}
     )
-    assert {seq for _, seq in messages_of(Frame([said], 41), 1024)} == {41}
+    assert {seq for _, seq in messages_of(EventBatch([said], 41), 1024)} == {41}
 
 
 def test_a_message_at_the_limit_is_one_message() -> None:
     message = json.dumps("x" * 2000).encode()
-    assert in_parts(message, len(message)) == (message.decode(),)
-    assert len(in_parts(message, len(message) - 1)) > 1
+    assert split_message(message, len(message)) == (message.decode(),)
+    assert len(split_message(message, len(message) - 1)) > 1
 
 
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536])
@@ -246,18 +246,18 @@ async def test_frames_written_at_once_and_those_that_are_queued_come_in_order(
         return pushed[-1]
 
     monkeypatch.setattr(Socket, "push", push)
-    graph = graph_of(tells("t", 60, 0.01), tells("u", 60, 0.007))
+    graph = make_graph(streaming_node("t", 60, 0.01), streaming_node("u", 60, 0.007))
     source = json.dumps(graph.to_document())
     plan = await server.on_loop(server.service.read_plan(source))
     record = await server.on_loop(server.service.execute(plan))
-    witness = Witness()
+    witness = StreamChecker()
     async with watching(server, record.execution_id, "mode=events&after=0") as socket:
         for message in (await all_told(socket))[1:]:
             for event in message:
-                witness.take(event)
+                witness.accept(event)
     assert {True, False} <= set(pushed)
     assert witness.is_done
-    assert witness.texts == {"t": text_of("t", 60), "u": text_of("u", 60)}
+    assert witness.texts == {"t": streamed_text("t", 60), "u": streamed_text("u", 60)}
 
 
 async def test_the_snapshot_comes_with_the_welcome_and_the_last_frame_with_the_close(
@@ -280,7 +280,7 @@ async def test_the_snapshot_comes_with_the_welcome_and_the_last_frame_with_the_c
     await until_held(server, execution_id)
     async with watching(server, execution_id, "mode=events") as socket:
         snapshot = await socket.recv(decode=False)
-        server.let_go(execution_id)
+        server.release(execution_id)
         told = await all_told(socket)
         assert socket.close_code == 1000
     assert written[0] == packed(snapshot)
@@ -300,11 +300,11 @@ async def test_a_message_that_comes_with_the_end_is_not_answered_behind_the_clos
     come.put_nowait({"type": "websocket.connect"})
     scope: Any = {"type": "websocket", "extensions": {PUSH: lambda frames: True}}
     connection = Connection(WebSocket(scope, come.get, send), limits())
-    lives = Lives(MemoryStore())
-    live = lives.begin(Event("x", 1, "t", "execution.created", None, None, {}))
-    async with lives.follow("x", None, connection.bounds, with_snapshot=True) as following:
-        live.tell([Event("x", 2, "t", "execution.completed", None, None, {})])
-        telling = partial(connection.follow, following)
+    lives = LiveExecutions(MemoryStore())
+    live = lives.create(Event("x", 1, "t", "execution.created", None, None, {}))
+    async with lives.subscribe("x", None, connection.backlog_limits, with_snapshot=True) as following:
+        live.publish([Event("x", 2, "t", "execution.completed", None, None, {})])
+        telling = partial(connection.send_events, following)
         await connection.run(telling, partial(connection.opening, following))
     assert [message["type"] for message in sent] == ["websocket.accept", "websocket.close"]
     assert b"snapshot" in sent[0][JOINED]
@@ -312,11 +312,11 @@ async def test_a_message_that_comes_with_the_end_is_not_answered_behind_the_clos
 
 
 async def test_a_snapshot_in_parts_and_a_last_frame_in_parts_come_by_themselves() -> None:
-    with serving(limits=limits(socket_frame_bytes=1024)) as server:
+    with running_server(limits=limits(socket_frame_bytes=1024)) as server:
         execution_id = await server.execute("held")
         await until_held(server, execution_id)
         async with watching(server, execution_id, "mode=events") as socket:
-            server.let_go(execution_id)
+            server.release(execution_id)
             told = await all_told(socket)
             assert socket.close_code == 1000
     texts = [message["text"] for message in told if isinstance(message, dict)]
@@ -373,7 +373,7 @@ async def test_intervals_up_to_their_bounds_are_taken(server: RunningServer, int
 
 
 async def test_a_socket_needs_the_token_as_any_request_does() -> None:
-    with serving(token=SecretStr("hush")) as server:
+    with running_server(token=SecretStr("hush")) as server:
         execution_id = await server.execute()
         async with watching(server, execution_id) as socket:
             assert (await closed(socket))[0] == 1000
@@ -391,7 +391,7 @@ async def test_a_socket_from_another_site_is_refused(server: RunningServer) -> N
 
 
 async def test_one_connection_too_many_is_refused_and_its_seat_is_free_again_later() -> None:
-    with serving(limits=limits(socket_connections=2)) as server:
+    with running_server(limits=limits(socket_connections=2)) as server:
         execution_id = await server.execute("held")
         await until_held(server, execution_id)
         async with watching(server, execution_id) as first:
@@ -427,7 +427,7 @@ async def test_a_ping_is_answered(server: RunningServer) -> None:
         for _ in range(5):
             await socket.send(PING)
             assert json.loads(await socket.recv()) == {"type": "pong"}
-        server.let_go(execution_id)
+        server.release(execution_id)
         assert (await closed(socket))[0] == 1000
 
 
@@ -459,7 +459,7 @@ async def test_the_third_message_that_is_not_understood_ends_the_connection(
             assert (error["type"], error["code"]) == ("error", code)
             assert error["detail"]
         assert (await closed(socket))[0] == 1008
-    server.let_go(execution_id)
+    server.release(execution_id)
     record = await server.on_loop(server.service.wait(execution_id))
     assert record.status == "completed"
 
@@ -469,12 +469,12 @@ async def test_binary_messages_are_not_taken(server: RunningServer) -> None:
     async with watching(server, execution_id) as socket:
         await socket.send(b"\x00\xff")
         assert (await closed(socket))[0] == 1003
-    server.let_go(execution_id)
+    server.release(execution_id)
 
 
 async def test_too_many_messages_at_once_end_the_connection() -> None:
     few = limits(socket_messages_burst=5, socket_messages_per_s=0.001)
-    with serving(limits=few) as server:
+    with running_server(limits=few) as server:
         execution_id = await server.execute("held")
         await until_held(server, execution_id)
         async with watching(server, execution_id, "mode=events") as socket:
@@ -489,7 +489,7 @@ async def test_too_many_messages_at_once_end_the_connection() -> None:
 
 
 async def test_a_message_may_be_as_long_as_the_limit_and_no_longer() -> None:
-    with serving(limits=limits(socket_message_bytes=1000)) as server:
+    with running_server(limits=limits(socket_message_bytes=1000)) as server:
         execution_id = await server.execute("held")
         await until_held(server, execution_id)
         async with watching(server, execution_id, "mode=events") as socket:
@@ -504,13 +504,13 @@ async def test_a_message_may_be_as_long_as_the_limit_and_no_longer() -> None:
 
 
 async def test_a_client_that_answers_no_ping_is_let_go_of() -> None:
-    with serving() as server:
+    with running_server() as server:
         execution_id = await server.execute("held")
         await until_held(server, execution_id)
-        async with raw_socket(f"{server.ws_url}/ws/{execution_id}?mode=events") as socket:
+        async with raw_websocket(f"{server.ws_url}/ws/{execution_id}?mode=events") as socket:
             assert (await socket.read()).json["type"] == "snapshot"
             await until(lambda: server.service.load.watchers == 1)
-            told = await server.in_time(socket.read_to_close())
+            told = await server.run_advancing_time(socket.read_to_close())
             assert told[-1].close == (1011, "keepalive ping timeout")
             await until(lambda: server.service.load.watchers == 0)
 
@@ -521,12 +521,12 @@ async def test_a_client_that_breaks_off_frees_its_place_and_harms_nobody(
 ) -> None:
     execution_id = await server.execute("held")
     await until_held(server, execution_id)
-    async with raw_socket(f"{server.ws_url}/ws/{execution_id}?{query}") as socket:
+    async with raw_websocket(f"{server.ws_url}/ws/{execution_id}?{query}") as socket:
         await socket.read()
         await until(lambda: server.service.load.watchers == 1)
-        socket.cut()
+        socket.abort()
         await until(lambda: server.service.load.watchers == 0)
-    server.let_go(execution_id)
+    server.release(execution_id)
     record = await server.on_loop(server.service.wait(execution_id))
     assert record.status == "completed"
 
@@ -548,7 +548,7 @@ async def test_a_client_that_leaves_before_it_is_answered_is_no_fault_of_ours(
         with suppress(OSError):
             await writer.wait_closed()
     async with watching(server, execution_id) as socket:
-        server.let_go(execution_id)
+        server.release(execution_id)
         await closed(socket)
     await until(lambda: server.service.load.watchers == 0)
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
@@ -556,12 +556,12 @@ async def test_a_client_that_leaves_before_it_is_answered_is_no_fault_of_ours(
 
 @pytest.mark.parametrize("query", ["mode=poll", "mode=events"])
 async def test_sockets_are_told_when_the_service_goes_down(query: str) -> None:
-    with serving() as server:
+    with running_server() as server:
         execution_id = await server.execute("held")
         await until_held(server, execution_id)
         async with watching(server, execution_id, query) as socket:
             await socket.recv()
-            server.loop.call_soon_threadsafe(server.stop.ask)
+            server.loop.call_soon_threadsafe(server.stop.receive)
             told = await all_told(socket)
             assert socket.close_code == 1012
         assert told[-1]["type"] == "server_draining"
@@ -578,12 +578,12 @@ class Refusing(MemoryStore):
 
 @pytest.mark.parametrize("query", ["mode=poll", "mode=events"])
 async def test_who_watches_a_run_that_broke_is_told_why(query: str) -> None:
-    with serving(store=Refusing()) as server:
+    with running_server(store=Refusing()) as server:
         execution_id = await server.execute("held")
         await until_held(server, execution_id)
         async with watching(server, execution_id, query) as socket:
             await socket.recv()
-            server.let_go(execution_id)
+            server.release(execution_id)
             code, reason = await closed(socket)
         assert code == 1012
         assert "the disk is full" in (reason or "")
@@ -591,12 +591,12 @@ async def test_who_watches_a_run_that_broke_is_told_why(query: str) -> None:
 
 async def test_a_client_that_does_not_read_is_dropped_with_its_place_and_the_run_goes_on() -> None:
     graph = {"nodes": [{"id": "c", "type": "chatty", "data": {"logs": 1500}}], "edges": []}
-    with serving(types=[Chatty()], limits=limits(watcher_events=50)) as server:
+    with running_server(types=[LoggingNode()], limits=limits(watcher_events=50)) as server:
         plan = await server.on_loop(server.service.read_plan(json.dumps(graph)))
         record = await server.on_loop(server.service.create_execution(plan))
         execution_id = record.execution_id
         url = f"{server.ws_url}/ws/{execution_id}?mode=events"
-        async with raw_socket(url) as socket:
+        async with raw_websocket(url) as socket:
             assert (await socket.read()).json["type"] == "snapshot"
             await server.on_loop(server.service.start(execution_id))
             ended = await server.on_loop(server.service.wait(execution_id))

@@ -15,8 +15,8 @@ from planwave.errors import StoreError
 from planwave.settings import Limits
 from planwave.storage.memory import MemoryStore
 from tests.fakes.model_rig import until
-from tests.fakes.server import WIDE, RunningServer, serving
-from tests.fakes.streaming import Chatty, Witness, text_of
+from tests.fakes.server import NO_RATE_LIMITS, RunningServer, running_server
+from tests.fakes.streaming import LoggingNode, StreamChecker, streamed_text
 
 
 class Line(NamedTuple):
@@ -65,10 +65,10 @@ async def test_every_event_is_told_with_its_number_and_the_stream_ends_with_the_
     assert [line.id for line in stored] == list(range(1, len(stored) + 1))
     assert all((line.id, line.event) == (line.data["seq"], line.data["type"]) for line in stored)
     assert lines[-1].event == "execution.completed"
-    witness = Witness()
+    witness = StreamChecker()
     for line in lines:
-        witness.take(line.data)
-    assert witness.texts == {"t": text_of("t")}
+        witness.accept(line.data)
+    assert witness.texts == {"t": streamed_text("t")}
 
 
 async def test_streamed_text_has_no_id_to_come_back_to(server: RunningServer) -> None:
@@ -102,7 +102,7 @@ async def test_events_are_told_while_it_runs(server: RunningServer) -> None:
         seen = [(await anext(events)).event]
         while seen[-1] != "node.started":
             seen.append((await anext(events)).event)
-        server.let_go(execution_id)
+        server.release(execution_id)
         seen += [line.event async for line in events]
     assert seen[-1] == "execution.completed"
 
@@ -167,7 +167,7 @@ async def test_the_typed_log_is_given_as_one_document(server: RunningServer) -> 
         answer = await client.get(
             f"/api/executions/{execution_id}/events", params={"format": "log"}
         )
-    server.let_go(execution_id)
+    server.release(execution_id)
     assert answer.headers["content-type"] == "application/json"
     assert {entry["type"] for entry in answer.json()["entries"]} == {"step_start"}
 
@@ -183,7 +183,7 @@ async def test_an_empty_place_in_the_header_is_none(server: RunningServer) -> No
 
 
 async def test_one_stream_too_many_is_refused_and_sockets_are_counted_with_them() -> None:
-    with serving(limits=WIDE.model_copy(update={"socket_connections": 2})) as server:
+    with running_server(limits=NO_RATE_LIMITS.model_copy(update={"socket_connections": 2})) as server:
         execution_id = await server.execute("held")
         path = f"/api/executions/{execution_id}/events"
         async with server.client() as client, client.stream("GET", path) as first:
@@ -198,7 +198,7 @@ async def test_one_stream_too_many_is_refused_and_sockets_are_counted_with_them(
             await until(lambda: server.service.load.watchers == 1)
             async with client.stream("GET", path) as again:
                 assert again.status_code == 200
-        server.let_go(execution_id)
+        server.release(execution_id)
 
 
 async def test_silence_is_broken_by_a_comment(
@@ -214,7 +214,7 @@ async def test_silence_is_broken_by_a_comment(
         async for line in response.aiter_lines():
             pings += line == ": ping"
             if pings == 3:
-                server.let_go(execution_id)
+                server.release(execution_id)
                 pings += 1
     assert pings > 3
 
@@ -228,13 +228,13 @@ async def test_an_execution_goes_on_without_the_client_that_left(server: Running
         await anext(messages(response))
         await until(lambda: server.service.load.watchers == 1)
     await until(lambda: server.service.load.watchers == 0)
-    server.let_go(execution_id)
+    server.release(execution_id)
     record = await server.on_loop(server.service.wait(execution_id))
     assert record.status == "completed"
 
 
 async def test_streams_are_told_when_the_service_goes_down() -> None:
-    with serving() as server:
+    with running_server() as server:
         execution_id = await server.execute("held")
         await until_held(server, execution_id)
         async with (
@@ -243,7 +243,7 @@ async def test_streams_are_told_when_the_service_goes_down() -> None:
         ):
             events = messages(response)
             await anext(events)
-            server.loop.call_soon_threadsafe(server.stop.ask)
+            server.loop.call_soon_threadsafe(server.stop.receive)
             last = [line async for line in events][-1]
     assert (last.id, last.event) == (None, "server_draining")
     assert last.data["code"] == "server-draining"
@@ -259,7 +259,7 @@ class Refusing(MemoryStore):
 
 
 async def test_a_run_that_broke_ends_its_streams_with_the_problem() -> None:
-    with serving(store=Refusing()) as server:
+    with running_server(store=Refusing()) as server:
         execution_id = await server.execute("held")
         async with (
             server.client() as client,
@@ -267,15 +267,15 @@ async def test_a_run_that_broke_ends_its_streams_with_the_problem() -> None:
         ):
             events = messages(response)
             await anext(events)
-            server.let_go(execution_id)
+            server.release(execution_id)
             last = [line async for line in events][-1]
     assert (last.event, last.data["detail"]) == ("problem", "the disk is full")
 
 
 async def test_a_client_that_does_not_keep_up_is_sent_away_with_its_place() -> None:
-    limits = Limits(**{**WIDE.model_dump(), "watcher_events": 50})
+    limits = Limits(**{**NO_RATE_LIMITS.model_dump(), "watcher_events": 50})
     graph = {"nodes": [{"id": "c", "type": "chatty", "data": {"logs": 1500}}], "edges": []}
-    with serving(types=[Chatty()], limits=limits) as server:
+    with running_server(types=[LoggingNode()], limits=limits) as server:
         plan = await server.on_loop(server.service.read_plan(json.dumps(graph)))
         record = await server.on_loop(server.service.create_execution(plan))
         reader, writer = await asyncio.open_connection(

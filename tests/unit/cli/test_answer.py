@@ -1,10 +1,10 @@
-from tests.fakes.terminal import terminal_screen, visible, written
+from tests.fakes.terminal import terminal_console, visible_lines, console_output
 
 
 def shown(text: str) -> list[str]:
-    screen = terminal_screen(width=60)
+    screen = terminal_console(width=60)
     screen.markdown(text)
-    return visible(screen)
+    return visible_lines(screen)
 
 
 def test_line_breaks_of_a_poem_are_kept() -> None:
@@ -25,6 +25,6 @@ def test_tables_lists_and_links_are_rendered() -> None:
 
 
 def test_a_text_too_long_to_render_is_shown_as_it_is() -> None:
-    screen = terminal_screen()
+    screen = terminal_console()
     screen.markdown("**x** " * 20_000)
-    assert written(screen).startswith("**x** **x**")
+    assert console_output(screen).startswith("**x** **x**")

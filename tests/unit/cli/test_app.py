@@ -7,9 +7,9 @@ from typer.testing import CliRunner, Result
 
 from planwave.cli.app import DEBUG_VARIABLE, app
 from planwave.errors import PlanwaveError, StoreError
-from planwave.service.history import History
+from planwave.service.history import QueryService
 from planwave.storage.memory import MemoryStore
-from tests.fakes.composition import composed
+from tests.fakes.composition import fake_factories
 
 
 def planwave(*args: str, fails: BaseException | None = None) -> Result:
@@ -17,7 +17,7 @@ def planwave(*args: str, fails: BaseException | None = None) -> Result:
         assert fails is not None
         raise fails
 
-    composition = composed() if fails is None else composed(history=history)
+    composition = fake_factories() if fails is None else fake_factories(history=history)
     return CliRunner().invoke(app, list(args), obj=composition)
 
 
@@ -102,9 +102,9 @@ def test_ctrl_c_with_json_is_an_object_too() -> None:
 def test_what_other_rooms_warn_of_is_a_note() -> None:
     def history(_: Any) -> Any:
         logging.getLogger("anywhere").warning("odd\x1b[2J")
-        return History(MemoryStore(), None)
+        return QueryService(MemoryStore(), None)
 
-    done = CliRunner().invoke(app, ["ls"], obj=composed(history=history))
+    done = CliRunner().invoke(app, ["ls"], obj=fake_factories(history=history))
     assert done.exit_code == 0
     assert done.stderr == "! odd[2J\n"
 

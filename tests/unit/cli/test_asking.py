@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from planwave.cli.asking import Given, ask, json_in
+from planwave.cli.asking import PromptResult, ask, parse_json
 from planwave.errors import InputError
 from planwave.events import OpenRequest
-from tests.fakes.person import Scripted
-from tests.fakes.terminal import plain_screen, written
+from tests.fakes.person import ScriptedPrompter
+from tests.fakes.terminal import plain_console, console_output
 
 FORM = {
     "type": "object",
@@ -32,17 +32,17 @@ def request(asked: Any = None, timeout_s: float | None = None, **fields: Any) ->
 
 async def answered(lines: Sequence[str | None], of: OpenRequest, **more: Any) -> tuple[Any, str]:
     """Give what comes of a person who types these lines, and all they saw."""
-    screen = plain_screen()
-    person = Scripted(lines, screen, **more)
+    screen = plain_console()
+    person = ScriptedPrompter(lines, screen, **more)
     given = await ask(screen, person, of, "Check")
-    assert person.is_done
-    return given, written(screen)
+    assert person.is_exhausted
+    return given, console_output(screen)
 
 
 @pytest.mark.parametrize("said", ["approve", "1", "a", " APP "])
 async def test_a_decision_is_named_numbered_or_begun(said: str) -> None:
     given, seen = await answered([said, ""], request())
-    assert given == Given({"decision": "approve", "note": ""})
+    assert given == PromptResult({"decision": "approve", "note": ""})
     assert "Check asks (r7)" in seen
     assert "Send it?" in seen
     assert "Dear all" in seen
@@ -51,7 +51,7 @@ async def test_a_decision_is_named_numbered_or_begun(said: str) -> None:
 async def test_what_is_no_decision_is_asked_again() -> None:
     lines = ["", "3", "x", "r", "no time"]
     given, seen = await answered(lines, request())
-    assert given == Given({"decision": "reject", "note": "no time"})
+    assert given == PromptResult({"decision": "reject", "note": "no time"})
     assert seen.count("decisions are approve, reject") == 2
 
 
@@ -68,7 +68,7 @@ async def test_a_value_is_edited_only_where_that_is_asked_for(
     before: Any, typed: str, after: Any
 ) -> None:
     given, _ = await answered(["e", typed, "1", ""], request(value=before))
-    assert given == Given({"decision": "approve", "note": "", "value": after})
+    assert given == PromptResult({"decision": "approve", "note": "", "value": after})
     given, _ = await answered(["e", "1", ""], request(value=before), edits=lambda _: typed + "\n")
     assert given.answer["value"] == after
 
@@ -81,7 +81,7 @@ async def test_a_value_that_is_no_json_stays_as_it_was() -> None:
 
 async def test_where_the_value_is_fixed_or_an_action_is_called_so_nothing_is_edited() -> None:
     given, seen = await answered(["e", "1", ""], request(editable=False))
-    assert given == Given({"decision": "approve", "note": ""})
+    assert given == PromptResult({"decision": "approve", "note": ""})
     assert "edit" not in seen
     given, _ = await answered(["e", ""], request(actions=["e", "f"]))
     assert given.answer["decision"] == "e"
@@ -114,14 +114,14 @@ async def test_a_form_without_named_fields_is_json() -> None:
 async def test_an_answer_that_does_not_fit_is_told_and_asked_for_again() -> None:
     form = {"properties": {"n": {"type": "integer", "minimum": 5}}}
     given, seen = await answered(["1", "3", "", "2", "7", ""], request(form=form))
-    assert given == Given({"decision": "reject", "note": "", "form": {"n": 7}})
+    assert given == PromptResult({"decision": "reject", "note": "", "form": {"n": 7}})
     assert "form/n: " in seen
 
 
 @pytest.mark.parametrize(("said", "answer"), [("yes, do", "yes, do"), ("[1]", [1]), ("null", None)])
 async def test_a_request_of_its_own_kind_takes_json_or_text(said: str, answer: Any) -> None:
     given, seen = await answered([said], request({"question": "Which one?"}))
-    assert given == Given(answer)
+    assert given == PromptResult(answer)
     assert "Which one?" in seen
 
 
@@ -129,7 +129,7 @@ async def test_what_was_cut_off_may_be_given_its_result() -> None:
     actions = ["run_again", "give_result", "fail"]
     cut_off = {"kind": "interrupted", "message": "It was cut off.", "actions": actions}
     given, seen = await answered(["give", "sent", ""], request(cut_off))
-    assert given == Given({"decision": "give_result", "note": "", "value": "sent"})
+    assert given == PromptResult({"decision": "give_result", "note": "", "value": "sent"})
     assert "It was cut off." in seen
 
 
@@ -152,7 +152,7 @@ async def test_a_question_cannot_steer_the_terminal() -> None:
 
 
 def test_what_is_written_as_json_is_json() -> None:
-    assert json_in('{"a": [1]}', "--value") == {"a": [1]}
+    assert parse_json('{"a": [1]}', "--value") == {"a": [1]}
     for wrong in ("hello", "{", '{"a": 1, "a": 2}', "NaN"):
         with pytest.raises(InputError, match="--value: "):
-            json_in(wrong, "--value")
+            parse_json(wrong, "--value")

@@ -7,15 +7,15 @@ from typer.testing import CliRunner, Result
 
 from planwave.cli.app import app
 from planwave.events import Event
-from planwave.service.history import History
+from planwave.service.history import QueryService
 from planwave.storage.memory import MemoryStore
 from planwave.storage.records import ExecutionRecord, PlanRecord
-from tests.fakes.composition import composed
-from tests.fakes.service import graph_of, plan_with, text_node
+from tests.fakes.composition import fake_factories
+from tests.fakes.service import make_graph, make_plan, text_node
 
 ID, PLAN = "01911111-0000-7000-8000-000000000001", "01900000-0000-7000-8000-0000000000aa"
 AT = "2026-01-01T00:00:00+00:00"
-GRAPH = graph_of(text_node("a", name="First"), text_node("b"), edges=[("a", "b")])
+GRAPH = make_graph(text_node("a", name="First"), text_node("b"), edges=[("a", "b")])
 
 
 def event(seq: int, event_type: str, path: str | None = None, **data: Any) -> Event:
@@ -27,7 +27,7 @@ def event(seq: int, event_type: str, path: str | None = None, **data: Any) -> Ev
 def kept() -> MemoryStore:
     async def fill() -> MemoryStore:
         store = MemoryStore()
-        plan = plan_with(GRAPH, PLAN).as_json()
+        plan = make_plan(GRAPH, PLAN).as_json()
         await store.save_plan(PlanRecord(PLAN, AT, "a \x1b[2Jgoal", "A plan", "h", plan))
         record = ExecutionRecord(ID, None, "A run", "a goal", "starting", AT)
         created = event(
@@ -51,7 +51,7 @@ def kept() -> MemoryStore:
 
 def planwave(*args: str) -> Result:
     store = kept()
-    obj = composed(history=lambda _: History(store, None))
+    obj = fake_factories(history=lambda _: QueryService(store, None))
     return CliRunner().invoke(app, list(args), obj=obj)
 
 
@@ -90,7 +90,7 @@ def test_a_terminal_is_told_of_older_ones_and_a_pipe_is_not(
     record = ExecutionRecord(ID[:-1] + "2", None, "Another", "a goal", "starting", AT)
     created = event(1, "execution.created")._replace(execution_id=record.execution_id)
     asyncio.run(store.create_execution(record, [created]))
-    obj = composed(history=lambda _: History(store, None))
+    obj = fake_factories(history=lambda _: QueryService(store, None))
 
     def listed(*args: str) -> str:
         return CliRunner().invoke(app, ["ls", "--storage", "a b", *args], obj=obj).stdout
@@ -140,12 +140,12 @@ def test_one_step_of_several_with_a_name_has_to_be_named_by_its_id() -> None:
         ]
     }
 
-    class Told(History):
+    class Told(QueryService):
         async def document(self, execution_id: str) -> dict[str, Any]:
             return document
 
     store = kept()
-    obj = composed(history=lambda _: Told(store, None))
+    obj = fake_factories(history=lambda _: Told(store, None))
 
     def shown(name: str) -> Result:
         return CliRunner().invoke(app, ["show", "last", "--node", name], obj=obj)

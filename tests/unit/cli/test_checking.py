@@ -3,15 +3,15 @@ import json
 from typer.testing import CliRunner, Result
 
 from planwave.cli.app import app
-from tests.fakes.composition import composed
-from tests.fakes.service import graph_of, text_node
+from tests.fakes.composition import fake_factories
+from tests.fakes.service import make_graph, text_node
 
-GOOD = graph_of(text_node("a"), text_node("b"), edges=[("a", "b")]).to_document()
+GOOD = make_graph(text_node("a"), text_node("b"), edges=[("a", "b")]).to_document()
 
 
 def check(document: object, *args: str) -> Result:
     return CliRunner().invoke(
-        app, ["check", "-", *args], input=json.dumps(document), obj=composed()
+        app, ["check", "-", *args], input=json.dumps(document), obj=fake_factories()
     )
 
 

@@ -10,18 +10,18 @@ from typer.testing import CliRunner, Result
 
 from planwave.cli.app import app
 from planwave.cli.diffing import show_difference
-from planwave.cli.screen import Screen
+from planwave.cli.screen import CommandConsole
 from planwave.events import Event
-from planwave.service.history import History
+from planwave.service.history import QueryService
 from planwave.storage.memory import MemoryStore
 from planwave.storage.records import ExecutionRecord, PlanRecord
-from tests.fakes.composition import composed
-from tests.fakes.service import graph_of, plan_with, text_node
+from tests.fakes.composition import fake_factories
+from tests.fakes.service import make_graph, make_plan, text_node
 
 A, B = (f"0191111{n}-0000-7000-8000-000000000001" for n in (1, 2))
 PLAN = "01900000-0000-7000-8000-0000000000aa"
 AT = "2026-01-01T00:00:00+00:00"
-GRAPH = graph_of(text_node("t"), text_node("n"), text_node("v"))
+GRAPH = make_graph(text_node("t"), text_node("n"), text_node("v"))
 USED = {"provider": "p", "model": "m", "input_tokens": 1200, "output_tokens": 5, "cost_usd": 0.5}
 
 
@@ -54,7 +54,7 @@ def story(execution_id: str, said: str, value: Any, ends: bool) -> list[Event]:
 def kept() -> MemoryStore:
     async def fill() -> MemoryStore:
         store = MemoryStore()
-        plan = plan_with(GRAPH, PLAN).as_json()
+        plan = make_plan(GRAPH, PLAN).as_json()
         await store.save_plan(PlanRecord(PLAN, AT, "a goal", "A plan", "h", plan))
         stories = (
             story(A, "same\nold \x1b[2Jwords", [1], ends=True),
@@ -71,7 +71,7 @@ def kept() -> MemoryStore:
 
 def planwave(*args: str) -> Result:
     store = kept()
-    return CliRunner().invoke(app, list(args), obj=composed(history=lambda _: History(store, None)))
+    return CliRunner().invoke(app, list(args), obj=fake_factories(history=lambda _: QueryService(store, None)))
 
 
 def test_two_executions_stand_side_by_side_with_each_step_that_differs() -> None:
@@ -145,7 +145,7 @@ def test_what_only_one_has_and_what_is_left_off_is_said(encoding: str) -> None:
         ],
         "left_off": 200,
     }
-    screen = Screen()
+    screen = CommandConsole()
     with open("/dev/null", "w", encoding=encoding) as nowhere:
         screen.out = Console(file=nowhere, width=100, record=True)
         show_difference(screen, told)

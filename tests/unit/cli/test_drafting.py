@@ -1,6 +1,6 @@
-from planwave.cli.drafting import Draft, showing
+from planwave.cli.drafting import PlanDraft, live_draft
 from planwave.planner.progress import PlanProgress
-from tests.fakes.terminal import plain_screen, terminal_screen, visible, written
+from tests.fakes.terminal import plain_console, terminal_console, visible_lines, console_output
 
 
 def delta(text: str, *, reasoning: bool = False) -> PlanProgress:
@@ -21,11 +21,11 @@ STORY = (
 
 
 def test_a_pipe_is_told_titles_steps_repairs_and_fixes_line_by_line() -> None:
-    screen = plain_screen()
-    with showing(screen, Draft("own/one", lambda: 7.0)) as tell:
+    screen = plain_console()
+    with live_draft(screen, PlanDraft("own/one", lambda: 7.0)) as tell:
         for each in STORY:
             tell(each)
-    assert written(screen).splitlines() == [
+    assert console_output(screen).splitlines() == [
         "planning with own/one",
         "[    0.0s] title: My plan",
         "[    0.0s] step 1: First[2J step",
@@ -37,17 +37,17 @@ def test_a_pipe_is_told_titles_steps_repairs_and_fixes_line_by_line() -> None:
 
 
 def test_a_terminal_leaves_nothing_of_the_draft_behind() -> None:
-    screen = terminal_screen()
-    with showing(screen, Draft("own/one")) as tell:
+    screen = terminal_console()
+    with live_draft(screen, PlanDraft("own/one")) as tell:
         for each in STORY:
             tell(each)
-    assert "Planning with own/one" in written(screen)
-    assert "the plan has 2 faults: asking for a better one" in written(screen)
-    assert visible(screen) == []
+    assert "Planning with own/one" in console_output(screen)
+    assert "the plan has 2 faults: asking for a better one" in console_output(screen)
+    assert visible_lines(screen) == []
 
 
 def test_the_steps_of_a_small_models_form_are_picked_out_of_its_text() -> None:
-    draft = Draft("local/small")
+    draft = PlanDraft("local/small")
     for piece in ('{"title": "Tid', 'es", "n1": {"name": "Moo', 'n", "task": "x"}, "n2": {"na'):
         draft.apply(delta(piece))
     assert (draft.title, draft.steps) == ("Tides", ["Moon"])
@@ -58,14 +58,14 @@ def test_the_steps_of_a_small_models_form_are_picked_out_of_its_text() -> None:
 
 
 def test_an_endless_reply_is_not_searched_for_ever() -> None:
-    draft = Draft("local/small")
+    draft = PlanDraft("local/small")
     draft.apply(delta("x" * 100_000))
     draft.apply(delta('"name": "late"'))
     assert draft.steps == []
 
 
 def test_a_repair_forgets_the_plan_before_it() -> None:
-    draft = Draft("own/one")
+    draft = PlanDraft("own/one")
     for each in STORY[:7]:
         draft.apply(each)
     assert (draft.title, draft.steps, draft.text) == ("", [], "")

@@ -3,11 +3,11 @@ import json
 import pytest
 
 from planwave.cli.errors import ExitCode, exit_code_of, show_error
-from planwave.cli.screen import Screen
+from planwave.cli.screen import CommandConsole
 from planwave.errors import (
     GraphInvalid,
     InputError,
-    KernelMisuse,
+    InvalidTransition,
     LimitExceeded,
     NotFound,
     PlanInvalid,
@@ -19,7 +19,7 @@ from planwave.errors import (
     UnknownProvider,
 )
 from planwave.graph.diagnostics import Diagnostic
-from tests.fakes.terminal import plain_screen, written
+from tests.fakes.terminal import plain_console, console_output
 
 TWO = (
     Diagnostic("flow-cycle", "error", "a waits for itself", "/edges/1", hint="remove an edge"),
@@ -41,7 +41,7 @@ TWO = (
         (UnknownModel("x"), ExitCode.NO_PROVIDER),
         (ProviderError("down", provider="openai"), ExitCode.NO_PROVIDER),
         (StoreError("x"), ExitCode.FAILED),
-        (KernelMisuse("x"), ExitCode.FAILED),
+        (InvalidTransition("x"), ExitCode.FAILED),
     ],
 )
 def test_every_kind_of_failure_has_its_exit_code(error: PlanwaveError, code: int) -> None:
@@ -49,15 +49,15 @@ def test_every_kind_of_failure_has_its_exit_code(error: PlanwaveError, code: int
 
 
 def test_a_failure_is_one_sentence_and_a_way_out() -> None:
-    screen = plain_screen()
+    screen = plain_console()
     show_error(screen, UnavailableProvider("anthropic\nhas no key", hint="set ANTHROPIC_API_KEY"))
-    assert written(screen) == "✗ anthropic has no key\n  → set ANTHROPIC_API_KEY\n"
+    assert console_output(screen) == "✗ anthropic has no key\n  → set ANTHROPIC_API_KEY\n"
 
 
 def test_an_invalid_plan_lists_everything_with_place_and_way_out() -> None:
-    screen = plain_screen(width=40)
+    screen = plain_console(width=40)
     show_error(screen, GraphInvalid(TWO))
-    assert written(screen).splitlines() == [
+    assert console_output(screen).splitlines() == [
         "✗ a waits for itself (and 1 more fault)",
         "  error   /edges/1  a waits for itself  [flow-cycle]",
         "      remove an edge",
@@ -67,14 +67,14 @@ def test_an_invalid_plan_lists_everything_with_place_and_way_out() -> None:
 
 
 def test_a_plan_no_model_could_repair_keeps_its_own_way_out() -> None:
-    screen = plain_screen()
+    screen = plain_console()
     show_error(screen, PlanInvalid(TWO[:1], [{}, {}, {}]))
-    assert "after 3 attempt(s)" in written(screen)
-    assert "--provider" in written(screen).splitlines()[-1]
+    assert "after 3 attempt(s)" in console_output(screen)
+    assert "--provider" in console_output(screen).splitlines()[-1]
 
 
 def test_with_json_the_failure_is_an_object_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
-    show_error(Screen(json=True), GraphInvalid(TWO))
+    show_error(CommandConsole(json=True), GraphInvalid(TWO))
     out, err = capsys.readouterr()
     shown = json.loads(out)
     assert shown["error"]["code"] == "graph-invalid"

@@ -3,31 +3,31 @@ from __future__ import annotations
 from planwave.cli.flow_view import flow_line, show_flow
 from planwave.service.flow_history import Flow
 from planwave.storage.flows import FlowRecord, FlowVersion
-from tests.fakes.service import graph_of, text_node
-from tests.fakes.terminal import plain_screen, terminal_screen, visible, written
+from tests.fakes.service import make_graph, text_node
+from tests.fakes.terminal import plain_console, terminal_console, visible_lines, console_output
 
 ID, NEW, OLD = "01911111-0000-7000-8000-000000000001", "a" * 64, "b" * 64
 AT = "2026-01-15T12:00:00+00:00"
-GRAPH = graph_of(text_node("a"), text_node("b"), edges=[("a", "b")]).to_document()
+GRAPH = make_graph(text_node("a"), text_node("b"), edges=[("a", "b")]).to_document()
 
 
 def test_a_line_has_all_of_the_id_for_programs_and_its_start_for_people() -> None:
     flow = FlowRecord(ID, "two\nlines \x1b[2J", "", NEW, 12, AT, AT, 1)
-    plain, pretty = plain_screen(), terminal_screen()
+    plain, pretty = plain_console(), terminal_console()
     for screen in (plain, pretty):
         screen.line(flow_line(screen, flow))
-    (line,) = written(plain).splitlines()
+    (line,) = console_output(plain).splitlines()
     assert line.startswith(f"{ID}  2026-01-1")
     assert "revision 12      1 step  two lines" in line
     assert "\x1b" not in line
-    assert visible(pretty)[0].startswith(f"{ID[:13]}  2026-01-1")
+    assert visible_lines(pretty)[0].startswith(f"{ID[:13]}  2026-01-1")
 
 
 def test_a_flow_shows_what_it_is_its_waves_and_its_versions() -> None:
-    screen = plain_screen()
+    screen = plain_console()
     flow = Flow(ID, "Name", "why", NEW, 2, AT, AT, GRAPH)
     show_flow(screen, flow, [FlowVersion(ID, NEW, 2, AT, 2), FlowVersion(ID, OLD, 1, AT, 1)])
-    lines = written(screen).splitlines()
+    lines = console_output(screen).splitlines()
     assert lines[:4] == ["Name", "For       why", f"Flow      {ID}", f"Version   {NEW}"]
     assert lines[4].endswith(", revision 2")
     assert "  b  text  ← a" in lines

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from planwave.cli.forking import changed
+from planwave.cli.forking import apply_settings
 from planwave.errors import InputError
-from tests.fakes.asking import asking, executed, planwave, told, two_questions
-from tests.fakes.command_line import place
+from tests.fakes.asking import approval_graph, execute_graph, invoke, invoke_json, two_approvals_graph
+from tests.fakes.command_line import isolated_directory
 
 TEXTS = {
     "nodes": [
@@ -22,23 +22,23 @@ TEXTS = {
 
 @pytest.fixture(autouse=True)
 def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place(tmp_path, monkeypatch)
+    isolated_directory(tmp_path, monkeypatch)
 
 
 def test_a_fork_runs_with_other_data_and_names_what_it_came_from() -> None:
-    before = executed(TEXTS)["execution_id"]
-    done = planwave("fork", "last", "--set", "a.text=two")
+    before = execute_graph(TEXTS)["execution_id"]
+    done = invoke("fork", "last", "--set", "a.text=two")
     assert done.exit_code == 0, done.output
     assert f"out of {before}" in done.stdout
-    after = told("show", "last")
+    after = invoke_json("show", "last")
     assert (after["node_results"]["b"], after["parent"]["execution_id"]) == ("b two", before)
-    assert f"Out of    {before}" in planwave("show", "last").stdout
+    assert f"Out of    {before}" in invoke("show", "last").stdout
 
 
 def test_changes_come_from_a_file_and_steps_may_have_to_run_again() -> None:
-    before = executed(TEXTS)["execution_id"]
+    before = execute_graph(TEXTS)["execution_id"]
     changes = json.dumps({"a": {"outputs": {"output": "given"}}})
-    done = told("fork", before, "--changes", "-", "--rerun", "b", stdin=changes)
+    done = invoke_json("fork", before, "--changes", "-", "--rerun", "b", stdin=changes)
     assert done["node_results"] == {"a": "given", "b": "b given"}
 
 
@@ -58,17 +58,17 @@ def test_changes_come_from_a_file_and_steps_may_have_to_run_again() -> None:
 def test_what_cannot_be_changed_is_a_sentence(
     args: list[str], stdin: str | None, says: str
 ) -> None:
-    executed(TEXTS)
-    done = planwave("fork", "last", *args, stdin=stdin)
+    execute_graph(TEXTS)
+    done = invoke("fork", "last", *args, stdin=stdin)
     assert done.exit_code == 2, done.output
     assert says in done.stderr
-    assert len(told("ls")["executions"]) == 1
+    assert len(invoke_json("ls")["executions"]) == 1
 
 
 def test_settings_are_laid_over_a_file_as_deep_as_they_say() -> None:
     given: dict[str, Any] = {"a": {"data": {"x": {"p": 1}}}, "b.c": {"outputs": {}}}
     written = ["a.x.q=[2]", "a.t=hello = you", "a.n=null", "b.c.d=5", 'e.t="6"']
-    made = changed(given, written, ["a", "b", "b.c", "e"])
+    made = apply_settings(given, written, ["a", "b", "b.c", "e"])
     assert made == {
         "a": {"data": {"x": {"p": 1, "q": [2]}, "t": "hello = you", "n": None}},
         "b.c": {"outputs": {}, "data": {"d": 5}},
@@ -76,20 +76,20 @@ def test_settings_are_laid_over_a_file_as_deep_as_they_say() -> None:
     }
     assert given["a"] == {"data": {"x": {"p": 1}}}
     with pytest.raises(InputError):
-        changed({}, ["a..b=1"], ["a"])
+        apply_settings({}, ["a..b=1"], ["a"])
 
 
 def test_a_retry_runs_what_was_cancelled_and_takes_over_the_rest() -> None:
-    executed(asking())
-    assert planwave("retry", "last").exit_code == 2  # nothing has failed
-    planwave("cancel", "last")
-    again = told("retry", "last")
+    execute_graph(approval_graph())
+    assert invoke("retry", "last").exit_code == 2  # nothing has failed
+    invoke("cancel", "last")
+    again = invoke_json("retry", "last")
     assert (again["status"], again["node_results"]) == ("paused", {"draft": "Dear all"})
-    done = told("answer", "last", "--decision", "reject")
+    done = invoke_json("answer", "last", "--decision", "reject")
     assert done["node_results"]["dropped"] == "dropped"
 
 
 def test_what_has_several_questions_is_forked_while_it_waits() -> None:
-    executed(two_questions())
-    forked = told("fork", "last")
+    execute_graph(two_approvals_graph())
+    forked = invoke_json("fork", "last")
     assert (forked["status"], len(forked["requests"])) == ("paused", 2)

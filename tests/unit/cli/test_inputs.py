@@ -2,18 +2,18 @@ from typing import Any
 
 import pytest
 
-from planwave.cli.inputs import inputs_of, loose_inputs, read_inputs
+from planwave.cli.inputs import resolve_inputs, merge_inputs, read_inputs
 from planwave.errors import GraphInvalid, InputError
 from planwave.graph.model import Graph, Node
-from tests.fakes.planning import library
-from tests.fakes.service import graph_of, text_node
+from tests.fakes.planning import library_registry
+from tests.fakes.service import make_graph, text_node
 
-ONE = graph_of(Node("begin", "start", "Begin"), text_node("b"), edges=[("begin", "b")])
-TWO = graph_of(Node("s1", "start", "S"), Node("s2", "start", "S"))
+ONE = make_graph(Node("begin", "start", "Begin"), text_node("b"), edges=[("begin", "b")])
+TWO = make_graph(Node("s1", "start", "S"), Node("s2", "start", "S"))
 
 
 def given(*written: str, graph: Graph = ONE) -> dict[str, Any]:
-    return inputs_of(read_inputs(written), graph, library())
+    return resolve_inputs(read_inputs(written), graph, library_registry())
 
 
 def test_plain_text_goes_to_the_one_entry_node() -> None:
@@ -63,12 +63,12 @@ def test_no_input_is_no_input() -> None:
     ],
 )
 def test_a_service_is_given_what_would_be_given_here(written: list[str]) -> None:
-    assert loose_inputs(read_inputs(written), ONE, {"start"}) == given(*written)
+    assert merge_inputs(read_inputs(written), ONE, {"start"}) == given(*written)
 
 
 def test_what_only_a_service_can_judge_is_left_to_it() -> None:
     odd = ['{"zz": {"output": 1}}', '{"s1": 3}', '{"s1": {"output": 2}}']
-    sent = loose_inputs(read_inputs(odd), TWO, {"start"})
+    sent = merge_inputs(read_inputs(odd), TWO, {"start"})
     assert sent == {"zz": {"output": 1}, "s1": {"output": 2}}
     with pytest.raises(InputError, match="2 entry nodes"):
-        loose_inputs(["hello"], TWO, {"start"})
+        merge_inputs(["hello"], TWO, {"start"})

@@ -18,19 +18,19 @@ from planwave.settings import Settings
 from planwave.storage.files import ARTIFACT_DIR
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.sqlite import SqliteStore
-from tests.fakes.composition import composed
-from tests.fakes.service import rooms
+from tests.fakes.composition import fake_factories
+from tests.fakes.service import dependencies
 
 LARGE = "x" * 2_000
 
 
 def service(settings: Settings) -> Service:
     where = settings.storage_dir
-    return Service(rooms(store=SqliteStore.open(where), directory=where))
+    return Service(dependencies(store=SqliteStore.open(where), directory=where))
 
 
 def planwave(*args: str, storage: Path, **more: Any) -> Result:
-    obj = composed(service=service, **more)
+    obj = fake_factories(service=service, **more)
     return CliRunner().invoke(app, [*args, "--storage", str(storage)], obj=obj)
 
 
@@ -114,7 +114,7 @@ def test_another_fault_of_the_store_is_told_as_it_is(tmp_path: Path) -> None:
         raise StoreError("no disk", hint="buy one")
 
     args = ["prune", "--older-than", "1", "--storage", str(tmp_path)]
-    done = CliRunner().invoke(app, args, obj=composed(service=broken))
+    done = CliRunner().invoke(app, args, obj=fake_factories(service=broken))
     assert (done.exit_code, "buy one" in done.stderr) == (1, True)
 
 

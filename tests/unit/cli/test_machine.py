@@ -9,12 +9,12 @@ from planwave.cli import fetching
 from planwave.cli.app import app
 from planwave.errors import StoreError
 from planwave.providers.api import ProviderInfo
-from tests.fakes.composition import Embedded, composed
+from tests.fakes.composition import FakeEmbeddedModel, fake_factories
 from tests.fakes.planning import FakeProviders
 
 
 def planwave(*args: str, **more: Any) -> Result:
-    return CliRunner().invoke(app, list(args), obj=composed(**more))
+    return CliRunner().invoke(app, list(args), obj=fake_factories(**more))
 
 
 def test_doctor_lists_providers_with_reasons_and_ways_to_enable_them(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_pull_fetches_the_configured_model_or_the_one_named(
         names.append(name)
         return Path("there.gguf")
 
-    monkeypatch.setattr(fetching, "fetch_showing", fetch)
+    monkeypatch.setattr(fetching, "download_with_progress", fetch)
     assert "there.gguf" in planwave("model", "pull").stdout
     done = planwave("model", "pull", "qwen2.5-coder-0.5b", "--json")
     assert json.loads(done.stdout) == {"model": "qwen2.5-coder-0.5b", "path": "there.gguf"}
@@ -103,6 +103,6 @@ def test_doctor_exits_4_where_nothing_can_plan_and_0_where_the_first_run_will_fe
     done = planwave("doctor", providers=Nobody())
     assert done.exit_code == 4
     assert "nothing can be planned" in done.stderr
-    done = planwave("doctor", providers=Nobody(), embedded=Embedded("qwen2.5-coder-1.5b"))
+    done = planwave("doctor", providers=Nobody(), embedded=FakeEmbeddedModel("qwen2.5-coder-1.5b"))
     assert done.exit_code == 0
     assert "The first run fetches the embedded model" in done.stdout

@@ -3,8 +3,8 @@ from typing import Any
 
 from planwave.cli.plan_view import forecast_lines, show_plan
 from planwave.graph.model import Node
-from tests.fakes.service import graph_of, plan_with, text_node
-from tests.fakes.terminal import plain_screen, terminal_screen, visible, written
+from tests.fakes.service import make_graph, make_plan, text_node
+from tests.fakes.terminal import plain_console, terminal_console, visible_lines, console_output
 from tests.fakes.wires import make_edge
 
 FORECAST: dict[str, Any] = {
@@ -17,7 +17,7 @@ def agent(node_id: str, **data: Any) -> Node:
     return Node(node_id, "agent", node_id.upper(), f"Do {node_id}.", data)
 
 
-GRAPH = graph_of(
+GRAPH = make_graph(
     agent("a", provider="openai", model="gpt"), agent("b", provider="own", model="one"), agent("c"),
     text_node("tool"),
     edges=[("a", "c"), ("b", "c"), make_edge("tool", "c", channel="link", target_handle="tools")],
@@ -25,9 +25,9 @@ GRAPH = graph_of(
 
 
 def test_a_plan_shows_waves_what_each_step_waits_for_and_who_else_than_the_author_runs_it() -> None:
-    screen = plain_screen()
-    show_plan(screen, replace(plan_with(GRAPH), provider="openai", model="gpt", forecast=FORECAST))
-    assert written(screen).splitlines() == [
+    screen = plain_console()
+    show_plan(screen, replace(make_plan(GRAPH), provider="openai", model="gpt", forecast=FORECAST))
+    assert console_output(screen).splitlines() == [
         "A title  planned by openai/gpt",
         "",
         "Wave 1, 2 at the same time",
@@ -49,23 +49,23 @@ def test_a_plan_shows_waves_what_each_step_waits_for_and_who_else_than_the_autho
 
 
 def test_fixes_and_warnings_are_told() -> None:
-    screen = plain_screen()
+    screen = plain_console()
     warning = {"severity": "warning", "message": "odd but legal", "code": "x"}
-    show_plan(screen, replace(plan_with(GRAPH), fixes=["removed a fence"], diagnostics=[warning]))
-    assert "Fixed     removed a fence" in written(screen)
-    assert "Warning   odd but legal" in written(screen)
+    show_plan(screen, replace(make_plan(GRAPH), fixes=["removed a fence"], diagnostics=[warning]))
+    assert "Fixed     removed a fence" in console_output(screen)
+    assert "Warning   odd but legal" in console_output(screen)
 
 
 def test_a_terminal_cuts_long_descriptions_instead_of_wrapping() -> None:
-    screen = terminal_screen(width=40)
+    screen = terminal_console(width=40)
     node = Node("a", "agent", "A", "words " * 100)
-    show_plan(screen, plan_with(graph_of(node)))
-    assert all(len(line) <= 40 for line in visible(screen))
-    assert any(line.endswith("…") for line in visible(screen))
+    show_plan(screen, make_plan(make_graph(node)))
+    assert all(len(line) <= 40 for line in visible_lines(screen))
+    assert any(line.endswith("…") for line in visible_lines(screen))
 
 
 def lines_of(**changes: Any) -> list[str]:
-    return [line.plain for line in forecast_lines(plain_screen(), {**FORECAST, **changes})]
+    return [line.plain for line in forecast_lines(plain_console(), {**FORECAST, **changes})]
 
 
 def test_a_forecast_says_free_unknown_or_a_range() -> None:
@@ -90,4 +90,4 @@ def test_a_forecast_warns_of_steps_that_change_the_world() -> None:
 
 
 def test_a_plan_without_a_forecast_shows_none() -> None:
-    assert list(forecast_lines(plain_screen(), {})) == []
+    assert list(forecast_lines(plain_console(), {})) == []

@@ -1,11 +1,11 @@
 from typing import Any
 
-from planwave.cli.progress import RunProgress, sentence
+from planwave.cli.progress import RunProgress, event_line
 from planwave.events import Event
-from tests.fakes.service import graph_of, text_node
+from tests.fakes.service import make_graph, text_node
 from tests.fakes.wires import make_edge
 
-GRAPH = graph_of(
+GRAPH = make_graph(
     text_node("a", name="First"), text_node("b"), text_node("c"),
     edges=[("a", "b"), make_edge("c", "b", channel="link", target_handle="tools")],
 )  # fmt: skip
@@ -41,7 +41,7 @@ def test_a_node_is_pending_then_running_then_settled_with_its_time() -> None:
     assert (node.status, seen.running_for(node)) == ("running", 2.5)
     seen.apply(event("node.completed", "a", 1, outputs={}, duration_s=2.0))
     assert (node.status, seen.running_for(node)) == ("completed", 2.0)
-    assert [wave.settled for wave in seen.waves] == [True, False]
+    assert [wave.is_settled for wave in seen.waves] == [True, False]
 
 
 def test_streamed_text_is_kept_to_its_end_and_a_new_attempt_forgets_it() -> None:
@@ -72,7 +72,7 @@ def test_every_way_not_to_run_says_why() -> None:
 def test_linked_and_unreached_nodes_are_known_from_the_start() -> None:
     seen = progress(event("execution.started", linked=["c"], not_reached=["b"], waves=1))
     assert (seen.nodes["c"].status, seen.nodes["b"].status) == ("linked", "not_reached")
-    assert (seen.status, seen.waves[1].settled) == ("executing", True)
+    assert (seen.status, seen.waves[1].is_settled) == ("executing", True)
 
 
 def test_usage_that_is_told_again_is_counted_once() -> None:
@@ -100,7 +100,7 @@ def test_unknown_nodes_and_new_event_types_change_nothing() -> None:
         event("node.started", "loop[1]/x", 1), event("node.novel", "a"), event("plan.revised")
     )
     assert {node.status for node in seen.nodes.values()} == {"pending"}
-    assert sentence(event("node.started", "loop[1]/x", 1), seen) is None
+    assert event_line(event("node.started", "loop[1]/x", 1), seen) is None
 
 
 def test_a_node_shows_what_happens_inside_it() -> None:
@@ -108,7 +108,7 @@ def test_a_node_shows_what_happens_inside_it() -> None:
 
     def told(each: Event) -> str | None:
         seen.apply(each)
-        return sentence(each, seen)
+        return event_line(each, seen)
 
     assert told(event("wave.started", "a[1]", wave=1, nodes=["x"])) is None, "a wave of its own"
     assert told(event("node.started", "a[1]/x", 1, name="Look")) == "started    a[1]/x  Look"
@@ -139,7 +139,7 @@ def test_plain_lines_name_the_node_the_time_and_the_reason() -> None:
 
     def told(each: Event) -> str | None:
         seen.apply(each)
-        return sentence(each, seen)
+        return event_line(each, seen)
 
     assert told(event("execution.created")) is None
     assert told(event("execution.started", waves=2)) == "running 2 steps in 2 waves"
@@ -160,8 +160,8 @@ def test_plain_lines_name_the_node_the_time_and_the_reason() -> None:
 def test_waves_are_counted_as_they_run_not_as_they_were_planned() -> None:
     started = event("execution.started", waves=1)
     seen = progress(started)
-    assert sentence(started, seen) == "running 2 steps in 1 wave"
-    assert sentence(event("wave.started", wave=1, nodes=["b"]), seen) == "wave 1 of 1: b"
+    assert event_line(started, seen) == "running 2 steps in 1 wave"
+    assert event_line(event("wave.started", wave=1, nodes=["b"]), seen) == "wave 1 of 1: b"
 
 
 def test_what_a_node_warned_of_is_shown_with_its_end_and_forgotten_by_a_new_attempt() -> None:
@@ -169,7 +169,7 @@ def test_what_a_node_warned_of_is_shown_with_its_end_and_forgotten_by_a_new_atte
     done = event("node.completed", "a", 1, outputs={}, duration_s=2.0)
     seen = progress(event("node.started", "a", 1), cut, event("node.log", "a", 1, message="hm"))
     seen.apply(done)
-    assert sentence(done, seen) == "completed  a  First (2.0 s): the reply was cut at 440 tokens"
+    assert event_line(done, seen) == "completed  a  First (2.0 s): the reply was cut at 440 tokens"
     seen.apply(event("node.started", "a", 2))
     seen.apply(done)
     assert seen.nodes["a"].note == ""
@@ -189,17 +189,17 @@ def timed(path: str, request_id: str, seconds: float | None) -> Event:
 def test_a_timer_is_no_question_and_what_goes_on_within_the_hour_is_not_at_rest() -> None:
     paused = event("execution.paused", reason="waiting for an answer")
     seen = progress(event("node.started", "a", 1), timed("a", "r4", 60.0))
-    assert sentence(timed("a", "r4", 60.0), seen) == "waiting    a  First: Waits until noon."
+    assert event_line(timed("a", "r4", 60.0), seen) == "waiting    a  First: Waits until noon."
     seen.apply(paused)
-    assert (list(seen.requests), seen.questions, seen.is_at_rest) == (["r4"], [], False)
+    assert (list(seen.requests), seen.questions, seen.is_idle) == (["r4"], [], False)
     goes_on = event(
         "node.answered", "a", 1, request_id="r4", answer={"decision": "continue"}, by="timeout"
     )
     seen.apply(goes_on)
     assert (seen.nodes["a"].status, seen.nodes["a"].note) == ("running", "")
-    assert sentence(goes_on, seen) == "goes on    a  First"
+    assert event_line(goes_on, seen) == "goes on    a  First"
     seen = progress(event("node.started", "a", 1), timed("a", "r4", 3_601.0), paused)
-    assert seen.is_at_rest
+    assert seen.is_idle
 
 
 def test_questions_beside_a_timer_are_asked() -> None:
@@ -212,7 +212,7 @@ def test_questions_beside_a_timer_are_asked() -> None:
 
 def test_a_held_execution_is_at_rest_whatever_the_time() -> None:
     held = event("execution.paused", reason="paused by request")
-    assert progress(event("node.started", "a", 1), timed("a", "r4", 60.0), held).is_at_rest
+    assert progress(event("node.started", "a", 1), timed("a", "r4", 60.0), held).is_idle
 
 
 def test_a_message_to_the_caller_is_a_line_nested_or_not() -> None:
@@ -220,10 +220,10 @@ def test_a_message_to_the_caller_is_a_line_nested_or_not() -> None:
         told = {"event_type": "message", "data": {"text": "Half\nway."}}
         return event("node.event", path, 1)._replace(data=told)
 
-    assert sentence(message("a"), progress()) == "First: Half way."
-    assert sentence(message("a[1]/x"), progress()) == "a[1]/x: Half way."
+    assert event_line(message("a"), progress()) == "First: Half way."
+    assert event_line(message("a[1]/x"), progress()) == "a[1]/x: Half way."
     prompt = message("a")._replace(data={"event_type": "prompt", "data": {"text": "x"}})
-    assert sentence(prompt, progress()) is None
+    assert event_line(prompt, progress()) is None
 
 
 def test_a_plan_that_a_node_writes_is_told_part_by_part() -> None:
@@ -232,12 +232,12 @@ def test_a_plan_that_a_node_writes_is_told_part_by_part() -> None:
         return event("node.event", path, 1)._replace(data=told)
 
     step = planning("node", id="s", name="Say\nit")
-    assert sentence(planning("title", title="T"), progress()) == "planning   a: title: T"
-    assert sentence(step, progress()) == "planning   a: step: Say it"
-    assert sentence(planning("node", "a[1]/x", id="s"), progress()) == "planning   a[1]/x: step: s"
+    assert event_line(planning("title", title="T"), progress()) == "planning   a: title: T"
+    assert event_line(step, progress()) == "planning   a: step: Say it"
+    assert event_line(planning("node", "a[1]/x", id="s"), progress()) == "planning   a[1]/x: step: s"
     again = planning("repair", diagnostics=[{}])
-    assert "a: the plan has 1 fault" in str(sentence(again, progress()))
-    assert sentence(planning("edge", source="s", target="t"), progress()) is None
+    assert "a: the plan has 1 fault" in str(event_line(again, progress()))
+    assert event_line(planning("edge", source="s", target="t"), progress()) is None
     seen = progress(event("node.started", "a", 1), step)
     assert seen.nodes["a"].tail == "step: Say it"
 
@@ -257,30 +257,30 @@ def test_a_question_is_open_until_it_is_answered_or_its_node_ends() -> None:
 
 def test_it_rests_where_only_an_answer_helps_and_where_it_is_over() -> None:
     seen = progress(event("execution.started", waves=2), event("node.started", "a", 1), waiting())
-    assert not seen.is_at_rest
+    assert not seen.is_idle
     seen.apply(event("execution.paused", reason="waiting for an answer"))
-    assert seen.is_at_rest
+    assert seen.is_idle
     seen.apply(event("node.answered", "a", 1, request_id="r4", answer=1))
     seen.apply(event("execution.resumed", reason="answered"))
-    assert not seen.is_at_rest
+    assert not seen.is_idle
     seen.apply(event("execution.completed"))
-    assert seen.is_at_rest
+    assert seen.is_idle
 
 
 def test_paused_by_request_it_rests_when_nothing_is_at_work_any_more() -> None:
     held = event("execution.paused", reason="paused by request")
     seen = progress(event("node.started", "a", 1), waiting("b"), held)
-    assert not seen.is_at_rest
+    assert not seen.is_idle
     seen.apply(event("node.completed", "a", 1, outputs={}))
-    assert seen.is_at_rest
+    assert seen.is_idle
     seen.apply(event("node.answered", "b", 1, request_id="r4", answer=1))
-    assert seen.is_at_rest, "the answer is taken, but starts nothing"
+    assert seen.is_idle, "the answer is taken, but starts nothing"
 
 
 def test_what_is_set_aside_rests_though_its_nodes_were_cut_off() -> None:
     seen = progress(event("node.started", "a", 1))
     seen.apply(event("execution.paused", reason="set aside after 3 recoveries"))
-    assert seen.is_at_rest
+    assert seen.is_idle
 
 
 def test_questions_answers_and_pauses_have_lines_of_their_own() -> None:
@@ -293,7 +293,7 @@ def test_questions_answers_and_pauses_have_lines_of_their_own() -> None:
         event("execution.resumed", reason="answered"),
     ):
         seen.apply(each)
-        said.append(sentence(each, seen))
+        said.append(event_line(each, seen))
     assert said == [
         "waiting    a  First: waits for an answer: May I?",
         "paused: waiting for an answer",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from planwave.cli import reading
-from planwave.cli.reading import read_goal, read_json, read_source
+from planwave.cli.reading import read_goal, read_json_file, read_source
 from planwave.errors import InputError, NotFound
 
 
@@ -24,13 +24,13 @@ def test_json_is_read_from_a_file_or_stdin_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "v.json").write_bytes(b'"v"')
-    assert read_json(str(tmp_path / "v.json")) == b'"v"'
+    assert read_json_file(str(tmp_path / "v.json")) == b'"v"'
     monkeypatch.setattr(sys, "stdin", Stdin(b"[1]"))
-    assert read_json("-") == b"[1]"
+    assert read_json_file("-") == b"[1]"
     with pytest.raises(NotFound):
-        read_json(str(tmp_path / "nowhere"))
+        read_json_file(str(tmp_path / "nowhere"))
     with pytest.raises(InputError, match="cannot be read"):
-        read_json(str(tmp_path))
+        read_json_file(str(tmp_path))
 
 
 def test_a_dash_is_stdin(monkeypatch: pytest.MonkeyPatch) -> None:

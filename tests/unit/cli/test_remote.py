@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from planwave.cli.reading import Source
-from planwave.cli.remote import Holder, Remote, answers, holder
+from planwave.cli.remote import LockOwner, RemoteBackend, is_planwave_service, lock_owner
 from planwave.client import AsyncClient
 from planwave.errors import GraphInvalid, InputError, NotFound
 from planwave.storage.lock import LOCK_NAME
@@ -38,8 +38,8 @@ def told(directory: Path, **holder: Any) -> Path:
 
 
 def test_a_holder_says_where_it_is_and_shows_no_token(tmp_path: Path) -> None:
-    found = holder(told(tmp_path, pid=os.getpid(), url="http://there", token="hush"))
-    assert found == Holder(os.getpid(), "http://there", "hush")
+    found = lock_owner(told(tmp_path, pid=os.getpid(), url="http://there", token="hush"))
+    assert found == LockOwner(os.getpid(), "http://there", "hush")
     assert "hush" not in f"{found!r} {found}"
 
 
@@ -48,20 +48,20 @@ def test_a_holder_says_where_it_is_and_shows_no_token(tmp_path: Path) -> None:
     [{}, {"pid": "1"}, {"pid": 0}, {"pid": -1}, {"pid": 10**30}, {"url": "http://there"}],
 )
 def test_what_names_no_process_is_no_holder(tmp_path: Path, said: Mapping[str, Any]) -> None:
-    assert holder(told(tmp_path, **said)) is None
-    assert holder(tmp_path / "nowhere") is None
+    assert lock_owner(told(tmp_path, **said)) is None
+    assert lock_owner(tmp_path / "nowhere") is None
 
 
 def test_a_process_that_is_gone_holds_nothing(tmp_path: Path) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    assert holder(told(tmp_path, pid=gone.pid, url="http://127.0.0.1:1")) is None
+    assert lock_owner(told(tmp_path, pid=gone.pid, url="http://127.0.0.1:1")) is None
 
 
 def test_only_an_address_where_planwave_says_it_is_well_answers(unused_tcp_port: int) -> None:
-    assert not answers(f"http://127.0.0.1:{unused_tcp_port}")
-    assert not answers("http://[::1")
-    assert not answers("nonsense")
+    assert not is_planwave_service(f"http://127.0.0.1:{unused_tcp_port}")
+    assert not is_planwave_service("http://[::1")
+    assert not is_planwave_service("nonsense")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_service_whose_disk_fails_is_still_planwave_and_others_are_not(
     with HTTPServer(("127.0.0.1", 0), Says) as server:
         thread = Thread(target=server.handle_request)
         thread.start()
-        assert answers(f"http://127.0.0.1:{server.server_port}") is is_planwave
+        assert is_planwave_service(f"http://127.0.0.1:{server.server_port}") is is_planwave
         thread.join()
 
 
@@ -128,8 +128,8 @@ class Shelves:
         return httpx2.Response(200, json={"executions": found, "next_cursor": following})
 
 
-def remote(service: Any, **more: Any) -> Remote:
-    return Remote(AsyncClient(transport=httpx2.MockTransport(service)), Path("storage"), **more)
+def remote(service: Any, **more: Any) -> RemoteBackend:
+    return RemoteBackend(AsyncClient(transport=httpx2.MockTransport(service)), Path("storage"), **more)
 
 
 @pytest.mark.parametrize("page", [7, 50, 200, 1000])
@@ -173,7 +173,7 @@ async def test_a_document_that_is_no_graph_is_refused_before_it_is_sent() -> Non
 
 async def test_who_runs_a_file_there_cannot_be_chosen_here() -> None:
     async with remote(Shelves(50), provider="openai") as place:
-        assert place.author() == "openai"
+        assert place.planner_name() == "openai"
         with pytest.raises(InputError, match="with its own default"):
             await place.plan_source(Source("f", json.dumps(GRAPH).encode()), ())
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from planwave.cli.remote import Remote
+from planwave.cli.remote import RemoteBackend
 from planwave.client import AsyncClient
 from planwave.errors import InputError, NotFound
 
@@ -59,8 +59,8 @@ class Shelves:
         return httpx2.Response(200, json={**flow(own), "version": version, "graph": GRAPH})
 
 
-def remote(page: int) -> Remote:
-    return Remote(AsyncClient(transport=httpx2.MockTransport(Shelves(page))), Path("storage"))
+def remote(page: int) -> RemoteBackend:
+    return RemoteBackend(AsyncClient(transport=httpx2.MockTransport(Shelves(page))), Path("storage"))
 
 
 @pytest.mark.parametrize("page", [7, 50, 200])

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from planwave.cli.result_view import final_results, node_lines, show_failures, show_result, summary
-from planwave.cli.screen import Screen
-from tests.fakes.terminal import plain_screen, terminal_screen, written
+from planwave.cli.screen import CommandConsole
+from tests.fakes.terminal import plain_console, terminal_console, console_output
 
 
 def edge(source: str, target: str, channel: str = "flow") -> dict[str, Any]:
@@ -46,9 +46,9 @@ def test_a_failure_inside_steps_is_named_once_where_it_began() -> None:
         failed("own", "broken", "its own fault"),
         failed("own[k]/x", "broken", "and this"),
     ]
-    screen = plain_screen()
+    screen = plain_console()
     show_failures(screen, {**DOCUMENT, "status": "failed", "nodes": nodes})
-    assert written(screen).splitlines()[1:] == [
+    assert console_output(screen).splitlines()[1:] == [
         "✗ loop[1]/deep[0]/x: no luck",
         "✗ Other: nobody knows what failed inside",
         "✗ Own: its own fault",
@@ -71,9 +71,9 @@ def test_nested_and_unfinished_steps_give_no_final_result() -> None:
 def test_a_pipe_gets_the_bare_text_then_the_facts_then_the_file(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text("{}")
-    screen = plain_screen()
+    screen = plain_console()
     show_result(screen, DOCUMENT, path)
-    assert written(screen).splitlines() == [
+    assert console_output(screen).splitlines() == [
         "",
         "**final**",
         "",
@@ -83,24 +83,24 @@ def test_a_pipe_gets_the_bare_text_then_the_facts_then_the_file(tmp_path: Path) 
 
 
 def test_a_file_that_was_not_written_is_not_claimed(tmp_path: Path) -> None:
-    screen = plain_screen()
+    screen = plain_console()
     show_result(screen, DOCUMENT, tmp_path / "missing.json")
-    assert "Kept in" not in written(screen)
+    assert "Kept in" not in console_output(screen)
 
 
 def test_several_results_are_headed_by_their_steps() -> None:
-    screen = terminal_screen()
+    screen = terminal_console()
     show_result(screen, {**DOCUMENT, "graph": {"edges": []}}, None)
-    shown = written(screen)
+    shown = console_output(screen)
     assert shown.index("A\n") < shown.index("first") < shown.index("B\n") < shown.index("final")
 
 
 def test_every_failure_is_named_with_reason_and_way_out() -> None:
     failed = node("b", "failed", error={"code": "c", "message": "no answer", "hint": "try later"})
-    screen = plain_screen()
+    screen = plain_console()
     show_result(screen, {**DOCUMENT, "status": "failed", "nodes": [node("a"), failed]}, None)
-    assert "✗ B: no answer\n  → try later\n" in written(screen)
-    assert "✗ failed · 1 of 2 steps completed" in written(screen)
+    assert "✗ B: no answer\n  → try later\n" in console_output(screen)
+    assert "✗ failed · 1 of 2 steps completed" in console_output(screen)
 
 
 def test_steps_inside_others_are_named_by_their_path_and_not_counted() -> None:
@@ -109,10 +109,10 @@ def test_steps_inside_others_are_named_by_their_path_and_not_counted() -> None:
         return {**failed, "path": f"loop[{number}]/x"}
 
     nodes = [node("loop", result="done"), *map(inner, range(23))]
-    screen = plain_screen()
+    screen = plain_console()
     document = {**DOCUMENT, "nodes": nodes, "graph": {"edges": []}}
     show_result(screen, document, None)
-    lines = written(screen).splitlines()
+    lines = console_output(screen).splitlines()
     assert lines[3:5] == ["✗ loop[0]/x: no luck", "✗ loop[1]/x: no luck"]
     assert lines[22:24] == ["✗ loop[19]/x: no luck", "  … and 3 more"]
     assert lines[-1].startswith("✓ completed · 1 of 1 step completed")
@@ -126,15 +126,15 @@ def test_steps_inside_others_are_named_by_their_path_and_not_counted() -> None:
 
 
 def test_an_execution_that_failed_as_a_whole_says_why() -> None:
-    screen = plain_screen()
+    screen = plain_console()
     error = {"code": "run-timeout", "message": "took longer than 5 s"}
     show_result(screen, {**DOCUMENT, "status": "failed", "error": error}, None)
-    assert "✗ took longer than 5 s" in written(screen)
+    assert "✗ took longer than 5 s" in console_output(screen)
 
 
 def test_unknown_prices_and_missing_times_are_not_made_up() -> None:
     bare = {"status": "cancelled", "nodes": [], "usage": {"input_tokens": 1, "output_tokens": 2}}
-    line = summary(plain_screen(), bare).plain
+    line = summary(plain_console(), bare).plain
     assert line == "■ cancelled · 0 of 0 steps completed · 1 + 2 tokens · price unknown"
 
 
@@ -152,7 +152,7 @@ def test_steps_are_listed_with_state_time_and_reason() -> None:
         ],
         "requests": [{"path": "f", "request": {"prompt": "Again?"}}],
     }
-    lines = [line.plain.rstrip() for line in node_lines(plain_screen(), document)]
+    lines = [line.plain.rstrip() for line in node_lines(plain_console(), document)]
     assert lines == [
         "  ✓ completed         1.5 s  a          A",
         "  ✗ failed       2 min 10 s  b          B  no (handled)",
@@ -167,18 +167,18 @@ def test_steps_are_listed_with_state_time_and_reason() -> None:
 
 def test_a_failure_that_was_handled_says_so() -> None:
     handled = node("b", "failed", error={"code": "c", "message": "no answer"}, handled=True)
-    screen = plain_screen()
+    screen = plain_console()
     show_result(screen, {**DOCUMENT, "nodes": [handled]}, None)
-    assert "✗ B: no answer (handled)\n" in written(screen)
+    assert "✗ B: no answer (handled)\n" in console_output(screen)
 
 
 def test_reasons_and_facts_are_whole_on_a_narrow_terminal(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text("{}")
-    screen = terminal_screen(width=30)
+    screen = terminal_console(width=30)
     error = {"message": "the endpoint refused what it was asked", "hint": "ask for something else"}
     show_result(screen, {**DOCUMENT, "nodes": [node("b", "failed", error=error)]}, path)
-    shown = written(screen)
+    shown = console_output(screen)
     assert "…" not in shown
     words = " ".join(shown.split())
     assert "the endpoint refused what it was asked → ask for something else" in words
@@ -191,7 +191,7 @@ def test_with_json_the_document_is_the_one_object_on_stdout(
 ) -> None:
     import json
 
-    show_result(Screen(json=True), DOCUMENT, Path("somewhere/x.json"))
+    show_result(CommandConsole(json=True), DOCUMENT, Path("somewhere/x.json"))
     out, err = capsys.readouterr()
     assert json.loads(out) == {**DOCUMENT, "document_path": "somewhere/x.json"}
     assert err == ""

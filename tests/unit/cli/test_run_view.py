@@ -2,12 +2,12 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from planwave.cli.progress import RunProgress
-from planwave.cli.run_view import Frame, follow
+from planwave.cli.run_view import RunScreen, show_events
 from planwave.events import Event
-from tests.fakes.service import graph_of, text_node
-from tests.fakes.terminal import plain_screen, terminal_screen, visible, written
+from tests.fakes.service import make_graph, text_node
+from tests.fakes.terminal import plain_console, terminal_console, visible_lines, console_output
 
-GRAPH = graph_of(
+GRAPH = make_graph(
     text_node("a", name="First"), text_node("slow", name="Slow one"), text_node("b", name="Second"),
     edges=[("a", "b")],
 )  # fmt: skip
@@ -38,22 +38,22 @@ async def told(events: Sequence[Event]) -> AsyncIterator[Event]:
         yield each
 
 
-def frame_after(count: int, **size: int) -> tuple[Frame, RunProgress]:
+def frame_after(count: int, **size: int) -> tuple[RunScreen, RunProgress]:
     progress = RunProgress(GRAPH, WAVES)
-    frame = Frame(terminal_screen(**size), progress)
+    frame = RunScreen(terminal_console(**size), progress)
     for each in STORY[:count]:
         progress.apply(each)
     return frame, progress
 
 
-def texts(frame: Frame, width: int = 80, height: int = 30) -> list[str]:
+def texts(frame: RunScreen, width: int = 80, height: int = 30) -> list[str]:
     return [row.plain for row in frame.rows(width, height)]
 
 
 async def test_a_pipe_gets_one_line_an_event_and_no_escape_codes() -> None:
-    screen = plain_screen(width=30)
-    await follow(screen, RunProgress(GRAPH, WAVES, lambda: 5.0), told(STORY))
-    shown = written(screen)
+    screen = plain_console(width=30)
+    await show_events(screen, RunProgress(GRAPH, WAVES, lambda: 5.0), told(STORY))
+    shown = console_output(screen)
     assert "\x1b" not in shown
     assert shown.splitlines() == [
         "[    0.0s] running 3 steps in 2 waves",
@@ -68,9 +68,9 @@ async def test_a_pipe_gets_one_line_an_event_and_no_escape_codes() -> None:
 
 
 async def test_a_terminal_ends_with_every_wave_written_once_in_order() -> None:
-    screen = terminal_screen()
-    await follow(screen, RunProgress(GRAPH, WAVES), told(STORY))
-    assert visible(screen) == [
+    screen = terminal_console()
+    await show_events(screen, RunProgress(GRAPH, WAVES), told(STORY))
+    assert visible_lines(screen) == [
         "Wave 1 of 2",
         "  ✓ completed   First          1.5 s",
         "  ✓ completed   Slow one       3.0 s",
@@ -80,13 +80,13 @@ async def test_a_terminal_ends_with_every_wave_written_once_in_order() -> None:
 
 
 async def test_what_a_node_tells_the_caller_stays_above_the_moving_part() -> None:
-    screen = terminal_screen()
+    screen = terminal_console()
     message = {"event_type": "message", "data": {"text": "Half way.", "extras": None}}
     first, *rest = STORY
     tells = first._replace(type="node.event", path="a", attempt=1, data=message)
-    await follow(screen, RunProgress(GRAPH, WAVES), told([first, tells, *rest]))
-    assert visible(screen)[0] == "First: Half way."
-    assert visible(screen)[1] == "Wave 1 of 2"
+    await show_events(screen, RunProgress(GRAPH, WAVES), told([first, tells, *rest]))
+    assert visible_lines(screen)[0] == "First: Half way."
+    assert visible_lines(screen)[1] == "Wave 1 of 2"
 
 
 def test_the_moving_part_shows_state_words_times_and_last_words() -> None:
@@ -108,10 +108,10 @@ def test_a_pending_node_says_what_it_waits_for() -> None:
 
 def test_no_row_is_wider_than_the_terminal() -> None:
     progress = RunProgress(
-        graph_of(text_node("a", name="日本語の名前" * 20), text_node("b", name="x" * 200)),
+        make_graph(text_node("a", name="日本語の名前" * 20), text_node("b", name="x" * 200)),
         [["a", "b"]],
     )
-    frame = Frame(terminal_screen(), progress)
+    frame = RunScreen(terminal_console(), progress)
     for node in progress.nodes.values():
         node.status, node.started, node.tail = "running", 0.0, "日本 words " * 100
     for row in frame.rows(70, 30)[:-1]:
@@ -120,10 +120,10 @@ def test_no_row_is_wider_than_the_terminal() -> None:
 
 def test_a_low_terminal_shows_what_is_at_work_first() -> None:
     nodes = [text_node(f"n{i}") for i in range(60)]
-    progress = RunProgress(graph_of(*nodes), [[node.id for node in nodes]])
+    progress = RunProgress(make_graph(*nodes), [[node.id for node in nodes]])
     for i in (5, 40):
         progress.apply(event("node.started", f"n{i}", wave=1))
-    frame = Frame(terminal_screen(height=10), progress)
+    frame = RunScreen(terminal_console(height=10), progress)
     rows = texts(frame, height=10)
     assert len(rows) < 10
     assert [row.split()[2] for row in rows if "running" in row] == ["n5", "n40"]
@@ -144,7 +144,7 @@ def test_settled_waves_leave_the_moving_part_in_order() -> None:
 
 
 async def test_it_is_interrupted_where_that_is_asked_for_and_goes_on_behind_it() -> None:
-    for screen in (plain_screen(), terminal_screen()):
+    for screen in (plain_console(), terminal_console()):
         progress = RunProgress(GRAPH, WAVES)
         events = told(STORY)
         seen = 0
@@ -154,11 +154,11 @@ async def test_it_is_interrupted_where_that_is_asked_for_and_goes_on_behind_it()
             seen += 1
             return seen == 6
 
-        assert await follow(screen, progress, events, until=is_third)
+        assert await show_events(screen, progress, events, until=is_third)
         assert progress.nodes["a"].status == "completed"
-        assert not await follow(screen, progress, events)
+        assert not await show_events(screen, progress, events)
         assert progress.status == "failed"
-    assert [line for line in visible(screen) if line.startswith("Wave")] == [
+    assert [line for line in visible_lines(screen) if line.startswith("Wave")] == [
         "Wave 1 of 2", "Wave 2 of 2",
     ]  # fmt: skip
 

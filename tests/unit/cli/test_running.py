@@ -11,12 +11,12 @@ from planwave.errors import StoreError
 from planwave.providers.api import ModelProfile, ProviderInfo
 from planwave.service.service import Service
 from planwave.storage.memory import MemoryStore
-from tests.fakes.composition import Embedded, composed
+from tests.fakes.composition import FakeEmbeddedModel, fake_factories
 from tests.fakes.planning import FakeProviders
-from tests.fakes.service import Broken, graph_of, rooms, text_node
+from tests.fakes.service import FailingNode, make_graph, dependencies, text_node
 
 NAME = "qwen2.5-coder-1.5b"
-GRAPH = graph_of(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")])
+GRAPH = make_graph(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")])
 
 
 class Nobody(FakeProviders):
@@ -31,18 +31,18 @@ class Nobody(FakeProviders):
 def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     monkeypatch.setattr(
-        fetching, "fetch_showing", lambda screen, settings, name, fetch=None: names.append(name)
+        fetching, "download_with_progress", lambda screen, settings, name, fetch=None: names.append(name)
     )
     return names
 
 
 def planwave(*args: str, stdin: str | None = None, **more: Any) -> Result:
-    more.setdefault("service", lambda _: Service(rooms(GRAPH)))
-    return CliRunner().invoke(app, list(args), obj=composed(**more), input=stdin)
+    more.setdefault("service", lambda _: Service(dependencies(GRAPH)))
+    return CliRunner().invoke(app, list(args), obj=fake_factories(**more), input=stdin)
 
 
 def test_the_embedded_model_is_fetched_when_nobody_else_can_plan(fetched: list[str]) -> None:
-    done = planwave("run", "goal", providers=Nobody(), embedded=Embedded(NAME))
+    done = planwave("run", "goal", providers=Nobody(), embedded=FakeEmbeddedModel(NAME))
     assert fetched == [NAME]
     assert "runs on this machine" in done.stdout
 
@@ -59,7 +59,7 @@ def test_the_embedded_model_is_fetched_when_nobody_else_can_plan(fetched: list[s
 def test_the_embedded_model_is_fetched_only_for_who_means_it(
     fetched: list[str], args: list[str], names: list[str]
 ) -> None:
-    planwave("run", "goal", *args, embedded=Embedded(NAME))
+    planwave("run", "goal", *args, embedded=FakeEmbeddedModel(NAME))
     assert fetched == names
 
 
@@ -72,7 +72,7 @@ class Toy(FakeProviders):
 
 def test_a_model_that_cannot_plan_is_refused_before_it_is_fetched(fetched: list[str]) -> None:
     done = planwave(
-        "run", "goal", "--provider", "local", providers=Toy(), embedded=Embedded("smollm2-135m")
+        "run", "goal", "--provider", "local", providers=Toy(), embedded=FakeEmbeddedModel("smollm2-135m")
     )
     assert (done.exit_code, fetched) == (2, [])
     assert "local/smollm2-135m is too small to write plans" in done.stderr
@@ -82,7 +82,7 @@ def test_a_model_that_cannot_plan_is_fetched_for_the_steps_that_name_it(fetched:
     data = {"userPrompt": "hi", "provider": "local"}
     graph = {"nodes": [{"id": "a", "type": "agent", "data": data}], "edges": []}
     planwave(
-        "exec", "-", stdin=json.dumps(graph), providers=Toy(), embedded=Embedded("smollm2-135m")
+        "exec", "-", stdin=json.dumps(graph), providers=Toy(), embedded=FakeEmbeddedModel("smollm2-135m")
     )
     assert fetched == ["smollm2-135m"]
 
@@ -93,13 +93,13 @@ def test_a_file_fetches_the_model_its_nodes_name(
 ) -> None:
     data = {"userPrompt": "hi", "provider": provider} if provider else {"userPrompt": "hi"}
     graph = {"nodes": [{"id": "a", "type": "agent", "data": data}], "edges": []}
-    planwave("exec", "-", stdin=json.dumps(graph), embedded=Embedded(NAME))
+    planwave("exec", "-", stdin=json.dumps(graph), embedded=FakeEmbeddedModel(NAME))
     assert fetched == names
 
 
 def test_a_graph_that_calls_no_model_fetches_none(fetched: list[str]) -> None:
     source = json.dumps(GRAPH.to_document())
-    done = planwave("exec", "-", stdin=source, providers=Nobody(), embedded=Embedded(NAME))
+    done = planwave("exec", "-", stdin=source, providers=Nobody(), embedded=FakeEmbeddedModel(NAME))
     assert (done.exit_code, fetched) == (0, [])
 
 
@@ -107,7 +107,7 @@ def test_a_graph_that_calls_no_model_fetches_none(fetched: list[str]) -> None:
 def test_a_goal_nobody_can_be_asked_fetches_nothing(
     fetched: list[str], goal: str, says: str
 ) -> None:
-    done = planwave("run", goal, providers=Nobody(), embedded=Embedded(NAME))
+    done = planwave("run", goal, providers=Nobody(), embedded=FakeEmbeddedModel(NAME))
     assert (done.exit_code, done.stdout, fetched) == (2, "", [])
     assert says in done.stderr
 
@@ -118,7 +118,7 @@ def test_a_graph_that_can_run_nowhere_fetches_nothing(fetched: list[str]) -> Non
         {"id": "b", "type": "no-such-type"},
     ]
     source = json.dumps({"nodes": nodes, "edges": []})
-    done = planwave("exec", "-", stdin=source, embedded=Embedded(NAME))
+    done = planwave("exec", "-", stdin=source, embedded=FakeEmbeddedModel(NAME))
     assert (done.exit_code, fetched) == (3, [])
 
 
@@ -151,8 +151,8 @@ def test_part_of_a_file_can_be_run(option: str, states: list[str]) -> None:
 def test_a_failed_run_exits_1() -> None:
     from planwave.graph.model import Node
 
-    graph = graph_of(Node("x", "broken", "X"))
-    done = planwave("run", "goal", service=lambda _: Service(rooms(graph, types=[Broken()])))
+    graph = make_graph(Node("x", "broken", "X"))
+    done = planwave("run", "goal", service=lambda _: Service(dependencies(graph, types=[FailingNode()])))
     assert done.exit_code == 1
     assert "it broke" in done.stdout
 
@@ -169,6 +169,6 @@ class FullDisk(MemoryStore):
 
 
 def test_a_store_that_fails_while_running_is_one_sentence() -> None:
-    done = planwave("run", "goal", service=lambda _: Service(rooms(GRAPH, store=FullDisk())))
+    done = planwave("run", "goal", service=lambda _: Service(dependencies(GRAPH, store=FullDisk())))
     assert done.exit_code == 1
     assert done.stderr.endswith("✗ the disk is full\n  → make room\n")

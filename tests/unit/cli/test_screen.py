@@ -6,38 +6,38 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from planwave.cli.screen import Screen
-from tests.fakes.terminal import plain_screen, terminal_screen, written
+from planwave.cli.screen import CommandConsole
+from tests.fakes.terminal import plain_console, terminal_console, console_output
 
 
 def test_a_pipe_gets_whole_lines_without_escape_codes() -> None:
-    screen = plain_screen(width=20)
+    screen = plain_console(width=20)
     screen.line(Text("a very long line that would not fit", style="bold red"))
     screen.markdown("# Title\n\n**bold**")
-    assert written(screen) == "a very long line that would not fit\n# Title\n\n**bold**\n"
+    assert console_output(screen) == "a very long line that would not fit\n# Title\n\n**bold**\n"
 
 
 def test_a_terminal_gets_lines_cut_to_its_width() -> None:
-    screen = terminal_screen(width=20)
+    screen = terminal_console(width=20)
     screen.line("a very long line that would not fit")
-    (line,) = written(screen).splitlines()
+    (line,) = console_output(screen).splitlines()
     assert len(line) == 20
     assert line.endswith("…")
 
 
 def test_a_terminal_gets_markdown_rendered() -> None:
-    screen = terminal_screen()
+    screen = terminal_console()
     screen.markdown("**bold** and [a link](http://x.example)")
-    assert "**" not in written(screen)
-    assert "\x1b]8" not in written(screen)
+    assert "**" not in console_output(screen)
+    assert "\x1b]8" not in console_output(screen)
 
 
 def test_hostile_text_cannot_steer_the_terminal() -> None:
-    for screen in (plain_screen(), terminal_screen()):
+    for screen in (plain_console(), terminal_console()):
         screen.markdown("before \x1b[2Jafter")
         screen.text("\x1b]0;owned\x07")
         screen.line("[bold]not markup[/bold]")
-        shown = written(screen)
+        shown = console_output(screen)
         assert "\x1b[2J" not in shown
         assert "\x07" not in shown
         assert "[bold]not markup[/bold]" in shown
@@ -45,15 +45,15 @@ def test_hostile_text_cannot_steer_the_terminal() -> None:
 
 def test_a_terminal_without_unicode_gets_ascii_signs() -> None:
     out = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="ascii"), highlight=False)
-    screen = Screen(out=out, live=False)
+    screen = CommandConsole(out=out, live=False)
     assert screen.glyph("completed").isascii()
-    assert plain_screen().glyph("completed") == "✓"
+    assert plain_console().glyph("completed") == "✓"
 
 
 def test_json_goes_to_stdout_alone_and_all_else_to_stderr(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    screen = Screen(json=True)
+    screen = CommandConsole(json=True)
     screen.line("progress")
     screen.error("wrong\nhere", "do this")
     screen.result({"a": "ü\ud800"})
@@ -67,20 +67,20 @@ def test_json_goes_to_stdout_alone_and_all_else_to_stderr(
 def test_json_is_ascii_where_nothing_else_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
     stdout = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", stdout)
-    Screen(json=True).result({"a": "ü"})
+    CommandConsole(json=True).result({"a": "ü"})
     assert json.loads(stdout.buffer.getvalue()) == {"a": "ü"}
 
 
 def test_json_for_a_closed_stdout_goes_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", None)
-    Screen(json=True).result({"a": 1})
+    CommandConsole(json=True).result({"a": 1})
 
 
 def test_a_terminal_wraps_texts_and_leaves_what_is_copied_whole() -> None:
-    screen = terminal_screen(width=20)
+    screen = terminal_console(width=20)
     screen.text("several words that do not fit")
-    screen.whole("/a/path/that/does/not/fit/either")
-    assert [line.rstrip() for line in written(screen).splitlines()] == [
+    screen.verbatim("/a/path/that/does/not/fit/either")
+    assert [line.rstrip() for line in console_output(screen).splitlines()] == [
         "several words that",
         "do not fit",
         "/a/path/that/does/not/fit/either",
@@ -89,7 +89,7 @@ def test_a_terminal_wraps_texts_and_leaves_what_is_copied_whole() -> None:
 
 def test_a_width_of_nothing_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "0")
-    assert Screen().width == 80
+    assert CommandConsole().width == 80
 
 
 def test_a_dumb_terminal_is_not_redrawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,9 +99,9 @@ def test_a_dumb_terminal_is_not_redrawn(monkeypatch: pytest.MonkeyPatch) -> None
 
     console = Console(file=Tty(), force_terminal=True)
     monkeypatch.setenv("TERM", "dumb")
-    assert not Screen(out=console).live
+    assert not CommandConsole(out=console).live
     monkeypatch.setenv("TERM", "xterm")
-    assert Screen(out=console).live
+    assert CommandConsole(out=console).live
 
 
 def test_forced_colours_in_a_pipe_do_not_make_it_redrawable(
@@ -109,4 +109,4 @@ def test_forced_colours_in_a_pipe_do_not_make_it_redrawable(
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    assert not Screen(out=Console(file=io.StringIO())).live
+    assert not CommandConsole(out=Console(file=io.StringIO())).live

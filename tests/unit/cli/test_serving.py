@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from planwave.cli.app import app
 from planwave.errors import InputError
 from planwave.settings import Settings
-from tests.fakes.composition import composed
+from tests.fakes.composition import fake_factories
 
 
 class Server:
@@ -31,7 +31,7 @@ class Server:
 def test_a_person_is_told_where_to_look_and_how_to_stop(tmp_path: Path) -> None:
     server = Server()
     asked = ["serve", "--host", "::1", "--port", "0", "--storage", str(tmp_path)]
-    done = CliRunner().invoke(app, asked, obj=composed(serve=server))
+    done = CliRunner().invoke(app, asked, obj=fake_factories(serve=server))
     assert done.exit_code == 0
     assert done.stdout.splitlines() == [
         "planwave listens on http://::1:4711",
@@ -45,8 +45,8 @@ def test_a_person_is_told_where_to_look_and_how_to_stop(tmp_path: Path) -> None:
 
 def test_settings_say_where_to_listen_unless_told_otherwise() -> None:
     server = Server()
-    CliRunner().invoke(app, ["serve"], obj=composed(serve=server, host="10.1.2.3", port=81))
-    CliRunner().invoke(app, ["serve", "--port", "82"], obj=composed(serve=server, port=81))
+    CliRunner().invoke(app, ["serve"], obj=fake_factories(serve=server, host="10.1.2.3", port=81))
+    CliRunner().invoke(app, ["serve", "--port", "82"], obj=fake_factories(serve=server, port=81))
     assert [(each.host, each.port) for each in server.asked] == [
         ("10.1.2.3", 81),
         ("127.0.0.1", 82),
@@ -55,7 +55,7 @@ def test_settings_say_where_to_listen_unless_told_otherwise() -> None:
 
 @pytest.mark.parametrize("where", [["serve", "--json"], ["--json", "serve"]])
 def test_a_program_reads_one_line(where: list[str]) -> None:
-    composition = composed(serve=Server(), token=SecretStr("secret"), api_docs=False)
+    composition = fake_factories(serve=Server(), token=SecretStr("secret"), api_docs=False)
     done = CliRunner().invoke(app, where, obj=composition)
     (line,) = done.stdout.splitlines()
     told = json.loads(line)
@@ -64,7 +64,7 @@ def test_a_program_reads_one_line(where: list[str]) -> None:
 
 
 def test_who_needs_the_token_is_told_so_without_it() -> None:
-    composition = composed(serve=Server(), token=SecretStr("secret"), api_docs=False)
+    composition = fake_factories(serve=Server(), token=SecretStr("secret"), api_docs=False)
     shown = CliRunner().invoke(app, ["serve"], obj=composition).output
     assert "Authorization: Bearer" in shown
     assert "secret" not in shown
@@ -72,17 +72,17 @@ def test_who_needs_the_token_is_told_so_without_it() -> None:
 
 
 def test_how_it_ended_is_the_exit_code() -> None:
-    done = CliRunner().invoke(app, ["serve"], obj=composed(serve=Server(exit_code=143)))
+    done = CliRunner().invoke(app, ["serve"], obj=fake_factories(serve=Server(exit_code=143)))
     assert done.exit_code == 143
 
 
 def test_a_refusal_to_listen_is_a_matter_of_usage() -> None:
     refusal = InputError("no token", code="token-required", hint="set one")
-    done = CliRunner().invoke(app, ["serve"], obj=composed(serve=Server(error=refusal)))
+    done = CliRunner().invoke(app, ["serve"], obj=fake_factories(serve=Server(error=refusal)))
     assert done.exit_code == 2
     assert "no token" in done.output
 
 
 def test_a_port_that_cannot_be_is_refused() -> None:
-    done = CliRunner().invoke(app, ["serve", "--port", "65536"], obj=composed())
+    done = CliRunner().invoke(app, ["serve", "--port", "65536"], obj=fake_factories())
     assert done.exit_code == 2

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from planwave.cli.screen import Screen
-from planwave.cli.terminal import Keyboard, person_at
+from planwave.cli.screen import CommandConsole
+from planwave.cli.terminal import TerminalPrompter, terminal_prompter
 from planwave.errors import InputError
-from tests.fakes.terminal import plain_screen, terminal_screen, written
+from tests.fakes.terminal import plain_console, terminal_console, console_output
 
 
 @pytest.fixture
@@ -33,27 +33,27 @@ def editor(directory: Path, code: str) -> str:
 
 async def test_lines_are_read_as_they_are_typed(tty: tuple[int, int]) -> None:
     typed, read = tty
-    screen = terminal_screen()
-    keyboard = Keyboard(screen, read)
-    first = asyncio.get_running_loop().create_task(keyboard.line("Name: "))
+    screen = terminal_console()
+    keyboard = TerminalPrompter(screen, read)
+    first = asyncio.get_running_loop().create_task(keyboard.read_line("Name: "))
     await asyncio.sleep(0)
-    assert "Name: " in written(screen)
+    assert "Name: " in console_output(screen)
     os.write(typed, "Zoë\ntwo\n".encode())
     assert await first == "Zoë"
-    assert await keyboard.line("") == "two"
+    assert await keyboard.read_line("") == "two"
 
 
 async def test_ctrl_d_ends_the_typing(tty: tuple[int, int]) -> None:
     typed, read = tty
     os.write(typed, b"\x04")
-    assert await Keyboard(terminal_screen(), read).line("? ") is None
+    assert await TerminalPrompter(terminal_console(), read).read_line("? ") is None
 
 
 async def test_who_stops_waiting_for_a_line_leaves_nothing_on_the_loop(
     tty: tuple[int, int],
 ) -> None:
     _, read = tty
-    waiting = asyncio.get_running_loop().create_task(Keyboard(terminal_screen(), read).line("? "))
+    waiting = asyncio.get_running_loop().create_task(TerminalPrompter(terminal_console(), read).read_line("? "))
     await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.wait([waiting])
@@ -62,24 +62,24 @@ async def test_who_stops_waiting_for_a_line_leaves_nothing_on_the_loop(
 
 async def test_what_was_typed_before_the_question_answers_nothing(tty: tuple[int, int]) -> None:
     typed, read = tty
-    keyboard = Keyboard(terminal_screen(), read)
+    keyboard = TerminalPrompter(terminal_console(), read)
     os.write(typed, b"one\ntwo\n")
-    assert await keyboard.line("") == "one"
+    assert await keyboard.read_line("") == "one"
     os.write(typed, b"three\n")
-    keyboard.forget()
+    keyboard.discard_typed()
     os.write(typed, b"now\n")
-    assert await keyboard.line("") == "now"
+    assert await keyboard.read_line("") == "now"
 
 
 async def test_a_text_is_edited_in_the_editor_of_the_person(
     tty: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keyboard = Keyboard(terminal_screen(), tty[1])
+    keyboard = TerminalPrompter(terminal_console(), tty[1])
     monkeypatch.delenv("VISUAL", raising=False)
     upper = "text = open(path).read()\nopen(path, 'w').write(path[-5:] + text.upper())"
     monkeypatch.setenv("EDITOR", editor(tmp_path, upper))
-    assert keyboard.edits
-    assert await keyboard.edited('[1, 2, "a"]', ".json") == '.json[1, 2, "A"]'
+    assert keyboard.has_editor
+    assert await keyboard.edit('[1, 2, "a"]', ".json") == '.json[1, 2, "A"]'
 
 
 @pytest.mark.parametrize("code", ["sys.exit(1)", "import os; os.remove(path)"])
@@ -88,7 +88,7 @@ async def test_an_editor_that_fails_is_said_so(
 ) -> None:
     monkeypatch.setenv("VISUAL", editor(tmp_path, code))
     with pytest.raises(InputError):
-        await Keyboard(terminal_screen(), tty[1]).edited("x", ".txt")
+        await TerminalPrompter(terminal_console(), tty[1]).edit("x", ".txt")
 
 
 @pytest.mark.parametrize("command", ["", "/no/such/editor", "'unclosed"])
@@ -97,10 +97,10 @@ async def test_an_editor_there_is_not_is_said_so(
 ) -> None:
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", command)
-    keyboard = Keyboard(terminal_screen(), tty[1])
-    assert keyboard.edits is (command == "/no/such/editor")
+    keyboard = TerminalPrompter(terminal_console(), tty[1])
+    assert keyboard.has_editor is (command == "/no/such/editor")
     with pytest.raises(InputError):
-        await keyboard.edited("x", ".txt")
+        await keyboard.edit("x", ".txt")
 
 
 async def test_an_editor_does_not_outlive_its_question(
@@ -111,7 +111,7 @@ async def test_an_editor_does_not_outlive_its_question(
     code = f"import os, time\nopen({str(told)!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)"
     monkeypatch.setenv("VISUAL", editor(tmp_path, code))
     editing = asyncio.get_running_loop().create_task(
-        Keyboard(terminal_screen(), tty[1]).edited("x", ".txt")
+        TerminalPrompter(terminal_console(), tty[1]).edit("x", ".txt")
     )
     pid = int(await asyncio.to_thread(told.read_text))
     editing.cancel()
@@ -130,7 +130,7 @@ def test_nobody_is_asked_where_nobody_sits(
     monkeypatch: pytest.MonkeyPatch, stdin: io.StringIO | None
 ) -> None:
     monkeypatch.setattr(sys, "stdin", stdin)
-    assert person_at(terminal_screen()) is None
+    assert terminal_prompter(terminal_console()) is None
 
 
 def test_a_person_is_asked_at_a_terminal_and_only_there(
@@ -138,6 +138,6 @@ def test_a_person_is_asked_at_a_terminal_and_only_there(
 ) -> None:
     with os.fdopen(os.dup(tty[1])) as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
-        assert person_at(terminal_screen()) is not None
-        assert person_at(plain_screen()) is None
-        assert person_at(Screen(json=True, live=True)) is None
+        assert terminal_prompter(terminal_console()) is not None
+        assert terminal_prompter(plain_console()) is None
+        assert terminal_prompter(CommandConsole(json=True, live=True)) is None

@@ -2,19 +2,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from planwave.cli.options import Invocation
+from planwave.cli.options import CommandContext
 from planwave.cli.waiting_view import show_waiting
-from tests.fakes.composition import composed
-from tests.fakes.terminal import plain_screen, written
+from tests.fakes.composition import fake_factories
+from tests.fakes.terminal import plain_console, console_output
 
 WAITING = "waiting for an answer"
 
 
 def shown(storage: str | None = None, **document: Any) -> str:
-    screen = plain_screen()
-    asked = Invocation(composed(), storage=storage)
+    screen = plain_console()
+    asked = CommandContext(fake_factories(), storage=storage)
     show_waiting(asked, screen, {"execution_id": "x", "status": "paused", **document})
-    return written(screen)
+    return console_output(screen)
 
 
 def request(**fields: Any) -> dict[str, Any]:

@@ -10,15 +10,15 @@ from typer.testing import CliRunner, Result
 
 from planwave.cli.app import app
 from planwave.events import Event
-from planwave.service.history import History
+from planwave.service.history import QueryService
 from planwave.storage.lock import DirectoryLock
 from planwave.storage.memory import MemoryStore
 from planwave.storage.records import ExecutionRecord
-from tests.fakes.composition import composed
-from tests.fakes.service import graph_of, text_node
+from tests.fakes.composition import fake_factories
+from tests.fakes.service import make_graph, text_node
 
 ID = "01911111-0000-7000-8000-000000000001"
-GRAPH = graph_of(text_node("a", name="First"), text_node("b"), edges=[("a", "b")])
+GRAPH = make_graph(text_node("a", name="First"), text_node("b"), edges=[("a", "b")])
 
 
 def event(seq: int, kind: str, path: str | None = None, **data: Any) -> Event:
@@ -35,7 +35,7 @@ STORY = [
 ]
 
 
-class Written(History):
+class Written(QueryService):
     """Keeps what another process writes: some more of it at every look."""
 
     def __init__(self, pieces: Sequence[Sequence[Event]]) -> None:
@@ -57,9 +57,9 @@ class Written(History):
         return await super().events(execution_id, after=after, limit=limit)
 
     async def find(self, name: str) -> Any:
-        from planwave.service.history import Found
+        from planwave.service.history import Match
 
-        return Found("execution", ID)
+        return Match("execution", ID)
 
 
 @pytest.fixture
@@ -71,8 +71,8 @@ def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Director
     lock.release()
 
 
-def watch(history: History, directory: Path, *args: str) -> Result:
-    obj = composed(history=lambda _: history, storage_dir=directory)
+def watch(history: QueryService, directory: Path, *args: str) -> Result:
+    obj = fake_factories(history=lambda _: history, storage_dir=directory)
     return CliRunner().invoke(app, ["watch", ID, *args], obj=obj)
 
 

@@ -4,20 +4,20 @@ import pytest
 from rich.cells import cell_len
 
 from planwave.cli.wording import (
-    STATES,
+    STATUS_STYLES,
     clean,
     counted,
-    cut,
+    truncate,
     duration,
     error_text,
     json_text,
     money,
     one_line,
-    spread,
-    state,
-    table,
+    number_range,
+    status_style,
+    json_object,
     tail,
-    why_not,
+    status_reason,
 )
 
 NODE_STATUSES = [
@@ -37,13 +37,13 @@ NODE_STATUSES = [
 
 @pytest.mark.parametrize("status", NODE_STATUSES)
 def test_every_node_status_has_a_sign_in_unicode_and_in_ascii(status: str) -> None:
-    look = STATES[status]
+    look = STATUS_STYLES[status]
     assert len(look.glyph) == 1
     assert look.ascii.isascii()
 
 
 def test_an_unknown_status_is_shown_not_refused() -> None:
-    assert state("never-heard-of").glyph == "?"
+    assert status_style("never-heard-of").glyph == "?"
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_money_has_the_decimals_it_needs(usd: float, shown: str) -> None:
 
 def test_numbers_and_ranges() -> None:
     assert (counted(1, "node"), counted(1200, "token")) == ("1 node", "1,200 tokens")
-    assert (spread(5, 5.2), spread(1000, 2000)) == ("5", "1,000 to 2,000")
+    assert (number_range(5, 5.2), number_range(1000, 2000)) == ("5", "1,000 to 2,000")
 
 
 @pytest.mark.parametrize(
@@ -107,14 +107,14 @@ def test_line_breaks_and_tabs_stay_in_text_and_go_in_lines() -> None:
 )
 def test_cut_text_never_passes_its_width(text: str, width: int) -> None:
     assert cell_len(tail(text, width)) <= width
-    assert cell_len(cut(text, width)) <= width
+    assert cell_len(truncate(text, width)) <= width
 
 
 def test_a_tail_is_the_end_and_a_cut_the_start() -> None:
     text = "one two three four five six seven"
     assert tail(text, 12) == "…e six seven"
-    assert cut(text, 12) == "one two thr…"
-    assert cut("short", 12) == tail("short", 12) == "short"
+    assert truncate(text, 12) == "one two thr…"
+    assert truncate("short", 12) == tail("short", 12) == "short"
 
 
 def test_stored_errors_read_as_sentences_whatever_their_form() -> None:
@@ -122,7 +122,7 @@ def test_stored_errors_read_as_sentences_whatever_their_form() -> None:
     assert error_text({"code": "c"}) == "c"
     assert error_text("plain") == "plain"
     assert error_text(None) == ""
-    assert table([1]) == {}
+    assert json_object([1]) == {}
 
 
 def test_json_keeps_its_letters_and_escapes_what_steers_a_terminal() -> None:
@@ -134,14 +134,14 @@ def test_json_keeps_its_letters_and_escapes_what_steers_a_terminal() -> None:
 
 
 def test_every_way_not_to_complete_says_why() -> None:
-    assert why_not("failed", {"error": {"message": "no"}, "handled": True}) == "no (handled)"
-    assert why_not("retrying", {"error": {"message": "busy"}, "delay_s": 3}) == (
+    assert status_reason("failed", {"error": {"message": "no"}, "handled": True}) == "no (handled)"
+    assert status_reason("retrying", {"error": {"message": "busy"}, "delay_s": 3}) == (
         "busy; tries again in 3.0 s"
     )
-    assert why_not("retrying", {"error": {"message": "busy"}}) == "busy"
-    assert why_not("blocked", {"cause": {"node": "a", "error": {}}}) == "because a failed"
-    assert why_not("skipped", {"reason": "not chosen"}) == "not chosen"
-    assert why_not("cancelled", {"cause": "stopped"}) == "stopped"
-    assert why_not("waiting", {}) == "waits for an answer"
-    assert why_not("waiting", {"request": {"prompt": "Go?"}}) == "waits for an answer: Go?"
-    assert why_not("completed", {"reason": None, "cause": None, "error": None}) == ""
+    assert status_reason("retrying", {"error": {"message": "busy"}}) == "busy"
+    assert status_reason("blocked", {"cause": {"node": "a", "error": {}}}) == "because a failed"
+    assert status_reason("skipped", {"reason": "not chosen"}) == "not chosen"
+    assert status_reason("cancelled", {"cause": "stopped"}) == "stopped"
+    assert status_reason("waiting", {}) == "waits for an answer"
+    assert status_reason("waiting", {"request": {"prompt": "Go?"}}) == "waits for an answer: Go?"
+    assert status_reason("completed", {"reason": None, "cause": None, "error": None}) == ""

@@ -7,15 +7,15 @@ from typer.testing import CliRunner, Result
 from planwave.cli.app import app
 from planwave.service.service import Service
 from planwave.storage.memory import MemoryStore
-from tests.fakes.composition import composed
-from tests.fakes.service import graph_of, rooms, text_node
+from tests.fakes.composition import fake_factories
+from tests.fakes.service import make_graph, dependencies, text_node
 
-GRAPH = graph_of(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")])
+GRAPH = make_graph(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")])
 FAULTY = {"nodes": [{"id": "a", "type": "no-such-type"}], "edges": []}
 
 
 def planwave(*args: str, stdin: str | None = None, store: MemoryStore | None = None) -> Result:
-    obj = composed(service=lambda _: Service(rooms(GRAPH, store=store or MemoryStore())))
+    obj = fake_factories(service=lambda _: Service(dependencies(GRAPH, store=store or MemoryStore())))
     return CliRunner().invoke(app, list(args), obj=obj, input=stdin)
 
 

@@ -11,18 +11,18 @@ import httpx2
 import pytest
 
 from planwave.cli.reading import Source
-from planwave.cli.remote import Remote
-from planwave.cli.workplace import Here
+from planwave.cli.remote import RemoteBackend
+from planwave.cli.workplace import LocalBackend
 from planwave.client import AsyncClient
 from planwave.errors import GraphInvalid, InputError
 from planwave.executor.options import RunOptions
 from planwave.graph.plan import graph_hash
 from planwave.service.flow_history import Flow
 from planwave.service.service import Service
-from tests.fakes.service import graph_of, rooms, text_node
+from tests.fakes.service import make_graph, dependencies, text_node
 
 AT = "2026-01-15T12:00:00+00:00"
-GRAPH = graph_of(text_node("a"))
+GRAPH = make_graph(text_node("a"))
 FLOW = Flow(
     "01911111-0000-7000-8000-000000000001",
     "Gone",
@@ -49,21 +49,21 @@ def checking(*found: dict[str, Any]) -> httpx2.MockTransport:
     return httpx2.MockTransport(answer)
 
 
-def remote(*found: dict[str, Any], **more: Any) -> Remote:
-    return Remote(AsyncClient(transport=checking(*found)), Path("storage"), **more)
+def remote(*found: dict[str, Any], **more: Any) -> RemoteBackend:
+    return RemoteBackend(AsyncClient(transport=checking(*found)), Path("storage"), **more)
 
 
 async def test_a_flow_comes_with_what_it_will_take() -> None:
-    async with Service(rooms()) as service:
-        plan = await Here(service).plan_flow(FLOW, ())
+    async with Service(dependencies()) as service:
+        plan = await LocalBackend(service).plan_flow(FLOW, ())
     assert (plan.title, plan.user_prompt, plan.hash) == ("Gone", "why", FLOW.version)
     assert (plan.forecast["nodes"], plan.forecast["calls"]) == (1, 0)
 
 
 async def test_a_file_that_is_not_started_leaves_nothing_behind() -> None:
     source = Source("file.json", json.dumps(GRAPH.to_document()).encode())
-    async with Service(rooms()) as service:
-        here = Here(service)
+    async with Service(dependencies()) as service:
+        here = LocalBackend(service)
         plan = await here.plan_source(source, ())
         with pytest.raises(InputError, match="run_to names 'ghost'"):
             await here.start(plan, (), RunOptions(run_to=("ghost",)))
@@ -73,9 +73,9 @@ async def test_a_file_that_is_not_started_leaves_nothing_behind() -> None:
 
 
 async def test_a_flow_whose_type_is_gone_is_named_here() -> None:
-    async with Service(rooms()) as service:
+    async with Service(dependencies()) as service:
         with pytest.raises(GraphInvalid, match=r"^flow 'Gone': ") as refused:
-            await Here(service).plan_flow(FAULTY, ())
+            await LocalBackend(service).plan_flow(FAULTY, ())
     assert [found.code for found in refused.value.diagnostics] == ["unknown-node-type"]
 
 
@@ -96,11 +96,11 @@ async def test_the_version_that_was_looked_at_is_what_starts() -> None:
         plan = await place.plan_flow(FLOW, ())
         assert (plan.title, plan.user_prompt, plan.graph) == ("Gone", "why", GRAPH)
         assert await place.start(plan, (), None) == FLOW.version
-    async with Service(rooms()) as service:
+    async with Service(dependencies()) as service:
         kept = await service.create_flow("F", graph=GRAPH.to_document())
-        here = Here(service)
+        here = LocalBackend(service)
         plan = await here.plan_flow(kept, ())
-        await service.update_flow(kept.flow_id, graph=graph_of(text_node("b")).to_document())
+        await service.update_flow(kept.flow_id, graph=make_graph(text_node("b")).to_document())
         record = await service.execution(await here.start(plan, (), None))
         assert (record.flow_id, record.flow_version) == (kept.flow_id, kept.version)
         await service.wait(record.execution_id)

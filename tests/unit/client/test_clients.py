@@ -12,7 +12,7 @@ import pytest
 
 import planwave
 from planwave.client import AsyncClient, Client
-from planwave.errors import Draining, PlanInvalid, PlanwaveError, Unreachable
+from planwave.errors import ShuttingDown, PlanInvalid, PlanwaveError, Unreachable
 from planwave.events import Event
 
 ID = "01900000-0000-7000-8000-000000000001"
@@ -156,7 +156,7 @@ def test_a_plan_is_told_while_it_is_written() -> None:
     ("parts", "kind"),
     [
         ([said("problem", status=422, code="plan-invalid", detail="no")], PlanInvalid),
-        ([said("server_draining", status=503, code="server-draining", detail="bye")], Draining),
+        ([said("server_draining", status=503, code="server-draining", detail="bye")], ShuttingDown),
         ([said("title", title="T")], Unreachable),
     ],
 )

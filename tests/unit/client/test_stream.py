@@ -9,21 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planwave.client.stream import Message, MessageReader, Progress
+from planwave.client.stream import ServerSentEvent, EventStreamParser, StreamPosition
 from planwave.errors import NotFound
 from planwave.events import Event
 
 ID = "01900000-0000-7000-8000-000000000001"
 
 
-def read(text: str) -> list[Message]:
-    return list(MessageReader().feed(text.encode()))
+def read(text: str) -> list[ServerSentEvent]:
+    return list(EventStreamParser().feed(text.encode()))
 
 
 def test_lines_become_messages_and_comments_are_passed_over() -> None:
     assert read(': ping\n\nid: 3\nevent: node.log\ndata: {"a":\ndata: 1}\n\ndata:x\n\n') == [
-        Message("node.log", '{"a":\n1}'),
-        Message("message", "x"),
+        ServerSentEvent("node.log", '{"a":\n1}'),
+        ServerSentEvent("message", "x"),
     ]
 
 
@@ -32,9 +32,9 @@ def test_messages_are_the_same_wherever_chunks_are_cut(text: str, cuts: Sequence
     data = json.dumps({"text": text}, ensure_ascii=False)
     sent = f"event: node.log\ndata: {data}\n\ndata: é\u2028\r\n\n".encode()
     places = [0, *sorted(min(cut, len(sent)) for cut in cuts), len(sent)]
-    reader = MessageReader()
+    reader = EventStreamParser()
     found = [m for a, b in pairwise(places) for m in reader.feed(sent[a:b])]
-    assert found == [Message("node.log", data), Message("message", "é\u2028")]
+    assert found == [ServerSentEvent("node.log", data), ServerSentEvent("message", "é\u2028")]
 
 
 def test_a_message_cut_off_in_the_middle_is_none() -> None:
@@ -51,13 +51,13 @@ def piece(offset: int, text: str, attempt: int = 1) -> Event:
     )
 
 
-def told(progress: Progress, events: Iterable[Event]) -> list[Event]:
-    messages = [Message(event.type, json.dumps(event.as_json())) for event in events]
-    return [event for message in messages for event in progress.take(message)]
+def told(progress: StreamPosition, events: Iterable[Event]) -> list[Event]:
+    messages = [ServerSentEvent(event.type, json.dumps(event.as_json())) for event in events]
+    return [event for message in messages for event in progress.new_events(message)]
 
 
 def test_what_comes_twice_is_told_once() -> None:
-    progress = Progress()
+    progress = StreamPosition()
     first = told(progress, [stored(1), piece(0, "ab"), stored(2)])
     assert first == [stored(1), piece(0, "ab"), stored(2)]
     again = told(progress, [stored(2), piece(0, "abcd"), stored(3, "execution.completed")])
@@ -66,13 +66,13 @@ def test_what_comes_twice_is_told_once() -> None:
 
 
 def test_text_with_a_hole_before_it_waits_for_the_next_connection() -> None:
-    progress = Progress()
+    progress = StreamPosition()
     assert told(progress, [piece(3, "d")]) == []
     assert told(progress, [piece(0, "abcd")]) == [piece(0, "abcd")]
 
 
 def test_each_attempt_has_its_own_text() -> None:
-    progress = Progress()
+    progress = StreamPosition()
     pieces = [piece(0, "ab"), piece(0, "xyz", attempt=2)]
     assert told(progress, pieces) == pieces
 
@@ -80,14 +80,14 @@ def test_each_attempt_has_its_own_text() -> None:
 def test_a_problem_on_the_stream_is_raised() -> None:
     problem = {"status": 404, "code": "not-found", "detail": "gone"}
     with pytest.raises(NotFound, match="gone"):
-        list(Progress().take(Message("problem", json.dumps(problem))))
+        list(StreamPosition().new_events(ServerSentEvent("problem", json.dumps(problem))))
 
 
 @given(st.text(min_size=1, max_size=30), st.lists(st.integers(0, 30), max_size=20), st.data())
 def test_however_connections_break_every_character_comes_once(
     text: str, breaks: Sequence[int], data: Any
 ) -> None:
-    progress, had = Progress(), ""
+    progress, had = StreamPosition(), ""
     for end in [*breaks, len(text)]:
         known = text[: min(end, len(text))]
         cut = data.draw(st.integers(0, len(known)))

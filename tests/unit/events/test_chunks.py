@@ -16,7 +16,7 @@ from planwave.errors import InputError
 from planwave.events import Event
 from planwave.events.chunks import chunks
 from planwave.nodes.library import LIBRARY
-from tests.fakes.cases import Choices
+from tests.fakes.cases import ByteChoices
 from tests.unit.events.test_showing import document, out
 
 AT = "2026-03-01T12:00:05.250000+00:00"
@@ -340,15 +340,15 @@ def test_text_that_takes_the_place_of_another_is_told_so() -> None:
 def test_whatever_streams_fails_and_ends_in_whatever_order_every_result_is_one_paragraph(
     source: bytes,
 ) -> None:
-    choices = Choices(source)
+    choices = ByteChoices(source)
     story = Story(document("a b c"))
     results: dict[str, str] = {}
     now = dict.fromkeys("abc", "")
     attempts = dict.fromkeys("abc", 1)
     while len(results) < 3:
         left = sorted(set("abc") - results.keys())
-        path = left[choices.of(len(left))]
-        match choices.of(4):
+        path = left[choices.below(len(left))]
+        match choices.below(4):
             case 0:
                 results[path] = f"{now[path]}{path}"
                 story.done(path, results[path], attempt=attempts[path])
@@ -357,7 +357,7 @@ def test_whatever_streams_fails_and_ends_in_whatever_order_every_result_is_one_p
                 attempts[path] += 1
                 now[path] = ""
             case _:
-                word = "xyz "[choices.of(4) :]
+                word = "xyz "[choices.below(4) :]
                 now[path] += word
                 story.delta(path, word, attempt=attempts[path])
     told = story("execution.completed").told()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from planwave.events import Event
-from planwave.events.course import answers, asked, courses, is_decision, reentries, said
+from planwave.events.course import answers, request_text, timelines, is_decision, reentries, answer_text
 
 
 def course_of(*facts: tuple[str, dict[str, Any]]) -> Any:
@@ -13,7 +13,7 @@ def course_of(*facts: tuple[str, dict[str, Any]]) -> Any:
         Event("x1", seq, f"t{seq}", kind, "a", 1, data)
         for seq, (kind, data) in enumerate(facts, start=1)
     ]
-    return courses(events)["a"]
+    return timelines(events)["a"]
 
 
 def test_all_that_happened_to_a_node_is_told_in_order_with_its_facts() -> None:
@@ -63,7 +63,7 @@ def test_every_end_has_its_word(kind: str, data: dict[str, Any], what: str) -> N
 
 
 def test_what_is_of_no_node_is_in_no_course() -> None:
-    assert courses([Event("x1", 1, "t", "execution.started", None, None, {})]) == {}
+    assert timelines([Event("x1", 1, "t", "execution.started", None, None, {})]) == {}
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_is_of_no_node_is_in_no_course() -> None:
     ],
 )
 def test_answers_read_as_people_say_them(answer: Any, text: str) -> None:
-    assert said(answer) == text
+    assert answer_text(answer) == text
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_answers_read_as_people_say_them(answer: Any, text: str) -> None:
     ],
 )
 def test_requests_read_as_their_question(request_: Any, text: str) -> None:
-    assert asked(request_) == text
+    assert request_text(request_) == text
 
 
 def test_a_decision_about_a_cut_off_node_is_told_from_other_requests() -> None:

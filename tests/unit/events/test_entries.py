@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from planwave.events import Event
-from planwave.events.entries import entries
+from planwave.events.entries import execution_log_entries
 
 GRAPH = {
     "nodes": [
@@ -23,7 +23,7 @@ def told(*facts: tuple[str, str | None, dict[str, Any]]) -> list[tuple[str, str,
         Event("x1", seq, f"t{seq}", kind, path, 1 if path else None, data)
         for seq, (kind, path, data) in enumerate(all_facts, start=1)
     ]
-    return [(entry.node_id, entry.type, entry.content) for entry in entries(events)]
+    return [(entry.node_id, entry.type, entry.content) for entry in execution_log_entries(events)]
 
 
 STARTED = ("node.started", "a", {"wave": 1})
@@ -41,7 +41,7 @@ def test_a_model_call_is_told_from_its_start_to_its_text() -> None:
 
 
 def test_an_entry_has_the_time_and_the_number_of_its_event() -> None:
-    (entry,) = entries([Event("x1", 7, "noon", "node.started", "a", 1, {})])
+    (entry,) = execution_log_entries([Event("x1", 7, "noon", "node.started", "a", 1, {})])
     assert entry.seq == 7
     assert entry.as_json() == {
         "timestamp": "noon", "nodeId": "a", "type": "step_start", "content": "a",
@@ -149,7 +149,7 @@ def test_a_node_entered_again_or_cancelled_says_so() -> None:
         ("a", "error", "Cancelled: c"),
     ]
     never_ran = Event("x1", 1, "t1", "node.cancelled", "a", None, {"cause": "c"})
-    assert entries([never_ran]) == []
+    assert execution_log_entries([never_ran]) == []
 
 
 @pytest.mark.parametrize(

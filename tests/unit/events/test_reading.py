@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import Conflict, InputError, KernelMisuse
-from planwave.events.reading import UNREADABLE, reading
+from planwave.errors import Conflict, InputError, InvalidTransition
+from planwave.events.reading import UNREADABLE, guard_stored
 
 
 class Typed:
@@ -20,15 +20,15 @@ def read(stored: Any) -> Any:
 
 @pytest.mark.parametrize("stored", [{}, {"data": {}}, {"data": {"seq": "1"}}, "text", None, [1]])
 def test_data_of_another_form_were_changed_from_outside(stored: Any) -> None:
-    with pytest.raises(Conflict) as caught, reading("x1"):
+    with pytest.raises(Conflict) as caught, guard_stored("x1"):
         read(stored)
     assert caught.value.code == UNREADABLE
     assert "restore it from a backup" in str(caught.value.hint)
 
 
 def test_a_fact_that_the_kernel_refuses_was_changed_from_outside() -> None:
-    with pytest.raises(Conflict, match="x1 cannot be read: KernelMisuse"), reading("x1"):
-        raise KernelMisuse("node 'a' is RUNNING")
+    with pytest.raises(Conflict, match="x1 cannot be read: InvalidTransition"), guard_stored("x1"):
+        raise InvalidTransition("node 'a' is RUNNING")
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_fact_that_the_kernel_refuses_was_changed_from_outside() -> None:
     [lambda: read(Typed()), lambda: undefined],  # noqa: F821
 )
 def test_a_bug_of_ours_is_told_as_one(bug: Any) -> None:
-    with pytest.raises(Conflict, match="because of a bug") as caught, reading("x1"):
+    with pytest.raises(Conflict, match="because of a bug") as caught, guard_stored("x1"):
         bug()
     assert caught.value.code == UNREADABLE
     assert "report" in str(caught.value.hint)
@@ -45,5 +45,5 @@ def test_a_bug_of_ours_is_told_as_one(bug: Any) -> None:
 
 
 def test_what_is_refused_already_stays_as_it_is() -> None:
-    with pytest.raises(InputError), reading("x1"):
+    with pytest.raises(InputError), guard_stored("x1"):
         raise InputError("no")

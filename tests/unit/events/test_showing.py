@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from planwave.events.showing import Showing
+from planwave.events.showing import Visibility
 
 
 def document(nodes: str, *edges: str, join: str | None = None) -> dict[str, Any]:
@@ -50,50 +50,50 @@ def out(**values: Any) -> dict[str, Any]:
     ],
 )
 def test_what_no_other_node_reads_on_is_visible(graph: dict[str, Any], streaming: str) -> None:
-    showing = Showing(graph)
-    assert " ".join(n["id"] for n in graph["nodes"] if showing.streams(n["id"])) == streaming
+    showing = Visibility(graph)
+    assert " ".join(n["id"] for n in graph["nodes"] if showing.is_visible(n["id"])) == streaming
 
 
 def test_a_result_is_visible_on_the_handles_that_nobody_reads_on() -> None:
-    chooser = Showing(document("a b:end c", "a.yes>b", "a.no>c"))
-    assert chooser.results("a", out(yes="y")) == ["y"]
-    assert chooser.results("a", out(no="n")) == []
-    last = Showing(document("a b", "a.error>b"))
-    assert last.results("a", out(error={"code": "x"})) == []
-    assert last.results("a", out(other=1, output="o")) == ["o"]
-    assert last.results("a", out(other=1, more=2)) == [1]
-    assert last.results("a", None) == []
-    assert Showing(document("a b", "a>b")).results("a", out(output="o")) == []
+    chooser = Visibility(document("a b:end c", "a.yes>b", "a.no>c"))
+    assert chooser.visible_values("a", out(yes="y")) == ["y"]
+    assert chooser.visible_values("a", out(no="n")) == []
+    last = Visibility(document("a b", "a.error>b"))
+    assert last.visible_values("a", out(error={"code": "x"})) == []
+    assert last.visible_values("a", out(other=1, output="o")) == ["o"]
+    assert last.visible_values("a", out(other=1, more=2)) == [1]
+    assert last.visible_values("a", None) == []
+    assert Visibility(document("a b", "a>b")).visible_values("a", out(output="o")) == []
 
 
 def test_of_a_nested_node_nothing_is_visible_unless_it_is_chosen() -> None:
-    showing = Showing(document("a"))
-    assert not showing.streams("a[1]/b")
-    assert showing.results("a[1]/b", out(output="o")) == []
-    chosen = Showing(document("a"), ["a[1]/b"])
-    assert chosen.streams("a[1]/b")
-    assert chosen.results("a[1]/b", out(output="o")) == ["o"]
+    showing = Visibility(document("a"))
+    assert not showing.is_visible("a[1]/b")
+    assert showing.visible_values("a[1]/b", out(output="o")) == []
+    chosen = Visibility(document("a"), ["a[1]/b"])
+    assert chosen.is_visible("a[1]/b")
+    assert chosen.visible_values("a[1]/b", out(output="o")) == ["o"]
 
 
 def test_what_is_chosen_takes_the_place_of_the_rule() -> None:
-    showing = Showing(document("a b c:end", "a>b", "b>c"), ["a"])
-    assert [showing.streams(n) for n in "abc"] == [True, False, False]
-    assert showing.results("a", out(output="o")) == ["o"]
-    assert showing.results("c", out(output="o")) == []
-    assert showing.spoken_for_by("c") == set()
+    showing = Visibility(document("a b c:end", "a>b", "b>c"), ["a"])
+    assert [showing.is_visible(n) for n in "abc"] == [True, False, False]
+    assert showing.visible_values("a", out(output="o")) == ["o"]
+    assert showing.visible_values("c", out(output="o")) == []
+    assert showing.speakers_behind("c") == set()
 
 
 def test_a_closing_node_names_those_it_passes_on() -> None:
-    showing = Showing(document("a b c:end d:end", "a>c", "b>c"))
-    assert showing.spoken_for_by("c") == {"a", "b"}
-    assert showing.spoken_for_by("a") == set()
-    assert showing.spoken_for_by("d") == set()
+    showing = Visibility(document("a b c:end d:end", "a>c", "b>c"))
+    assert showing.speakers_behind("c") == {"a", "b"}
+    assert showing.speakers_behind("a") == set()
+    assert showing.speakers_behind("d") == set()
 
 
 def test_names_and_types_come_from_the_graph() -> None:
     graph = document("a:step b")
     graph["nodes"][1]["name"] = "Bee"
-    showing = Showing(graph)
+    showing = Visibility(graph)
     assert [showing.name_of("a"), showing.name_of("b"), showing.name_of("x")] == ["a", "Bee", None]
     assert [showing.type_of("a"), showing.type_of("x")] == ["step", None]
 
@@ -125,22 +125,22 @@ TWO = document("a b", "a>b")
 def test_the_graph_inside_a_visible_inner_node_speaks_for_it(
     graph: dict[str, Any], streaming: str
 ) -> None:
-    showing = Showing(graph)
-    assert " ".join(n for n in "abc" if showing.streams(f"i[graph]/{n}")) == streaming
-    visible = [n for n in "abc" if showing.results(f"i[graph]/{n}", out(output="o"))]
+    showing = Visibility(graph)
+    assert " ".join(n for n in "abc" if showing.is_visible(f"i[graph]/{n}")) == streaming
+    visible = [n for n in "abc" if showing.visible_values(f"i[graph]/{n}", out(output="o"))]
     assert set(visible) <= set(streaming.split())
-    assert not showing.streams("i[other]/b")
-    assert not showing.streams("x[graph]/b")
+    assert not showing.is_visible("i[other]/b")
+    assert not showing.is_visible("x[graph]/b")
 
 
 def test_what_speaks_for_a_node_is_told_at_every_depth() -> None:
     graph = with_inside(with_inside(TWO, "i>z"), "i>z")
-    showing = Showing(graph)
+    showing = Visibility(graph)
     deep = "i[graph]/i[graph]/b"
-    assert showing.streams(deep)
-    assert deep in showing.spoken_for_by("i")
-    assert {deep, "i"} <= showing.spoken_for_by("z")
-    assert {deep, "i[graph]/i"} <= showing.spoken_for_by("i[graph]/z")
-    assert showing.spoken_for_by("i[graph]/i") == {"i[graph]/i[graph]/a", deep}
+    assert showing.is_visible(deep)
+    assert deep in showing.speakers_behind("i")
+    assert {deep, "i"} <= showing.speakers_behind("z")
+    assert {deep, "i[graph]/i"} <= showing.speakers_behind("i[graph]/z")
+    assert showing.speakers_behind("i[graph]/i") == {"i[graph]/i[graph]/a", deep}
     assert (showing.type_of(deep), showing.name_of(deep)) == ("step", "b")
     assert showing.type_of("i[graph]/q") is None

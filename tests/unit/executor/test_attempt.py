@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planwave.errors import NodeError
-from planwave.executor.attempt import vetted
-from planwave.executor.program import Step
-from planwave.graph.capabilities import ExecutionResult, NodeEvent, NodeFacts, Suspension
-from planwave.graph.json_values import DEEPEST_VALUE, to_json
+from planwave.executor.attempt import validate_result
+from planwave.executor.program import BoundNode
+from planwave.graph.capabilities import ExecutionResult, NodeEvent, NodeTypeInfo, Suspension
+from planwave.graph.json_values import MAX_VALUE_DEPTH, to_json
 from planwave.graph.model import Node, Policy, Port
 from planwave.graph.ports import fixed_outputs
 from planwave.graph.values import DataValue
-from tests.fakes.catalogue import graph_of
-from tests.fakes.stones import Ledger, Rig, gives
+from tests.fakes.catalogue import parse_graph
+from tests.fakes.stones import MemoryJournal, ExecutionHarness, result_with
 from tests.fakes.virtual_loop import virtual_time
 
 Inputs = Context = Any
@@ -52,7 +52,7 @@ NOT_JSON = {
     "a lone surrogate inside": {"x": ["\udfff"]},
     "a lone surrogate as a key": {"\ud800": 1},
     "a number as a key": {1: 2},
-    "too deep": nested(DEEPEST_VALUE + 1),
+    "too deep": nested(MAX_VALUE_DEPTH + 1),
     "far too deep": nested(100_000),
     "itself": LOOP,
     "an integer too long to write": [10**5000],
@@ -64,13 +64,13 @@ NOT_JSON = {
 def test_a_result_that_is_not_json_fails_the_node(what: str) -> None:
     @virtual_time
     async def scene() -> None:
-        rig = Rig(graph_of("a b", "a>b"), {"a": gives(NOT_JSON[what], "h")}, journal=Ledger())
+        rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": result_with(NOT_JSON[what], "h")}, journal=MemoryJournal())
         assert await rig.run() == "failed"
-        (failed,) = rig.of("node.failed")
+        (failed,) = rig.data_of("node.failed")
         assert failed["error"]["code"] == "result-not-json"
         assert "'a'" in failed["error"]["message"]
         assert "'h'" in failed["error"]["message"]
-        assert rig.tale("node.blocked") == ["node.blocked b"]
+        assert rig.event_names("node.blocked") == ["node.blocked b"]
 
     scene()
 
@@ -103,9 +103,9 @@ def test_what_is_no_result_fails_the_node(what: str) -> None:
         async def act(inputs: Inputs, context: Context) -> Any:
             return result
 
-        rig = Rig(graph_of("a"), {"a": act}, journal=Ledger())
+        rig = ExecutionHarness(parse_graph("a"), {"a": act}, journal=MemoryJournal())
         assert await rig.run() == "failed"
-        (failed,) = rig.of("node.failed")
+        (failed,) = rig.data_of("node.failed")
         assert failed["error"]["code"] == code
         for event in rig.stored:
             json.dumps(event.data)
@@ -113,7 +113,7 @@ def test_what_is_no_result_fails_the_node(what: str) -> None:
     scene()
 
 
-def silent(flight: Any, event: NodeEvent) -> None:
+def silent(attempt: Any, event: NodeEvent) -> None:
     raise AssertionError(event)
 
 
@@ -122,8 +122,8 @@ NOBODY: Any = None
 
 def node_of(node_type: str, *outputs: Port) -> Any:
     """A step of a node whose type declares these outputs."""
-    facts = NodeFacts(node_type, "", (), outputs)
-    return Step(Node("a", node_type, "a"), facts, object(), None, fixed_outputs(facts))
+    facts = NodeTypeInfo(node_type, "", (), outputs)
+    return BoundNode(Node("a", node_type, "a"), facts, object(), None, fixed_outputs(facts))
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_result_on_a_handle_its_type_does_not_have_says_which_there_are(
     outputs: tuple[Port, ...], handle: str, offered: str
 ) -> None:
     with pytest.raises(NodeError) as caught:
-        vetted(node_of("t", *outputs), gives(1, handle), silent, NOBODY)
+        validate_result(node_of("t", *outputs), result_with(1, handle), silent, NOBODY)
     assert caught.value.code == "invalid-result"
     assert repr(handle) in caught.value.message
     assert "'a'" in caught.value.message
@@ -161,8 +161,8 @@ def test_a_result_on_a_handle_its_type_does_not_have_says_which_there_are(
 def test_a_result_may_be_on_any_handle_its_type_declares(
     outputs: tuple[Port, ...], handle: str
 ) -> None:
-    result = gives(1, handle)
-    assert vetted(node_of("t", *outputs), result, silent, NOBODY) is result
+    result = result_with(1, handle)
+    assert validate_result(node_of("t", *outputs), result, silent, NOBODY) is result
 
 
 @virtual_time
@@ -176,11 +176,11 @@ async def test_a_suspension_of_a_type_that_cannot_go_on_fails_the_attempt() -> N
         def execute(self, data: Any, inputs: Inputs, context: Context) -> Any:
             return asks(inputs, context)
 
-    rig = Rig(graph_of("a"))
+    rig = ExecutionHarness(parse_graph("a"))
     rig.program.steps[0] = replace(rig.program.steps[0], implementation=Dumb())
     assert await rig.run() == "failed"
-    assert rig.of("node.waiting") == []
-    (failed,) = rig.of("node.failed")
+    assert rig.data_of("node.waiting") == []
+    (failed,) = rig.data_of("node.failed")
     assert failed["error"]["code"] == "not-resumable"
     assert "'a'" in failed["error"]["message"]
     assert "resume" in failed["error"]["hint"]
@@ -188,7 +188,7 @@ async def test_a_suspension_of_a_type_that_cannot_go_on_fails_the_attempt() -> N
 
 @virtual_time
 async def test_handles_may_have_any_written_name() -> None:
-    rig = Rig(graph_of("a"), {"a": gives(None, "größe")})
+    rig = ExecutionHarness(parse_graph("a"), {"a": result_with(None, "größe")})
     assert await rig.run() == "completed"
     assert rig.execution.outputs["a"] == {"größe": DataValue("any", None)}
 
@@ -199,9 +199,9 @@ async def test_a_generator_without_a_result_fails_the_node() -> None:
         for nothing in ():
             yield nothing
 
-    rig = Rig(graph_of("a"), {"a": says_nothing})
+    rig = ExecutionHarness(parse_graph("a"), {"a": says_nothing})
     assert await rig.run() == "failed"
-    assert "gave NoneType" in rig.of("node.failed")[0]["error"]["message"]
+    assert "gave NoneType" in rig.data_of("node.failed")[0]["error"]["message"]
 
 
 @virtual_time
@@ -210,12 +210,12 @@ async def test_a_generator_is_closed_after_its_result() -> None:
 
     async def goes_on(inputs: Inputs, context: Context) -> Any:
         try:
-            yield gives(1)
+            yield result_with(1)
             seen.append("went on")
         finally:
             seen.append("closed")
 
-    rig = Rig(graph_of("a"), {"a": goes_on})
+    rig = ExecutionHarness(parse_graph("a"), {"a": goes_on})
     assert await rig.run() == "completed"
     assert seen == ["closed"]
 
@@ -227,9 +227,9 @@ async def test_any_async_iterator_may_give_the_result() -> None:
             return self
 
         async def __anext__(self) -> Any:
-            return gives("from an iterator")
+            return result_with("from an iterator")
 
-    rig = Rig(graph_of("a"), {"a": lambda inputs, context: Once()})
+    rig = ExecutionHarness(parse_graph("a"), {"a": lambda inputs, context: Once()})
     assert await rig.run() == "completed"
     assert rig.execution.outputs["a"]["output"].value == "from an iterator"
 
@@ -239,7 +239,7 @@ async def test_a_node_that_raises_before_it_waits_fails_like_any_other() -> None
     def breaks(inputs: Inputs, context: Context) -> Any:
         raise KeyError("x")
 
-    rig = Rig(graph_of("a"), {"a": breaks})
+    rig = ExecutionHarness(parse_graph("a"), {"a": breaks})
     assert await rig.run() == "failed"
 
 
@@ -248,10 +248,10 @@ async def test_a_node_that_cancels_itself_fails() -> None:
     async def gives_up(inputs: Inputs, context: Context) -> Any:
         raise asyncio.CancelledError
 
-    rig = Rig(graph_of("a b"), {"a": gives_up})
+    rig = ExecutionHarness(parse_graph("a b"), {"a": gives_up})
     assert await rig.run() == "failed"
-    assert rig.of("node.failed")[0]["error"]["message"] == "the node cancelled itself"
-    assert "node.completed b" in rig.tale()
+    assert rig.data_of("node.failed")[0]["error"]["message"] == "the node cancelled itself"
+    assert "node.completed b" in rig.event_names()
 
 
 values = st.recursive(
@@ -265,7 +265,7 @@ values = st.recursive(
 @given(values)
 def test_what_json_can_write_has_no_fault(value: Any) -> None:
     assert to_json(value) is value
-    deep = nested(DEEPEST_VALUE - 1)
+    deep = nested(MAX_VALUE_DEPTH - 1)
     assert to_json((value, deep)) == [value, deep]
 
 
@@ -273,15 +273,15 @@ def test_what_json_can_write_has_no_fault(value: Any) -> None:
 
 
 def with_data(data: Any, **policies: Policy) -> Any:
-    graph = graph_of("a b c", "a>b", "b>c.first", "a>c.second")
+    graph = parse_graph("a b c", "a>b", "b>c.first", "a>c.second")
     nodes = tuple(n._replace(data=data) if n.id == "c" else n for n in graph.nodes)
     return type(graph)(nodes, graph.edges)
 
 
-async def resolved(data: Any, acts: Any = None, **more: Any) -> tuple[Rig, Any]:
+async def resolved(data: Any, acts: Any = None, **more: Any) -> tuple[ExecutionHarness, Any]:
     """Run ``a > b > c`` with these data on c; give the rig and the data c got."""
     got: list[Any] = []
-    rig = Rig(with_data(data), acts, **more)
+    rig = ExecutionHarness(with_data(data), acts, **more)
     stone = rig.program.steps[2].implementation
     execute = stone.execute
 
@@ -306,7 +306,7 @@ async def test_expressions_may_name_inputs_ancestors_and_variables() -> None:
         "typed": "{{ inputs.second }}",
         "plain": 7,
     }
-    _, got = await resolved(data, {"a": gives({"x": [1]})}, variables={"goal": "win"})
+    _, got = await resolved(data, {"a": result_with({"x": [1]})}, variables={"goal": "win"})
     assert got == {
         "handles": 'b {"x":[1]}',
         "bare": "b",
@@ -320,12 +320,12 @@ async def test_expressions_may_name_inputs_ancestors_and_variables() -> None:
 
 @virtual_time
 async def test_the_previous_output_is_what_came_to_the_input_and_nothing_beside_it() -> None:
-    graph = graph_of("a b c", "b>c.theme", "a>c")
+    graph = parse_graph("a b c", "b>c.theme", "a>c")
     nodes = tuple(
         n._replace(data={"x": "{{ PREVIOUS_OUTPUT }}"}) if n.id == "c" else n for n in graph.nodes
     )
     got: list[Any] = []
-    rig = Rig(type(graph)(nodes, graph.edges), {"a": gives("main"), "b": gives("beside")})
+    rig = ExecutionHarness(type(graph)(nodes, graph.edges), {"a": result_with("main"), "b": result_with("beside")})
     stone = rig.program.steps[2].implementation
     execute = stone.execute
     stone.execute = lambda d, i, c: (got.append(d), execute(d, i, c))[1]
@@ -339,7 +339,7 @@ def test_an_unknown_name_fails_the_node(text: str) -> None:
     async def scene() -> None:
         rig, got = await resolved({"field": text})
         assert got is None
-        (failed,) = rig.of("node.failed")
+        (failed,) = rig.data_of("node.failed")
         assert failed["error"]["code"] != "node-failed"
         assert "field" in failed["error"]["message"]
 
@@ -348,10 +348,10 @@ def test_an_unknown_name_fails_the_node(text: str) -> None:
 
 @virtual_time
 async def test_input_is_the_one_arrival_whatever_its_handle() -> None:
-    graph = graph_of("a c", "a>c.odd")
+    graph = parse_graph("a c", "a>c.odd")
     nodes = (graph.nodes[0], Node("c", "step", "c", data={"x": "{{ input }}"}))
     got: list[Any] = []
-    rig = Rig(type(graph)(nodes, graph.edges), {"a": gives(5)})
+    rig = ExecutionHarness(type(graph)(nodes, graph.edges), {"a": result_with(5)})
     stone = rig.program.steps[1].implementation
     execute = stone.execute
     stone.execute = lambda d, i, c: (got.append(d), execute(d, i, c))[1]
@@ -374,14 +374,14 @@ def test_whatever_a_node_raises_is_its_failure(way_out: BaseException, durable: 
         async def leaves(inputs: Inputs, context: Context) -> Any:
             raise way_out
 
-        rig = Rig(graph_of("a b"), {"a": leaves}, journal=Ledger() if durable else None)
+        rig = ExecutionHarness(parse_graph("a b"), {"a": leaves}, journal=MemoryJournal() if durable else None)
         assert await rig.run() == "failed"
-        (failed,) = rig.of("node.failed")
+        (failed,) = rig.data_of("node.failed")
         assert failed["error"] == {
             "code": "node-failed",
             "message": f"{type(way_out).__name__}: x",
         }
-        assert "node.completed b" in rig.tale()
+        assert "node.completed b" in rig.event_names()
 
     scene()
 
@@ -396,12 +396,12 @@ async def test_a_failure_inside_a_task_group_is_told_as_it_is() -> None:
             if context.attempt == 1:
                 inner.create_task(fails())
             outer.create_task(asyncio.sleep(9))
-        return gives(1)
+        return result_with(1)
 
     policy = Policy(retry=Policy().retry._replace(attempts=2))
-    rig = Rig(graph_of("a", policies={"a": policy}), {"a": a})
+    rig = ExecutionHarness(parse_graph("a", policies={"a": policy}), {"a": a})
     assert await rig.run() == "completed"
-    (again,) = rig.of("node.retrying")
+    (again,) = rig.data_of("node.retrying")
     assert again["error"] == {"code": "warm", "message": "too warm", "hint": "wait"}
 
 
@@ -410,17 +410,17 @@ def test_an_interrupt_in_a_node_is_its_failure_and_still_interrupts(has_journal:
     async def interrupted(inputs: Inputs, context: Context) -> Any:
         raise KeyboardInterrupt
 
-    rigs: list[Rig] = []
+    rigs: list[ExecutionHarness] = []
 
     @virtual_time
     async def scene() -> None:
-        journal = Ledger() if has_journal else None
-        rigs.append(Rig(graph_of("a"), {"a": interrupted}, journal=journal))
+        journal = MemoryJournal() if has_journal else None
+        rigs.append(ExecutionHarness(parse_graph("a"), {"a": interrupted}, journal=journal))
         await rigs[0].run()
 
     with pytest.raises(KeyboardInterrupt):
         scene()
-    (failed,) = rigs[0].of("node.failed")
+    (failed,) = rigs[0].data_of("node.failed")
     assert failed["error"]["message"].startswith("KeyboardInterrupt")
 
 
@@ -430,16 +430,16 @@ def test_an_attempt_closed_from_outside_reports_nothing() -> None:
 
     @virtual_time
     async def scene() -> None:
-        rig = Rig(graph_of("a"), {"a": forever})
+        rig = ExecutionHarness(parse_graph("a"), {"a": forever})
         running = asyncio.get_running_loop().create_task(rig.run())
         await asyncio.sleep(0)
-        (flight,) = rig.execution.root.airborne()
-        task = flight.task
+        (attempt,) = rig.execution.root.active_attempts()
+        task = attempt.task
         assert task is not None
         await asyncio.sleep(0)
         attempt: Any = task.get_coro()
         attempt.close()  # as the interpreter does with what is left when a loop is gone
-        assert rig.of("node.failed") == []
+        assert rig.data_of("node.failed") == []
         task.cancel()
         await asyncio.wait([task])
         assert task.exception() is not None

@@ -8,8 +8,8 @@ from typing import Any
 from planwave.errors import NodeError
 from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Graph, Node, Policy, Retry
-from tests.fakes.catalogue import graph_of
-from tests.fakes.stones import Rig, gives
+from tests.fakes.catalogue import parse_graph
+from tests.fakes.stones import ExecutionHarness, result_with
 from tests.fakes.virtual_loop import virtual_time
 
 
@@ -17,9 +17,9 @@ async def asks(inputs: Any, context: Any) -> Suspension:
     return Suspension({"prompt": "?"}, None, 60.0, "nobody came")
 
 
-def waiting(rig: Rig) -> str:
+def waiting(rig: ExecutionHarness) -> str:
     """Give the id of its one request."""
-    (data,) = rig.of("node.waiting")
+    (data,) = rig.data_of("node.waiting")
     return data["request_id"]
 
 
@@ -32,15 +32,15 @@ def test_a_request_whose_time_is_over_when_all_is_cancelled_is_closed_by_that() 
 
     patient = Policy(retry=Retry(2, 1.0))
     graph = Graph((Node("q", "step", "Q"), Node("c", "step", "C", policy=patient)), ())
-    rig = Rig(graph, {"q": asks, "c": cancels})
+    rig = ExecutionHarness(graph, {"q": asks, "c": cancels})
 
     @virtual_time
     async def plays() -> None:
         assert await rig.run() == "cancelled"
 
     plays()
-    assert rig.of("node.answered") == []
-    assert rig.of("node.cancelled", "q") == [{"cause": "enough"}]
+    assert rig.data_of("node.answered") == []
+    assert rig.data_of("node.cancelled", "q") == [{"cause": "enough"}]
 
 
 @virtual_time
@@ -48,14 +48,14 @@ async def test_what_is_resumed_while_a_node_is_at_work_goes_on_behind_it() -> No
     async def works(inputs: Any, context: Any) -> Any:
         rig.execution.pause()
         await asyncio.sleep(1)
-        assert rig.tale("execution.paused", "execution.resumed") == ["execution.paused"]
+        assert rig.event_names("execution.paused", "execution.resumed") == ["execution.paused"]
         rig.execution.resume()
         await asyncio.sleep(1)
-        return gives("done")
+        return result_with("done")
 
-    rig = Rig(graph_of("a b c", "a>b", "b>c"), {"a": works})
+    rig = ExecutionHarness(parse_graph("a b c", "a>b", "b>c"), {"a": works})
     assert await rig.run() == "completed"
-    assert rig.tale("execution.paused", "execution.resumed", "node.completed") == [
+    assert rig.event_names("execution.paused", "execution.resumed", "node.completed") == [
         "execution.paused", "execution.resumed",
         "node.completed a", "node.completed b", "node.completed c",
     ]  # fmt: skip

@@ -7,7 +7,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planwave.executor.deadlines import Deadlines
+from planwave.executor.deadlines import DeadlineTimers
 from tests.fakes.virtual_loop import VirtualLoop
 
 
@@ -16,7 +16,7 @@ def test_deadlines_come_when_they_are_due_and_in_order(delays: list[int]) -> Non
     async def scene() -> list[tuple[float, int]]:
         loop = asyncio.get_running_loop()
         came: list[tuple[float, int]] = []
-        deadlines = Deadlines[int](loop, lambda what: came.append((loop.time(), what)))
+        deadlines = DeadlineTimers[int](loop, lambda what: came.append((loop.time(), what)))
         for number, delay in enumerate(delays):
             deadlines.after(delay, number)
         await asyncio.sleep(100)
@@ -32,7 +32,7 @@ def test_deadlines_come_when_they_are_due_and_in_order(delays: list[int]) -> Non
 def test_closed_deadlines_never_come() -> None:
     async def scene() -> list[int]:
         came: list[int] = []
-        deadlines = Deadlines[int](asyncio.get_running_loop(), came.append)
+        deadlines = DeadlineTimers[int](asyncio.get_running_loop(), came.append)
         deadlines.close()
         deadlines.after(5, 1)
         deadlines.after(3, 2)
@@ -54,7 +54,7 @@ def test_a_deadline_may_set_another() -> None:
             if left:
                 deadlines.after(1, left - 1)
 
-        deadlines = Deadlines[int](loop, due)
+        deadlines = DeadlineTimers[int](loop, due)
         deadlines.after(1, 2)
         await asyncio.sleep(10)
         return came

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from planwave.events import Event
-from planwave.executor.dormant import Dormant, StoredRun, askers_of
-from planwave.executor.past import Past
+from planwave.executor.dormant import StoredNestedRuns, StoredGraphRun, ancestor_paths
+from planwave.executor.past import History
 
 Facts = list[tuple[str, str, int, dict[str, Any]]]
 
@@ -31,16 +31,16 @@ def waiting(path: str, request_id: str, attempt: int = 1) -> tuple[str, str, int
     return happened("waiting", path, attempt, request_id=request_id, request={})
 
 
-def dormant_of(*facts: tuple[str, str, int, Any]) -> Dormant:
+def dormant_of(*facts: tuple[str, str, int, Any]) -> StoredNestedRuns:
     at = "2026-01-01T00:00:00.000000+00:00"
     events = [
         Event("x", n, at, kind, path, tried, d) for n, (kind, path, tried, d) in enumerate(facts, 1)
     ]
-    return Past(events).dormant
+    return History(events).nested_runs
 
 
-def run_of(dormant: Dormant, prefix: str) -> StoredRun:
-    run = dormant.run_of(prefix)
+def run_of(dormant: StoredNestedRuns, prefix: str) -> StoredGraphRun:
+    run = dormant.get(prefix)
     assert run is not None
     return run
 
@@ -51,12 +51,12 @@ OPEN = (happened("started", "a"), opened("a", "k"), happened("started", "a[k]/n"
 def test_a_nested_run_is_known_with_what_it_runs_and_what_happened_in_it() -> None:
     dormant = dormant_of(*OPEN, opened("a", "l"))
     run = run_of(dormant, "a[k]/")
-    assert (run.asker, run.identity, run.attempt, run.is_spent) == ("a", ("g", "i"), 1, False)
-    assert [event.type for event in run.facts] == ["node.started"]
-    assert run_of(dormant, "a[l]/").facts == []
-    assert dormant.take("a[k]/") is run
+    assert (run.parent_path, run.identity, run.attempt_number, run.must_restart) == ("a", ("g", "i"), 1, False)
+    assert [event.type for event in run.events] == ["node.started"]
+    assert run_of(dormant, "a[l]/").events == []
+    assert dormant.pop("a[k]/") is run
     assert "a[k]/" not in dormant
-    assert dormant.take("a[k]/") is None
+    assert dormant.pop("a[k]/") is None
 
 
 @pytest.mark.parametrize("kind", ["cancelled", "failed"])
@@ -65,39 +65,39 @@ def test_what_came_to_nothing_is_made_anew_by_the_next_attempt(kind: str) -> Non
     deeper = (opened("a[k]/n", "d"), happened("started", "a[k]/n[d]/m", 7))
     done = (opened("a", "l"), happened("completed", "a[l]/n", outputs={}))
     dormant = dormant_of(*OPEN, *deeper, nested, *done)
-    assert not run_of(dormant, "a[k]/").is_spent, "the same attempt is told how it went"
+    assert not run_of(dormant, "a[k]/").must_restart, "the same attempt is told how it went"
     again = happened("retrying", "a", next_attempt=2)
     dormant = dormant_of(*OPEN, *deeper, nested, *done, again)
     run = run_of(dormant, "a[k]/")
-    assert (run.is_spent, run.facts, run.highest) == (True, [], 7)
+    assert (run.must_restart, run.events, run.highest_attempt) == (True, [], 7)
     assert run.identity == ("g", "i")
     assert "a[k]/n[d]/" not in dormant
-    assert not run_of(dormant, "a[l]/").is_spent
+    assert not run_of(dormant, "a[l]/").must_restart
 
 
 def test_a_handled_failure_is_no_reason_to_make_a_run_anew() -> None:
     nested = happened("failed", "a[k]/n", error={}, handled=True)
     dormant = dormant_of(*OPEN, nested, happened("retrying", "a", next_attempt=2))
-    assert not run_of(dormant, "a[k]/").is_spent
+    assert not run_of(dormant, "a[k]/").must_restart
 
 
 def test_of_a_run_made_anew_only_what_happened_since_counts() -> None:
     failed = happened("failed", "a[k]/n", 2, error={})
     again = (happened("retrying", "a", next_attempt=2), opened("a", "k", 2, before=2))
     run = run_of(dormant_of(*OPEN, failed, *again, happened("started", "a[k]/n", 3)), "a[k]/")
-    assert (run.is_spent, run.attempt, run.before, run.highest) == (False, 2, 2, 3)
-    assert [event.attempt for event in run.facts] == [3]
+    assert (run.must_restart, run.attempt_number, run.attempt_offset, run.highest_attempt) == (False, 2, 2, 3)
+    assert [event.attempt for event in run.events] == [3]
 
 
 def test_a_run_its_node_let_go_of_is_made_anew() -> None:
     run = run_of(dormant_of(*OPEN, dropped("a", "k")), "a[k]/")
-    assert (run.is_spent, run.highest) == (True, 1)
+    assert (run.must_restart, run.highest_attempt) == (True, 1)
 
 
 def test_runs_that_nobody_wrote_down_the_graph_of_are_known_too() -> None:
     run = run_of(dormant_of(happened("started", "a"), happened("started", "a[k]/n")), "a[k]/")
     assert run.identity is None
-    assert len(run.facts) == 1
+    assert len(run.events) == 1
 
 
 def test_open_requests_are_known_in_the_order_they_were_made() -> None:
@@ -122,23 +122,23 @@ def test_what_is_open_inside_a_node_is_told_innermost_first() -> None:
         waiting("a[k]/n[d]/q", "r"),
         happened("started", "b[k]/n"),
     )
-    assert [event.path for event in dormant.open_below("a")] == ["a[k]/n[d]/q", "a[k]/n"]
-    assert dormant.open_below("c") == []
+    assert [event.path for event in dormant.unfinished_inside("a")] == ["a[k]/n[d]/q", "a[k]/n"]
+    assert dormant.unfinished_inside("c") == []
 
 
 def test_a_parked_node_is_known_until_it_goes_on() -> None:
     parked = (*OPEN, happened("parked", "a[k]/n", 2))
-    assert dormant_of(*parked).parked("a[k]/n") == 2
-    assert dormant_of(*parked, happened("unparked", "a[k]/n", 2)).parked("a[k]/n") is None
-    assert dormant_of(*parked).parked("b[k]/n") is None
+    assert dormant_of(*parked).parked_attempt("a[k]/n") == 2
+    assert dormant_of(*parked, happened("unparked", "a[k]/n", 2)).parked_attempt("a[k]/n") is None
+    assert dormant_of(*parked).parked_attempt("b[k]/n") is None
 
 
 def test_attempts_of_what_is_deeper_count_also_once_that_is_forgotten() -> None:
     deeper = (opened("a[k]/n", "d"), happened("started", "a[k]/n[d]/m", 7))
     dormant = dormant_of(*OPEN, *deeper, happened("completed", "a[k]/n", outputs={}))
-    run = dormant.take("a[k]/")
+    run = dormant.pop("a[k]/")
     assert run is not None
-    assert run.highest == 7
+    assert run.highest_attempt == 7
     assert "a[k]/n[d]/" not in dormant
 
 
@@ -149,14 +149,14 @@ def test_values_are_given_back_to_the_node_that_kept_them_once() -> None:
         for path, value in kept
     ]
     dormant = dormant_of(*OPEN, *facts)
-    assert dormant.take_kept("b") == {"v": 2}
-    assert dormant.take_kept("b") == {}
-    dormant.forget("a")
-    assert dormant.take_kept("a") == {}
-    assert dormant.take_kept("a[k]/n") == {}
+    assert dormant.pop_once_values("b") == {"v": 2}
+    assert dormant.pop_once_values("b") == {}
+    dormant.discard("a")
+    assert dormant.pop_once_values("a") == {}
+    assert dormant.pop_once_values("a[k]/n") == {}
     assert "a[k]/" not in dormant
 
 
 def test_a_path_says_which_nodes_it_is_inside_of() -> None:
-    assert list(askers_of("a[k]/b[0]/c")) == ["a", "a[k]/b"]
-    assert list(askers_of("a")) == []
+    assert list(ancestor_paths("a[k]/b[0]/c")) == ["a", "a[k]/b"]
+    assert list(ancestor_paths("a")) == []

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from planwave.errors import NodeError
 from planwave.events import Event, fold
-from planwave.executor.decisions import Status
+from planwave.executor.decisions import NodeStatus
 from planwave.executor.options import RunOptions
 from planwave.graph.capabilities import ExecutionResult, Suspension
 from planwave.graph.model import Graph, Policy, Retry
 from planwave.graph.values import DataValue
-from tests.fakes.cases import SENDS, STATUS, Choices, graph_from
-from tests.fakes.oracle import Case
-from tests.fakes.stones import ENDS, Ledger, Rig
+from tests.fakes.cases import SOURCE_HANDLES, STATUS_NAMES, ByteChoices, random_graph
+from tests.fakes.oracle import ScheduleCase
+from tests.fakes.stones import TERMINAL_TYPES, MemoryJournal, ExecutionHarness
 from tests.fakes.virtual_loop import virtual_time
 
 SETTLED = {
@@ -28,9 +28,9 @@ SETTLED = {
 class Scene:
     """A random execution: what each node does, when, and whether the run is cancelled."""
 
-    def __init__(self, choices: Choices) -> None:
+    def __init__(self, choices: ByteChoices) -> None:
         self.choices = choices
-        graph, self.passive = graph_from(choices)
+        graph, self.passive = random_graph(choices)
         policies = [self._policy() for _ in graph.nodes]
         kinds = ["vein" if n in self.passive else "step" for n in range(len(graph.nodes))]
         nodes = [
@@ -38,27 +38,27 @@ class Scene:
             for node, kind, policy in zip(graph.nodes, kinds, policies, strict=True)
         ]
         self.graph = Graph(tuple(nodes), graph.edges)
-        self.case = Case(self.graph, self.passive)
+        self.case = ScheduleCase(self.graph, self.passive)
         self.plans = {node.id: [self._plan() for _ in range(4)] for node in nodes}
         self.options = RunOptions(
-            scheduling=("eager", "waves")[choices.of(2)],
+            scheduling=("eager", "waves")[choices.below(2)],
             on_failure=("continue", "stop")[choices.one_in(4)],
-            max_parallel=(None, 1, 2)[choices.of(3)],
-            node_timeout_s=(None, 3)[choices.of(2)],
+            max_parallel=(None, 1, 2)[choices.below(3)],
+            node_timeout_s=(None, 3)[choices.below(2)],
         )
-        self.cancel_at = choices.of(12) + 0.5 if choices.one_in(4) else None
-        self.ledger = Ledger() if choices.of(2) else None
+        self.cancel_at = choices.below(12) + 0.5 if choices.one_in(4) else None
+        self.ledger = MemoryJournal() if choices.below(2) else None
 
     def _policy(self) -> Policy:
         choices = self.choices
         return Policy(
             join="any" if choices.one_in(6) else "all",
-            retry=Retry(1 + choices.of(3), choices.of(2)),
+            retry=Retry(1 + choices.below(3), choices.below(2)),
             on_error="continue" if choices.one_in(5) else "fail",
         )
 
     def _plan(self) -> tuple[int, int, frozenset[str]]:
-        return self.choices.of(8), self.choices.of(5), self.choices.some(SENDS)
+        return self.choices.below(8), self.choices.below(5), self.choices.some(SOURCE_HANDLES)
 
     async def act(self, inputs: Any, context: Any) -> Any:
         what, delay, handles = self.plans[context.node_id][context.attempt - 1]
@@ -73,9 +73,9 @@ class Scene:
                 return Suspension({"for": context.path})
         return ExecutionResult({h: DataValue("any", context.node_id) for h in sorted(handles)})
 
-    async def run(self) -> Rig:
+    async def run(self) -> ExecutionHarness:
         acts = dict.fromkeys(self.plans, self.act)
-        rig = Rig(self.graph, acts, self.options, journal=self.ledger)
+        rig = ExecutionHarness(self.graph, acts, self.options, journal=self.ledger)
         loop = asyncio.get_running_loop()
         hear = rig.execution.publisher._on_events
 
@@ -86,7 +86,7 @@ class Scene:
                     loop.call_later(2, answer, event.data["request_id"])
 
         def answer(request_id: str) -> None:
-            if request_id in rig.execution._outcomes.requests:
+            if request_id in rig.execution._reducer.requests:
                 rig.execution.answer(request_id, None)
 
         rig.execution.publisher._on_events = answers
@@ -99,22 +99,22 @@ class Scene:
 @given(st.binary(min_size=120, max_size=240))
 @settings(max_examples=120, deadline=None)
 def test_any_run_ends_once_with_every_node_accounted_for(source: bytes) -> None:
-    scene = Scene(Choices(source))
+    scene = Scene(ByteChoices(source))
 
     @virtual_time
     async def plays() -> None:
         rig = await scene.run()
-        rig.check_numbers()
+        rig.check_sequence()
         check_nodes(scene, rig)
         if scene.ledger is not None:
             assert scene.ledger.events == rig.stored
         assert rig.stored[-1].type == f"execution.{scene.final}"
-        assert rig.stored[-1].type in ENDS
+        assert rig.stored[-1].type in TERMINAL_TYPES
 
     plays()
 
 
-def check_nodes(scene: Scene, rig: Rig) -> None:
+def check_nodes(scene: Scene, rig: ExecutionHarness) -> None:
     """Each node settles once, starts once an attempt, and only after all its sources settled."""
     ended: dict[str, int] = {}
     for event in rig.stored:
@@ -132,5 +132,5 @@ def check_nodes(scene: Scene, rig: Rig) -> None:
             assert ended[edge.source] < first[edge.target]
     state = fold(rig.stored)
     for number, status in enumerate(rig.execution.root.schedule.status):
-        if number not in scene.case.linked and status is not Status.PENDING:
-            assert state.nodes[f"n{number}"].status == STATUS[status]
+        if number not in scene.case.linked and status is not NodeStatus.PENDING:
+            assert state.nodes[f"n{number}"].status == STATUS_NAMES[status]

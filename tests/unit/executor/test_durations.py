@@ -7,11 +7,11 @@ from typing import Any
 
 from planwave.errors import NodeError
 from planwave.events import Event, fold
-from planwave.executor.past import Past
+from planwave.executor.past import History
 from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Graph, Policy, Retry
-from tests.fakes.catalogue import graph_of
-from tests.fakes.stones import Ledger, Rig, gives
+from tests.fakes.catalogue import parse_graph
+from tests.fakes.stones import MemoryJournal, ExecutionHarness, result_with
 from tests.fakes.virtual_loop import virtual_time
 
 WAITED_S = 1_000.0
@@ -24,21 +24,21 @@ async def works_then_asks(inputs: Any, context: Any) -> Any:
 
 async def goes_on(inputs: Any, context: Any, state: Any, answer: Any) -> Any:
     await asyncio.sleep(3)
-    return gives(answer)
+    return result_with(answer)
 
 
 async def runs_one_that_asks(inputs: Any, context: Any) -> Any:
     await asyncio.sleep(1)
-    await context.runtime.run_graph("k", graph_of("q"), {})
+    await context.runtime.run_graph("k", parse_graph("q"), {})
     await asyncio.sleep(0.5)
-    return gives(1)
+    return result_with(1)
 
 
-class Answered(Rig):
+class Answered(ExecutionHarness):
     """A rig whose questions are all answered long after they were asked."""
 
-    def _hear(self, events: list[Event]) -> None:
-        super()._hear(events)
+    def _record(self, events: list[Event]) -> None:
+        super()._record(events)
         for event in events:
             if event.type == "node.waiting":
                 later = asyncio.get_running_loop().call_later
@@ -49,8 +49,8 @@ async def at_rest(graph: Graph, acts: dict[str, Any]) -> list[Event]:
     """Run a graph; each question is answered at rest, by another process. Give all that is told."""
     stored: list[Event] = []
     for _ in range(5):
-        past = Past(stored) if stored else None
-        rig = Rig(graph, acts, journal=Ledger(), past=past, parks=True)
+        past = History(stored) if stored else None
+        rig = ExecutionHarness(graph, acts, journal=MemoryJournal(), past=past, parks=True)
         if stored:
             asked = [e.data["request_id"] for e in stored if e.type == "node.waiting"]
             answered = rig.execution.answer(asked[-1], "yes")
@@ -71,20 +71,20 @@ ACTS["q:resume"] = goes_on
 
 @virtual_time
 async def test_time_that_a_node_waits_for_an_answer_is_not_counted() -> None:
-    rig = Answered(graph_of("a"), ACTS, journal=Ledger())
+    rig = Answered(parse_graph("a"), ACTS, journal=MemoryJournal())
     assert await rig.run() == "completed"
-    for told in (rig.stored, await at_rest(graph_of("a"), ACTS)):
+    for told in (rig.stored, await at_rest(parse_graph("a"), ACTS)):
         assert [e.data["duration_s"] for e in told if e.type == "node.waiting"] == [2.0]
         assert fold(told).nodes["a"].duration_s == 5.0
 
 
 @virtual_time
 async def test_time_that_a_node_is_parked_is_not_counted() -> None:
-    rig = Answered(graph_of("p"), ACTS, journal=Ledger())
+    rig = Answered(parse_graph("p"), ACTS, journal=MemoryJournal())
     assert await rig.run() == "completed"
     # It is entered again from the top; what is inside it goes on at once where it is still there.
     in_memory, taken_up = 3.0 + 3.0 + 0.5, 3.0 + 1.0 + 3.0 + 0.5
-    both = [(rig.stored, in_memory), (await at_rest(graph_of("p"), ACTS), taken_up)]
+    both = [(rig.stored, in_memory), (await at_rest(parse_graph("p"), ACTS), taken_up)]
     for told, seconds in both:
         nodes = fold(told).nodes
         assert nodes["p[k]/q"].duration_s == 5.0
@@ -95,7 +95,7 @@ async def test_time_that_a_node_is_parked_is_not_counted() -> None:
 
 @virtual_time
 async def test_a_node_that_waits_shows_how_long_it_has_run() -> None:
-    rig = Rig(graph_of("a"), ACTS, journal=Ledger(), parks=True)
+    rig = ExecutionHarness(parse_graph("a"), ACTS, journal=MemoryJournal(), parks=True)
     assert await rig.run() == "paused"
     assert fold(rig.stored).nodes["a"].duration_s == 2.0
 
@@ -106,9 +106,9 @@ async def test_each_attempt_has_a_time_of_its_own() -> None:
         await asyncio.sleep(4)
         if context.attempt == 1:
             raise NodeError("not yet", retryable=True)
-        return gives(1)
+        return result_with(1)
 
-    graph = graph_of("a", policies={"a": Policy(retry=Retry(2, 60.0))})
-    rig = Rig(graph, {"a": fails_once})
+    graph = parse_graph("a", policies={"a": Policy(retry=Retry(2, 60.0))})
+    rig = ExecutionHarness(graph, {"a": fails_once})
     assert await rig.run() == "completed"
-    assert rig.of("node.completed")[0]["duration_s"] == 4.0
+    assert rig.data_of("node.completed")[0]["duration_s"] == 4.0

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from planwave.errors import TemplateError
 from planwave.executor.identity import result_key
 from planwave.executor.program import Program
-from planwave.executor.runtime import Runtime
-from planwave.graph.capabilities import NodeFacts
+from planwave.executor.runtime import GraphRuntime
+from planwave.graph.capabilities import NodeTypeInfo
 from planwave.graph.model import (
     DEFAULT_POLICY,
     FLOW,
@@ -27,18 +27,18 @@ from planwave.graph.model import (
     Policy,
 )
 from planwave.graph.values import DataValue
-from tests.fakes.stones import LINKS, Quarry
+from tests.fakes.stones import OPEN_AND_LINK_PORTS, GenericCatalog
 from tests.fakes.wires import make_edge
 
 
-class Kinds(Quarry):
+class Kinds(GenericCatalog):
     """Types ``step``, ``other`` and ``asker`` (reads the goal), of a version."""
 
     def __init__(self, version: int = 1) -> None:
         super().__init__({})
         self._facts |= {
-            name: NodeFacts(
-                name, "", LINKS, LINKS, materializes=True, version=version, reads_goal=reads
+            name: NodeTypeInfo(
+                name, "", OPEN_AND_LINK_PORTS, OPEN_AND_LINK_PORTS, materializes=True, version=version, reads_goal=reads
             )
             for name, reads in (("step", False), ("other", False), ("asker", True))
         }
@@ -110,12 +110,12 @@ async def key_in(
 ) -> str:
     program = Program(graph, Kinds(version))
     host: Any = Kinds()
-    runtime = Runtime(program, host)
+    runtime = GraphRuntime(program, host)
     for source, value in outputs.items():
         given = {"output": DataValue(kind, value)}
         runtime.outputs[program.topology.index[source]] = given
     if winner is not None:
-        runtime.winners[program.topology.index[node]] = winner
+        runtime.join_winners[program.topology.index[node]] = winner
     return await result_key(runtime, program.topology.index[node], variables or {}, None)
 
 

@@ -10,8 +10,8 @@ import pytest
 from planwave.errors import NodeError
 from planwave.executor.options import RunOptions
 from planwave.graph.model import Policy, Retry
-from tests.fakes.catalogue import graph_of
-from tests.fakes.stones import ENDS, Ledger, Rig, gives
+from tests.fakes.catalogue import parse_graph
+from tests.fakes.stones import TERMINAL_TYPES, MemoryJournal, ExecutionHarness, result_with
 from tests.fakes.virtual_loop import virtual_time
 
 
@@ -25,11 +25,11 @@ class Gate:
     async def __call__(self, inputs: Any, context: Any) -> Any:
         self.begun.set()
         await self.open.wait()
-        return gives(context.node_id)
+        return result_with(context.node_id)
 
 
-def ends(rig: Rig) -> list[str]:
-    return [event.type for event in rig.stored if event.type in ENDS]
+def ends(rig: ExecutionHarness) -> list[str]:
+    return [event.type for event in rig.stored if event.type in TERMINAL_TYPES]
 
 
 @pytest.mark.parametrize("durable", [True, False], ids=["durable", "kept nowhere"])
@@ -38,22 +38,22 @@ async def test_an_interrupted_run_lets_nodes_at_work_finish_and_starts_no_other(
     durable: bool,
 ) -> None:
     gate = Gate()
-    rig = Rig(graph_of("a b", "a>b"), {"a": gate}, journal=Ledger() if durable else None)
+    rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": gate}, journal=MemoryJournal() if durable else None)
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(rig.run())
         await gate.begun.wait()
         rig.execution.interrupt()
         gate.open.set()
     assert running.result() == rig.execution.status == "interrupted"
-    assert rig.tale("node.started", "node.completed") == ["node.started a", "node.completed a"]
+    assert rig.event_names("node.started", "node.completed") == ["node.started a", "node.completed a"]
     assert ends(rig) == []
-    rig.check_numbers()
+    rig.check_sequence()
 
 
 @virtual_time
 async def test_a_run_that_ends_with_its_last_nodes_at_work_has_ended() -> None:
     gate = Gate()
-    rig = Rig(graph_of("a"), {"a": gate}, journal=Ledger())
+    rig = ExecutionHarness(parse_graph("a"), {"a": gate}, journal=MemoryJournal())
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(rig.run())
         await gate.begun.wait()
@@ -66,19 +66,19 @@ async def test_a_run_that_ends_with_its_last_nodes_at_work_has_ended() -> None:
 @virtual_time
 async def test_a_run_interrupted_at_once_drops_what_is_at_work() -> None:
     gate = Gate()
-    rig = Rig(graph_of("a b", "a>b"), {"a": gate}, journal=Ledger())
+    rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": gate}, journal=MemoryJournal())
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(rig.run())
         await gate.begun.wait()
         rig.execution.interrupt(at_once=True)
     assert running.result() == "interrupted"
-    assert rig.tale("node.completed", "node.cancelled", *ENDS) == []
+    assert rig.event_names("node.completed", "node.cancelled", *TERMINAL_TYPES) == []
 
 
 @virtual_time
 async def test_at_once_cuts_short_a_patient_interrupt_and_not_the_other_way_round() -> None:
     gate = Gate()
-    rig = Rig(graph_of("a"), {"a": gate}, journal=Ledger())
+    rig = ExecutionHarness(parse_graph("a"), {"a": gate}, journal=MemoryJournal())
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(rig.run())
         await gate.begun.wait()
@@ -92,8 +92,8 @@ async def test_at_once_cuts_short_a_patient_interrupt_and_not_the_other_way_roun
 
 @virtual_time
 async def test_a_batch_that_is_being_stored_is_told_before_the_run_is_left() -> None:
-    ledger, gate = Ledger(), Gate()
-    rig = Rig(graph_of("a"), {"a": gate}, journal=ledger)
+    ledger, gate = MemoryJournal(), Gate()
+    rig = ExecutionHarness(parse_graph("a"), {"a": gate}, journal=ledger)
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(rig.run())
         await gate.begun.wait()
@@ -110,10 +110,10 @@ async def test_a_batch_that_is_being_stored_is_told_before_the_run_is_left() -> 
 
 @virtual_time
 async def test_a_run_interrupted_before_its_first_turn_starts_no_node() -> None:
-    rig = Rig(graph_of("a"), journal=Ledger())
+    rig = ExecutionHarness(parse_graph("a"), journal=MemoryJournal())
     rig.execution.interrupt()
     assert await rig.run() == "interrupted"
-    assert rig.tale() == ["execution.started"]
+    assert rig.event_names() == ["execution.started"]
 
 
 @virtual_time
@@ -125,8 +125,8 @@ async def test_who_waits_for_a_retry_or_an_answer_is_not_waited_for() -> None:
         tries += 1
         raise NodeError("not yet", retryable=True)
 
-    graph = graph_of("a", policies={"a": Policy(retry=Retry(2, 1000.0))})
-    rig = Rig(graph, {"a": flaky}, journal=Ledger())
+    graph = parse_graph("a", policies={"a": Policy(retry=Retry(2, 1000.0))})
+    rig = ExecutionHarness(graph, {"a": flaky}, journal=MemoryJournal())
     loop = asyncio.get_running_loop()
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(rig.run())
@@ -139,20 +139,20 @@ async def test_who_waits_for_a_retry_or_an_answer_is_not_waited_for() -> None:
 @virtual_time
 async def test_a_nested_run_is_left_with_the_node_it_belongs_to() -> None:
     gate = Gate()
-    inner = graph_of("x y", "x>y")
+    inner = parse_graph("x y", "x>y")
 
     async def nests(inputs: Any, context: Any) -> Any:
         await context.runtime.run_graph("k", inner, {})
-        return gives("done")
+        return result_with("done")
 
-    rig = Rig(graph_of("a b", "a>b"), {"a": nests, "x": gate}, journal=Ledger())
+    rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": nests, "x": gate}, journal=MemoryJournal())
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(rig.run())
         await gate.begun.wait()
         rig.execution.interrupt()
         gate.open.set()
     assert running.result() == "interrupted"
-    assert rig.tale("node.started", "node.completed") == [
+    assert rig.event_names("node.started", "node.completed") == [
         "node.started a", "node.started a[k]/x", "node.completed a[k]/x",
     ]  # fmt: skip
 
@@ -160,7 +160,7 @@ async def test_a_nested_run_is_left_with_the_node_it_belongs_to() -> None:
 @virtual_time
 async def test_an_interrupted_run_can_still_be_cancelled() -> None:
     gate = Gate()
-    rig = Rig(graph_of("a"), {"a": gate}, RunOptions(), journal=Ledger())
+    rig = ExecutionHarness(parse_graph("a"), {"a": gate}, RunOptions(), journal=MemoryJournal())
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(rig.run())
         await gate.begun.wait()

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from planwave.errors import NodeError, StoreError
 from planwave.events import Event, fold
 from planwave.executor.options import RunOptions
-from planwave.executor.past import Past
+from planwave.executor.past import History
 from planwave.executor.reuse import Reuse
 from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Graph, Node, Policy, Retry
 from tests.fakes.invariants import check_events
-from tests.fakes.stones import ENDS, Ledger, Rig, gives
-from tests.fakes.stories import created
+from tests.fakes.stones import TERMINAL_TYPES, MemoryJournal, ExecutionHarness, result_with
+from tests.fakes.stories import created_event
 from tests.fakes.virtual_loop import virtual_time
 from tests.fakes.wires import make_edge
 
@@ -81,7 +81,7 @@ class Tale:
         async def act(inputs: Any, context: Any) -> Any:
             self.begins(context)
             await asyncio.sleep(delay)
-            return gives(node_id)
+            return result_with(node_id)
 
         return act
 
@@ -93,7 +93,7 @@ class Tale:
             await asyncio.sleep(1)
             if context.attempt in bad:
                 raise NodeError("not this time", retryable=True)
-            return gives(context.attempt)
+            return result_with(context.attempt)
 
         return act
 
@@ -105,7 +105,7 @@ class Tale:
             return Suspension({"for": context.path}, 1, timeout, "nobody")
 
         async def resume(inputs: Any, context: Any, state: Any, answer: Any) -> Any:
-            return gives("answered")
+            return result_with("answered")
 
         self.acts[f"{node_id}:resume"] = resume
         return act
@@ -121,7 +121,7 @@ class Tale:
 
             value = await context.runtime.once("v", make)
             await asyncio.sleep(1)
-            return gives(value)
+            return result_with(value)
 
         return act
 
@@ -158,7 +158,7 @@ class Tale:
                         group.create_task(work())
             except BaseExceptionGroup as errors:
                 raise errors.exceptions[0]  # noqa: B904
-            return gives([found[item] for item in range(items)])
+            return result_with([found[item] for item in range(items)])
 
         return act
 
@@ -168,15 +168,15 @@ class Tale:
         self, stored: list[Event], cut: int | None, *, parks: bool, answers: str | None = None
     ) -> tuple[list[Event], str]:
         """Live once more: run on, or only take an answer as an execution at rest does."""
-        ledger = Ledger(fail_at=None if cut is None else cut + 1)
-        past = Past(stored) if stored else None
-        rig = Rig(
+        ledger = MemoryJournal(fail_at=None if cut is None else cut + 1)
+        past = History(stored) if stored else None
+        rig = ExecutionHarness(
             self.graph,
             self.acts,
             self.options,
             journal=ledger,
             past=past,
-            is_recovery=past is not None and past.is_started and past.pause is None,
+            is_recovery=past is not None and past.is_started and past.pause_reason is None,
             parks=parks,
             epoch=next(self.owners),
             reuse=self.reuse,
@@ -191,7 +191,7 @@ class Tale:
             status = await rig.run()
         return [*stored, *ledger.events], status
 
-    def answers_soon(self, rig: Rig, stored: list[Event]) -> None:
+    def answers_soon(self, rig: ExecutionHarness, stored: list[Event]) -> None:
         loop = asyncio.get_running_loop()
         hear = rig.execution.publisher._on_events
 
@@ -202,7 +202,7 @@ class Tale:
                     loop.call_later(2, answer, event.data["request_id"])
 
         def answer(request_id: str) -> None:
-            if request_id in rig.execution._outcomes.requests:
+            if request_id in rig.execution._reducer.requests:
                 rig.execution.answer(request_id, "yes")
 
         rig.execution.publisher._on_events = hears
@@ -230,7 +230,7 @@ async def lived(tale: Tale, choose: Random, cuts: int, *, parks: bool) -> list[E
         assert not (known - waited) & set(tale.ran), "what had its outcome ran again"
         assert not known & set(tale.ran), "what had asked ran again"
         assert not kept & {path for path, _ in tale.made if "[" not in path}
-        if stored and stored[-1].type in ENDS:
+        if stored and stored[-1].type in TERMINAL_TYPES:
             return stored
     raise AssertionError(f"it never ends: {stored[-5:]}")
 
@@ -242,7 +242,7 @@ def ends(events: list[Event]) -> dict[str, Any]:
 
 
 def check(tale: Tale, stored: list[Event]) -> None:
-    check_events([created(tale.graph), *(e._replace(seq=e.seq + 1) for e in stored)])
+    check_events([created_event(tale.graph), *(e._replace(seq=e.seq + 1) for e in stored)])
     starts = Counter(
         (e.path, e.attempt)
         for e in stored

@@ -14,16 +14,16 @@ import pytest
 from planwave.errors import NodeError
 from planwave.events import Event, fold
 from planwave.executor import nesting
-from planwave.executor.flight import Flight, Inside, NestedRun, Scope
+from planwave.executor.attempt import Attempt, NodeRun, NestedRun, GraphRun
 from planwave.executor.options import RunOptions
-from planwave.executor.past import Past
+from planwave.executor.past import History
 from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Graph, Node, Policy, Retry
 from planwave.graph.plan import graph_hash
-from tests.fakes.catalogue import graph_of
+from tests.fakes.catalogue import parse_graph
 from tests.fakes.invariants import check_events
-from tests.fakes.stones import Ledger, Rig, gives, says
-from tests.fakes.stories import created
+from tests.fakes.stones import MemoryJournal, ExecutionHarness, result_with, node_event
+from tests.fakes.stories import created_event
 from tests.fakes.virtual_loop import virtual_time
 
 Inputs = Context = Any
@@ -39,13 +39,13 @@ class Reader:
 
     node_type = "step"
 
-    def __init__(self, rig: Rig) -> None:
+    def __init__(self, rig: ExecutionHarness) -> None:
         self._stone = rig.program.steps[0].implementation
 
     async def execute(self, data: Mapping[str, Any], inputs: Inputs, context: Context) -> Any:
         if context.node_id in self._stone.acts:
             return await self._stone.acts[context.node_id](inputs, context)
-        return gives(dict(data))
+        return result_with(dict(data))
 
 
 # -- names
@@ -59,9 +59,9 @@ async def test_expressions_see_the_names_of_all_graphs_around_them() -> None:
     async def outer(inputs: Inputs, context: Context) -> Any:
         for index, item in enumerate("xy"):
             variables = {"item": item, "index": index}
-            middle = graph_of("inner")
+            middle = parse_graph("inner")
             await context.runtime.run_graph(f"{index}", middle, {}, variables=variables)
-        return gives(1)
+        return result_with(1)
 
     async def inner(inputs: Inputs, context: Context) -> Any:
         for n in (7, 8):  # the inner name hides that of the graph around it
@@ -70,9 +70,9 @@ async def test_expressions_see_the_names_of_all_graphs_around_them() -> None:
             got.append(outputs["r"]["output"].value["text"])
         outputs = await context.runtime.run_graph("none", reading("r", text="{{ index }}"), {})
         got.append(outputs["r"]["output"].value["text"])
-        return gives(1)
+        return result_with(1)
 
-    rig = Rig(graph_of("outer"), {"outer": outer, "inner": inner}, variables={"goal": "g"})
+    rig = ExecutionHarness(parse_graph("outer"), {"outer": outer, "inner": inner}, variables={"goal": "g"})
     reader = Reader(rig)
     rig.program.catalogue.implementation = lambda node_type: reader  # type: ignore[method-assign]
     assert await rig.run() == "completed", rig.execution.error
@@ -92,36 +92,36 @@ async def test_a_graph_is_made_ready_once_however_often_it_runs(monkeypatch: Any
         return original(graph, catalogue)
 
     monkeypatch.setattr(nesting, "Program", counting)
-    body = graph_of("i j", "i>j")
+    body = parse_graph("i j", "i>j")
 
     async def a(inputs: Inputs, context: Context) -> Any:
         async with asyncio.TaskGroup() as group:
             for n in range(20):
                 group.create_task(context.runtime.run_graph(f"{n}", body, {}))
-        return gives(1)
+        return result_with(1)
 
-    assert await Rig(graph_of("a b", "a>b"), {"a": a, "b": a}).run() == "completed"
+    assert await ExecutionHarness(parse_graph("a b", "a>b"), {"a": a, "b": a}).run() == "completed"
     assert made == [body]
 
 
 @virtual_time
 async def test_a_run_whose_outcome_is_known_is_not_made_ready_again(monkeypatch: Any) -> None:
     made: list[str] = []
-    original = nesting.open_scope
+    original = nesting.create_graph_run
 
     def counting(*args: Any) -> Any:
         made.append(args[4])
         return original(*args)
 
-    monkeypatch.setattr(nesting, "open_scope", counting)
-    body = graph_of("i")
+    monkeypatch.setattr(nesting, "create_graph_run", counting)
+    body = parse_graph("i")
 
     async def a(inputs: Inputs, context: Context) -> Any:
         first = await context.runtime.run_graph("k", body, {})
         assert await context.runtime.run_graph("k", body, {}) == first
-        return gives(1)
+        return result_with(1)
 
-    assert await Rig(graph_of("a"), {"a": a}).run() == "completed"
+    assert await ExecutionHarness(parse_graph("a"), {"a": a}).run() == "completed"
     assert made == ["a[k]/"]
 
 
@@ -130,14 +130,14 @@ def runs(key: str, graph: Graph, inputs: Any = None, **variables: Any) -> Any:
 
     async def act(_: Inputs, context: Context) -> Any:
         given = await context.runtime.run_graph(key, graph, inputs or {}, variables=variables)
-        return gives({n: {h: v.value for h, v in o.items()} for n, o in given.items()})
+        return result_with({n: {h: v.value for h, v in o.items()} for n, o in given.items()})
 
     return act
 
 
-def opened(rig: Rig, path: str) -> list[Any]:
+def opened(rig: ExecutionHarness, path: str) -> list[Any]:
     """What was told of the nested runs of a node."""
-    told = rig.of("node.event", path)
+    told = rig.data_of("node.event", path)
     return [each["data"] for each in told if each["event_type"] == "run_graph"]
 
 
@@ -154,23 +154,23 @@ def retried(graph: Graph, attempts: int = 2, **more: Any) -> Graph:
     return Graph(tuple(n._replace(policy=policy) for n in graph.nodes), graph.edges)
 
 
-async def again(rig: Rig, stored: list[Event], **more: Any) -> Rig:
+async def again(rig: ExecutionHarness, stored: list[Event], **more: Any) -> ExecutionHarness:
     """What is stored, taken up by another process."""
-    past = Past(stored)
-    following = Rig(
+    past = History(stored)
+    following = ExecutionHarness(
         rig.program.graph,
-        rig.acts,
+        rig.behaviors,
         rig.execution.options,
-        journal=Ledger(),
+        journal=MemoryJournal(),
         past=past,
-        is_recovery=past.pause is None,
+        is_recovery=past.pause_reason is None,
         parks=True,
         **more,
     )
     return following
 
 
-async def told(rig: Rig, stored: list[Event], command: Any) -> list[Event]:
+async def told(rig: ExecutionHarness, stored: list[Event], command: Any) -> list[Event]:
     """Have an execution at rest told something; give all that is stored then."""
     following = await again(rig, stored)
     done = command(following.execution)
@@ -185,21 +185,21 @@ async def told(rig: Rig, stored: list[Event], command: Any) -> list[Event]:
 
 @virtual_time
 async def test_what_a_nested_run_is_made_of_is_told_when_it_is_opened() -> None:
-    graph = graph_of("i")
-    rig = Rig(graph_of("a"), {"a": runs("k", graph, {"i": {"output": 1}}, item=2)})
+    graph = parse_graph("i")
+    rig = ExecutionHarness(parse_graph("a"), {"a": runs("k", graph, {"i": {"output": 1}}, item=2)})
     assert await rig.run() == "completed"
     (told_,) = opened(rig, "a")
     assert told_["key"] == "k"
     assert told_["graph"] == graph_hash(graph)
     assert len(told_["inputs"]) == 64
-    tale = rig.tale("node.started", "node.event", "node.completed")
+    tale = rig.event_names("node.started", "node.event", "node.completed")
     assert tale == [
         "node.started a", "node.event a", "node.completed a[k]/i", "node.completed a",
     ]  # fmt: skip
 
 
 OTHERS = {
-    "graph": ({"graph": graph_of("j")}, "another graph"),
+    "graph": ({"graph": parse_graph("j")}, "another graph"),
     "inputs": ({"inputs": {"i": {"output": 2}}}, "other inputs"),
     "variables": ({"variables": {"item": 2}}, "other inputs or variables"),
 }
@@ -209,7 +209,7 @@ OTHERS = {
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_known_key_that_stands_for_something_else_is_refused(what: str, restarts: bool) -> None:
     changed, said = OTHERS[what]
-    usual: dict[str, Any] = {"graph": graph_of("i"), "inputs": {}, "variables": {"item": 1}}
+    usual: dict[str, Any] = {"graph": parse_graph("i"), "inputs": {}, "variables": {"item": 1}}
 
     async def act(inputs: Inputs, context: Context) -> Any:
         lives.append(context.attempt)
@@ -221,14 +221,14 @@ def test_a_known_key_that_stands_for_something_else_is_refused(what: str, restar
             if restarts:
                 await asyncio.Event().wait()
             raise NodeError("once more", retryable=True)
-        return gives(1)
+        return result_with(1)
 
     lives: list[int] = []
 
     @virtual_time
     async def plays() -> None:
-        ledger = Ledger()
-        rig = Rig(retried(graph_of("a")), {"a": act}, journal=ledger)
+        ledger = MemoryJournal()
+        rig = ExecutionHarness(retried(parse_graph("a")), {"a": act}, journal=ledger)
         if restarts:
             asyncio.get_running_loop().call_later(1, lambda: rig.execution.interrupt(at_once=True))
         ended = await rig.run()
@@ -236,7 +236,7 @@ def test_a_known_key_that_stands_for_something_else_is_refused(what: str, restar
             rig = await again(rig, rig.stored)
             ended = await rig.run()
         assert ended == "failed"
-        (failed,) = rig.of("node.failed", "a")
+        (failed,) = rig.data_of("node.failed", "a")
         assert failed["error"]["code"] == "resume-mismatch"
         assert said in failed["error"]["message"]
         assert "'k'" in failed["error"]["message"]
@@ -249,9 +249,9 @@ def test_a_known_key_that_stands_for_something_else_is_refused(what: str, restar
 def test_a_key_that_would_make_paths_unreadable_is_refused(key: Any) -> None:
     @virtual_time
     async def plays() -> None:
-        rig = Rig(graph_of("a"), {"a": runs(key, graph_of("i"))})
+        rig = ExecutionHarness(parse_graph("a"), {"a": runs(key, parse_graph("i"))})
         assert await rig.run() == "failed"
-        error = rig.of("node.failed", "a")[0]["error"]
+        error = rig.data_of("node.failed", "a")[0]["error"]
         assert (error["code"], "a key is text" in error["hint"]) == ("invalid-key", True)
 
     plays()
@@ -260,33 +260,33 @@ def test_a_key_that_would_make_paths_unreadable_is_refused(key: Any) -> None:
 @virtual_time
 async def test_who_asks_for_one_key_twice_at_the_same_time_gets_one_run() -> None:
     async def twice(inputs: Inputs, context: Context) -> Any:
-        graph = graph_of("i")
+        graph = parse_graph("i")
         async with asyncio.TaskGroup() as group:
             asked = [group.create_task(context.runtime.run_graph("k", graph, {})) for _ in range(2)]
-        return gives([task.result()["i"]["output"].value for task in asked])
+        return result_with([task.result()["i"]["output"].value for task in asked])
 
-    rig = Rig(graph_of("a"), {"a": twice})
+    rig = ExecutionHarness(parse_graph("a"), {"a": twice})
     assert await rig.run() == "completed"
     assert rig.execution.outputs["a"]["output"].value == ["i", "i"]
-    assert rig.tale("node.started").count("node.started a[k]/i") == 1
+    assert rig.event_names("node.started").count("node.started a[k]/i") == 1
 
 
 @virtual_time
 async def test_of_two_who_wait_for_one_run_one_may_let_go_of_it() -> None:
     async def twice(inputs: Inputs, context: Context) -> Any:
-        graph = graph_of("i")
+        graph = parse_graph("i")
         async with asyncio.TaskGroup() as group:
             kept = group.create_task(context.runtime.run_graph("k", graph, {}))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1):
                     await context.runtime.run_graph("k", graph, {})
-        return gives(kept.result()["i"]["output"].value)
+        return result_with(kept.result()["i"]["output"].value)
 
     async def slow(inputs: Inputs, context: Context) -> Any:
         await asyncio.sleep(3)
-        return gives("slow")
+        return result_with("slow")
 
-    rig = Rig(graph_of("a"), {"a": twice, "i": slow})
+    rig = ExecutionHarness(parse_graph("a"), {"a": twice, "i": slow})
     assert await rig.run() == "completed"
     assert rig.execution.outputs["a"]["output"].value == "slow"
 
@@ -300,44 +300,44 @@ async def test_a_run_that_failed_is_made_anew_by_a_retry_with_numbers_that_go_on
 
     async def inner(inputs: Inputs, context: Context) -> Any:
         seen.append((context.path, context.attempt))
-        return await runs("d", retried(graph_of("m")))(inputs, context)
+        return await runs("d", retried(parse_graph("m")))(inputs, context)
 
     async def shaky(inputs: Inputs, context: Context) -> Any:
         seen.append((context.path, context.attempt))
         if context.attempt < 4:
             raise NodeError("no", retryable=True)
-        return gives("at last")
+        return result_with("at last")
 
     async def outer(inputs: Inputs, context: Context) -> Any:
-        done = await context.runtime.run_graph("done", graph_of("o"), {})
+        done = await context.runtime.run_graph("done", parse_graph("o"), {})
         assert done["o"]["output"].value == "o"
         try:
-            await context.runtime.run_graph("k", graph_of("n"), {})
+            await context.runtime.run_graph("k", parse_graph("n"), {})
         except NodeError as error:
             with pytest.raises(NodeError, match="/m'"):  # the same attempt is told the same
-                await context.runtime.run_graph("k", graph_of("n"), {})
+                await context.runtime.run_graph("k", parse_graph("n"), {})
             raise NodeError("no", retryable=True) from error
-        return gives(1)
+        return result_with(1)
 
-    rig = Rig(retried(graph_of("a"), 3), {"a": outer, "n": inner, "m": shaky}, journal=Ledger())
+    rig = ExecutionHarness(retried(parse_graph("a"), 3), {"a": outer, "n": inner, "m": shaky}, journal=MemoryJournal())
     assert await rig.run() == "completed", rig.execution.error
     assert seen == [
         ("a[k]/n", 1), ("a[k]/n[d]/m", 1), ("a[k]/n[d]/m", 2),
         ("a[k]/n", 3), ("a[k]/n[d]/m", 3), ("a[k]/n[d]/m", 4),
     ]  # fmt: skip
     assert [each.get("before") for each in opened(rig, "a")] == [None, None, 2]
-    assert rig.tale("node.started").count("node.started a[done]/o") == 1
+    assert rig.event_names("node.started").count("node.started a[done]/o") == 1
     assert fold(rig.stored).nodes["a[k]/n"].status == "completed"
 
 
 @virtual_time
 async def test_an_attempt_that_was_cancelled_before_it_began_is_counted_too() -> None:
-    body = graph_of("n", policies={"n": Policy(retry=Retry(2, 5))})
+    body = parse_graph("n", policies={"n": Policy(retry=Retry(2, 5))})
 
     async def fails(inputs: Inputs, context: Context) -> Any:
         if context.path == "a[k]/n" and context.attempt == 1:
             raise NodeError("not this time", retryable=True)
-        return gives(context.attempt)
+        return result_with(context.attempt)
 
     async def outer(inputs: Inputs, context: Context) -> Any:
         try:
@@ -345,7 +345,7 @@ async def test_an_attempt_that_was_cancelled_before_it_began_is_counted_too() ->
         except NodeError as error:
             raise NodeError("cancelled inside", retryable=True) from error
 
-    rig = Rig(retried(graph_of("a"), 2), {"a": outer, "n": fails}, journal=Ledger())
+    rig = ExecutionHarness(retried(parse_graph("a"), 2), {"a": outer, "n": fails}, journal=MemoryJournal())
     loop = asyncio.get_running_loop()
     loop.call_later(1, lambda: rig.execution.cancel_node("a[k]/n", "enough"))
     assert await rig.run() == "completed", rig.execution.error
@@ -362,15 +362,15 @@ async def test_what_a_failing_node_cut_short_is_made_anew_by_its_next_attempt() 
     async def outer(inputs: Inputs, context: Context) -> Any:
         if context.attempt == 1:
             async with asyncio.TaskGroup() as group:
-                group.create_task(context.runtime.run_graph("k", graph_of("i"), {}))
+                group.create_task(context.runtime.run_graph("k", parse_graph("i"), {}))
                 await asyncio.sleep(1)
                 raise NodeError("no")
-        return await runs("k", graph_of("i"))(inputs, context)
+        return await runs("k", parse_graph("i"))(inputs, context)
 
     async def i(inputs: Inputs, context: Context) -> Any:
         if context.attempt == 1:
             await asyncio.Event().wait()
-        return gives(context.attempt)
+        return result_with(context.attempt)
 
     async def shaky(inputs: Inputs, context: Context) -> Any:
         try:
@@ -378,10 +378,10 @@ async def test_what_a_failing_node_cut_short_is_made_anew_by_its_next_attempt() 
         except ExceptionGroup:
             raise NodeError("once more", retryable=True) from None
 
-    rig = Rig(retried(graph_of("a")), {"a": shaky, "i": i})
+    rig = ExecutionHarness(retried(parse_graph("a")), {"a": shaky, "i": i})
     assert await rig.run() == "completed"
     assert rig.execution.outputs["a"]["output"].value == {"i": {"output": 2}}
-    assert "node.cancelled a[k]/i" in rig.tale()
+    assert "node.cancelled a[k]/i" in rig.event_names()
 
 
 @virtual_time
@@ -390,14 +390,14 @@ async def test_a_run_its_node_let_go_of_is_made_anew_where_it_is_asked_for_again
         for _ in range(2):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(2):
-                    return await runs("k", graph_of("i"))(inputs, context)
-        return gives("never")
+                    return await runs("k", parse_graph("i"))(inputs, context)
+        return result_with("never")
 
     async def i(inputs: Inputs, context: Context) -> Any:
         await asyncio.sleep(5 if context.attempt == 1 else 1)
-        return gives(context.attempt)
+        return result_with(context.attempt)
 
-    rig = Rig(graph_of("a"), {"a": act, "i": i})
+    rig = ExecutionHarness(parse_graph("a"), {"a": act, "i": i})
     assert await rig.run() == "completed"
     assert rig.execution.outputs["a"]["output"].value == {"i": {"output": 2}}
     assert [each.get("dropped") for each in opened(rig, "a")] == [None, True, None]
@@ -409,15 +409,15 @@ async def test_what_was_not_asked_for_again_before_a_retry_is_made_anew_by_that(
         lives.append(context.attempt)
         if lives == [1, 1]:
             raise NodeError("before it asked", retryable=True)
-        return await runs("k", graph_of("i"))(inputs, context)
+        return await runs("k", parse_graph("i"))(inputs, context)
 
     async def i(inputs: Inputs, context: Context) -> Any:
         if lives == [1]:
             await asyncio.Event().wait()
-        return gives(context.attempt)
+        return result_with(context.attempt)
 
     lives: list[int] = []
-    rig = Rig(retried(graph_of("a")), {"a": act, "i": i}, journal=Ledger())
+    rig = ExecutionHarness(retried(parse_graph("a")), {"a": act, "i": i}, journal=MemoryJournal())
     asyncio.get_running_loop().call_later(1, lambda: rig.execution.interrupt(at_once=True))
     assert await rig.run() == "interrupted"
     last = await again(rig, rig.stored)
@@ -432,20 +432,20 @@ async def test_what_is_deep_inside_is_told_to_have_ended_before_what_is_around_i
     async def twice(inputs: Inputs, context: Context) -> Any:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1):
-                await context.runtime.run_graph("k", graph_of("b"), {})
-        return await runs("k", graph_of("b"))(inputs, context)
+                await context.runtime.run_graph("k", parse_graph("b"), {})
+        return await runs("k", parse_graph("b"))(inputs, context)
 
     async def waits_at_first(inputs: Inputs, context: Context) -> Any:
-        return Suspension({}) if context.attempt == 1 else gives("at once")
+        return Suspension({}) if context.attempt == 1 else result_with("at once")
 
     async def b(inputs: Inputs, context: Context) -> Any:
         with context.busy():  # so it is not parked: cancelled, not only told to be
             async with asyncio.TaskGroup() as group:
-                group.create_task(context.runtime.run_graph("d", graph_of("q p"), {}))
+                group.create_task(context.runtime.run_graph("d", parse_graph("q p"), {}))
                 await asyncio.sleep(3)
-        return gives(1)
+        return result_with(1)
 
-    rig = Rig(graph_of("a"), {"a": twice, "b": b, "q": waits_at_first}, journal=Ledger())
+    rig = ExecutionHarness(parse_graph("a"), {"a": twice, "b": b, "q": waits_at_first}, journal=MemoryJournal())
     assert await rig.run() == "completed", rig.execution.error
     tale = [f"{e.type} {e.path}" for e in rig.stored if e.type in ("node.cancelled", "node.event")]
     assert tale == [
@@ -455,7 +455,7 @@ async def test_what_is_deep_inside_is_told_to_have_ended_before_what_is_around_i
     ]  # fmt: skip
     again_ = [e.attempt for e in rig.stored if e.path == "a[k]/b[d]/q" and e.type == "node.started"]
     assert again_ == [1, 2]
-    check_events([created(rig.program.graph), *(e._replace(seq=e.seq + 1) for e in rig.stored)])
+    check_events([created_event(rig.program.graph), *(e._replace(seq=e.seq + 1) for e in rig.stored)])
 
 
 # -- parking
@@ -468,10 +468,10 @@ async def test_a_node_whose_runs_all_wait_has_no_task_and_its_execution_leaves_m
     async def outer(inputs: Inputs, context: Context) -> Any:
         async with asyncio.TaskGroup() as group:
             for key in "xy":
-                group.create_task(context.runtime.run_graph(key, graph_of("q"), {}))
-        return gives("done")
+                group.create_task(context.runtime.run_graph(key, parse_graph("q"), {}))
+        return result_with("done")
 
-    rig = Rig(graph_of("a b", "a>b"), {"a": outer, "q": asks}, journal=Ledger(), parks=True)
+    rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": outer, "q": asks}, journal=MemoryJournal(), parks=True)
     before = len(asyncio.all_tasks())
     assert await rig.run() == "paused"
     tasks.append(len(asyncio.all_tasks()))
@@ -479,23 +479,23 @@ async def test_a_node_whose_runs_all_wait_has_no_task_and_its_execution_leaves_m
     state = fold(rig.stored)
     assert [state.nodes[p].status for p in ("a", "a[x]/q", "a[y]/q")] == ["waiting"] * 3
     assert state.current_node_id == "a[x]/q"
-    assert rig.tale("node.parked", "execution.paused") == ["node.parked a", "execution.paused"]
+    assert rig.event_names("node.parked", "execution.paused") == ["node.parked a", "execution.paused"]
 
 
 @virtual_time
 async def test_every_node_around_an_answer_goes_on_the_outermost_first() -> None:
-    rig = Rig(
-        graph_of("a"),
-        {"a": runs("k", graph_of("b")), "b": runs("k", graph_of("q")), "q": asks},
-        journal=Ledger(),
+    rig = ExecutionHarness(
+        parse_graph("a"),
+        {"a": runs("k", parse_graph("b")), "b": runs("k", parse_graph("q")), "q": asks},
+        journal=MemoryJournal(),
     )
 
     def answer() -> None:
-        rig.execution.answer(rig.of("node.waiting")[0]["request_id"], "yes")
+        rig.execution.answer(rig.data_of("node.waiting")[0]["request_id"], "yes")
 
     asyncio.get_running_loop().call_later(1, answer)
     assert await rig.run() == "completed"
-    tale = rig.tale("node.parked", "node.unparked", "node.answered", "node.started")
+    tale = rig.event_names("node.parked", "node.unparked", "node.answered", "node.started")
     assert tale == [
         "node.started a", "node.started a[k]/b", "node.started a[k]/b[k]/q",
         "node.parked a[k]/b", "node.parked a",
@@ -505,16 +505,16 @@ async def test_every_node_around_an_answer_goes_on_the_outermost_first() -> None
 
 @pytest.mark.parametrize("cut", [False, True])
 def test_what_waits_deep_inside_is_answered_in_what_is_stored(cut: bool) -> None:
-    acts = {"a": runs("k", graph_of("b c")), "b": runs("k", graph_of("q"))}
+    acts = {"a": runs("k", parse_graph("b c")), "b": runs("k", parse_graph("q"))}
 
     @virtual_time
     async def plays() -> None:
-        rig = Rig(graph_of("a"), {**acts, "q": asks, "c": forever if cut else None}, parks=True,
-                  journal=Ledger())  # fmt: skip
+        rig = ExecutionHarness(parse_graph("a"), {**acts, "q": asks, "c": forever if cut else None}, parks=True,
+                  journal=MemoryJournal())  # fmt: skip
         if cut:  # a does not wait yet when its process ends
             asyncio.get_running_loop().call_later(1, lambda: rig.execution.interrupt(at_once=True))
         assert await rig.run() == ("interrupted" if cut else "paused")
-        rig.acts["c"] = gives("c")
+        rig.behaviors["c"] = result_with("c")
         ((request_id, request),) = fold(rig.stored).requests.items()
         assert request.path == "a[k]/b[k]/q"
         stored = await told(rig, rig.stored, lambda e: e.answer(request_id, "yes"))
@@ -534,14 +534,14 @@ async def test_a_wait_inside_runs_out_in_what_is_stored() -> None:
     async def patient(inputs: Inputs, context: Context) -> Any:
         return Suspension({}, "s", 50, "nobody")
 
-    rig = Rig(graph_of("a"), {"a": runs("k", graph_of("q")), "q": patient}, parks=True,
-              journal=Ledger())  # fmt: skip
+    rig = ExecutionHarness(parse_graph("a"), {"a": runs("k", parse_graph("q")), "q": patient}, parks=True,
+              journal=MemoryJournal())  # fmt: skip
     assert await rig.run() == "paused"
     ((request_id, _),) = fold(rig.stored).requests.items()
     following = await again(rig, rig.stored)
     following.execution.expire(request_id)
     assert await following.run() == "completed"
-    (answered,) = following.of("node.answered")
+    (answered,) = following.data_of("node.answered")
     assert (answered["answer"], answered["by"]) == ("nobody", "timeout")
 
 
@@ -552,18 +552,18 @@ async def test_a_wait_inside_a_node_that_is_taken_up_runs_out_too() -> None:
 
     async def works(inputs: Inputs, context: Context) -> Any:
         async with asyncio.TaskGroup() as group:
-            group.create_task(context.runtime.run_graph("k", graph_of("q"), {}))
+            group.create_task(context.runtime.run_graph("k", parse_graph("q"), {}))
             with context.busy():
                 await asyncio.sleep(1_000)
 
     async def busy(inputs: Inputs, context: Context) -> Any:
         await asyncio.sleep(100)  # before it asks again
-        return await runs("k", graph_of("q"))(inputs, context)
+        return await runs("k", parse_graph("q"))(inputs, context)
 
-    rig = Rig(graph_of("a"), {"a": works, "q": patient}, journal=Ledger())
+    rig = ExecutionHarness(parse_graph("a"), {"a": works, "q": patient}, journal=MemoryJournal())
     asyncio.get_running_loop().call_later(10, lambda: rig.execution.interrupt(at_once=True))
     assert await rig.run() == "interrupted"
-    rig.acts["a"] = busy
+    rig.behaviors["a"] = busy
     following = await again(rig, rig.stored)
     assert await following.run() == "completed"
     times = {e.type: n for n, e in enumerate(following.stored)}
@@ -578,8 +578,8 @@ def test_what_waits_inside_can_be_cancelled_by_itself_or_with_its_node(
 ) -> None:
     @virtual_time
     async def plays() -> None:
-        rig = Rig(graph_of("a"), {"a": runs("k", graph_of("q")), "q": asks}, parks=stored,
-                  journal=Ledger())  # fmt: skip
+        rig = ExecutionHarness(parse_graph("a"), {"a": runs("k", parse_graph("q")), "q": asks}, parks=stored,
+                  journal=MemoryJournal())  # fmt: skip
         if not stored:
             loop = asyncio.get_running_loop()
             loop.call_later(1, lambda: rig.execution.cancel_node(path, "enough"))
@@ -602,14 +602,14 @@ def test_what_waits_inside_can_be_cancelled_by_itself_or_with_its_node(
 
 @virtual_time
 async def test_a_cancelled_execution_closes_what_waits_inside() -> None:
-    acts = {"a": runs("k", graph_of("b")), "b": runs("k", graph_of("q")), "q": asks}
-    rig = Rig(graph_of("a"), acts, journal=Ledger())
+    acts = {"a": runs("k", parse_graph("b")), "b": runs("k", parse_graph("q")), "q": asks}
+    rig = ExecutionHarness(parse_graph("a"), acts, journal=MemoryJournal())
     asyncio.get_running_loop().call_later(1, rig.execution.cancel, "enough")
     assert await rig.run() == "cancelled"
-    assert sorted(rig.tale("node.cancelled")) == [
+    assert sorted(rig.event_names("node.cancelled")) == [
         "node.cancelled a", "node.cancelled a[k]/b", "node.cancelled a[k]/b[k]/q",
     ]  # fmt: skip
-    rig.check_numbers()
+    rig.check_sequence()
 
 
 @virtual_time
@@ -618,10 +618,10 @@ async def test_a_stop_takes_what_waits_inside_with_it() -> None:
         await asyncio.sleep(1)
         raise NodeError("no")
 
-    acts = {"a": runs("k", graph_of("q")), "q": asks, "b": late}
-    rig = Rig(graph_of("a b"), acts, RunOptions(on_failure="stop"), journal=Ledger())
+    acts = {"a": runs("k", parse_graph("q")), "q": asks, "b": late}
+    rig = ExecutionHarness(parse_graph("a b"), acts, RunOptions(on_failure="stop"), journal=MemoryJournal())
     assert await rig.run() == "failed"
-    assert sorted(rig.tale("node.cancelled")) == ["node.cancelled a", "node.cancelled a[k]/q"]
+    assert sorted(rig.event_names("node.cancelled")) == ["node.cancelled a", "node.cancelled a[k]/q"]
 
 
 @virtual_time
@@ -637,10 +637,10 @@ async def test_a_node_at_work_by_itself_is_not_parked() -> None:
 
         async with asyncio.TaskGroup() as group:
             group.create_task(work())
-            group.create_task(context.runtime.run_graph("k", graph_of("q"), {}))
-        return gives(1)
+            group.create_task(context.runtime.run_graph("k", parse_graph("q"), {}))
+        return result_with(1)
 
-    rig = Rig(graph_of("a"), {"a": outer, "q": asks}, journal=Ledger(), parks=True)
+    rig = ExecutionHarness(parse_graph("a"), {"a": outer, "q": asks}, journal=MemoryJournal(), parks=True)
     assert await rig.run() == "paused"
     assert asyncio.get_running_loop().time() == pytest.approx(5, abs=0.1)
     assert began == [0]
@@ -659,15 +659,15 @@ async def test_a_node_that_goes_on_with_the_next_run_is_not_parked() -> None:
                 await context.runtime.run_graph(key, graph, {})
 
         async with asyncio.TaskGroup() as group:
-            group.create_task(one("waits", graph_of("q")))
+            group.create_task(one("waits", parse_graph("q")))
             for n in range(20):
-                group.create_task(one(f"{n}", graph_of("i")))
-        return gives(1)
+                group.create_task(one(f"{n}", parse_graph("i")))
+        return result_with(1)
 
-    rig = Rig(graph_of("a"), {"a": outer, "q": asks}, journal=Ledger(), parks=True)
+    rig = ExecutionHarness(parse_graph("a"), {"a": outer, "q": asks}, journal=MemoryJournal(), parks=True)
     assert await rig.run() == "paused"
     assert began == [1]
-    done = [path for path in rig.tale("node.completed") if path.endswith("/i")]
+    done = [path for path in rig.event_names("node.completed") if path.endswith("/i")]
     assert len(done) == 20
 
 
@@ -676,12 +676,12 @@ async def test_what_is_not_asked_for_again_is_cancelled_when_its_node_ends() -> 
     async def fickle(inputs: Inputs, context: Context) -> Any:
         if not lives:
             lives.append(1)
-            await context.runtime.run_graph("k", graph_of("b"), {})
-        return gives("changed my mind")
+            await context.runtime.run_graph("k", parse_graph("b"), {})
+        return result_with("changed my mind")
 
     lives: list[int] = []
-    acts = {"a": fickle, "b": runs("k", graph_of("q p")), "q": asks, "p": asks}
-    rig = Rig(graph_of("a"), acts, journal=Ledger(), parks=True)
+    acts = {"a": fickle, "b": runs("k", parse_graph("q p")), "q": asks, "p": asks}
+    rig = ExecutionHarness(parse_graph("a"), acts, journal=MemoryJournal(), parks=True)
     assert await rig.run() == "paused"
     request_id = next(iter(fold(rig.stored).requests))
     stored = await told(rig, rig.stored, lambda e: e.answer(request_id, "yes"))
@@ -706,10 +706,10 @@ def test_what_a_person_decides_of_a_node_inside_holds_before_its_run_is_asked_fo
             ran.append(context.path)
             if len(ran) == 1:
                 await asyncio.Event().wait()
-            return gives("ran")
+            return result_with("ran")
 
-        inner = graph_of("i", policies={"i": Policy(effect="once")})
-        rig = Rig(graph_of("a"), {"a": runs("k", inner), "i": acts_once}, journal=Ledger())
+        inner = parse_graph("i", policies={"i": Policy(effect="once")})
+        rig = ExecutionHarness(parse_graph("a"), {"a": runs("k", inner), "i": acts_once}, journal=MemoryJournal())
         asyncio.get_running_loop().call_later(1, lambda: rig.execution.interrupt(at_once=True))
         assert await rig.run() == "interrupted"
         asking = await again(rig, rig.stored)
@@ -752,17 +752,17 @@ async def test_a_value_is_stored_before_it_is_given_and_found_again_after_a_cras
         assert (await context.runtime.once("v", fn))["n"] == 1
         if len(seen) == 1:
             await asyncio.Event().wait()
-        return gives(value["n"])
+        return result_with(value["n"])
 
-    ledger = Ledger()
-    rig = Rig(graph_of("a"), {"a": act}, journal=ledger)
+    ledger = MemoryJournal()
+    rig = ExecutionHarness(parse_graph("a"), {"a": act}, journal=ledger)
     asyncio.get_running_loop().call_later(1, lambda: rig.execution.interrupt(at_once=True))
     assert await rig.run() == "interrupted"
     assert seen == [1], "it was given before it was stored"
     last = await again(rig, rig.stored)
     assert await last.run() == "completed"
     assert made == [1]
-    assert rig.of("node.event") == [{"event_type": "once", "data": {"key": "v", "value": {"n": 1}}}]
+    assert rig.data_of("node.event") == [{"event_type": "once", "data": {"key": "v", "value": {"n": 1}}}]
 
 
 @virtual_time
@@ -778,9 +778,9 @@ async def test_a_value_that_is_no_json_or_too_large_is_refused() -> None:
             with pytest.raises(NodeError) as refused:
                 await context.runtime.once("v", fn)
             codes.append(refused.value.code)
-        return gives(1)
+        return result_with(1)
 
-    rig = Rig(graph_of("a"), {"a": act}, RunOptions(max_result_bytes=50))
+    rig = ExecutionHarness(parse_graph("a"), {"a": act}, RunOptions(max_result_bytes=50))
     assert await rig.run() == "completed"
     assert codes == ["result-not-json", "limit-exceeded"]
 
@@ -788,14 +788,14 @@ async def test_a_value_that_is_no_json_or_too_large_is_refused() -> None:
 @virtual_time
 async def test_a_node_cannot_say_what_only_the_driver_says() -> None:
     async def forges(inputs: Inputs, context: Context) -> Any:
-        yield says(context, "once", {"key": "v", "value": 1})
-        yield says(context, "run_graph", {"key": "k", "graph": "", "inputs": ""})
-        yield gives(1)
+        yield node_event(context, "once", {"key": "v", "value": 1})
+        yield node_event(context, "run_graph", {"key": "k", "graph": "", "inputs": ""})
+        yield result_with(1)
 
-    rig = Rig(graph_of("a"), {"a": forges})
+    rig = ExecutionHarness(parse_graph("a"), {"a": forges})
     assert await rig.run() == "completed"
-    assert rig.of("node.event") == []
-    assert [each["level"] for each in rig.of("node.log")] == ["warning", "warning"]
+    assert rig.data_of("node.event") == []
+    assert [each["level"] for each in rig.data_of("node.log")] == ["warning", "warning"]
 
 
 # -- limits and memory
@@ -803,11 +803,11 @@ async def test_a_node_cannot_say_what_only_the_driver_says() -> None:
 
 @virtual_time
 async def test_graphs_run_inside_graphs_as_deep_as_they_may() -> None:
-    acts = {"a": runs("k", graph_of("b")), "b": runs("k", graph_of("c"))}
-    assert await Rig(graph_of("a"), acts, RunOptions(max_depth=2)).run() == "completed"
-    rig = Rig(graph_of("a"), acts, RunOptions(max_depth=1))
+    acts = {"a": runs("k", parse_graph("b")), "b": runs("k", parse_graph("c"))}
+    assert await ExecutionHarness(parse_graph("a"), acts, RunOptions(max_depth=2)).run() == "completed"
+    rig = ExecutionHarness(parse_graph("a"), acts, RunOptions(max_depth=1))
     assert await rig.run() == "failed"
-    (failed,) = rig.of("node.failed", "a[k]/b")
+    (failed,) = rig.data_of("node.failed", "a[k]/b")
     assert failed["error"]["code"] == "limit-exceeded"
     assert "limit nested_depth" in failed["error"]["message"]
 
@@ -816,24 +816,24 @@ async def test_graphs_run_inside_graphs_as_deep_as_they_may() -> None:
 def test_nodes_are_started_as_often_as_they_may(cut: bool) -> None:
     async def loop(inputs: Inputs, context: Context) -> Any:
         for n in range(5):
-            await context.runtime.run_graph(f"{n}", graph_of("i"), {})
+            await context.runtime.run_graph(f"{n}", parse_graph("i"), {})
             await asyncio.sleep(1)
-        return gives(1)
+        return result_with(1)
 
     @virtual_time
     async def plays() -> None:
-        enough = Rig(graph_of("a"), {"a": loop}, RunOptions(max_steps=6))
+        enough = ExecutionHarness(parse_graph("a"), {"a": loop}, RunOptions(max_steps=6))
         assert await enough.run() == "completed"
-        rig = Rig(graph_of("a"), {"a": loop}, RunOptions(max_steps=5), journal=Ledger())
+        rig = ExecutionHarness(parse_graph("a"), {"a": loop}, RunOptions(max_steps=5), journal=MemoryJournal())
         if cut:
             loop_ = asyncio.get_running_loop()
             loop_.call_later(2.5, lambda: rig.execution.interrupt(at_once=True))
         ended = await rig.run()
-        starts = rig.tale("node.started")
+        starts = rig.event_names("node.started")
         if cut:
             rig = await again(rig, rig.stored)
             ended = await rig.run()
-            starts += rig.tale("node.started")
+            starts += rig.event_names("node.started")
         assert ended == "failed"
         assert len(starts) == 5
         assert rig.execution.error is not None
@@ -851,15 +851,15 @@ async def test_a_failure_deep_inside_is_told_once_with_its_path() -> None:
     async def breaks(inputs: Inputs, context: Context) -> Any:
         raise NodeError("boom", code="broken", hint="mend it")
 
-    acts = {"a": runs("0", graph_of("b")), "b": runs("1", graph_of("c")), "c": breaks}
-    rig = Rig(graph_of("a"), acts)
+    acts = {"a": runs("0", parse_graph("b")), "b": runs("1", parse_graph("c")), "c": breaks}
+    rig = ExecutionHarness(parse_graph("a"), acts)
     assert await rig.run() == "failed"
     told = {"message": "node 'a[0]/b[1]/c' failed: boom", "hint": "mend it"}
     assert rig.execution.error == {**told, "code": "nested-run-failed", "node": "a"}
     for path in ("a", "a[0]/b"):
-        (failed,) = rig.of("node.failed", path)
+        (failed,) = rig.data_of("node.failed", path)
         assert failed["error"] == {**told, "code": "nested-run-failed"}
-    (failed,) = rig.of("node.failed", "a[0]/b[1]/c")
+    (failed,) = rig.data_of("node.failed", "a[0]/b[1]/c")
     assert failed["error"] == {"code": "broken", "message": "boom", "hint": "mend it"}
 
 
@@ -875,9 +875,9 @@ def test_a_graph_that_nobody_checked_is_refused_for_its_cycle(
 ) -> None:
     @virtual_time
     async def plays() -> None:
-        rig = Rig(graph_of("a"), {"a": runs("k", graph_of("b c d", *edges))})
+        rig = ExecutionHarness(parse_graph("a"), {"a": runs("k", parse_graph("b c d", *edges))})
         assert await rig.run() == "failed"
-        (failed,) = rig.of("node.failed", "a")
+        (failed,) = rig.data_of("node.failed", "a")
         assert failed["error"]["code"] == code
         assert failed["error"]["message"].endswith(f": {path}")
         assert "'a' cannot run a graph inside itself" in failed["error"]["message"]
@@ -896,31 +896,31 @@ def documents(events: list[Event]) -> list[tuple[str | None, str]]:
 
 @virtual_time
 async def test_a_graph_is_told_once_however_often_it_runs() -> None:
-    one, other = graph_of("i j", "i>j"), graph_of("i")
-    runs_both = graph_of("a b", "a>b")
+    one, other = parse_graph("i j", "i>j"), parse_graph("i")
+    runs_both = parse_graph("a b", "a>b")
 
     async def act(inputs: Inputs, context: Context) -> Any:
         for n in range(50):
             await context.runtime.run_graph(f"{n}", one, {})
         await context.runtime.run_graph("o", other, {})
-        return gives(1)
+        return result_with(1)
 
-    rig = Rig(runs_both, {"a": act, "b": act}, journal=Ledger())
+    rig = ExecutionHarness(runs_both, {"a": act, "b": act}, journal=MemoryJournal())
     assert await rig.run() == "completed"
     assert documents(rig.stored) == [("a", graph_hash(one)), ("a", graph_hash(other))]
-    state = fold([created(runs_both), *(e._replace(seq=e.seq + 1) for e in rig.stored)])
-    inside = state.graphs_inside
+    state = fold([created_event(runs_both), *(e._replace(seq=e.seq + 1) for e in rig.stored)])
+    inside = state.nested_graphs
     assert inside.documents == {graph_hash(g): g.to_document() for g in (one, other)}
     assert inside.runs["b[49]/"] == graph_hash(one)
 
 
 @virtual_time
 async def test_a_graph_is_not_told_again_by_another_process() -> None:
-    body = graph_of("q")
-    rig = Rig(graph_of("a"), {"a": runs("k", body), "q": asks}, journal=Ledger(), parks=True)
+    body = parse_graph("q")
+    rig = ExecutionHarness(parse_graph("a"), {"a": runs("k", body), "q": asks}, journal=MemoryJournal(), parks=True)
     assert await rig.run() == "paused"
     stored = list(rig.stored)
-    (asked,) = rig.of("node.waiting")
+    (asked,) = rig.data_of("node.waiting")
     following = await again(rig, stored)
     done = following.execution.answer(asked["request_id"], "yes")
     assert await following.run() == "completed"
@@ -930,7 +930,7 @@ async def test_a_graph_is_not_told_again_by_another_process() -> None:
 
 def alive() -> Counter[str]:
     gc.collect()
-    kinds = (Scope, Flight, NestedRun, Inside, asyncio.Task, asyncio.Future)
+    kinds = (GraphRun, Attempt, NestedRun, NodeRun, asyncio.Task, asyncio.Future)
     return Counter(type(each).__name__ for each in gc.get_objects() if isinstance(each, kinds))
 
 
@@ -940,7 +940,7 @@ async def test_a_thousand_nested_runs_leave_nothing() -> None:
 
     async def loop(inputs: Inputs, context: Context) -> Any:
         left_over = iter(range(1_000))
-        body = graph_of("i")
+        body = parse_graph("i")
 
         async def work() -> None:
             for n in left_over:
@@ -949,15 +949,15 @@ async def test_a_thousand_nested_runs_leave_nothing() -> None:
         async with asyncio.TaskGroup() as group:
             for _ in range(50):
                 group.create_task(work())
-        return gives(1)
+        return result_with(1)
 
     async def look(inputs: Inputs, context: Context) -> Any:
         left.append(alive())
-        return gives(1)
+        return result_with(1)
 
-    graph = graph_of("before a between b after", "before>a", "a>between", "between>b", "b>after")
+    graph = parse_graph("before a between b after", "before>a", "a>between", "between>b", "b>after")
     looks = dict.fromkeys(("before", "between", "after"), look)
-    rig = Rig(graph, {**looks, "a": loop, "b": loop}, journal=Ledger())
+    rig = ExecutionHarness(graph, {**looks, "a": loop, "b": loop}, journal=MemoryJournal())
     assert await rig.run() == "completed"
     before, between, after = left
     assert between == before

@@ -11,7 +11,7 @@ import pytest
 
 import planwave
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, ERROR_HANDLE
-from tests.fakes.stones import Quarry
+from tests.fakes.stones import GenericCatalog
 
 ROOT = Path(planwave.__file__).parent
 FILES = sorted([*(ROOT / "executor").glob("*.py"), *(ROOT / "graph").glob("*.py")])
@@ -118,7 +118,7 @@ def test_the_kernel_names_no_handle_but_its_three_constants(path: Path) -> None:
 
 
 def test_the_kernels_tests_use_types_it_has_never_seen() -> None:
-    assert not registered() & set(Quarry({}).names())
+    assert not registered() & set(GenericCatalog({}).names())
 
 
 def test_no_file_of_the_room_needs_one_that_needs_it() -> None:

@@ -7,21 +7,21 @@ from typing import Any
 import pytest
 
 from planwave.errors import NodeError
-from planwave.executor.onlooker import Onlooker
+from planwave.executor.onlooker import ReadonlyRuntime
 from planwave.executor.program import Program
-from planwave.executor.runtime import Runtime
+from planwave.executor.runtime import GraphRuntime
 from planwave.graph.values import DataValue
-from tests.fakes.catalogue import graph_of
-from tests.fakes.stones import Quarry
+from tests.fakes.catalogue import parse_graph
+from tests.fakes.stones import GenericCatalog
 
 
-def onlooker(kept: Any = None) -> Onlooker:
+def onlooker(kept: Any = None) -> ReadonlyRuntime:
     """At the second of two nodes, the first of which gave 1."""
-    host: Any = Quarry({})
-    program = Program(graph_of("a b c", "a>b", "b>c"), Quarry({}))
-    runtime = Runtime(program, host)
+    host: Any = GenericCatalog({})
+    program = Program(parse_graph("a b c", "a>b", "b>c"), GenericCatalog({}))
+    runtime = GraphRuntime(program, host)
     runtime.outputs[0] = {"output": DataValue("any", 1)}
-    return Onlooker(runtime, 1, {"goal": "g"}, None, kept)
+    return ReadonlyRuntime(runtime, 1, {"goal": "g"}, None, kept)
 
 
 async def test_it_sees_what_the_node_would() -> None:
@@ -31,7 +31,7 @@ async def test_it_sees_what_the_node_would() -> None:
     assert [edge.target for edge in seen.outgoing_edges("b")] == ["c"]
     assert [arrival.value.value for arrival in seen.arrivals("b")] == [1]
     assert seen.variables == {"goal": "g"}
-    assert seen.catalogue.facts("step") is not None
+    assert seen.catalogue.type_info("step") is not None
     told = await seen.resolve({"x": "{{ goal }} {{ input }} {{ more }}"}, {"more": "m"})
     assert told == {"x": "g 1 m"}
 
@@ -59,7 +59,7 @@ async def test_of_a_node_that_would_run_now_it_makes_a_value_for_this_once() -> 
 async def test_it_runs_makes_and_keeps_nothing() -> None:
     seen = onlooker()
     with pytest.raises(NodeError, match="run 'k'"):
-        await seen.run_graph("k", graph_of("n"), {})
+        await seen.run_graph("k", parse_graph("n"), {})
     with pytest.raises(NodeError, match="resolve 'help'"):
         await seen.resolve_links("b", "help")
     seen.cache_set("of", "key", 1)

@@ -8,12 +8,12 @@ from typing import Any
 
 from planwave.events import Event
 from planwave.graph.capabilities import Suspension
-from tests.fakes.catalogue import graph_of
-from tests.fakes.stones import Ledger, Rig, gives
+from tests.fakes.catalogue import parse_graph
+from tests.fakes.stones import MemoryJournal, ExecutionHarness, result_with
 from tests.fakes.virtual_loop import virtual_time
 
 
-class SlowLedger(Ledger):
+class SlowLedger(MemoryJournal):
     """A store that takes a second for each commit."""
 
     async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
@@ -21,14 +21,14 @@ class SlowLedger(Ledger):
         await super().append(execution_id, epoch, events)
 
 
-class Asking(Rig):
+class Asking(ExecutionHarness):
     """A node that runs a graph that asks for each of three keys, two at a time; all are answered.
 
     The first two requests are left open until the third is there.
     """
 
     def __init__(self, **more: Any) -> None:
-        super().__init__(graph_of("a"), {"a": self._loop, "q": self._ask}, **more)
+        super().__init__(parse_graph("a"), {"a": self._loop, "q": self._ask}, **more)
         self.open: list[str] = []
 
     async def _ask(self, inputs: Any, context: Any) -> Any:
@@ -39,15 +39,15 @@ class Asking(Rig):
 
         async def work() -> None:
             for key in keys:
-                await context.runtime.run_graph(key, graph_of("q"), {})
+                await context.runtime.run_graph(key, parse_graph("q"), {})
 
         async with asyncio.TaskGroup() as workers:
             workers.create_task(work())
             workers.create_task(work())
-        return gives(1)
+        return result_with(1)
 
-    def _hear(self, events: list[Event]) -> None:
-        super()._hear(events)
+    def _record(self, events: list[Event]) -> None:
+        super()._record(events)
         for event in events:
             if event.type == "node.waiting":
                 self.open.append(event.data["request_id"])
@@ -60,10 +60,10 @@ class Asking(Rig):
 
 @virtual_time
 async def test_a_node_is_not_parked_before_it_has_what_came_of_its_nested_runs() -> None:
-    for journal in (None, Ledger(), SlowLedger()):
+    for journal in (None, MemoryJournal(), SlowLedger()):
         rig = Asking(journal=journal)
         assert await rig.run() == "completed"
-        told = rig.tale("node.waiting", "node.answered", "node.parked", "node.unparked")
+        told = rig.event_names("node.waiting", "node.answered", "node.parked", "node.unparked")
         assert told[:7] == [
             "node.waiting a[0]/q", "node.waiting a[1]/q", "node.parked a",
             "node.answered a[1]/q", "node.unparked a", "node.waiting a[2]/q", "node.parked a",

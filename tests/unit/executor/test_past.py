@@ -6,7 +6,7 @@ import pytest
 
 from planwave.events import Event
 from planwave.events.vocabulary import PAUSE_REASONS, REQUESTED, SET_ASIDE, WAITING
-from planwave.executor.past import Past, is_held, seconds_between
+from planwave.executor.past import History, is_paused_by_request, seconds_between
 
 
 def at(second: float) -> str:
@@ -22,7 +22,7 @@ def told(*facts: tuple[str, float] | tuple[str, float, str, dict[str, Any]]) -> 
 
 
 def test_only_the_time_it_was_at_work_counts() -> None:
-    past = Past(
+    past = History(
         told(
             ("execution.created", 0),
             ("execution.started", 1),
@@ -36,12 +36,12 @@ def test_only_the_time_it_was_at_work_counts() -> None:
     )
     assert past.active_s == pytest.approx(3 + 3 + 5)
     assert past.is_started
-    assert past.pause is None
+    assert past.pause_reason is None
     assert past.last_seq == 8
 
 
 def test_a_clock_that_went_back_counts_for_nothing() -> None:
-    past = Past(
+    past = History(
         told(("execution.created", 50), ("execution.started", 60), ("node.started", 5, "a", {}))
     )
     assert past.active_s == 0
@@ -64,12 +64,12 @@ def test_a_clock_that_went_back_counts_for_nothing() -> None:
 def test_a_pause_is_remembered_until_it_is_over(data: dict[str, Any], held: bool) -> None:
     begun = told(("execution.created", 0), ("execution.started", 1))
     paused = [*begun, Event("x", 3, at(2), "execution.paused", None, None, data)]
-    assert is_held(Past(paused).pause) is held
-    assert not is_held(Past(begun).pause)
+    assert is_paused_by_request(History(paused).pause_reason) is held
+    assert not is_paused_by_request(History(begun).pause_reason)
 
 
 def test_facts_are_sorted_by_the_graph_they_are_about_and_given_once() -> None:
-    past = Past(
+    past = History(
         told(
             ("execution.created", 0),
             ("execution.started", 0),
@@ -84,8 +84,8 @@ def test_facts_are_sorted_by_the_graph_they_are_about_and_given_once() -> None:
             ),
         )
     )
-    assert [e.type for e in past.take_facts()] == ["wave.started", "node.started"]
-    assert past.take_facts() == []
-    assert "loop[1]/" in past.dormant
-    assert past.held_bytes == 5
-    assert past.steps == 2
+    assert [e.type for e in past.take_own_events()] == ["wave.started", "node.started"]
+    assert past.take_own_events() == []
+    assert "loop[1]/" in past.nested_runs
+    assert past.result_bytes == 5
+    assert past.start_count == 2

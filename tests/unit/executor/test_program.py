@@ -9,17 +9,17 @@ from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.graph.model import Graph, Node, Policy
 from planwave.graph.topology import Topology
-from tests.fakes.catalogue import graph_of
-from tests.fakes.stones import Quarry
+from tests.fakes.catalogue import parse_graph
+from tests.fakes.stones import GenericCatalog
 
 
 def program_of(graph: Graph) -> Program:
-    return Program(graph, Quarry({}))
+    return Program(graph, GenericCatalog({}))
 
 
 def test_an_unknown_type_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InputError, match="'odd'") as caught:
-        program_of(graph_of("a:odd"))
+        program_of(parse_graph("a:odd"))
     assert caught.value.code == "unknown-node-type"
     assert "door" in str(caught.value.hint)
 
@@ -30,28 +30,28 @@ def test_an_expression_that_cannot_be_parsed_is_refused() -> None:
 
 
 def test_the_rules_follow_policies_ports_and_options() -> None:
-    graph = graph_of("a b:picky c", "a>c", policies={"c": Policy(join="any")})
-    rules = program_of(graph).rules(RunOptions(scheduling="waves", on_failure="stop"))
+    graph = parse_graph("a b:picky c", "a>c", policies={"c": Policy(join="any")})
+    rules = program_of(graph).scheduling_rules(RunOptions(scheduling="waves", on_failure="stop"))
     assert rules.join_any == {2}
     assert rules.required == {1: {"need"}}
     assert (rules.barrier, rules.stop_on_failure) == (True, True)
-    rules = program_of(graph).rules(RunOptions())
+    rules = program_of(graph).scheduling_rules(RunOptions())
     assert (rules.barrier, rules.stop_on_failure) == (False, False)
 
 
 def test_types_that_only_materialise_are_linked() -> None:
-    program = program_of(graph_of("g:vein a"))
+    program = program_of(parse_graph("g:vein a"))
     assert program.topology.linked == [True, False]
 
 
 def test_ancestors_go_through_gates() -> None:
-    program = program_of(graph_of("a g b c d", "a>g", "g~b", "b>c"))
+    program = program_of(parse_graph("a g b c d", "a>g", "g~b", "b>c"))
     assert program.ancestors(3) == {0, 1, 2}
     assert program.ancestors(4) == frozenset()
 
 
 def test_topologies_are_shared_by_executions() -> None:
-    program = program_of(graph_of("a b", "a>b"))
+    program = program_of(parse_graph("a b", "a>b"))
     assert isinstance(program.topology, Topology)
     into, out = program.edges_of(1)
     assert [e.id for e in into] == ["e1"]

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from planwave.errors import StoreError
 from planwave.events import Event, fold
-from planwave.executor.past import Past
-from tests.fakes.cases import Choices
-from tests.fakes.stones import ENDS, Ledger, Rig
+from planwave.executor.past import History
+from tests.fakes.cases import ByteChoices
+from tests.fakes.stones import TERMINAL_TYPES, MemoryJournal, ExecutionHarness
 from tests.fakes.virtual_loop import virtual_time
 from tests.unit.executor.test_driver_properties import SETTLED, Scene
 
@@ -25,10 +25,10 @@ OUTCOMES = SETTLED | {"node.retrying", "node.waiting"}
 class Interrupted(Scene):
     """A scene whose process ends some times, each time after some batch."""
 
-    def __init__(self, choices: Choices) -> None:
+    def __init__(self, choices: ByteChoices) -> None:
         super().__init__(choices)
         self.cancel_at = None
-        self.cuts = [1 + choices.of(5) for _ in range(1 + choices.of(4))]
+        self.cuts = [1 + choices.below(5) for _ in range(1 + choices.below(4))]
         self.ran: list[tuple[str, int]] = []
 
     async def act(self, inputs: Any, context: Any) -> Any:
@@ -37,9 +37,9 @@ class Interrupted(Scene):
 
     async def life(self, stored: list[Event], batches: int | None) -> list[Event]:
         """Take it up, let it live for so many batches, and give all that is stored then."""
-        ledger = Ledger(fail_at=None if batches is None else batches + 1)
-        past = Past(stored) if stored else None
-        rig = Rig(
+        ledger = MemoryJournal(fail_at=None if batches is None else batches + 1)
+        past = History(stored) if stored else None
+        rig = ExecutionHarness(
             self.graph,
             dict.fromkeys(self.plans, self.act),
             self.options,
@@ -52,7 +52,7 @@ class Interrupted(Scene):
             await rig.run()
         return [*stored, *ledger.events]
 
-    def _answers(self, rig: Rig, stored: list[Event]) -> None:
+    def _answers(self, rig: ExecutionHarness, stored: list[Event]) -> None:
         """Answer every request two seconds after it was made, or taken up."""
         loop = asyncio.get_running_loop()
         hear = rig.execution.publisher._on_events
@@ -64,7 +64,7 @@ class Interrupted(Scene):
                     loop.call_later(2, answer, event.data["request_id"])
 
         def answer(request_id: str) -> None:
-            if request_id in rig.execution._outcomes.requests:
+            if request_id in rig.execution._reducer.requests:
                 rig.execution.answer(request_id, None)
 
         rig.execution.publisher._on_events = answers
@@ -80,7 +80,7 @@ def settled_of(events: list[Event]) -> Counter[str | None]:
 @settings(max_examples=250, deadline=None)
 def test_whatever_is_cut_off_ends_as_if_it_had_not_been(seed: int) -> None:
     # Seeds, not bytes: bytes that are made to be simple make graphs in which little happens.
-    scene = Interrupted(Choices(Random(seed).randbytes(260)))  # noqa: S311 - a test's choices
+    scene = Interrupted(ByteChoices(Random(seed).randbytes(260)))  # noqa: S311 - a test's choices
 
     @virtual_time
     async def plays() -> None:
@@ -90,7 +90,7 @@ def test_whatever_is_cut_off_ends_as_if_it_had_not_been(seed: int) -> None:
             scene.ran.clear()
             stored = await scene.life(stored, cut)
             assert not known & set(scene.ran), "what had its outcome ran again"
-            if stored and stored[-1].type in ENDS:
+            if stored and stored[-1].type in TERMINAL_TYPES:
                 break
         else:
             stored = await scene.life(stored, None)
@@ -113,7 +113,7 @@ def ends(events: list[Event]) -> dict[str, Any]:
 
 def check(scene: Interrupted, stored: list[Event]) -> None:
     assert [e.seq for e in stored] == list(range(1, len(stored) + 1))
-    assert [e.type for e in stored if e.type in ENDS] == [stored[-1].type]
+    assert [e.type for e in stored if e.type in TERMINAL_TYPES] == [stored[-1].type]
     executed = {n.id for i, n in enumerate(scene.graph.nodes) if i not in scene.case.linked}
     assert settled_of(stored) == Counter(executed)
     waves = Counter(e.data["wave"] for e in stored if e.type == "wave.started")

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from planwave.errors import NodeError
 from planwave.events import Event
-from planwave.executor.earlier import Earlier
+from planwave.executor.earlier import ParentHistory
 from planwave.executor.host import NodeHost
 from planwave.executor.program import Program
-from planwave.executor.reuse import Before, Reuse
+from planwave.executor.reuse import ParentExecution, Reuse
 from planwave.graph.model import Graph
-from tests.fakes.catalogue import graph_of
-from tests.fakes.stones import DEFAULTS, Quarry, Rig, Stone, gives
+from tests.fakes.catalogue import parse_graph
+from tests.fakes.stones import DEFAULT_OPTIONS, GenericCatalog, ExecutionHarness, GenericNode, result_with
 from tests.fakes.virtual_loop import virtual_time
 from tests.unit.executor.test_nested_recovery import Tale, check, ends, lived
 
@@ -32,9 +32,9 @@ def reuse_of(
 ) -> Reuse:
     """What a fork of an execution of this graph has from it."""
     host = NodeHost("x0", {}, None, None, None, None)
-    program = Program(graph, Quarry({}))
-    options = more.pop("options", DEFAULTS)
-    before = Before("x0", program, Earlier(events), host, options, None)
+    program = Program(graph, GenericCatalog({}))
+    options = more.pop("options", DEFAULT_OPTIONS)
+    before = ParentExecution("x0", program, ParentHistory(events), host, options, None)
     return Reuse("x0", [before], rerun, more.pop("given", {}), **more)
 
 
@@ -57,22 +57,22 @@ class Work:
                 await context.runtime.run_graph(key, graph, {}, variables=self.variables)
         if context.path in self.fails:
             raise NodeError("out of order")
-        return gives([context.node_id, *(each.value.value for each in inputs.arrivals)])
+        return result_with([context.node_id, *(each.value.value for each in inputs.arrivals)])
 
-    async def runs(self, graph: Graph, ids: str, reuse: Reuse | None = None) -> Rig:
+    async def runs(self, graph: Graph, ids: str, reuse: Reuse | None = None) -> ExecutionHarness:
         self.ran.clear()
-        rig = Rig(graph, self.acts(*ids.split()), reuse=reuse)
+        rig = ExecutionHarness(graph, self.acts(*ids.split()), reuse=reuse)
         await rig.run()
         return rig
 
 
-def taken(rig: Rig) -> set[str | None]:
+def taken(rig: ExecutionHarness) -> set[str | None]:
     done = (e for e in rig.stored if e.type == "node.completed")
     return {e.path for e in done if "reused" in e.data}
 
 
-OUTER = graph_of("a")
-INNER = graph_of("i j", "i>j")
+OUTER = parse_graph("a")
+INNER = parse_graph("i j", "i>j")
 
 
 @virtual_time
@@ -107,7 +107,7 @@ async def test_other_variables_or_another_graph_of_unknown_content_are_run() -> 
     before = await work.runs(OUTER, "a i j")
     work.variables = {"item": 1}
     assert not taken(await work.runs(OUTER, "a i j", reuse_of(OUTER, before.stored)))
-    work.variables, work.insides = {}, {"a_k": graph_of("i j h", "i>j")}
+    work.variables, work.insides = {}, {"a_k": parse_graph("i j h", "i>j")}
     after = await work.runs(OUTER, "a i j h", reuse_of(OUTER, before.stored))
     assert taken(after) == {"a[a_k]/i", "a[a_k]/j"}, "that of which the content is known"
     told = [each._replace(data={**each.data, "data": without_document(each)})
@@ -122,7 +122,7 @@ def without_document(event: Event) -> Any:
 @virtual_time
 async def test_a_run_goes_by_the_one_in_the_graph_around_it_and_by_no_other() -> None:
     """Another graph one level up knows other names, so what is deeper may not be the same."""
-    work = Work(a_k=graph_of("b"), b_k=INNER)
+    work = Work(a_k=parse_graph("b"), b_k=INNER)
     work.fails = {"a"}
     before = await work.runs(OUTER, "a b i j")
     assert taken(await work.runs(OUTER, "a b i j", reuse_of(OUTER, before.stored))) == {"a[a_k]/b"}
@@ -187,19 +187,19 @@ async def test_what_came_to_no_end_is_gone_on_with_and_what_failed_is_not(
         rig.execution.cancel("enough")
         await asyncio.Event().wait()
 
-    rig = Rig(OUTER, {**acts, "i": stopped} if is_cancelled else acts)
+    rig = ExecutionHarness(OUTER, {**acts, "i": stopped} if is_cancelled else acts)
     assert await rig.run() == ("cancelled" if is_cancelled else "failed")
     for more in ({}, {"is_retry": True}):
         reuse = reuse_of(OUTER, rig.stored, ["a"] if more else [], **more)
         await work.runs(OUTER, "a i j", reuse)
         for path in ("a", "a[a_k]/i"):
-            assert reuse.attempt_gone_on_with(path, 1) == (1 if is_cancelled else None)
-            assert reuse.attempt_gone_on_with(path, 2) is None
-        assert reuse.attempt_gone_on_with("a[a_k]/j", 1) is None
+            assert reuse.continued_attempt(path, 1) == (1 if is_cancelled else None)
+            assert reuse.continued_attempt(path, 2) is None
+        assert reuse.continued_attempt("a[a_k]/j", 1) is None
     anew = reuse_of(OUTER, rig.stored, ["a"])
     await work.runs(OUTER, "a i j", anew)
-    assert anew.attempt_gone_on_with("a", 1) is None
-    assert anew.attempt_gone_on_with("a[a_k]/i", 1) is None
+    assert anew.continued_attempt("a", 1) is None
+    assert anew.continued_attempt("a[a_k]/i", 1) is None
 
 
 class Damaged(Reuse):
@@ -209,7 +209,7 @@ class Damaged(Reuse):
         super().__init__("x0", [], [], {})
         self.error = error
 
-    async def result_of(self, flight: Any, host: Any) -> None:
+    async def result_of(self, attempt: Any, host: Any) -> None:
         raise self.error
 
 
@@ -219,24 +219,24 @@ async def test_a_node_runs_where_looking_for_an_earlier_result_fails() -> None:
 
     async def runs(inputs: Any, context: Any) -> Any:
         ran.append(context.node_id)
-        return gives(1)
+        return result_with(1)
 
-    rig = Rig(graph_of("a b", "a>b"), {"a": runs, "b": runs}, reuse=Damaged(KeyError("type")))
+    rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": runs, "b": runs}, reuse=Damaged(KeyError("type")))
     assert await asyncio.wait_for(rig.run(), 2) == "completed"
     assert ran == ["a", "b"]
 
 
 @virtual_time
 async def test_a_node_fails_where_looking_for_an_earlier_result_is_cancelled() -> None:
-    rig = Rig(graph_of("a"), reuse=Damaged(asyncio.CancelledError()))
+    rig = ExecutionHarness(parse_graph("a"), reuse=Damaged(asyncio.CancelledError()))
     assert await asyncio.wait_for(rig.run(), 2) == "failed"
-    assert rig.of("node.failed")[0]["error"]["message"] == "the node cancelled itself"
+    assert rig.data_of("node.failed")[0]["error"]["message"] == "the node cancelled itself"
 
 
-class Unsure(Stone):
+class Unsure(GenericNode):
     """A type that breaks where it is asked what its result follows from."""
 
-    async def follows_from(self, *_: Any) -> Any:
+    async def result_depends_on(self, *_: Any) -> Any:
         raise AttributeError("a bug of the type's own")
 
 
@@ -246,8 +246,8 @@ async def test_a_type_that_cannot_say_what_its_result_follows_from_is_run_and_to
 ) -> None:
     work = Work()
     before = await work.runs(OUTER, "a")
-    rig = Rig(OUTER, work.acts("a"), reuse=reuse_of(OUTER, before.stored))
-    rig.program.steps[0] = replace(rig.program.steps[0], implementation=Unsure(rig.acts))
+    rig = ExecutionHarness(OUTER, work.acts("a"), reuse=reuse_of(OUTER, before.stored))
+    rig.program.steps[0] = replace(rig.program.steps[0], implementation=Unsure(rig.behaviors))
     work.ran.clear()
     assert await rig.run() == "completed"
     assert (work.ran, taken(rig)) == (["a"], set())

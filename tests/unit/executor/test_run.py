@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import Gone, KernelMisuse, NodeError, StoreError
+from planwave.errors import Gone, InvalidTransition, NodeError, StoreError
 from planwave.executor.landing import GRACE_S
 from planwave.executor.options import RunOptions
 from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Policy, Retry
-from tests.fakes.catalogue import graph_of
-from tests.fakes.stones import ENDS, Ledger, Rig, gives
-from tests.fakes.virtual_loop import NothingWillHappen, VirtualLoop, virtual_time
+from tests.fakes.catalogue import parse_graph
+from tests.fakes.stones import TERMINAL_TYPES, MemoryJournal, ExecutionHarness, result_with
+from tests.fakes.virtual_loop import DeadlockDetected, VirtualLoop, virtual_time
 
 LONG = 1000.0
 TWICE = Policy(retry=Retry(2, 1.0))
@@ -31,7 +31,7 @@ def later(delay_s: float, value: Any = None) -> Any:
 
     async def act(inputs: Any, context: Any) -> Any:
         await asyncio.sleep(delay_s)
-        return gives(value)
+        return result_with(value)
 
     return act
 
@@ -50,14 +50,14 @@ def asks(state: Any = None) -> Any:
     return act
 
 
-def only_request(rig: Rig) -> str:
-    (data,) = rig.of("node.waiting")
+def only_request(rig: ExecutionHarness) -> str:
+    (data,) = rig.data_of("node.waiting")
     return data["request_id"]
 
 
-async def until(rig: Rig, event: str) -> None:
+async def until(rig: ExecutionHarness, event: str) -> None:
     """Let the loop turn until an event was published."""
-    await until_true(lambda: event in rig.tale(), event)
+    await until_true(lambda: event in rig.event_names(), event)
 
 
 async def until_true(holds: Callable[[], object], what: str = "it") -> None:
@@ -78,7 +78,7 @@ def test_a_virtual_loop_leaps_over_waiting_and_refuses_to_hang() -> None:
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         assert runner.run(waits()) == 3600
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner, pytest.raises(NothingWillHappen):
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner, pytest.raises(DeadlockDetected):
         runner.run(asyncio.Event().wait())
 
 
@@ -87,17 +87,17 @@ def test_a_virtual_loop_leaps_over_waiting_and_refuses_to_hang() -> None:
 
 @virtual_time
 async def test_events_are_numbered_without_a_gap_and_end_with_one_terminal_event() -> None:
-    rig = Rig(graph_of("a b c d", "a>b", "a>c", "b>d", "c>d"), last_seq=3)
+    rig = ExecutionHarness(parse_graph("a b c d", "a>b", "a>c", "b>d", "c>d"), last_seq=3)
     assert await rig.run() == "completed"
-    rig.check_numbers(first=4)
-    assert rig.tale() == [
+    rig.check_sequence(first=4)
+    assert rig.event_names() == [
         "execution.started", "wave.started", "node.started a",
         "node.completed a", "wave.completed", "wave.started", "node.started b", "node.started c",
         "node.completed b", "node.completed c", "wave.completed", "wave.started", "node.started d",
         "node.completed d", "wave.completed", "execution.completed",
     ]  # fmt: skip
-    assert rig.of("execution.started") == [{"waves": 3}]
-    assert rig.of("wave.started") == [
+    assert rig.data_of("execution.started") == [{"waves": 3}]
+    assert rig.data_of("wave.started") == [
         {"wave": 1, "nodes": ["a"]},
         {"wave": 2, "nodes": ["b", "c"]},
         {"wave": 3, "nodes": ["d"]},
@@ -107,8 +107,8 @@ async def test_events_are_numbered_without_a_gap_and_end_with_one_terminal_event
 
 @virtual_time
 async def test_a_result_and_the_starts_it_allows_are_one_batch() -> None:
-    ledger = Ledger()
-    rig = Rig(graph_of("a b", "a>b"), journal=ledger)
+    ledger = MemoryJournal()
+    rig = ExecutionHarness(parse_graph("a b", "a>b"), journal=ledger)
     assert await rig.run() == "completed"
     batches = [[f"{e.type} {e.path}" for e in batch] for batch in ledger.batches]
     (together,) = [b for b in batches if "node.completed a" in b]
@@ -118,26 +118,26 @@ async def test_a_result_and_the_starts_it_allows_are_one_batch() -> None:
 
 @virtual_time
 async def test_nothing_is_told_and_nothing_starts_before_it_is_durable() -> None:
-    ledger = Ledger(hold=True)
+    ledger = MemoryJournal(hold=True)
     ran: list[str] = []
 
     async def act(inputs: Any, context: Any) -> Any:
         ran.append(context.node_id)
-        return gives(1)
+        return result_with(1)
 
-    rig = Rig(graph_of("a b", "a>b"), {"a": act, "b": act}, journal=ledger)
+    rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": act, "b": act}, journal=ledger)
     async with asyncio.TaskGroup() as group:
         running = group.create_task(rig.run())
         for _ in range(20):
             await asyncio.sleep(0)
-        assert (ledger.begun, rig.published, ran) == (1, [], [])
+        assert (ledger.appends_started, rig.published, ran) == (1, [], [])
         ledger.release()
         await until_true(lambda: ran)
         ledger.hold()
         for _ in range(20):
             await asyncio.sleep(0)
-        assert (ledger.begun, ran) == (2, ["a"])
-        assert "node.completed a" not in rig.tale()
+        assert (ledger.appends_started, ran) == (2, ["a"])
+        assert "node.completed a" not in rig.event_names()
         ledger.release()
     assert running.result() == "completed"
     assert ran == ["a", "b"]
@@ -145,7 +145,7 @@ async def test_nothing_is_told_and_nothing_starts_before_it_is_durable() -> None
 
 @virtual_time
 async def test_a_refused_batch_ends_the_run_with_that_error_and_nothing_of_it_is_told() -> None:
-    ledger = Ledger(fail_at=2)
+    ledger = MemoryJournal(fail_at=2)
     cleaned: list[str] = []
 
     async def busy(inputs: Any, context: Any) -> Any:
@@ -154,35 +154,35 @@ async def test_a_refused_batch_ends_the_run_with_that_error_and_nothing_of_it_is
         finally:
             cleaned.append("busy")
 
-    rig = Rig(graph_of("a b c", "a>b"), {"c": busy}, journal=ledger)
+    rig = ExecutionHarness(parse_graph("a b c", "a>b"), {"c": busy}, journal=ledger)
     told = rig.execution.events()
     with pytest.raises(StoreError, match="the disk is full"):
         await rig.run()
     assert cleaned == ["busy"]
     assert rig.published == ledger.events
-    assert "node.completed a" not in rig.tale()
+    assert "node.completed a" not in rig.event_names()
     assert [e async for e in told] == rig.published
 
 
 @virtual_time
 async def test_an_empty_graph_completes() -> None:
-    rig = Rig(graph_of(""))
+    rig = ExecutionHarness(parse_graph(""))
     assert await rig.run() == "completed"
-    assert rig.tale() == ["execution.started", "execution.completed"]
+    assert rig.event_names() == ["execution.started", "execution.completed"]
 
 
 def test_a_graph_with_a_cycle_cannot_be_executed() -> None:
-    with pytest.raises(KernelMisuse):
-        Rig(graph_of("a b", "a>b", "b>a"))
+    with pytest.raises(InvalidTransition):
+        ExecutionHarness(parse_graph("a b", "a>b", "b>a"))
 
 
 @virtual_time
 async def test_the_task_of_a_node_bears_its_name() -> None:
     async def named(inputs: Any, context: Any) -> Any:
         task = asyncio.current_task()
-        return gives(None if task is None else task.get_name())
+        return result_with(None if task is None else task.get_name())
 
-    rig = Rig(graph_of("a b", "a>b"), {"a": named, "b": named})
+    rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": named, "b": named})
     assert await rig.run() == "completed"
     given = {node: outputs["output"].value for node, outputs in rig.execution.outputs.items()}
     assert given == {"a": "a", "b": "b"}
@@ -190,32 +190,32 @@ async def test_the_task_of_a_node_bears_its_name() -> None:
 
 @virtual_time
 async def test_the_start_says_which_nodes_are_linked_and_not_reached() -> None:
-    graph = graph_of("d:door e:door a b g x", "d>a", "e>b", "g~a")
-    rig = Rig(graph, inputs={"d": {"output": 1}})
+    graph = parse_graph("d:door e:door a b g x", "d>a", "e>b", "g~a")
+    rig = ExecutionHarness(graph, inputs={"d": {"output": 1}})
     assert await rig.run() == "completed"
-    (data,) = rig.of("execution.started")
+    (data,) = rig.data_of("execution.started")
     assert data["linked"] == ["g"]
     assert data["not_reached"] == ["b", "x"]
-    assert rig.of("node.skipped", "e") == [{"reason": "another entry was chosen"}]
+    assert rig.data_of("node.skipped", "e") == [{"reason": "another entry was chosen"}]
 
 
 @virtual_time
 async def test_a_skipped_required_input_is_named() -> None:
-    rig = Rig(graph_of("a b:picky", "a.x>b.need", "a>b.other"))
+    rig = ExecutionHarness(parse_graph("a b:picky", "a.x>b.need", "a>b.other"))
     assert await rig.run() == "completed"
-    assert rig.of("node.skipped", "b") == [
+    assert rig.data_of("node.skipped", "b") == [
         {"reason": "a required input was skipped", "handle": "need"}
     ]
 
 
 @virtual_time
 async def test_a_blocked_node_names_the_first_failure() -> None:
-    rig = Rig(graph_of("a b c d", "a>b", "b>c"), {"a": fails("no luck")})
+    rig = ExecutionHarness(parse_graph("a b c d", "a>b", "b>c"), {"a": fails("no luck")})
     assert await rig.run() == "failed"
     cause = {"node": "a", "error": {"code": "node-failed", "message": "no luck"}}
-    assert rig.of("node.blocked") == [{"cause": cause}, {"cause": cause}]
-    assert "node.completed d" in rig.tale()
-    assert rig.of("execution.failed") == [
+    assert rig.data_of("node.blocked") == [{"cause": cause}, {"cause": cause}]
+    assert "node.completed d" in rig.event_names()
+    assert rig.data_of("execution.failed") == [
         {
             "error": {
                 "code": "node-failed",
@@ -231,11 +231,11 @@ async def test_a_blocked_node_names_the_first_failure() -> None:
 @virtual_time
 async def test_a_stopped_run_cancels_the_rest_and_lets_running_nodes_finish() -> None:
     acts = {"a": later(5), "b": _fails_after(1), "w": asks()}
-    rig = Rig(graph_of("a b c w", "a>c", "b>c"), acts, RunOptions(on_failure="stop"))
+    rig = ExecutionHarness(parse_graph("a b c w", "a>c", "b>c"), acts, RunOptions(on_failure="stop"))
     assert await rig.run() == "failed"
-    assert "node.completed a" in rig.tale()
-    assert rig.of("node.cancelled", "w") == [{"cause": "node-failed: boom"}]
-    assert rig.tale("node.blocked") == ["node.blocked c"]
+    assert "node.completed a" in rig.event_names()
+    assert rig.data_of("node.cancelled", "w") == [{"cause": "node-failed: boom"}]
+    assert rig.event_names("node.blocked") == ["node.blocked c"]
 
 
 def _fails_after(delay_s: float) -> Any:
@@ -262,40 +262,40 @@ class Stubborn:
                 await self.release.wait()
             except asyncio.CancelledError:
                 self.swallowed += 1
-        return gives("too late")
+        return result_with("too late")
 
 
-def check_cancelled(rig: Rig) -> None:
+def check_cancelled(rig: ExecutionHarness) -> None:
     assert rig.execution.status == "cancelled"
-    assert rig.of("execution.cancelled") == [{"cause": "enough"}]
-    rig.check_numbers()
+    assert rig.data_of("execution.cancelled") == [{"cause": "enough"}]
+    rig.check_sequence()
 
 
 @virtual_time
 async def test_a_run_cancelled_before_it_starts_runs_nothing() -> None:
-    rig = Rig(graph_of("a b", "a>b"), {"a": forever})
+    rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": forever})
     rig.execution.cancel("enough")
     assert await rig.run() == "cancelled"
     check_cancelled(rig)
-    assert rig.tale("node.started", "node.completed") == []
-    assert sorted(rig.tale("node.cancelled")) == ["node.cancelled a", "node.cancelled b"]
+    assert rig.event_names("node.started", "node.completed") == []
+    assert sorted(rig.event_names("node.cancelled")) == ["node.cancelled a", "node.cancelled b"]
 
 
 @pytest.mark.parametrize("durable", [False, True])
 def test_a_run_cancelled_while_nodes_run_ends_at_once(durable: bool) -> None:
     @virtual_time
     async def scene() -> None:
-        rig = Rig(
-            graph_of("a b c d", "a>c", "b>d"),
+        rig = ExecutionHarness(
+            parse_graph("a b c d", "a>c", "b>d"),
             {"a": forever},
-            journal=Ledger() if durable else None,
+            journal=MemoryJournal() if durable else None,
         )
         async with asyncio.TaskGroup() as group:
             group.create_task(rig.run())
             await until(rig, "node.completed d")
             rig.execution.cancel("enough")
         check_cancelled(rig)
-        assert sorted(rig.tale("node.cancelled")) == ["node.cancelled a", "node.cancelled c"]
+        assert sorted(rig.event_names("node.cancelled")) == ["node.cancelled a", "node.cancelled c"]
         assert asyncio.get_running_loop().time() == 0
 
     scene()
@@ -306,7 +306,7 @@ async def test_a_node_that_swallows_its_cancellation_holds_up_the_end_for_less_t
     None
 ):
     stubborn = Stubborn()
-    rig = Rig(graph_of("a b", "a>b"), {"a": stubborn})
+    rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": stubborn})
     async with asyncio.TaskGroup() as group:
         group.create_task(rig.run())
         await until(rig, "node.started a")
@@ -325,21 +325,21 @@ async def test_a_node_that_swallows_its_cancellation_holds_up_the_end_for_less_t
 
 @virtual_time
 async def test_a_run_cancelled_during_a_retry_delay_ends_at_once() -> None:
-    rig = Rig(
-        graph_of("a", policies={"a": Policy(retry=Retry(3, LONG))}), {"a": fails(retryable=True)}
+    rig = ExecutionHarness(
+        parse_graph("a", policies={"a": Policy(retry=Retry(3, LONG))}), {"a": fails(retryable=True)}
     )
     async with asyncio.TaskGroup() as group:
         group.create_task(rig.run())
         await until(rig, "node.retrying a")
         rig.execution.cancel("enough")
     check_cancelled(rig)
-    assert rig.tale("node.cancelled") == ["node.cancelled a"]
+    assert rig.event_names("node.cancelled") == ["node.cancelled a"]
     assert asyncio.get_running_loop().time() == 0
 
 
 @virtual_time
 async def test_a_run_cancelled_while_a_node_waits_closes_the_request() -> None:
-    rig = Rig(graph_of("a b", "a>b"), {"a": asks()})
+    rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": asks()})
     async with asyncio.TaskGroup() as group:
         group.create_task(rig.run())
         await until(rig, "execution.paused")
@@ -353,18 +353,18 @@ async def test_a_run_cancelled_while_a_node_waits_closes_the_request() -> None:
 
 @virtual_time
 async def test_a_cancel_takes_nested_runs_with_it() -> None:
-    inner = graph_of("i j", "i>j")
+    inner = parse_graph("i j", "i>j")
 
     async def nests(inputs: Any, context: Any) -> Any:
-        return gives(await context.runtime.run_graph("k", inner, {}))
+        return result_with(await context.runtime.run_graph("k", inner, {}))
 
-    rig = Rig(graph_of("a"), {"a": nests, "i": forever})
+    rig = ExecutionHarness(parse_graph("a"), {"a": nests, "i": forever})
     async with asyncio.TaskGroup() as group:
         group.create_task(rig.run())
         await until(rig, "node.started a[k]/i")
         rig.execution.cancel("enough")
     check_cancelled(rig)
-    assert sorted(rig.tale("node.cancelled")) == [
+    assert sorted(rig.event_names("node.cancelled")) == [
         "node.cancelled a", "node.cancelled a[k]/i", "node.cancelled a[k]/j",
     ]  # fmt: skip
 
@@ -373,7 +373,7 @@ async def test_a_cancel_takes_nested_runs_with_it() -> None:
 def test_place_in_the_mailbox_decides_between_finish_and_cancel(cancel_first: bool) -> None:
     @virtual_time
     async def scene() -> None:
-        rig = Rig(graph_of("a"), journal=(ledger := Ledger()))
+        rig = ExecutionHarness(parse_graph("a"), journal=(ledger := MemoryJournal()))
 
         async def act(inputs: Any, context: Any) -> Any:
             if cancel_first:
@@ -381,19 +381,19 @@ def test_place_in_the_mailbox_decides_between_finish_and_cancel(cancel_first: bo
             else:
                 asyncio.get_running_loop().call_soon(rig.execution.cancel, "enough")
             ledger.release()
-            return gives(1)
+            return result_with(1)
 
-        rig.acts["a"] = act
+        rig.behaviors["a"] = act
         assert await rig.run() == ("cancelled" if cancel_first else "completed")
-        rig.check_numbers()
+        rig.check_sequence()
 
     scene()
 
 
 @virtual_time
 async def test_a_finish_and_a_cancel_in_one_batch_go_by_their_order() -> None:
-    ledger = Ledger()
-    rig = Rig(graph_of("a b"), {"a": later(1), "b": later(2)}, journal=ledger)
+    ledger = MemoryJournal()
+    rig = ExecutionHarness(parse_graph("a b"), {"a": later(1), "b": later(2)}, journal=ledger)
     async with asyncio.TaskGroup() as group:
         running = group.create_task(rig.run())
         await asyncio.sleep(0.5)
@@ -402,26 +402,26 @@ async def test_a_finish_and_a_cancel_in_one_batch_go_by_their_order() -> None:
         rig.execution.cancel("enough")
         ledger.release()
     assert running.result() == "completed"
-    rig.check_numbers()
+    rig.check_sequence()
 
 
 @virtual_time
 async def test_an_answer_behind_a_cancel_in_one_batch_is_dropped() -> None:
-    rig = Rig(graph_of("a"), {"a": asks()}, journal=Ledger())
+    rig = ExecutionHarness(parse_graph("a"), {"a": asks()}, journal=MemoryJournal())
     async with asyncio.TaskGroup() as group:
         group.create_task(rig.run())
         await until(rig, "execution.paused")
         rig.execution.cancel("enough")
         rig.execution.answer(only_request(rig), "too late")
     check_cancelled(rig)
-    assert rig.of("node.answered") == []
+    assert rig.data_of("node.answered") == []
 
 
 @virtual_time
 async def test_an_answer_behind_a_stopping_failure_in_one_batch_is_dropped() -> None:
-    ledger = Ledger()
+    ledger = MemoryJournal()
     acts = {"a": asks(), "b": _fails_after(2), "c": later(1)}
-    rig = Rig(graph_of("a b c"), acts, RunOptions(on_failure="stop"), journal=ledger)
+    rig = ExecutionHarness(parse_graph("a b c"), acts, RunOptions(on_failure="stop"), journal=ledger)
     async with asyncio.TaskGroup() as group:
         running = group.create_task(rig.run())
         await asyncio.sleep(0.5)
@@ -430,7 +430,7 @@ async def test_an_answer_behind_a_stopping_failure_in_one_batch_is_dropped() -> 
         rig.execution.answer(only_request(rig), "too late")
         ledger.release()
     assert running.result() == "failed"
-    assert rig.of("node.cancelled", "a") == [{"cause": "node-failed: boom"}]
+    assert rig.data_of("node.cancelled", "a") == [{"cause": "node-failed: boom"}]
 
 
 @virtual_time
@@ -441,19 +441,19 @@ async def test_a_cancelled_driver_leaves_no_task_and_starts_nothing_more() -> No
         ran.append(context.node_id)
         await asyncio.Event().wait()
 
-    rig = Rig(graph_of("a b"), {"a": act, "b": act}, RunOptions(max_parallel=1))
+    rig = ExecutionHarness(parse_graph("a b"), {"a": act, "b": act}, RunOptions(max_parallel=1))
     running = asyncio.get_running_loop().create_task(rig.run())
     await until_true(lambda: ran)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert ran == ["a"]
-    assert not any(e.type in ENDS for e in rig.published)
+    assert not any(e.type in TERMINAL_TYPES for e in rig.published)
 
 
 @virtual_time
 async def test_a_listener_that_breaks_ends_the_run_with_its_error() -> None:
-    rig = Rig(graph_of("a b", "a>b"))
+    rig = ExecutionHarness(parse_graph("a b", "a>b"))
 
     def breaks(events: list[Any]) -> None:
         if any(e.type == "node.completed" for e in events):
@@ -474,19 +474,19 @@ def test_what_a_node_sets_in_its_context_reaches_no_other_node(has_journal: bool
     async def marks(inputs: Any, context: Any) -> Any:
         seen.append(_marked.get())
         _marked.set(context.path)
-        return gives(1)
+        return result_with(1)
 
     async def nests(inputs: Any, context: Any) -> Any:
         await marks(inputs, context)
-        await context.runtime.run_graph("k", graph_of("i j", "i>j"), {})
-        return gives(1)
+        await context.runtime.run_graph("k", parse_graph("i j", "i>j"), {})
+        return result_with(1)
 
     @virtual_time
     async def runs() -> None:
         _marked.set("caller")
         acts = {"a": marks, "b": nests, "c": marks, "i": marks, "j": marks}
-        graph = graph_of("a b c", "a>b", "b>c")
-        rig = Rig(graph, acts, journal=Ledger() if has_journal else None)
+        graph = parse_graph("a b c", "a>b", "b>c")
+        rig = ExecutionHarness(graph, acts, journal=MemoryJournal() if has_journal else None)
         assert await rig.run() == "completed"
 
     runs()

@@ -10,8 +10,8 @@ import pytest
 from planwave.errors import InputError, NodeError
 from planwave.executor.options import RunOptions
 from planwave.graph.model import Graph, Policy
-from tests.fakes.catalogue import graph_of
-from tests.fakes.stones import Rig, gives
+from tests.fakes.catalogue import parse_graph
+from tests.fakes.stones import ExecutionHarness, result_with
 from tests.fakes.virtual_loop import virtual_time
 
 Inputs = Context = Any
@@ -24,9 +24,9 @@ async def asked(graph: Graph, question: Any, acts: Any = None, **more: Any) -> A
     async def u(inputs: Inputs, context: Context) -> Any:
         found = question(context.runtime)
         got.append(await found if hasattr(found, "__await__") else found)
-        return gives(1)
+        return result_with(1)
 
-    rig = Rig(graph, {"u": u, **(acts or {})}, **more)
+    rig = ExecutionHarness(graph, {"u": u, **(acts or {})}, **more)
     assert await rig.run() == "completed", rig.execution.error
     return got[0]
 
@@ -36,7 +36,7 @@ async def asked(graph: Graph, question: Any, acts: Any = None, **more: Any) -> A
 
 @virtual_time
 async def test_nodes_and_edges_can_be_looked_up_in_graph_order() -> None:
-    graph = graph_of("a b g u z", "b>u.x", "g~u.x", "a.k>u.y", "u.o>z", "u.p>z.q")
+    graph = parse_graph("a b g u z", "b>u.x", "g~u.x", "a.k>u.y", "u.o>z", "u.p>z.q")
     assert (await asked(graph, lambda r: r.get_node("a"))).id == "a"
 
     async def ids(question: Any) -> list[str]:
@@ -58,18 +58,18 @@ async def test_an_unknown_node_is_named() -> None:
         for ask in (context.runtime.get_node, context.runtime.arrivals):
             with pytest.raises(InputError, match="'ghost'"):
                 ask("ghost")
-        return gives(1)
+        return result_with(1)
 
-    assert await Rig(graph_of("u"), {"u": u}).run() == "completed"
+    assert await ExecutionHarness(parse_graph("u"), {"u": u}).run() == "completed"
 
 
 @virtual_time
 async def test_arrivals_follow_edge_order_not_finishing_order() -> None:
     async def slow(inputs: Inputs, context: Context) -> Any:
         await asyncio.sleep(5)
-        return gives("slow")
+        return result_with("slow")
 
-    graph = graph_of("b a u", "a>u.x", "b>u.y", "a>u.y", "a.none>u.x")
+    graph = parse_graph("b a u", "a>u.x", "b>u.y", "a>u.y", "a.none>u.x")
     found = await asked(graph, lambda r: r.arrivals("u"), {"a": slow})
     assert [(a.edge_id, a.source_id, a.target_handle, a.value.value) for a in found] == [
         ("e1", "a", "x", "slow"), ("e2", "b", "y", "b"), ("e3", "a", "y", "slow"),
@@ -82,7 +82,7 @@ async def test_arrivals_follow_edge_order_not_finishing_order() -> None:
 async def test_the_first_delivery_starts_a_join_any_with_that_input_alone() -> None:
     async def slow(inputs: Inputs, context: Context) -> Any:
         await asyncio.sleep(5)
-        return gives("slow")
+        return result_with("slow")
 
     got: list[Any] = []
 
@@ -90,14 +90,14 @@ async def test_the_first_delivery_starts_a_join_any_with_that_input_alone() -> N
         await asyncio.sleep(9)
         got.append([a.edge_id for a in context.runtime.arrivals("u")])
         got.append([a.edge_id for a in inputs.arrivals])
-        return gives(1)
+        return result_with(1)
 
-    graph = graph_of("a b u", "a>u", "b>u", policies={"u": Policy(join="any")})
-    rig = Rig(graph, {"a": slow, "u": u})
+    graph = parse_graph("a b u", "a>u", "b>u", policies={"u": Policy(join="any")})
+    rig = ExecutionHarness(graph, {"a": slow, "u": u})
     assert await rig.run() == "completed"
     assert got == [["e2"], ["e2"]]
-    assert rig.of("node.started", "u") == [{"wave": 2, "via": "e2"}]
-    assert rig.of("node.started", "a") == [{"wave": 1}]
+    assert rig.data_of("node.started", "u") == [{"wave": 2, "via": "e2"}]
+    assert rig.data_of("node.started", "a") == [{"wave": 1}]
 
 
 @virtual_time
@@ -105,9 +105,9 @@ async def test_what_a_node_caches_lives_for_the_run() -> None:
     async def a(inputs: Inputs, context: Context) -> Any:
         assert context.runtime.cache_get("n", "k") is None
         context.runtime.cache_set("n", "k", {1})
-        return gives(1)
+        return result_with(1)
 
-    graph = graph_of("a u", "a>u")
+    graph = parse_graph("a u", "a>u")
     assert await asked(graph, lambda r: r.cache_get("n", "k"), {"a": a}) == {1}
 
 
@@ -126,7 +126,7 @@ def counts(made: list[str], value: Any = None) -> Any:
 @virtual_time
 async def test_links_are_resolved_in_edge_order_and_made_once() -> None:
     made: list[str] = []
-    graph = graph_of("g h u", "h~u.t", "g~u.t", "g~u.other")
+    graph = parse_graph("g h u", "h~u.t", "g~u.t", "g~u.other")
 
     async def twice(runtime: Any) -> Any:
         return await runtime.resolve_links("u", "t"), await runtime.resolve_links("u", "t")
@@ -143,10 +143,10 @@ async def test_concurrent_callers_share_one_call() -> None:
 
     async def uses(inputs: Inputs, context: Context) -> Any:
         got.extend(await context.runtime.resolve_links(context.node_id, "t"))
-        return gives(1)
+        return result_with(1)
 
-    graph = graph_of("g u v", "g~u.t", "g~v.t")
-    rig = Rig(graph, {"u": uses, "v": uses, "g:make": counts(made)})
+    graph = parse_graph("g u v", "g~u.t", "g~v.t")
+    rig = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": counts(made)})
     assert await rig.run() == "completed"
     assert (made, got) == (["g"], ["tool g", "tool g"])
     assert asyncio.get_running_loop().time() == 1
@@ -155,7 +155,7 @@ async def test_concurrent_callers_share_one_call() -> None:
 @virtual_time
 async def test_another_handle_is_another_artefact() -> None:
     made: list[str] = []
-    graph = graph_of("g u", "g.x~u.t", "g.y~u.t")
+    graph = parse_graph("g u", "g.x~u.t", "g.y~u.t")
     assert await asked(
         graph, lambda r: r.resolve_links("u", "t"), {"g:make": counts(made)}
     ) == ["tool g", "tool g"]  # fmt: skip
@@ -174,13 +174,13 @@ async def test_a_failed_materialise_reaches_all_who_share_it_and_is_tried_again_
         return "tool"
 
     async def uses(inputs: Inputs, context: Context) -> Any:
-        return gives((await context.runtime.resolve_links(context.node_id, "t"))[0])
+        return result_with((await context.runtime.resolve_links(context.node_id, "t"))[0])
 
     policies = {"v": Policy(on_error="continue")}
-    graph = graph_of("g u v w", "g~u.t", "g~v.t", "g~w.t", "v.error>w", policies=policies)
-    rig = Rig(graph, {"u": uses, "v": uses, "w": uses, "g:make": make})
+    graph = parse_graph("g u v w", "g~u.t", "g~v.t", "g~w.t", "v.error>w", policies=policies)
+    rig = ExecutionHarness(graph, {"u": uses, "v": uses, "w": uses, "g:make": make})
     assert await rig.run() == "failed"
-    assert sorted(rig.tale("node.failed")) == ["node.failed u", "node.failed v"]
+    assert sorted(rig.event_names("node.failed")) == ["node.failed u", "node.failed v"]
     assert rig.execution.outputs["w"]["output"].value == "tool"
     assert made == ["try", "try"]
 
@@ -190,17 +190,17 @@ async def test_a_cancelled_owner_does_not_take_the_others_with_it() -> None:
     made: list[str] = []
 
     async def uses(inputs: Inputs, context: Context) -> Any:
-        return gives((await context.runtime.resolve_links(context.node_id, "t"))[0])
+        return result_with((await context.runtime.resolve_links(context.node_id, "t"))[0])
 
     async def make(data: Any, context: Context) -> Any:
         made.append("try")
         await asyncio.sleep(10)
         return "tool"
 
-    graph = graph_of("g u v", "g~u.t", "g~v.t", policies={"u": Policy(timeout_s=1)})
-    rig = Rig(graph, {"u": uses, "v": uses, "g:make": make})
+    graph = parse_graph("g u v", "g~u.t", "g~v.t", policies={"u": Policy(timeout_s=1)})
+    rig = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": make})
     assert await rig.run() == "failed"
-    assert rig.tale("node.failed", "node.completed") == ["node.failed u", "node.completed v"]
+    assert rig.event_names("node.failed", "node.completed") == ["node.failed u", "node.completed v"]
     assert made == ["try", "try"]
 
 
@@ -209,12 +209,12 @@ async def test_a_cancelled_sharer_does_not_take_the_owner_with_it() -> None:
     made: list[str] = []
 
     async def uses(inputs: Inputs, context: Context) -> Any:
-        return gives((await context.runtime.resolve_links(context.node_id, "t"))[0])
+        return result_with((await context.runtime.resolve_links(context.node_id, "t"))[0])
 
-    graph = graph_of("g u v", "g~u.t", "g~v.t", policies={"v": Policy(timeout_s=0.5)})
-    rig = Rig(graph, {"u": uses, "v": uses, "g:make": counts(made)})
+    graph = parse_graph("g u v", "g~u.t", "g~v.t", policies={"v": Policy(timeout_s=0.5)})
+    rig = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": counts(made)})
     assert await rig.run() == "failed"
-    assert rig.tale("node.failed", "node.completed") == ["node.failed v", "node.completed u"]
+    assert rig.event_names("node.failed", "node.completed") == ["node.failed v", "node.completed u"]
     assert made == ["g"]
 
 
@@ -230,7 +230,7 @@ def links_on(handles: dict[str, str]) -> Any:
 @virtual_time
 async def test_linked_nodes_may_need_links_themselves() -> None:
     make = links_on({"g": "in", "h": "none"})
-    graph = graph_of("h g u", "h~g.in", "g~u.t")
+    graph = parse_graph("h g u", "h~g.in", "g~u.t")
     got = await asked(graph, lambda r: r.resolve_links("u", "t"), {"g:make": make, "h:make": make})
     assert got == [["g", ["h"]]]
 
@@ -242,10 +242,10 @@ async def test_a_cycle_of_links_is_told_with_its_whole_path() -> None:
     async def uses(inputs: Inputs, context: Context) -> Any:
         await context.runtime.resolve_links("a2", "tools")
 
-    graph = graph_of("a2 a3 end", "a3.input~a2.tools", "a2.input~a3.tools", "a2>end")
-    rig = Rig(graph, {"a2": uses, "a2:make": make, "a3:make": make})
+    graph = parse_graph("a2 a3 end", "a3.input~a2.tools", "a2.input~a3.tools", "a2>end")
+    rig = ExecutionHarness(graph, {"a2": uses, "a2:make": make, "a3:make": make})
     assert await rig.run() == "failed"
-    (failed,) = rig.of("node.failed")
+    (failed,) = rig.data_of("node.failed")
     assert failed["error"]["code"] == "link-cycle"
     assert failed["error"]["message"] == (
         "Link dependency cycle detected: resolve(a2.tools) -> materialize(a3.input) -> "
@@ -260,10 +260,10 @@ async def test_a_cycle_among_linked_nodes_alone_begins_where_it_closes() -> None
     async def uses(inputs: Inputs, context: Context) -> Any:
         await context.runtime.resolve_links("a2", "tools")
 
-    graph = graph_of("a2 a3 a4", "a3.one~a2.tools", "a4.out~a3.input", "a3.two~a4.input")
-    rig = Rig(graph, {"a2": uses, "a3:make": make, "a4:make": make})
+    graph = parse_graph("a2 a3 a4", "a3.one~a2.tools", "a4.out~a3.input", "a3.two~a4.input")
+    rig = ExecutionHarness(graph, {"a2": uses, "a3:make": make, "a4:make": make})
     assert await rig.run() == "failed"
-    assert rig.of("node.failed")[0]["error"]["message"] == (
+    assert rig.data_of("node.failed")[0]["error"]["message"] == (
         "Link dependency cycle detected: resolve(a3.input) -> materialize(a4.out) -> "
         "resolve(a4.input) -> materialize(a3.two) -> resolve(a3.input)"
     )
@@ -277,10 +277,10 @@ async def test_a_linked_node_that_asks_for_itself_is_a_cycle() -> None:
     async def uses(inputs: Inputs, context: Context) -> Any:
         await context.runtime.resolve_links("u", "t")
 
-    graph = graph_of("g u", "g~u.t", "g~u.again")
-    rig = Rig(graph, {"u": uses, "g:make": make})
+    graph = parse_graph("g u", "g~u.t", "g~u.again")
+    rig = ExecutionHarness(graph, {"u": uses, "g:make": make})
     assert await rig.run() == "failed"
-    assert rig.of("node.failed")[0]["error"]["message"] == (
+    assert rig.data_of("node.failed")[0]["error"]["message"] == (
         "Link dependency cycle detected: materialize(g.output) -> resolve(u.again) -> "
         "materialize(g.output)"
     )
@@ -291,13 +291,13 @@ async def test_two_tasks_that_wait_for_each_others_links_are_told_so() -> None:
     make = links_on({"g": "in", "h": "in"})
 
     async def uses(inputs: Inputs, context: Context) -> Any:
-        return gives(await context.runtime.resolve_links(context.node_id, "t"))
+        return result_with(await context.runtime.resolve_links(context.node_id, "t"))
 
-    graph = graph_of("g h u v", "g~h.in", "h~g.in", "g~u.t", "h~v.t")
-    rig = Rig(graph, {"u": uses, "v": uses, "g:make": make, "h:make": make})
+    graph = parse_graph("g h u v", "g~h.in", "h~g.in", "g~u.t", "h~v.t")
+    rig = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": make, "h:make": make})
     assert await rig.run() == "failed"
-    assert len(rig.of("node.failed")) == 2
-    assert all(d["error"]["code"] == "link-cycle" for d in rig.of("node.failed"))
+    assert len(rig.data_of("node.failed")) == 2
+    assert all(d["error"]["code"] == "link-cycle" for d in rig.data_of("node.failed"))
 
 
 @virtual_time
@@ -317,19 +317,19 @@ async def test_what_waits_for_several_links_at_once_is_part_of_every_circle_it_i
 
     async def uses(inputs: Inputs, context: Context) -> Any:
         await context.runtime.resolve_links(context.node_id, "t")
-        return gives(1)
+        return result_with(1)
 
     edges = ("h~g.first", "k~g.second", "g~h.in", "h~v.t", "k~w.t", "g~u.t")
-    graph = graph_of("v w u g h k", *edges)
+    graph = parse_graph("v w u g h k", *edges)
     acts = {"u": uses, "v": uses, "w": uses, "g:make": two_at_once, "h:make": back}
-    rig = Rig(graph, {**acts, "k:make": slow})
+    rig = ExecutionHarness(graph, {**acts, "k:make": slow})
     assert await rig.run() == "failed"
-    (told,) = {d["error"]["message"] for d in rig.of("node.failed")}
+    (told,) = {d["error"]["message"] for d in rig.data_of("node.failed")}
     assert told == (
         "Link dependency cycle detected: materialize(g.output) -> resolve(g.first) -> "
         "materialize(h.output) -> resolve(h.in) -> materialize(g.output)"
     )
-    assert "node.completed w" in rig.tale()
+    assert "node.completed w" in rig.event_names()
 
 
 @virtual_time
@@ -337,9 +337,9 @@ async def test_a_linked_type_that_cannot_be_materialised_is_named() -> None:
     async def uses(inputs: Inputs, context: Context) -> Any:
         await context.runtime.resolve_links("u", "t")
 
-    rig = Rig(graph_of("g:plain u", "g~u.t"), {"u": uses})
+    rig = ExecutionHarness(parse_graph("g:plain u", "g~u.t"), {"u": uses})
     assert await rig.run() == "failed"
-    error = rig.of("node.failed")[0]["error"]
+    error = rig.data_of("node.failed")[0]["error"]
     assert error["code"] == "channel-mismatch"
     assert "'g'" in error["message"]
 
@@ -349,7 +349,7 @@ async def test_what_flows_into_a_linked_node_is_there_when_it_is_made() -> None:
     async def make(data: Any, context: Context) -> Any:
         return [data, [a.value.value for a in context.runtime.arrivals("g")]]
 
-    graph = graph_of("a g u", "a>g.doc", "g~u.t")
+    graph = parse_graph("a g u", "a>g.doc", "g~u.t")
     nodes = [n._replace(data={"x": "{{ inputs.doc }}"}) if n.id == "g" else n for n in graph.nodes]
     graph = Graph(tuple(nodes), graph.edges)
     got = await asked(graph, lambda r: r.resolve_links("u", "t"), {"g:make": make})
@@ -373,10 +373,10 @@ async def test_a_value_is_made_once_for_a_node_and_key_also_by_concurrent_caller
             tasks = [group.create_task(context.runtime.once("k", fn)) for _ in range(3)]
         if context.attempt == 1:
             raise NodeError("again", retryable=True)
-        return gives([t.result() for t in tasks])
+        return result_with([t.result() for t in tasks])
 
     policies = {"a": Policy()._replace(retry=Policy().retry._replace(attempts=2))}
-    rig = Rig(graph_of("a b", "a>b", policies=policies), {"a": act})
+    rig = ExecutionHarness(parse_graph("a b", "a>b", policies=policies), {"a": act})
     assert await rig.run() == "completed"
     assert made == ["a"]
     assert rig.execution.outputs["a"]["output"].value == [1, 1, 1]
@@ -395,9 +395,9 @@ async def test_a_value_that_could_not_be_made_is_tried_again() -> None:
 
         with pytest.raises(ValueError, match="no"):
             await context.runtime.once("k", fn)
-        return gives(await context.runtime.once("k", fn))
+        return result_with(await context.runtime.once("k", fn))
 
-    rig = Rig(graph_of("a"), {"a": act})
+    rig = ExecutionHarness(parse_graph("a"), {"a": act})
     assert await rig.run() == "completed"
     assert rig.execution.outputs["a"]["output"].value == "made"
 
@@ -409,13 +409,13 @@ async def test_a_context_says_where_it_runs() -> None:
     async def look(inputs: Inputs, context: Context) -> Any:
         seen.append((context.node_id, context.run_id, context.path, context.attempt))
         seen.append((context.chat_id, context.state, context.services))
-        return gives(1)
+        return result_with(1)
 
     async def nests(inputs: Inputs, context: Context) -> Any:
-        await context.runtime.run_graph("2", graph_of("i"), {})
-        return gives(1)
+        await context.runtime.run_graph("2", parse_graph("i"), {})
+        return result_with(1)
 
-    rig = Rig(graph_of("a"), {"a": nests, "i": look}, RunOptions(), chat_id="c", state={"s": 1})
-    rig.execution.use("services")
+    rig = ExecutionHarness(parse_graph("a"), {"a": nests, "i": look}, RunOptions(), chat_id="c", state={"s": 1})
+    rig.execution.use_services("services")
     assert await rig.run() == "completed"
     assert seen == [("i", "x1", "a[2]/i", 1), ("c", {"s": 1}, "services")]

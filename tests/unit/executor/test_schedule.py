@@ -9,23 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planwave.errors import KernelMisuse
-from planwave.executor.decisions import Cause, Decisions, Rules, Status
+from planwave.errors import InvalidTransition
+from planwave.executor.decisions import Cause, Decisions, SchedulingRules, NodeStatus
 from planwave.executor.schedule import Schedule
-from planwave.executor.tally import Tally
+from planwave.executor.tally import JoinCounter
 from planwave.graph.model import Graph, Node
 from planwave.graph.topology import Topology
-from tests.fakes.cases import SENDS, STATUS, Choices, Play, case_from, schedule_of
-from tests.fakes.catalogue import graph_of
-from tests.fakes.oracle import Case
+from tests.fakes.cases import SOURCE_HANDLES, STATUS_NAMES, ByteChoices, ScheduleComparison, random_case, schedule_for
+from tests.fakes.catalogue import parse_graph
+from tests.fakes.oracle import ScheduleCase
 from tests.fakes.wires import make_edge
 
 chance = st.binary(min_size=80, max_size=160)
 OUT = ("output",)
-PLAIN = Rules()
+PLAIN = SchedulingRules()
 
 
-def kernel(graph: Graph, rules: Rules = PLAIN, **options: object) -> Schedule:
+def kernel(graph: Graph, rules: SchedulingRules = PLAIN, **options: object) -> Schedule:
     return Schedule(Topology(graph), rules, **options)
 
 
@@ -39,15 +39,15 @@ def started(decisions: Decisions) -> list[int]:
 @given(chance)
 @settings(max_examples=600, deadline=None)
 def test_every_decision_is_the_oracles(source: bytes) -> None:
-    choices = Choices(source)
-    play = Play(case_from(choices), choices).to_the_end()
-    final = play.oracle.now()
+    choices = ByteChoices(source)
+    play = ScheduleComparison(random_case(choices), choices).run()
+    final = play.reference.current_state()
     for node, status in enumerate(play.kernel.status):
         if node not in play.case.linked:
-            assert STATUS[status] == fate_in_words(final.fate[node], node, play)
+            assert STATUS_NAMES[status] == fate_in_words(final.outcome[node], node, play)
 
 
-def fate_in_words(fate: str, node: int, play: Play) -> str:
+def fate_in_words(fate: str, node: int, play: ScheduleComparison) -> str:
     """The oracle calls a handled failure completed: its edges behave the same."""
     handled = [f for f in play.script if f[:2] == ("failed", node) and len(f) == 4]
     return "failed" if handled else fate
@@ -56,17 +56,17 @@ def fate_in_words(fate: str, node: int, play: Play) -> str:
 @given(chance)
 @settings(max_examples=150, deadline=None)
 def test_a_node_starts_at_most_once_and_only_after_its_sources(source: bytes) -> None:
-    choices = Choices(source)
-    case = case_from(choices, joins=False)
-    play = Play(case, choices).to_the_end()
-    begun = play.oracle.now().started
+    choices = ByteChoices(source)
+    case = random_case(choices, joins=False)
+    play = ScheduleComparison(case, choices).run()
+    begun = play.reference.current_state().started
     assert len(begun) == len(set(begun))
-    ended = {fact[1]: at for at, fact in enumerate(play.oracle.history) if fact[0] == "completed"}
-    turns = [at for at, fact in enumerate(play.oracle.history) if fact[0] == "decide"]
-    again = schedule_of(case)
+    ended = {fact[1]: at for at, fact in enumerate(play.reference.history) if fact[0] == "completed"}
+    turns = [at for at, fact in enumerate(play.reference.history) if fact[0] == "decide"]
+    again = schedule_for(case)
     starts = {node: 0 for node in started(again.start())}
     for turn, at in enumerate(turns[1:], 1):
-        for fact in play.oracle.history[turns[turn - 1] + 1 : at]:
+        for fact in play.reference.history[turns[turn - 1] + 1 : at]:
             tell(again, fact)
         starts |= {node: at for node in started(again.decide())}
     for source_node, target in case.order.values():
@@ -82,16 +82,16 @@ def tell(schedule: Schedule, fact: tuple[object, ...]) -> None:
 @given(chance)
 @settings(max_examples=100, deadline=None)
 def test_the_same_facts_in_the_same_order_give_the_same_decisions(source: bytes) -> None:
-    choices = Choices(source)
-    case = case_from(choices)
-    play = Play(case, choices).to_the_end()
+    choices = ByteChoices(source)
+    case = random_case(choices)
+    play = ScheduleComparison(case, choices).run()
     assert replayed(case, play) == replayed(case, play)
 
 
-def replayed(case: Case, play: Play) -> list[Decisions]:
-    schedule = schedule_of(case)
+def replayed(case: ScheduleCase, play: ScheduleComparison) -> list[Decisions]:
+    schedule = schedule_for(case)
     said = [schedule.start()]
-    for fact in play.oracle.history[1:]:
+    for fact in play.reference.history[1:]:
         if fact[0] == "decide":
             said.append(schedule.decide())
         else:
@@ -104,25 +104,25 @@ def replayed(case: Case, play: Play) -> list[Decisions]:
 def test_without_first_wins_neither_order_nor_scheduling_shows_in_the_end(
     source: bytes, chance_of_order: random.Random
 ) -> None:
-    choices = Choices(source)
-    drawn = case_from(choices, joins=False)
-    outcome = {n: (choices.of(5), choices.some(SENDS)) for n in drawn.nodes}
+    choices = ByteChoices(source)
+    drawn = random_case(choices, joins=False)
+    outcome = {n: (choices.below(5), choices.some(SOURCE_HANDLES)) for n in drawn.nodes}
     ends = set()
     for barrier in (False, True, False, True):
-        case = Case(
+        case = ScheduleCase(
             drawn.graph, drawn.materialize_only, required=drawn.required, barrier=barrier,
-            given=drawn.given, dropped=drawn.dropped, part=drawn.part,
+            preset=drawn.preset, unchosen=drawn.unchosen, selected=drawn.selected,
         )  # fmt: skip
         ends.add(the_end(case, outcome, chance_of_order))
     assert len(ends) == 1
 
 
-def the_end(case: Case, outcome: dict[int, tuple[int, frozenset[str]]], order: random.Random):
+def the_end(case: ScheduleCase, outcome: dict[int, tuple[int, frozenset[str]]], order: random.Random):
     """Run a case with fixed outcomes in a random order; give statuses, skips and final word.
 
     Which failure blocked a node first is order; that it is one of its failed ancestors is not.
     """
-    schedule = schedule_of(case)
+    schedule = schedule_for(case)
     said = schedule.start()
     running = started(said)
     while running:
@@ -139,10 +139,10 @@ def the_end(case: Case, outcome: dict[int, tuple[int, frozenset[str]]], order: r
         said = schedule.decide()
         running += started(said)
     status = tuple(s for n, s in enumerate(schedule.status) if n not in case.linked)
-    failed = {n for n, s in enumerate(schedule.status) if s is Status.FAILED}
+    failed = {n for n, s in enumerate(schedule.status) if s is NodeStatus.FAILED}
     why = []
     for node, cause in sorted(schedule.cause.items()):
-        if schedule.status[node] is Status.BLOCKED:
+        if schedule.status[node] is NodeStatus.BLOCKED:
             assert cause.node in failed
             assert node in case.downstream(cause.node)
             why.append((node, "blocked"))
@@ -168,18 +168,18 @@ class Counting(list):
 @given(chance)
 @settings(max_examples=100, deadline=None)
 def test_every_edge_is_tallied_at_most_once(source: bytes) -> None:
-    choices = Choices(source)
-    case = case_from(choices)
+    choices = ByteChoices(source)
+    case = random_case(choices)
     with pytest.MonkeyPatch.context() as patch:
         edges: list[int] = []
-        count = Tally.count
+        count = JoinCounter.count
 
         def counted(self, edge, *rest):
             edges.append(edge)
             return count(self, edge, *rest)
 
-        patch.setattr(Tally, "count", counted)
-        Play(case, choices).to_the_end()
+        patch.setattr(JoinCounter, "count", counted)
+        ScheduleComparison(case, choices).run()
     assert len(edges) == len(set(edges))
 
 
@@ -188,7 +188,7 @@ def test_every_node_looks_at_its_edges_once(fails: bool) -> None:
     source = random.Random(5)  # noqa: S311 - a fixed graph
     size = 300
     edges = [
-        make_edge(f"n{a}", f"n{b}", source_handle=SENDS[k % 2], edge_id=f"e{k}")
+        make_edge(f"n{a}", f"n{b}", source_handle=SOURCE_HANDLES[k % 2], edge_id=f"e{k}")
         for k in range(900)
         for a, b in [sorted(source.sample(range(size), 2))]
     ]
@@ -201,7 +201,7 @@ def test_every_node_looks_at_its_edges_once(fails: bool) -> None:
         if fails and node % 7 == 0:
             schedule.failed(node, "boom")
         else:
-            schedule.completed(node, SENDS[node % 2])
+            schedule.completed(node, SOURCE_HANDLES[node % 2])
         running += started(schedule.decide())
     assert 0 < Counting.looked <= len(edges)
 
@@ -209,7 +209,7 @@ def test_every_node_looks_at_its_edges_once(fails: bool) -> None:
 class Scanned(list):
     scans = 0
 
-    def __iter__(self) -> Iterator[Status]:
+    def __iter__(self) -> Iterator[NodeStatus]:
         Scanned.scans += 1
         return super().__iter__()
 
@@ -217,7 +217,7 @@ class Scanned(list):
 def test_many_failures_cancel_the_rest_in_one_scan() -> None:
     schedule = kernel(
         Graph(tuple(Node(f"n{n}", "stone", "") for n in range(50)), ()),
-        Rules(stop_on_failure=True),
+        SchedulingRules(stop_on_failure=True),
     )
     running = started(schedule.start())
     schedule.status = Scanned(schedule.status)
@@ -258,7 +258,7 @@ def test_a_failure_above_100_000_nodes_blocks_them_all() -> None:
 
 
 def test_a_fan_out_of_100_000_starts_in_graph_order() -> None:
-    fan = kernel(big(*((0, n) for n in range(1, BIG)), size=BIG), Rules(barrier=True))
+    fan = kernel(big(*((0, n) for n in range(1, BIG)), size=BIG), SchedulingRules(barrier=True))
     fan.start()
     fan.completed(0, OUT)
     assert started(fan.decide()) == list(range(1, BIG))
@@ -271,20 +271,20 @@ def test_a_fan_out_of_100_000_starts_in_graph_order() -> None:
 
 
 def test_a_graph_with_a_cycle_is_refused() -> None:
-    with pytest.raises(KernelMisuse, match="cycle"):
-        kernel(graph_of("a b", "a>b", "b>a"))
+    with pytest.raises(InvalidTransition, match="cycle"):
+        kernel(parse_graph("a b", "a>b", "b>a"))
 
 
 def test_impossible_facts_are_refused_by_name() -> None:
-    schedule = kernel(graph_of("a b", "a>b"))
+    schedule = kernel(parse_graph("a b", "a>b"))
     schedule.start()
-    with pytest.raises(KernelMisuse, match="node 'b' is PENDING, not RUNNING"):
+    with pytest.raises(InvalidTransition, match="node 'b' is PENDING, not RUNNING"):
         schedule.completed(1, OUT)
-    with pytest.raises(KernelMisuse, match="node 'a' is RUNNING, not WAITING"):
+    with pytest.raises(InvalidTransition, match="node 'a' is RUNNING, not WAITING"):
         schedule.answered(0)
     schedule.completed(0, OUT)
     for late in (lambda: schedule.failed(0, "x"), lambda: schedule.waits(0)):
-        with pytest.raises(KernelMisuse, match="node 'a' is COMPLETED"):
+        with pytest.raises(InvalidTransition, match="node 'a' is COMPLETED"):
             late()
 
 
@@ -292,7 +292,7 @@ def test_impossible_facts_are_refused_by_name() -> None:
 
 
 def test_a_node_that_waits_after_the_run_was_stopped_is_cancelled_with_the_cause() -> None:
-    schedule = kernel(graph_of("a b"), Rules(stop_on_failure=True))
+    schedule = kernel(parse_graph("a b"), SchedulingRules(stop_on_failure=True))
     schedule.start()
     schedule.failed(0, "boom")
     assert schedule.decide().finished is None
@@ -303,32 +303,32 @@ def test_a_node_that_waits_after_the_run_was_stopped_is_cancelled_with_the_cause
 
 
 def test_a_settled_node_fed_by_another_settled_node_does_not_start() -> None:
-    schedule = kernel(graph_of("a b c", "a>b", "b>c"), given={0: OUT, 1: OUT})
+    schedule = kernel(parse_graph("a b c", "a>b", "b>c"), given={0: OUT, 1: OUT})
     assert schedule.start().starts == [(2, None)]
 
 
 def test_an_entry_that_was_not_chosen_is_skipped_though_a_settled_node_feeds_it() -> None:
-    schedule = kernel(graph_of("a b c", "a>b", "b>c"), given={0: OUT}, dropped=[1])
+    schedule = kernel(parse_graph("a b c", "a>b", "b>c"), given={0: OUT}, dropped=[1])
     said = schedule.start()
     assert started(said) == []
     assert [node for node, _ in said.skipped] == [1, 2]
 
 
 def test_what_follows_only_an_entry_that_was_not_chosen_is_in_the_first_wave() -> None:
-    schedule = kernel(graph_of("a b c", "a>c", "b>c"), given={0: OUT}, dropped=[1])
+    schedule = kernel(parse_graph("a b c", "a>c", "b>c"), given={0: OUT}, dropped=[1])
     assert schedule.waves.number == [0, 0, 1]
     assert schedule.waves.total == 1
 
 
 def test_a_gate_neither_feeds_nor_starves_a_required_input() -> None:
-    graph = graph_of("a b g u", "a.x>g", "g~u.need", "b>u.other")
-    schedule = kernel(graph, Rules(required={3: frozenset({"need"})}))
+    graph = parse_graph("a b g u", "a.x>g", "g~u.need", "b>u.other")
+    schedule = kernel(graph, SchedulingRules(required={3: frozenset({"need"})}))
     schedule.start()
     schedule.completed(0, ())
     schedule.completed(1, OUT)
     assert started(schedule.decide()) == [3]
-    graph = graph_of("a b g u", "a>g", "g~u.need", "b.x>u.need", "b>u.other")
-    schedule = kernel(graph, Rules(required={3: frozenset({"need"})}))
+    graph = parse_graph("a b g u", "a>g", "g~u.need", "b.x>u.need", "b>u.other")
+    schedule = kernel(graph, SchedulingRules(required={3: frozenset({"need"})}))
     schedule.start()
     schedule.completed(0, OUT)
     schedule.completed(1, OUT)
@@ -336,11 +336,11 @@ def test_a_gate_neither_feeds_nor_starves_a_required_input() -> None:
 
 
 def test_what_is_behind_a_settled_node_is_still_behind_the_waiting_one() -> None:
-    graph = graph_of(
+    graph = parse_graph(
         "w a c x j y k d z", "w>j", "a>j", "j>k", "c>x", "x>d", "d>z", "k>y"
     )  # fmt: skip
     w, a, c, x, j, _, k, d, z = range(9)
-    schedule = kernel(graph, Rules(join_any=frozenset({j}), barrier=True))
+    schedule = kernel(graph, SchedulingRules(join_any=frozenset({j}), barrier=True))
     assert started(schedule.start()) == [w, a, c]
     schedule.waits(w)
     schedule.completed(a, OUT)
@@ -356,9 +356,9 @@ def test_what_is_behind_a_settled_node_is_still_behind_the_waiting_one() -> None
 
 
 def test_a_settled_node_excuses_no_other_of_its_wave() -> None:
-    graph = graph_of("w a c x j d", "w>j", "a>j", "c>x", "j>d")
+    graph = parse_graph("w a c x j d", "w>j", "a>j", "c>x", "j>d")
     w, a, c, x, j, d = range(6)
-    schedule = kernel(graph, Rules(join_any=frozenset({j}), barrier=True))
+    schedule = kernel(graph, SchedulingRules(join_any=frozenset({j}), barrier=True))
     schedule.start()
     schedule.waits(w)
     schedule.completed(a, OUT)
@@ -371,8 +371,8 @@ def test_a_settled_node_excuses_no_other_of_its_wave() -> None:
 
 
 def test_one_delivery_feeds_a_required_input_whatever_its_other_edges_do() -> None:
-    graph = graph_of("a b", "a.yes>b.need", "a.no>b.need")
-    schedule = kernel(graph, Rules(required={1: frozenset({"need"})}))
+    graph = parse_graph("a b", "a.yes>b.need", "a.no>b.need")
+    schedule = kernel(graph, SchedulingRules(required={1: frozenset({"need"})}))
     schedule.start()
     schedule.completed(0, ("yes",))
     assert started(schedule.decide()) == [1]

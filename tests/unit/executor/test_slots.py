@@ -11,9 +11,9 @@ from planwave.errors import InputError, NodeError
 from planwave.executor.options import RunOptions
 from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Policy, Retry
-from tests.fakes.catalogue import graph_of
-from tests.fakes.stones import Rig, gives
-from tests.fakes.virtual_loop import NothingWillHappen, VirtualLoop, virtual_time
+from tests.fakes.catalogue import parse_graph
+from tests.fakes.stones import ExecutionHarness, result_with
+from tests.fakes.virtual_loop import DeadlockDetected, VirtualLoop, virtual_time
 
 Inputs = Context = Any
 
@@ -31,7 +31,7 @@ class Work:
         self.most = max(self.most, self.now)
         await asyncio.sleep(1)
         self.now -= 1
-        return gives(1)
+        return result_with(1)
 
 
 @virtual_time
@@ -40,10 +40,10 @@ async def test_as_many_nodes_as_there_are_slots_overlap() -> None:
 
     async def meets(inputs: Inputs, context: Context) -> Any:
         await barrier.wait()
-        return gives(1)
+        return result_with(1)
 
     names = "a b c d e f"
-    rig = Rig(graph_of(names), dict.fromkeys(names.split(), meets), RunOptions(max_parallel=3))
+    rig = ExecutionHarness(parse_graph(names), dict.fromkeys(names.split(), meets), RunOptions(max_parallel=3))
     assert await rig.run() == "completed"
 
 
@@ -53,14 +53,14 @@ def test_more_nodes_than_slots_never_overlap() -> None:
 
         async def meets(inputs: Inputs, context: Context) -> Any:
             await barrier.wait()
-            return gives(1)
+            return result_with(1)
 
         acts = dict.fromkeys("abcd", meets)
-        await Rig(graph_of("a b c d"), acts, RunOptions(max_parallel=3)).run()
+        await ExecutionHarness(parse_graph("a b c d"), acts, RunOptions(max_parallel=3)).run()
 
     with (
         asyncio.Runner(loop_factory=VirtualLoop) as runner,
-        pytest.raises(NothingWillHappen),
+        pytest.raises(DeadlockDetected),
     ):
         runner.run(scene())
 
@@ -69,25 +69,25 @@ def test_more_nodes_than_slots_never_overlap() -> None:
 async def test_slots_go_to_who_was_ready_first() -> None:
     work = Work()
     names = "c a b z y"
-    graph = graph_of(names, "c>z", "a>y")
-    rig = Rig(graph, dict.fromkeys(names.split(), work), RunOptions(max_parallel=1))
+    graph = parse_graph(names, "c>z", "a>y")
+    rig = ExecutionHarness(graph, dict.fromkeys(names.split(), work), RunOptions(max_parallel=1))
     assert await rig.run() == "completed"
     assert work.most == 1
     assert work.order == ["c", "a", "b", "z", "y"]
-    assert rig.tale("node.started") == [f"node.started {n}" for n in work.order]
+    assert rig.event_names("node.started") == [f"node.started {n}" for n in work.order]
 
 
 @virtual_time
 async def test_a_node_holds_no_slot_while_a_nested_run_works_for_it() -> None:
     async def nests(inputs: Inputs, context: Context) -> Any:
-        inner = graph_of("i")
+        inner = parse_graph("i")
         await context.runtime.run_graph("1", inner, {})
         await context.runtime.run_graph("2", inner, {})
-        return gives(1)
+        return result_with(1)
 
     work = Work()
     acts = {"a": nests, "b": nests, "i": work}
-    rig = Rig(graph_of("a b"), acts, RunOptions(max_parallel=1))
+    rig = ExecutionHarness(parse_graph("a b"), acts, RunOptions(max_parallel=1))
     assert await rig.run() == "completed"
     assert (work.most, len(work.order)) == (1, 4)
     assert asyncio.get_running_loop().time() == 4
@@ -96,14 +96,14 @@ async def test_a_node_holds_no_slot_while_a_nested_run_works_for_it() -> None:
 @virtual_time
 async def test_a_node_comes_back_from_its_nested_run_before_queued_ones_start() -> None:
     async def nests(inputs: Inputs, context: Context) -> Any:
-        await context.runtime.run_graph("k", graph_of("i"), {})
-        return gives(1)
+        await context.runtime.run_graph("k", parse_graph("i"), {})
+        return result_with(1)
 
     work = Work()
     acts = {"a": nests, "b": work, "c": work, "i": work}
-    rig = Rig(graph_of("a b c"), acts, RunOptions(max_parallel=1))
+    rig = ExecutionHarness(parse_graph("a b c"), acts, RunOptions(max_parallel=1))
     assert await rig.run() == "completed"
-    tale = rig.tale("node.started", "node.completed")
+    tale = rig.event_names("node.started", "node.completed")
     assert tale.index("node.completed a") == tale.index("node.completed a[k]/i") + 1
 
 
@@ -113,12 +113,12 @@ async def test_a_node_in_two_nested_runs_takes_its_slot_again_after_the_last() -
 
     async def nests(inputs: Inputs, context: Context) -> Any:
         async with asyncio.TaskGroup() as group:
-            group.create_task(context.runtime.run_graph("1", graph_of("i"), {}))
-            group.create_task(context.runtime.run_graph("2", graph_of("i j", "i>j"), {}))
+            group.create_task(context.runtime.run_graph("1", parse_graph("i"), {}))
+            group.create_task(context.runtime.run_graph("2", parse_graph("i j", "i>j"), {}))
         return await work(inputs, context)
 
     acts = {"a": nests, "b": nests, "i": work, "j": work}
-    rig = Rig(graph_of("a b"), acts, RunOptions(max_parallel=2))
+    rig = ExecutionHarness(parse_graph("a b"), acts, RunOptions(max_parallel=2))
     assert await rig.run() == "completed"
     assert work.most == 2
 
@@ -128,41 +128,41 @@ async def test_a_node_holds_no_slot_during_a_retry_delay_or_while_it_waits() -> 
     async def shaky(inputs: Inputs, context: Context) -> Any:
         if context.attempt == 1:
             raise NodeError("shaky", retryable=True)
-        return gives(1)
+        return result_with(1)
 
     async def asks(inputs: Inputs, context: Context) -> Any:
         return Suspension("?")
 
-    graph = graph_of("a w b", policies={"a": Policy(retry=Retry(2, 100))})
+    graph = parse_graph("a w b", policies={"a": Policy(retry=Retry(2, 100))})
     work = Work()
-    rig = Rig(graph, {"a": shaky, "w": asks, "b": work}, RunOptions(max_parallel=1))
+    rig = ExecutionHarness(graph, {"a": shaky, "w": asks, "b": work}, RunOptions(max_parallel=1))
     loop = asyncio.get_running_loop()
 
     def answer() -> None:
         assert rig.execution.status == "executing"  # a will come back by itself
-        rig.execution.answer(rig.of("node.waiting")[0]["request_id"], 1)
+        rig.execution.answer(rig.data_of("node.waiting")[0]["request_id"], 1)
 
     loop.call_later(50, answer)
     assert await rig.run() == "completed"
-    completed = rig.tale("node.completed")
+    completed = rig.event_names("node.completed")
     assert completed == ["node.completed b", "node.completed w", "node.completed a"]
-    assert rig.of("execution.paused") == []
+    assert rig.data_of("execution.paused") == []
 
 
 @virtual_time
 async def test_a_queued_node_that_is_cancelled_never_starts() -> None:
     work = Work()
-    rig = Rig(graph_of("a b"), {"a": work, "b": work}, RunOptions(max_parallel=1))
+    rig = ExecutionHarness(parse_graph("a b"), {"a": work, "b": work}, RunOptions(max_parallel=1))
     asyncio.get_running_loop().call_later(0.5, rig.execution.cancel, "enough")
     assert await rig.run() == "cancelled"
     assert work.order == ["a"]
-    assert rig.tale("node.started") == ["node.started a"]
+    assert rig.event_names("node.started") == ["node.started a"]
 
 
 @pytest.mark.parametrize("limit", [0, -1])
 def test_a_run_without_any_slot_is_refused(limit: int) -> None:
     with pytest.raises(InputError, match="max_parallel"):
-        Rig(graph_of("a"), options=RunOptions(max_parallel=limit))
+        ExecutionHarness(parse_graph("a"), options=RunOptions(max_parallel=limit))
 
 
 @virtual_time
@@ -171,8 +171,8 @@ async def test_a_node_gets_all_results_that_came_at_once_for_one_slot() -> None:
         given = {"i": {"output": 1}}  # nothing of it is left to run
         async with asyncio.TaskGroup() as group:
             for key in "12":
-                group.create_task(context.runtime.run_graph(key, graph_of("i"), given))
-        return gives(1)
+                group.create_task(context.runtime.run_graph(key, parse_graph("i"), given))
+        return result_with(1)
 
-    rig = Rig(graph_of("a b"), {"a": both, "b": both}, RunOptions(max_parallel=1))
+    rig = ExecutionHarness(parse_graph("a b"), {"a": both, "b": both}, RunOptions(max_parallel=1))
     assert await rig.run() == "completed"

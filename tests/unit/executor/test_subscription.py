@@ -10,9 +10,9 @@ import pytest
 from planwave.events import Event
 from planwave.executor.publisher import Publisher
 from planwave.executor.run import Execution
-from planwave.executor.subscription import WINDOW_S, Subscription
-from tests.fakes.catalogue import graph_of
-from tests.fakes.stones import Rig, gives, says
+from planwave.executor.subscription import BATCH_WINDOW_S, Subscription
+from tests.fakes.catalogue import parse_graph
+from tests.fakes.stones import ExecutionHarness, result_with, node_event
 from tests.fakes.virtual_loop import virtual_time
 
 Inputs = Context = Any
@@ -24,15 +24,15 @@ def event(seq: int, kind: str = "node.log") -> Event:
 
 @virtual_time
 async def test_every_listener_gets_everything_from_when_it_began() -> None:
-    rig = Rig(graph_of("a b", "a>b"))
+    rig = ExecutionHarness(parse_graph("a b", "a>b"))
     first, second = rig.execution.events(), rig.execution.events()
     late: list[Any] = []
 
     async def joins(inputs: Inputs, context: Context) -> Any:
         late.append(rig.execution.events())
-        return gives(1)
+        return result_with(1)
 
-    rig.acts["b"] = joins
+    rig.behaviors["b"] = joins
     assert await rig.run() == "completed"
     assert [e async for e in first] == [e async for e in second] == rig.published
     heard = [e async for e in late[0]]
@@ -44,10 +44,10 @@ async def test_every_listener_gets_everything_from_when_it_began() -> None:
 async def test_a_listener_that_never_reads_does_not_slow_the_run() -> None:
     async def chatters(inputs: Inputs, context: Context) -> Any:
         for n in range(1000):
-            yield says(context, "delta", {"text": str(n)})
-        yield gives(1)
+            yield node_event(context, "delta", {"text": str(n)})
+        yield result_with(1)
 
-    rig = Rig(graph_of("a"), {"a": chatters})
+    rig = ExecutionHarness(parse_graph("a"), {"a": chatters})
     slow = rig.execution.events()
     assert await rig.run() == "completed"
     assert asyncio.get_running_loop().time() == 0
@@ -67,14 +67,14 @@ async def test_tokens_gather_for_a_millisecond_and_events_do_not() -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(reads())
         await asyncio.sleep(1)
-        subscription.put_soon(event(1))
-        subscription.put_soon(event(2))
+        subscription.put_batched(event(1))
+        subscription.put_batched(event(2))
         await asyncio.sleep(1)
-        subscription.put_soon(event(3))
+        subscription.put_batched(event(3))
         subscription.extend([event(4)])
         await asyncio.sleep(1)
         subscription.extend([event(5), event(6, "execution.completed")])
-    assert batches == [(1 + WINDOW_S, [1, 2]), (2, [3, 4]), (3, [5, 6])]
+    assert batches == [(1 + BATCH_WINDOW_S, [1, 2]), (2, [3, 4]), (3, [5, 6])]
 
 
 @virtual_time
@@ -95,7 +95,7 @@ async def test_a_reader_that_waits_is_told_of_the_close() -> None:
 
 @virtual_time
 async def test_a_cancelled_reader_does_not_disturb_the_run() -> None:
-    rig = Rig(graph_of("a"))
+    rig = ExecutionHarness(parse_graph("a"))
     told = rig.execution.events()
 
     async def reads() -> None:
@@ -118,9 +118,9 @@ def test_events_of_one_batch_share_a_time_and_are_numbered_on() -> None:
     public = publisher(told.extend)
     public.emit("a", {})
     public.emit("b", {"x": 1}, "n", 2)
-    batch = public.take()
+    batch = public.drain()
     public.emit("c", {})
-    assert [(e.seq, e.at, e.type) for e in [*batch, *public.take()]] == [
+    assert [(e.seq, e.at, e.type) for e in [*batch, *public.drain()]] == [
         (5, "1", "a"), (6, "1", "b"), (7, "2", "c"),
     ]  # fmt: skip
     assert (batch[1].path, batch[1].attempt) == ("n", 2)
@@ -160,7 +160,7 @@ async def test_a_reader_that_leaves_while_it_waits_leaves_no_timer_behind() -> N
 
     reader = asyncio.get_running_loop().create_task(reads())
     await asyncio.sleep(0)
-    told.put_soon(event(0, "node.delta"))
+    told.put_batched(event(0, "node.delta"))
     reader.cancel()
     await asyncio.wait([reader])
     public.publish([event(1)])
@@ -189,10 +189,10 @@ def test_streamed_text_of_another_form_fails_the_attempt_whoever_listens(
     @virtual_time
     async def scene() -> None:
         async def talks(inputs: Inputs, context: Context) -> Any:
-            yield says(context, "delta", data)
-            yield gives(1)
+            yield node_event(context, "delta", data)
+            yield result_with(1)
 
-        program = Rig(graph_of("a"), {"a": talks}).program
+        program = ExecutionHarness(parse_graph("a"), {"a": talks}).program
         execution = Execution(program, execution_id="x")
         told = execution.events() if heard else None
         assert await execution.run() == "failed"
@@ -209,13 +209,13 @@ def test_streamed_text_of_another_form_fails_the_attempt_whoever_listens(
 @virtual_time
 async def test_half_a_surrogate_pair_in_streamed_text_is_replaced() -> None:
     async def talks(inputs: Inputs, context: Context) -> Any:
-        yield says(context, "delta", {"text": "a\ud83d"})
-        yield says(context, "delta", {"text": "ü\ude00b", "kind": "text"})
-        yield gives(1)
+        yield node_event(context, "delta", {"text": "a\ud83d"})
+        yield node_event(context, "delta", {"text": "ü\ude00b", "kind": "text"})
+        yield result_with(1)
 
-    rig = Rig(graph_of("a"), {"a": talks})
+    rig = ExecutionHarness(parse_graph("a"), {"a": talks})
     assert await rig.run() == "completed"
-    assert [(d["text"], d["offset"]) for d in rig.of("node.delta")] == [
+    assert [(d["text"], d["offset"]) for d in rig.data_of("node.delta")] == [
         ("a\ufffd", 0), ("ü\ufffdb", 2),
     ]  # fmt: skip
 
@@ -227,9 +227,9 @@ async def test_each_piece_of_streamed_text_carries_its_own_time() -> None:
     async def talks(inputs: Inputs, context: Context) -> Any:
         for text in "ab":
             await asyncio.sleep(60)
-            yield says(context, "delta", {"text": text})
-        yield gives(1)
+            yield node_event(context, "delta", {"text": text})
+        yield result_with(1)
 
-    rig = Rig(graph_of("a"), {"a": talks}, now=lambda: f"{loop.time():g} s")
+    rig = ExecutionHarness(parse_graph("a"), {"a": talks}, now=lambda: f"{loop.time():g} s")
     assert await rig.run() == "completed"
     assert [e.at for e in rig.published if e.type == "node.delta"] == ["60 s", "120 s"]

@@ -12,11 +12,11 @@ import pytest
 from planwave.errors import NodeError
 from planwave.events.vocabulary import REQUESTED
 from planwave.executor.options import RunOptions
-from planwave.executor.past import Past
+from planwave.executor.past import History
 from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Graph, Policy
-from tests.fakes.catalogue import graph_of
-from tests.fakes.stones import Ledger, Rig, gives
+from tests.fakes.catalogue import parse_graph
+from tests.fakes.stones import MemoryJournal, ExecutionHarness, result_with
 from tests.fakes.virtual_loop import virtual_time
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -28,9 +28,9 @@ def clock() -> str:
     return now.isoformat(timespec="microseconds")
 
 
-def rig_of(graph: Graph, acts: dict[str, Any], options: RunOptions, **more: Any) -> Rig:
+def rig_of(graph: Graph, acts: dict[str, Any], options: RunOptions, **more: Any) -> ExecutionHarness:
     """Return a rig whose events carry the time of the virtual loop."""
-    return Rig(graph, acts, options, now=clock, **more)
+    return ExecutionHarness(graph, acts, options, now=clock, **more)
 
 
 def works(seconds: float) -> Any:
@@ -38,7 +38,7 @@ def works(seconds: float) -> Any:
 
     async def act(inputs: Any, context: Any, *answer: Any) -> Any:
         await asyncio.sleep(seconds)
-        return gives(1)
+        return result_with(1)
 
     return act
 
@@ -53,14 +53,14 @@ async def asks(inputs: Any, context: Any) -> Any:
 @virtual_time
 async def test_a_pause_in_which_an_execution_is_taken_up_does_not_count() -> None:
     options = RunOptions(run_timeout_s=5.0)
-    first = rig_of(graph_of("a"), {"a": asks}, options, journal=Ledger())
+    first = rig_of(parse_graph("a"), {"a": asks}, options, journal=MemoryJournal())
     running = asyncio.get_running_loop().create_task(first.run())
     await asyncio.sleep(1)
     await first.execution.pause(REQUESTED)
     first.execution.interrupt(at_once=True)
     assert await running == "interrupted"
     acts = {"a": asks, "a:resume": works(4.5)}
-    second = rig_of(graph_of("a"), acts, options, past=Past(first.stored))
+    second = rig_of(parse_graph("a"), acts, options, past=History(first.stored))
     running = asyncio.get_running_loop().create_task(second.run())
     await asyncio.sleep(60)
     assert second.execution.status == "paused"
@@ -77,9 +77,9 @@ def outer_of(seconds: float) -> Any:
     """Return an act that runs the graph of the node ``i``, then works for some seconds."""
 
     async def act(inputs: Any, context: Any) -> Any:
-        await context.runtime.run_graph("k", graph_of("i"), {})
+        await context.runtime.run_graph("k", parse_graph("i"), {})
         await asyncio.sleep(seconds)
-        return gives(1)
+        return result_with(1)
 
     return act
 
@@ -90,7 +90,7 @@ async def test_a_node_does_not_pay_for_the_pause_in_which_its_nested_run_ends(
     own_s: float, ends: str
 ) -> None:
     options = RunOptions(node_timeout_s=3.0)
-    rig = rig_of(graph_of("a"), {"a": outer_of(own_s), "i": works(2)}, options)
+    rig = rig_of(parse_graph("a"), {"a": outer_of(own_s), "i": works(2)}, options)
     running = asyncio.get_running_loop().create_task(rig.run())
     await asyncio.sleep(1)
     await rig.execution.pause()
@@ -103,11 +103,11 @@ async def test_a_node_does_not_pay_for_the_pause_in_which_its_nested_run_ends(
 async def test_a_node_does_not_pay_for_its_wait_for_a_slot_after_a_nested_run() -> None:
     async def outer(inputs: Any, context: Any) -> Any:
         with context.busy(), contextlib.suppress(NodeError):  # so it is not parked
-            await context.runtime.run_graph("k", graph_of("i"), {})
+            await context.runtime.run_graph("k", parse_graph("i"), {})
         await asyncio.sleep(2.5)
-        return gives(1)
+        return result_with(1)
 
-    graph = graph_of("a b c", "b>c", policies={"c": Policy(timeout_s=50.0)})
+    graph = parse_graph("a b c", "b>c", policies={"c": Policy(timeout_s=50.0)})
     acts = {"a": outer, "b": works(1), "c": works(40), "i": asks}
     rig = rig_of(graph, acts, RunOptions(node_timeout_s=3.0, max_parallel=1))
     running = asyncio.get_running_loop().create_task(rig.run())
@@ -128,21 +128,21 @@ async def test_an_attempt_has_the_time_it_worked_before_a_wait_no_more(
         return Suspension("?")
 
     acts = {"a": works_then_asks, "i": works(2.9), "a:resume": works(own_s)}
-    graph, options = graph_of("a"), RunOptions(node_timeout_s=3.0)
-    rig = rig_of(graph, acts, options, journal=Ledger(), parks=is_taken_up)
+    graph, options = parse_graph("a"), RunOptions(node_timeout_s=3.0)
+    rig = rig_of(graph, acts, options, journal=MemoryJournal(), parks=is_taken_up)
     running = asyncio.get_running_loop().create_task(rig.run())
     await asyncio.sleep(10)
-    (waiting,) = rig.of("node.waiting")
+    (waiting,) = rig.data_of("node.waiting")
     assert (waiting["duration_s"], waiting["own_time_s"]) == (4.9, 2.0)
     if is_taken_up:
         assert await running == "paused"
-        rig = rig_of(graph, acts, options, past=Past(rig.stored))
+        rig = rig_of(graph, acts, options, past=History(rig.stored))
         running = asyncio.get_running_loop().create_task(rig.run())
         await asyncio.sleep(0)
     await rig.execution.answer(waiting["request_id"], 1)
     assert await running == ends, rig.execution.error
     if ends == "failed":
-        assert rig.of("node.failed", "a")[0]["error"]["code"] == "node-timeout"
+        assert rig.data_of("node.failed", "a")[0]["error"]["code"] == "node-timeout"
 
 
 @virtual_time
@@ -153,11 +153,11 @@ async def test_a_wait_stored_without_own_time_counts_as_all_the_attempt_ran() ->
 
     acts = {"a": works_then_asks, "a:resume": works(1.1)}
     options = RunOptions(node_timeout_s=3.0)
-    first = rig_of(graph_of("a"), acts, options, journal=Ledger(), parks=True)
+    first = rig_of(parse_graph("a"), acts, options, journal=MemoryJournal(), parks=True)
     assert await first.run() == "paused"
     for event in first.stored:
         event.data.pop("own_time_s", None)
-    rig = rig_of(graph_of("a"), acts, options, past=Past(first.stored))
+    rig = rig_of(parse_graph("a"), acts, options, past=History(first.stored))
     (waiting,) = (e.data["request_id"] for e in first.stored if e.type == "node.waiting")
     answered = rig.execution.answer(waiting, 1)
     assert await rig.run() == "failed"
@@ -190,7 +190,7 @@ async def test_a_node_at_work_beside_its_nested_runs_holds_a_slot(is_beside: boo
     async def outer(inputs: Any, context: Any) -> Any:
         async def one(key: str, own_s: float) -> None:
             if key != "y" or not is_beside:
-                await context.runtime.run_graph(key, graph_of(key), {})
+                await context.runtime.run_graph(key, parse_graph(key), {})
             if own_s:
                 with context.busy():
                     await work(own_s)
@@ -198,13 +198,13 @@ async def test_a_node_at_work_beside_its_nested_runs_holds_a_slot(is_beside: boo
         async with asyncio.TaskGroup() as group:
             group.create_task(one("x", 10))
             group.create_task(one("y", 5 if is_beside else 0))
-        return gives(1)
+        return result_with(1)
 
     async def inner(inputs: Any, context: Any) -> Any:
         await work(5)
-        return gives(1)
+        return result_with(1)
 
-    rig = rig_of(graph_of("a"), {"a": outer, "x": inner, "y": inner}, RunOptions(max_parallel=1))
+    rig = rig_of(parse_graph("a"), {"a": outer, "x": inner, "y": inner}, RunOptions(max_parallel=1))
     assert await rig.run() == "completed"
     assert work.most == 1
     assert asyncio.get_running_loop().time() == 20
@@ -214,14 +214,14 @@ async def test_a_node_at_work_beside_its_nested_runs_holds_a_slot(is_beside: boo
 async def test_a_node_that_waits_for_the_second_of_two_nested_runs_holds_no_slot() -> None:
     async def outer(inputs: Any, context: Any) -> Any:
         second = asyncio.get_running_loop().create_task(
-            context.runtime.run_graph("y", graph_of("y"), {})
+            context.runtime.run_graph("y", parse_graph("y"), {})
         )
-        await context.runtime.run_graph("x", graph_of("x"), {})
+        await context.runtime.run_graph("x", parse_graph("x"), {})
         await second
-        return gives(1)
+        return result_with(1)
 
     options = RunOptions(max_parallel=1, node_timeout_s=6.0)
-    rig = rig_of(graph_of("a"), {"a": outer, "x": works(5), "y": works(5)}, options)
+    rig = rig_of(parse_graph("a"), {"a": outer, "x": works(5), "y": works(5)}, options)
     assert await rig.run() == "completed", rig.execution.error
 
 
@@ -229,11 +229,11 @@ async def test_a_node_that_waits_for_the_second_of_two_nested_runs_holds_no_slot
 async def test_a_nested_run_inside_a_call_of_ones_own_finds_a_slot() -> None:
     async def outer(inputs: Any, context: Any) -> Any:
         async def runs() -> Any:
-            await context.runtime.run_graph("x", graph_of("x"), {})
+            await context.runtime.run_graph("x", parse_graph("x"), {})
 
         await context.runtime.once("value", runs)
-        return gives(1)
+        return result_with(1)
 
     options = RunOptions(max_parallel=1, node_timeout_s=6.0)
-    rig = rig_of(graph_of("a"), {"a": outer, "x": works(5)}, options)
+    rig = rig_of(parse_graph("a"), {"a": outer, "x": works(5)}, options)
     assert await rig.run() == "completed", rig.execution.error

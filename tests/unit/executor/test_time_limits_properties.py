@@ -16,12 +16,12 @@ from planwave.errors import NodeError, PlanwaveError
 from planwave.events import Event
 from planwave.events.vocabulary import REQUESTED
 from planwave.executor.options import RunOptions
-from planwave.executor.past import Past, is_held
+from planwave.executor.past import History, is_paused_by_request
 from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Graph, Policy, Retry
-from tests.fakes.cases import Choices
-from tests.fakes.catalogue import graph_of
-from tests.fakes.stones import ENDS, Ledger, Rig, gives
+from tests.fakes.cases import ByteChoices
+from tests.fakes.catalogue import parse_graph
+from tests.fakes.stones import TERMINAL_TYPES, MemoryJournal, ExecutionHarness, result_with
 from tests.fakes.virtual_loop import virtual_time
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -98,35 +98,35 @@ class Scene:
     """A random execution, and what is done to it."""
 
     def __init__(self, source: bytes) -> None:
-        self.choices = choices = Choices(source)
+        self.choices = choices = ByteChoices(source)
         self.options = RunOptions(
-            max_parallel=(1, 2, None)[choices.of(3)],
-            node_timeout_s=(4.0, 2.0, None)[choices.of(3)],
-            run_timeout_s=(None, 12.0)[choices.of(2)],
+            max_parallel=(1, 2, None)[choices.below(3)],
+            node_timeout_s=(4.0, 2.0, None)[choices.below(3)],
+            run_timeout_s=(None, 12.0)[choices.below(2)],
         )
-        self.parks = choices.of(2) == 1
+        self.parks = choices.below(2) == 1
         self.plans = {
             node: self._plan(level) for level, nodes in enumerate(LEVELS) for node in nodes
         }
         self.graph = self._graph(0)
-        self.script = [(choices.of(4) * 0.75, choices.of(5)) for _ in range(1 + choices.of(8))]
+        self.script = [(choices.below(4) * 0.75, choices.below(5)) for _ in range(1 + choices.below(8))]
         self.own = Own()
         self.stored: list[Event] = []
-        self.rig: Rig | None = None
+        self.rig: ExecutionHarness | None = None
         self.running: asyncio.Task[str] | None = None
 
     # -- what the nodes do -------------------------------------------------------------------------
 
     def _graph(self, level: int) -> Graph:
-        nodes = LEVELS[level][: 1 + self.choices.of(len(LEVELS[level]))]
-        edges = [f"{nodes[0]}>{node}" for node in nodes[1:] if self.choices.of(2)]
+        nodes = LEVELS[level][: 1 + self.choices.below(len(LEVELS[level]))]
+        edges = [f"{nodes[0]}>{node}" for node in nodes[1:] if self.choices.below(2)]
         policies = {n: Policy(retry=Retry(2)) for n in nodes if self.choices.one_in(3)}
-        return graph_of(" ".join(nodes), *edges, policies=policies)
+        return parse_graph(" ".join(nodes), *edges, policies=policies)
 
     def _plan(self, level: int) -> list[Step]:
         choices, steps = self.choices, list[Step]()
-        for _ in range(1 + choices.of(3)):
-            match choices.of(5):
+        for _ in range(1 + choices.below(3)):
+            match choices.below(5):
                 case 0 | 1:
                     steps.append(("work", self._seconds()))
                 case 2:
@@ -136,7 +136,7 @@ class Scene:
                 case 3:
                     steps.append(("run", self._graph(level + 1)))
                 case _:
-                    some = range(2 + choices.of(2))
+                    some = range(2 + choices.below(2))
                     steps.append(("both", [self._branch(level + 1) for _ in some]))
         return steps
 
@@ -146,7 +146,7 @@ class Scene:
         return before, graph, self._seconds()
 
     def _seconds(self) -> float:
-        return self.choices.of(7) * 0.5
+        return self.choices.below(7) * 0.5
 
     async def act(self, inputs: Any, context: Any, state: int = 0, answer: Any = None) -> Any:
         for number, step in enumerate(self.plans[context.node_id][state:], state):
@@ -160,7 +160,7 @@ class Scene:
                     await context.runtime.run_graph(f"{number}", graph, {})
                 case (_, branches):
                     await self._all(context, number, branches)
-        return gives(1)
+        return result_with(1)
 
     async def _all(self, context: Any, number: int, branches: list[Any]) -> None:
         async def one(key: str, before: float, graph: Graph | None, after: float) -> None:
@@ -191,10 +191,10 @@ class Scene:
         acts: dict[str, Any] = {}
         for node in self.plans:
             acts[node] = acts[f"{node}:resume"] = self.act
-        past = Past(self.stored) if self.stored else None
-        self.rig = rig = Rig(
-            self.graph, acts, self.options, journal=Ledger(), now=clock, past=past,
-            parks=self.parks, is_recovery=past is not None and past.pause is None,
+        past = History(self.stored) if self.stored else None
+        self.rig = rig = ExecutionHarness(
+            self.graph, acts, self.options, journal=MemoryJournal(), now=clock, past=past,
+            parks=self.parks, is_recovery=past is not None and past.pause_reason is None,
         )  # fmt: skip
         heard = rig.execution.publisher._on_events
         assert heard is not None
@@ -224,11 +224,11 @@ class Scene:
 
     @property
     def has_ended(self) -> bool:
-        return bool(self.stored) and self.stored[-1].type in ENDS
+        return bool(self.stored) and self.stored[-1].type in TERMINAL_TYPES
 
     @property
     def is_held(self) -> bool:
-        return is_held(Past(self.stored).pause)
+        return is_paused_by_request(History(self.stored).pause_reason)
 
     def questions(self) -> list[str]:
         """Return the open requests."""
@@ -248,7 +248,7 @@ class Scene:
         if self.has_ended:
             return
         self.own.crash()
-        await asyncio.sleep(self.choices.of(3) * 20)
+        await asyncio.sleep(self.choices.below(3) * 20)
         self.start()
         await asyncio.sleep(0)
 
@@ -291,7 +291,7 @@ def active_s(stored: list[Event]) -> float:
     total, since, last = 0.0, None, 0.0
     for event in stored:
         at = seconds(event)
-        if event.type in ("execution.paused", "execution.resumed", *ENDS) and since is not None:
+        if event.type in ("execution.paused", "execution.resumed", *TERMINAL_TYPES) and since is not None:
             total += (last if event.type == "execution.resumed" else at) - since
             since = None
         if event.type in ("execution.started", "execution.resumed"):

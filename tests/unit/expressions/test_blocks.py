@@ -4,7 +4,7 @@ import pytest
 
 from planwave.errors import TemplateError
 from planwave.expressions.blocks import check_blocks
-from planwave.expressions.lexer import cut
+from planwave.expressions.lexer import split
 from tests.fakes.cpu_time import cpu_within
 
 
@@ -20,7 +20,7 @@ from tests.fakes.cpu_time import cpu_within
     ],
 )
 def test_balanced_blocks_pass(text: str) -> None:
-    check_blocks(cut(text))
+    check_blocks(split(text))
 
 
 @pytest.mark.parametrize(
@@ -41,17 +41,17 @@ def test_balanced_blocks_pass(text: str) -> None:
 )
 def test_unknown_unbalanced_and_too_deep_blocks_are_syntax_errors(text: str) -> None:
     with pytest.raises(TemplateError) as caught:
-        check_blocks(cut(text))
+        check_blocks(split(text))
     assert caught.value.code == "template-syntax"
 
 
 def test_a_long_run_of_spaces_costs_no_time() -> None:
     with cpu_within(2):
-        check_blocks(cut("{% set" + " " * 60_000 + "x %}{% endset %}"))
+        check_blocks(split("{% set" + " " * 60_000 + "x %}{% endset %}"))
 
 
 def test_blocks_nest_to_a_limit() -> None:
-    check_blocks(cut("{% if 1 %}" * 64 + "{% endif %}" * 64))
+    check_blocks(split("{% if 1 %}" * 64 + "{% endif %}" * 64))
 
 
 @pytest.mark.parametrize(
@@ -59,5 +59,5 @@ def test_blocks_nest_to_a_limit() -> None:
 )
 def test_tags_that_load_templates_are_forbidden(tag: str) -> None:
     with pytest.raises(TemplateError) as caught:
-        check_blocks(cut(f"{{% {tag} %}}"))
+        check_blocks(split(f"{{% {tag} %}}"))
     assert caught.value.code == "template-forbidden"

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planwave.errors import TemplateError
-from planwave.expressions import Reference, Renderer, Template, compile_template
+from planwave.expressions import VariableRef, Renderer, Template, compile_template
 
 BAD_INPUTS = Path(__file__).resolve().parents[4] / "shared" / "bad_inputs.jsonl"
 
@@ -153,10 +153,10 @@ def test_references_name_roots_node_ids_and_fields() -> None:
         {"p": '{{ nodes["a-1"].output }} {{ nodes.b.output }}', "q/~": "{{ input.x }} {{ handle }}"}
     )
     assert template.references == (
-        Reference("nodes", "a-1", "/p", handle="output"),
-        Reference("nodes", "b", "/p", handle="output"),
-        Reference("input", None, "/q~1~0"),
-        Reference("handle", None, "/q~1~0"),
+        VariableRef("nodes", "a-1", "/p", handle="output"),
+        VariableRef("nodes", "b", "/p", handle="output"),
+        VariableRef("input", None, "/q~1~0"),
+        VariableRef("handle", None, "/q~1~0"),
     )
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from planwave.expressions import copy_of, text_of
+from planwave.expressions import copy_json, to_text
 
 
 @pytest.mark.parametrize(
@@ -19,14 +19,14 @@ from planwave.expressions import copy_of, text_of
     ],
 )
 def test_a_value_reads_as_itself_nothing_or_compact_json(value: Any, text: str) -> None:
-    assert text_of(value) == text
+    assert to_text(value) == text
 
 
 def test_a_copy_shares_no_container() -> None:
     value: Any = {"a": [1, {"b": []}], "c": {}}
-    copy = copy_of(value)
+    copy = copy_json(value)
     assert copy == value
     copy["a"][1]["b"].append(2)
     copy["c"]["d"] = 1
     assert value == {"a": [1, {"b": []}], "c": {}}
-    assert copy_of("text") == "text"
+    assert copy_json("text") == "text"

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from planwave.expressions.worker import Items, Record, Refused, Renders, respond, sealed
+from planwave.expressions.worker import SealedList, SealedDict, RenderError, RenderEnvironment, respond, seal
 
 FUEL = 100_000
 
 
 def reply(source: str, op: str = "render", **variables: Any) -> dict[str, Any]:
     request = json.dumps({"op": op, "source": source, "variables": variables})
-    return json.loads(respond(Renders(1000, FUEL).answer, request.encode()))
+    return json.loads(respond(RenderEnvironment(1000, FUEL).answer, request.encode()))
 
 
 def code(source: str, op: str = "render", **variables: Any) -> str:
@@ -23,8 +23,8 @@ def code(source: str, op: str = "render", **variables: Any) -> str:
 
 
 def test_sealed_json_reads_and_never_writes() -> None:
-    value = sealed({"a": [1, {"b": None}]})
-    assert (type(value), type(value["a"]), str(value)) == (Record, Items, '{"a":[1,{"b":null}]}')
+    value = seal({"a": [1, {"b": None}]})
+    assert (type(value), type(value["a"]), str(value)) == (SealedDict, SealedList, '{"a":[1,{"b":null}]}')
     with pytest.raises(AttributeError):
         value.update({"c": 1})
     with pytest.raises(AttributeError):
@@ -73,14 +73,14 @@ def test_an_error_in_a_callback_is_an_answer_too() -> None:
 
 def test_deep_values_are_an_answer_too() -> None:
     payload = b'{"op":"render","source":"","variables":{"x":' + b"[" * 9000 + b"]" * 9000 + b"}}"
-    assert json.loads(respond(Renders(1000, FUEL).answer, payload))["error"]["code"] == (
+    assert json.loads(respond(RenderEnvironment(1000, FUEL).answer, payload))["error"]["code"] == (
         "template-error"
     )
 
 
 def test_refusals_carry_their_code() -> None:
     def answer(request: dict[str, Any]) -> Any:
-        raise Refused("template-forbidden", "no")
+        raise RenderError("template-forbidden", "no")
 
     assert json.loads(respond(answer, b"{}"))["error"] == {
         "code": "template-forbidden",

@@ -17,7 +17,7 @@ from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import FLOW, LINK, Graph, Node, Policy
 from planwave.nodes.registry import default_registry
 from planwave.settings import Limits
-from tests.fakes.catalogue import FACTS, FakeCatalogue, graph_of
+from tests.fakes.catalogue import NODE_TYPES, FakeNodeCatalog, parse_graph
 from tests.fakes.cpu_time import cpu_within
 from tests.fakes.wires import make_edge
 
@@ -26,30 +26,30 @@ CONTINUE = Policy(on_error="continue")
 
 
 def found(graph: Graph, limits: Limits | None = None) -> list[tuple[str, str]]:
-    return [(d.code, d.pointer) for d in check(graph, FakeCatalogue(), limits)]
+    return [(d.code, d.pointer) for d in check(graph, FakeNodeCatalog(), limits)]
 
 
 def only(graph: Graph) -> Diagnostic:
-    [diagnostic] = check(graph, FakeCatalogue())
+    [diagnostic] = check(graph, FakeNodeCatalog())
     return diagnostic
 
 
 @pytest.mark.parametrize(
     "graph",
     [
-        graph_of("a"),
-        graph_of("a b"),
-        graph_of("s:source a b c", "s>a", "s>b", "a>c", "b>c"),
-        graph_of("f:fork a b", "f.way-0>a", "f.way-11>b", "f.else>b"),
-        graph_of("a o:open", "a>o.anything", "a>o.input"),
-        graph_of("a g:gear u:user", "a>g", "g.gear~u.gears"),
-        graph_of("a h", "a.error>h", policies={"a": CONTINUE}),
-        graph_of("a:catcher h", "a.error>h"),
-        graph_of("n:number x:strict", "n>x.need"),
+        parse_graph("a"),
+        parse_graph("a b"),
+        parse_graph("s:source a b c", "s>a", "s>b", "a>c", "b>c"),
+        parse_graph("f:fork a b", "f.way-0>a", "f.way-11>b", "f.else>b"),
+        parse_graph("a o:open", "a>o.anything", "a>o.input"),
+        parse_graph("a g:gear u:user", "a>g", "g.gear~u.gears"),
+        parse_graph("a h", "a.error>h", policies={"a": CONTINUE}),
+        parse_graph("a:catcher h", "a.error>h"),
+        parse_graph("n:number x:strict", "n>x.need"),
     ],
 )
 def test_a_sound_graph_has_no_findings(graph: Graph) -> None:
-    assert check(graph, FakeCatalogue(), Limits()) == []
+    assert check(graph, FakeNodeCatalog(), Limits()) == []
 
 
 def test_a_graph_without_nodes_is_refused() -> None:
@@ -57,7 +57,7 @@ def test_a_graph_without_nodes_is_refused() -> None:
 
 
 def test_an_unknown_type_is_named_with_the_known_ones_and_a_guess() -> None:
-    diagnostic = only(graph_of("a:STEP b", "a>b"))
+    diagnostic = only(parse_graph("a:STEP b", "a>b"))
     assert (diagnostic.code, diagnostic.pointer, diagnostic.node) == (
         "unknown-node-type", "/nodes/0/type", "a",
     )  # fmt: skip
@@ -66,15 +66,15 @@ def test_an_unknown_type_is_named_with_the_known_ones_and_a_guess() -> None:
 
 
 def test_a_type_like_no_other_gets_no_guess() -> None:
-    assert only(graph_of("a:os.system")).hint == "use one of the known types"
+    assert only(parse_graph("a:os.system")).hint == "use one of the known types"
 
 
 def test_repeated_node_ids_are_found_in_graphs_made_by_code() -> None:
-    assert found(graph_of("a b a")) == [("duplicate-id", "/nodes/2/id")]
+    assert found(parse_graph("a b a")) == [("duplicate-id", "/nodes/2/id")]
 
 
 def test_a_second_node_of_an_entry_type_is_a_warning() -> None:
-    diagnostic = only(graph_of("s:source t:source a", "s>a", "t>a"))
+    diagnostic = only(parse_graph("s:source t:source a", "s>a", "t>a"))
     assert (diagnostic.code, diagnostic.severity, diagnostic.node) == (
         "duplicate-start", "warning", "t",
     )  # fmt: skip
@@ -88,7 +88,7 @@ def test_a_second_node_of_an_entry_type_is_a_warning() -> None:
     ],
 )
 def test_an_edge_to_nowhere_is_named_with_its_end(edge: str, pointer: str, hint: str) -> None:
-    diagnostic = only(graph_of("a compare-all", edge))
+    diagnostic = only(parse_graph("a compare-all", edge))
     assert (diagnostic.code, diagnostic.pointer, diagnostic.edge) == (
         "dangling-edge",
         pointer,
@@ -98,46 +98,46 @@ def test_an_edge_to_nowhere_is_named_with_its_end(edge: str, pointer: str, hint:
 
 
 def test_both_ends_of_an_edge_can_be_nowhere() -> None:
-    assert found(graph_of("a", "x>y")) == [
+    assert found(parse_graph("a", "x>y")) == [
         ("dangling-edge", "/edges/0/source"),
         ("dangling-edge", "/edges/0/target"),
     ]
 
 
 def test_an_edge_to_nowhere_still_has_its_other_end_checked() -> None:
-    assert found(graph_of("a", "a.left>y")) == [
+    assert found(parse_graph("a", "a.left>y")) == [
         ("dangling-edge", "/edges/0/target"),
         ("unknown-handle", "/edges/0/sourceHandle"),
     ]
 
 
 def test_a_flow_cycle_is_shown_as_a_path() -> None:
-    diagnostic = only(graph_of("x a b c", "x>b", "a>b", "b>c", "c>a"))
+    diagnostic = only(parse_graph("x a b c", "x>b", "a>b", "b>c", "c>a"))
     assert (diagnostic.code, diagnostic.path) == ("flow-cycle", ("a", "b", "c", "a"))
     assert "a -> b -> c -> a" in diagnostic.message
 
 
 def test_a_flow_cycle_through_a_linked_node_is_found() -> None:
-    graph = graph_of("u:user a g:gear", "u>a", "a>g", "g.gear~u.gears")
+    graph = parse_graph("u:user a g:gear", "u>a", "a>g", "g.gear~u.gears")
     assert only(graph).path == ("u", "a", "g", "u")
 
 
 def test_a_link_cycle_is_shown_as_a_path() -> None:
-    graph = graph_of("u:user g:gear h:gear", "g.gear~h.gears", "h.gear~g.gears", "h.gear~u.gears")
+    graph = parse_graph("u:user g:gear h:gear", "g.gear~h.gears", "h.gear~g.gears", "h.gear~u.gears")
     diagnostic = only(graph)
     assert (diagnostic.code, diagnostic.path) == ("link-cycle", ("g", "h", "g"))
 
 
 def test_one_past_the_depth_limit_is_refused() -> None:
-    chain = graph_of("a b c", "a>b", "b>c")
+    chain = parse_graph("a b c", "a>b", "b>c")
     assert found(chain, Limits(depth=3)) == []
-    [diagnostic] = check(chain, FakeCatalogue(), Limits(depth=2))
+    [diagnostic] = check(chain, FakeNodeCatalog(), Limits(depth=2))
     assert diagnostic.code == "limit-exceeded"
     assert "depth is 2, met 3" in diagnostic.message
 
 
 def test_too_many_nodes_or_edges_are_all_that_is_said() -> None:
-    graph = graph_of("a b:unheard-of", "a>b", "a>ghost")
+    graph = parse_graph("a b:unheard-of", "a>b", "a>ghost")
     assert found(graph, Limits(nodes=1, edges=1)) == [
         ("limit-exceeded", "/nodes"),
         ("limit-exceeded", "/edges"),
@@ -145,13 +145,13 @@ def test_too_many_nodes_or_edges_are_all_that_is_said() -> None:
 
 
 def test_an_error_that_goes_nowhere_is_unhandled() -> None:
-    assert found(graph_of("a b", "a>b", policies={"a": CONTINUE})) == [
+    assert found(parse_graph("a b", "a>b", policies={"a": CONTINUE})) == [
         ("error-unhandled", "/nodes/0/policy/onError")
     ]
 
 
 def test_an_error_edge_of_a_node_that_does_not_continue_is_a_warning() -> None:
-    graph = graph_of("a b", "a.error>b", "a>b")
+    graph = parse_graph("a b", "a.error>b", "a>b")
     diagnostic = only(graph)
     assert (diagnostic.code, diagnostic.severity) == ("unknown-handle", "warning")
     assert '"onError": "continue"' in str(diagnostic.hint)
@@ -159,12 +159,12 @@ def test_an_error_edge_of_a_node_that_does_not_continue_is_a_warning() -> None:
 
 @pytest.mark.parametrize("kinds", ["a:catcher b", "a:nope b:nope"])
 def test_an_error_is_handled_whatever_is_known_of_the_ends_of_its_edge(kinds: str) -> None:
-    graph = graph_of(kinds, "a.error>b", policies={"a": CONTINUE})
+    graph = parse_graph(kinds, "a.error>b", policies={"a": CONTINUE})
     assert "error-unhandled" not in [code for code, _ in found(graph)]
 
 
 def test_a_node_that_only_a_never_sent_error_reaches_cannot_start() -> None:
-    graph = graph_of("a b c d", "a.error>b", "b>c", "a>d", "c>d")
+    graph = parse_graph("a b c d", "a.error>b", "b>c", "a>d", "c>d")
     assert found(graph) == [
         ("unreachable-node", "/nodes/1"),
         ("unreachable-node", "/nodes/2"),
@@ -175,13 +175,13 @@ def test_a_node_that_only_a_never_sent_error_reaches_cannot_start() -> None:
 def test_a_default_for_a_handle_that_is_not_there_is_refused() -> None:
     bad = Policy(on_error="default", default={"handle": "nope", "value": 1})
     good = Policy(on_error="default", default={"handle": "output", "value": 1})
-    graph = graph_of("a b c:unheard-of", policies={"a": bad, "b": good, "c": bad})
+    graph = parse_graph("a b c:unheard-of", policies={"a": bad, "b": good, "c": bad})
     assert ("unknown-handle", "/nodes/0/policy/default/handle") in found(graph)
     assert len(found(graph)) == 2
 
 
 def test_everything_is_said_at_once() -> None:
-    graph = graph_of("a b:nope c d:strict", "a>a", "a.left>c", "c>ghost", "a~c")
+    graph = parse_graph("a b:nope c d:strict", "a>a", "a.left>c", "c>ghost", "a~c")
     assert {code for code, _ in found(graph)} == {
         "flow-cycle", "unknown-node-type", "unknown-handle", "dangling-edge", "channel-mismatch",
         "missing-required-input",
@@ -189,31 +189,31 @@ def test_everything_is_said_at_once() -> None:
 
 
 def test_findings_come_by_their_place() -> None:
-    graph = graph_of("a:nope b c:nope", "c>ghost", "b>a", "a>b", "b.left>c")
+    graph = parse_graph("a:nope b c:nope", "c>ghost", "b>a", "a>b", "b.left>c")
     assert [pointer for _, pointer in found(graph, Limits(depth=1))] == [
         "/nodes/0/type", "/nodes/0", "/nodes/2/type", "/edges/0/target", "/edges/3/sourceHandle",
     ]  # fmt: skip
 
 
 def test_a_graph_made_in_code_is_checked_as_it_is() -> None:
-    graph = graph_of("a b", "a>ghost")
-    read, findings = read_and_check(graph, FakeCatalogue())
+    graph = parse_graph("a b", "a>ghost")
+    read, findings = read_and_check(graph, FakeNodeCatalog())
     assert read is graph
-    assert findings == check(graph, FakeCatalogue())
+    assert findings == check(graph, FakeNodeCatalog())
 
 
 @pytest.mark.parametrize("source", ["{", '{"nodes": NaN}', "[]", '{"nodes": [], "nodes": []}'])
 def test_what_is_no_document_is_reported_alone(source: str) -> None:
-    graph, findings = read_and_check(source, FakeCatalogue())
+    graph, findings = read_and_check(source, FakeNodeCatalog())
     assert graph is None
     assert len(findings) == 1
 
 
 def test_a_document_without_fault_is_read_whole() -> None:
-    graph = graph_of("a b", "a>b")
+    graph = parse_graph("a b", "a>b")
     document = graph.to_document()
     document["edges"] *= 2
-    read, findings = read_and_check(document, FakeCatalogue())
+    read, findings = read_and_check(document, FakeNodeCatalog())
     assert read == graph
     assert [(d.code, d.severity) for d in findings] == [("duplicate-edge", "info")]
 
@@ -223,7 +223,7 @@ def test_what_the_types_say_is_placed_at_their_nodes() -> None:
         assert node in graph.nodes
         return [Diagnostic("own-code", "warning", f"about {node.id}", "/data/x")]
 
-    checked = check(graph_of("a b:nope c"), FakeCatalogue(says))
+    checked = check(parse_graph("a b:nope c"), FakeNodeCatalog(says))
     own = [(d.pointer, d.node) for d in checked if d.code == "own-code"]
     assert own == [("/nodes/0/data/x", "a"), ("/nodes/2/data/x", "c")]
 
@@ -231,7 +231,7 @@ def test_what_the_types_say_is_placed_at_their_nodes() -> None:
 @st.composite
 def odd_graphs(draw: st.DrawFn) -> Graph:
     names = st.sampled_from(["a", "b", "c", "d", "ghost"])
-    kinds = st.sampled_from([*FACTS, "nope"])
+    kinds = st.sampled_from([*NODE_TYPES, "nope"])
     policies = st.sampled_from([Policy(), CONTINUE, Policy(join="any")])
     handles = st.sampled_from(["output", "input", "error", "only", "way-1", "gear", "gears", "x"])
     nodes = [
@@ -254,7 +254,7 @@ def odd_graphs(draw: st.DrawFn) -> Graph:
 @given(odd_graphs())
 def test_any_graph_can_be_checked_and_every_pointer_leads_somewhere(graph: Graph) -> None:
     document = graph.to_document()
-    for diagnostic in check(graph, FakeCatalogue(), Limits()):
+    for diagnostic in check(graph, FakeNodeCatalog(), Limits()):
         kind, *rest = diagnostic.pointer.split("/")[1:]
         assert diagnostic.message
         if rest:
@@ -267,7 +267,7 @@ def test_many_misspelt_names_stay_fast() -> None:
     nodes = " ".join(f"node-number-{i}" for i in range(300))
     edges = [f"node-number-{i}>nod-nmber-{i}x" for i in range(300)]
     with cpu_within(2):
-        assert len(found(graph_of(nodes, *edges))) == 300
+        assert len(found(parse_graph(nodes, *edges))) == 300
 
 
 def layered(layers: int, width: int) -> Graph:
@@ -286,7 +286,7 @@ def layered(layers: int, width: int) -> Graph:
 def test_a_hundred_thousand_nodes_are_checked_in_seconds() -> None:
     graph = layered(1000, 100)
     with cpu_within(30):
-        assert check(graph, FakeCatalogue()) == []
+        assert check(graph, FakeNodeCatalog()) == []
 
 
 def test_a_ring_of_fifty_thousand_is_one_cycle() -> None:
@@ -305,7 +305,7 @@ def test_many_thousand_faulty_entries_are_checked_in_seconds() -> None:
         node.update([("label", 1), ("id", f"n{number // 2}"), ("type", None)][number % 3 :])
         edge.update([("label", 1), ("data", {}), ("target", 5)][number % 3 :])
     with cpu_within(30):
-        graph, findings = read_and_check(document, FakeCatalogue())
+        graph, findings = read_and_check(document, FakeNodeCatalog())
     assert graph is None
     assert len(findings) > 20_000
 

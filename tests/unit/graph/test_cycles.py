@@ -7,10 +7,10 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planwave.graph.cycles import components, cycle_diagnostics
+from planwave.graph.cycles import strongly_connected, cycle_diagnostics
 from planwave.graph.model import FLOW, LINK, Channel, Graph, Node
 from planwave.graph.topology import Topology
-from tests.fakes.catalogue import graph_of
+from tests.fakes.catalogue import parse_graph
 from tests.fakes.wires import make_edge
 
 Wires = list[tuple[int, int, Channel]]
@@ -73,7 +73,7 @@ def test_components_are_the_nodes_that_reach_each_other(graph: Graph) -> None:
     adjacency = [topology.successors(n) for n in range(len(topology))]
     reach = [_reachable(adjacency, n) for n in range(len(topology))]
     expected = {frozenset(m for m in reach[n] if n in reach[m]) for n in range(len(topology))}
-    assert {frozenset(c) for c in components(adjacency, range(len(topology)))} == expected
+    assert {frozenset(c) for c in strongly_connected(adjacency, range(len(topology)))} == expected
 
 
 def _reachable(adjacency: list[list[int]], start: int) -> set[int]:
@@ -87,11 +87,11 @@ def _reachable(adjacency: list[list[int]], start: int) -> set[int]:
 
 
 def test_a_node_that_feeds_itself_is_a_cycle() -> None:
-    assert paths(graph_of("a b", "a>b", "b>b")) == [("flow-cycle", ("b", "b"))]
+    assert paths(parse_graph("a b", "a>b", "b>b")) == [("flow-cycle", ("b", "b"))]
 
 
 def test_each_group_gets_one_shortest_path_in_graph_order() -> None:
-    graph = graph_of(
+    graph = parse_graph(
         "d a b c e", "b>c", "c>b", "c>a", "a>b", "e>d", "d>e", "b>e"
     )  # fmt: skip
     assert paths(graph) == [
@@ -101,18 +101,18 @@ def test_each_group_gets_one_shortest_path_in_graph_order() -> None:
 
 
 def test_gates_that_link_to_each_other_are_a_link_cycle_only() -> None:
-    graph = graph_of("a g h", "a>g", "g~h", "h~g")
+    graph = parse_graph("a g h", "a>g", "g~h", "h~g")
     assert paths(graph) == [("link-cycle", ("g", "h", "g"))]
 
 
 def test_a_flow_cycle_is_shown_with_a_flow_edge_in_it() -> None:
-    graph = graph_of("g h u:user", "g~h", "h~g", "h~u", "u>g")
+    graph = parse_graph("g h u:user", "g~h", "h~g", "h~u", "u>g")
     assert ("flow-cycle", ("u", "g", "h", "u")) in paths(graph)
     assert ("link-cycle", ("g", "h", "g")) in paths(graph)
 
 
 def test_links_to_nowhere_are_no_cycle() -> None:
-    assert paths(graph_of("a", "a~ghost", "ghost~a")) == []
+    assert paths(parse_graph("a", "a~ghost", "ghost~a")) == []
 
 
 def test_a_long_cycle_is_shortened_in_words_only() -> None:

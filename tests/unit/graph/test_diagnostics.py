@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from planwave.graph.diagnostics import Diagnostic, errors_in, in_order
+from planwave.graph.diagnostics import Diagnostic, errors_in, sorted_by_location
 
 
 def test_fields_that_do_not_apply_are_left_out() -> None:
@@ -37,7 +37,7 @@ def test_only_errors_stop_a_graph() -> None:
 
 def test_findings_are_ordered_by_place_and_else_stay_as_they_are() -> None:
     places = ["/edges/2/id", "/nodes/10", "/edges", "/nodes/9/data", "/nodes/9", "", "/x/1"]
-    ordered = in_order(Diagnostic("a", "error", "", place) for place in places)
+    ordered = sorted_by_location(Diagnostic("a", "error", "", place) for place in places)
     assert [found.pointer for found in ordered] == [
         "", "/x/1", "/nodes/9/data", "/nodes/9", "/nodes/10", "/edges", "/edges/2/id",
     ]  # fmt: skip

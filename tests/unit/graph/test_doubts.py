@@ -9,7 +9,7 @@ import pytest
 from planwave.graph.check import read_and_check
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import Graph, Node
-from tests.fakes.catalogue import FakeCatalogue, graph_of
+from tests.fakes.catalogue import FakeNodeCatalog, parse_graph
 
 CONTINUE = {"onError": "continue"}
 AWAY = object()
@@ -35,8 +35,8 @@ def edge(number: int, field: str, value: Any = AWAY) -> tuple[str, int, str, Any
     return "edges", number, field, value
 
 
-def told(document: Any, catalogue: FakeCatalogue | None = None) -> list[tuple[str, str]]:
-    graph, found = read_and_check(document, catalogue or FakeCatalogue())
+def told(document: Any, catalogue: FakeNodeCatalog | None = None) -> list[tuple[str, str]]:
+    graph, found = read_and_check(document, catalogue or FakeNodeCatalog())
     assert graph is None
     return [(d.code, d.pointer) for d in found]
 
@@ -45,14 +45,14 @@ NO_CHANNEL = "missing-channel", "/edges/0/data/channel"
 
 
 def test_an_edge_has_the_only_channel_that_its_ends_leave_open() -> None:
-    graph = graph_of("a b", "a>b", "b>a")
+    graph = parse_graph("a b", "a>b", "b>a")
     assert told(broken(graph, edge(0, "data"))) == [("flow-cycle", "/nodes/0"), NO_CHANNEL]
-    links = graph_of("g:gear h:gear", "g.gear~h.gears", "h.gear~g.gears")
+    links = parse_graph("g:gear h:gear", "g.gear~h.gears", "h.gear~g.gears")
     assert told(broken(links, edge(0, "data"))) == [("link-cycle", "/nodes/0"), NO_CHANNEL]
 
 
 def test_an_edge_that_may_have_either_channel_is_in_no_cycle() -> None:
-    graph = graph_of("a:nope b:nope", "a>b", "b>a")
+    graph = parse_graph("a:nope b:nope", "a>b", "b>a")
     found = told(broken(graph, edge(0, "data")))
     assert found == [
         ("unknown-node-type", "/nodes/0/type"), ("unknown-node-type", "/nodes/1/type"), NO_CHANNEL,
@@ -60,12 +60,12 @@ def test_an_edge_that_may_have_either_channel_is_in_no_cycle() -> None:
 
 
 def test_ends_that_no_channel_fits_are_a_fault_beside_the_missing_one() -> None:
-    graph = graph_of("a u:user", "a>u.gears")
+    graph = parse_graph("a u:user", "a>u.gears")
     assert told(broken(graph, edge(0, "data"))) == [NO_CHANNEL, ("channel-mismatch", "/edges/0")]
 
 
 def test_what_an_unsure_edge_does_say_is_checked() -> None:
-    graph = graph_of("a b", "a.nope>ghost")
+    graph = parse_graph("a b", "a.nope>ghost")
     assert told(broken(graph, edge(0, "data", {"channel": "wire"}))) == [
         ("unknown-channel", "/edges/0/data/channel"),
         ("dangling-edge", "/edges/0/target"),
@@ -75,15 +75,15 @@ def test_what_an_unsure_edge_does_say_is_checked() -> None:
         ("missing-field", "/edges/0/source"),
         ("dangling-edge", "/edges/0/target"),
     ]
-    lost_handle = broken(graph_of("g:gear a", "g>a"), edge(0, "sourceHandle", 5))
+    lost_handle = broken(parse_graph("g:gear a", "g>a"), edge(0, "sourceHandle", 5))
     assert told(lost_handle) == [
         ("invalid-field", "/edges/0/sourceHandle"),
         ("channel-mismatch", "/edges/0/data/channel"),
     ]
 
 
-FED = graph_of("a x:strict", "a>x.need")
-UNFED = graph_of("a x:strict")
+FED = parse_graph("a x:strict", "a>x.need")
+UNFED = parse_graph("a x:strict")
 
 
 @pytest.mark.parametrize(
@@ -102,14 +102,14 @@ def test_an_input_that_may_have_been_written_is_not_missed(graph: Graph, places:
 
 
 def test_an_input_that_no_unread_edge_can_bring_is_missed() -> None:
-    graph = graph_of("a x:strict y:strict b", "a>x.need", "a>b")
+    graph = parse_graph("a x:strict y:strict b", "a>x.need", "a>b")
     document = broken(graph, edge(0, "data"), edge(1, "targetHandle", 1), node(0, "label", "A"))
     assert ("missing-required-input", "/nodes/2") in told(document)
     assert ("missing-required-input", "/nodes/1") not in told(document)
 
 
 def test_without_edges_nothing_is_missed_and_without_nodes_nothing_dangles() -> None:
-    graph = graph_of("a x:strict c:nope", "a>x")
+    graph = parse_graph("a x:strict c:nope", "a>x")
     document = broken(graph, node(0, "policy", CONTINUE))
     edges = document.pop("edges")
     assert told(document) == [("unknown-node-type", "/nodes/2/type"), ("missing-field", "/edges")]
@@ -123,7 +123,7 @@ def test_without_edges_nothing_is_missed_and_without_nodes_nothing_dangles() -> 
 def test_an_error_may_be_handled_by_an_edge_that_could_not_be_read(
     field: tuple[str, int, str, Any],
 ) -> None:
-    graph = graph_of("a b", "a.error>b")
+    graph = parse_graph("a b", "a.error>b")
     document = broken(graph, field, node(0, "policy", CONTINUE), node(1, "policy", CONTINUE))
     handled = [pointer for code, pointer in told(document) if code == "error-unhandled"]
     assert handled == ([] if field[2] == "source" else ["/nodes/1/policy/onError"])
@@ -140,7 +140,7 @@ def test_an_error_may_be_handled_by_an_edge_that_could_not_be_read(
 def test_a_policy_that_was_not_read_may_be_the_one_that_is_needed(
     policy: Any, codes: list[str]
 ) -> None:
-    graph = graph_of("a b c d", "a.error>b", "a>c.only", "d>c.only")
+    graph = parse_graph("a b c d", "a.error>b", "a>c.only", "d>c.only")
     sound = told(broken(graph, node(3, "ui", 1)))
     assert [code for code, _ in sound] == [
         "unreachable-node", "invalid-field", "unknown-handle", "too-many-inputs",
@@ -150,20 +150,20 @@ def test_a_policy_that_was_not_read_may_be_the_one_that_is_needed(
 
 
 def test_a_policy_under_a_wrong_name_counts_as_unread() -> None:
-    graph = graph_of("a b", "a.error>b")
+    graph = parse_graph("a b", "a.error>b")
     assert told(broken(graph, node(0, "polcy", {}))) == [("unknown-field", "/nodes/0/polcy")]
 
 
 def test_what_was_read_of_a_faulty_policy_is_held_against_the_graph() -> None:
     policy = {"onError": "continue", "timeoutS": -1}
-    assert told(broken(graph_of("a"), node(0, "policy", policy))) == [
+    assert told(broken(parse_graph("a"), node(0, "policy", policy))) == [
         ("invalid-field", "/nodes/0/policy/timeoutS"),
         ("error-unhandled", "/nodes/0/policy/onError"),
     ]
 
 
 def test_a_node_that_an_unread_edge_may_reach_can_start() -> None:
-    graph = graph_of("a b c", "a.error>b", "c>b")
+    graph = parse_graph("a b c", "a.error>b", "c>b")
     found = [code for code, _ in told(broken(graph, edge(1, "target", 7)))]
     assert found == ["unknown-handle", "invalid-field"]
 
@@ -172,19 +172,19 @@ def test_a_node_that_an_unread_edge_may_reach_can_start() -> None:
     ("graph", "place"),
     [
         # b may be one way of the choice, so that not both ways are taken
-        (graph_of("f:fork a b c", "f.way-0>a", "f.way-1>b", "a>c.only", "b>c.only"),
+        (parse_graph("f:fork a b c", "f.way-0>a", "f.way-1>b", "a>c.only", "b>c.only"),
          edge(1, "target", 5)),
         # the join before c keeps what is known of its other ways
-        (graph_of("f:fork a b m c", "f.way-0>a", "f.way-1>b", "b>m", "a>c.only", "m>c.only"),
+        (parse_graph("f:fork a b m c", "f.way-0>a", "f.way-1>b", "b>m", "a>c.only", "m>c.only"),
          edge(1, "target", 5)),
         # which way is taken is not known
-        (graph_of("f:fork c", "f.way-0>c.only", "f.way-0>c.only", "f.way-1>c.only"),
+        (parse_graph("f:fork c", "f.way-0>c.only", "f.way-0>c.only", "f.way-1>c.only"),
          edge(1, "sourceHandle", 5)),
         # whether there is a choice is not known
-        (graph_of("f:fork c", "f.way-0>c.only", "f.way-1>c.only"), node(0, "type", 5)),
+        (parse_graph("f:fork c", "f.way-0>c.only", "f.way-1>c.only"), node(0, "type", 5)),
         # whether c is reached by the edge is not known
-        (graph_of("a b c", "a>c.only", "b>c.only"), edge(1, "target", 5)),
-        (graph_of("a b c", "a>c.only", "b>c.only"), node(1, "id")),
+        (parse_graph("a b c", "a>c.only", "b>c.only"), edge(1, "target", 5)),
+        (parse_graph("a b c", "a>c.only", "b>c.only"), node(1, "id")),
     ],
 )  # fmt: skip
 def test_values_that_may_not_come_together_are_not_too_many(
@@ -197,29 +197,29 @@ def test_values_that_may_not_come_together_are_not_too_many(
 def test_values_that_come_together_in_any_case_are_too_many(
     place: tuple[str, int, str, Any],
 ) -> None:
-    graph = graph_of("f:fork r a b c", "f.way-0>r", "r>a", "r>b", "a>c.only", "b>c.only")
+    graph = parse_graph("f:fork r a b c", "f.way-0>r", "r>a", "r>b", "a>c.only", "b>c.only")
     assert ("too-many-inputs", "/edges/4") in told(broken(graph, place))
 
 
 def test_a_join_of_unknown_ways_is_unknown_and_of_some_known_ones_what_these_share() -> None:
     fork = "f.way-0>a", "f.way-1>b", "x>a", "a>c.only", "b>c.only"
-    graph = graph_of("f:fork x a b c z", *fork, "z>x")
+    graph = parse_graph("f:fork x a b c z", *fork, "z>x")
     assert len(told(broken(graph, edge(5, "target", 5)))) == 1
-    graph = graph_of("x y a b c z", "x>a", "y>a", "a>c.only", "b>c.only", "z>x", "z>y")
+    graph = parse_graph("x y a b c z", "x>a", "y>a", "a>c.only", "b>c.only", "z>x", "z>y")
     assert len(told(broken(graph, edge(4, "target", 5), edge(5, "target", 5)))) == 2
 
 
 def test_a_linked_node_that_an_unread_flow_edge_may_leave_holds_nobody_back() -> None:
-    graph = graph_of("u:user h:user a", "u>a", "a>h", "h.gear~u.gears", "h>a")
-    sound = graph_of("u:user h:user a", "u>a", "a>h", "h.gear~u.gears")
+    graph = parse_graph("u:user h:user a", "u>a", "a>h", "h.gear~u.gears", "h>a")
+    sound = parse_graph("u:user h:user a", "u>a", "a>h", "h.gear~u.gears")
     assert [c for c, _ in told(broken(sound, node(2, "ui", 1)))] == ["flow-cycle", "invalid-field"]
     assert [c for c, _ in told(broken(graph, edge(3, "target", 1)))] == ["invalid-field"]
-    links = graph_of("g:user h:user u:user a", "g.gear~u.motor", "h.gear~u.motor", "g>a")
+    links = parse_graph("g:user h:user u:user a", "g.gear~u.motor", "h.gear~u.motor", "g>a")
     assert [c for c, _ in told(broken(links, edge(2, "target", 1)))] == ["invalid-field"]
 
 
 def test_edges_to_a_node_without_an_id_do_not_dangle() -> None:
-    graph = graph_of("a b c", "a>b", "b>c")
+    graph = parse_graph("a b c", "a>b", "b>c")
     assert told(broken(graph, node(1, "id"))) == [("missing-field", "/nodes/1/id")]
     assert told(broken(graph, node(1, "id", "x" * 300))) == [("invalid-id", "/nodes/1/id")]
     document = graph.to_document()
@@ -228,8 +228,8 @@ def test_edges_to_a_node_without_an_id_do_not_dangle() -> None:
 
 
 def test_more_names_than_nodes_without_an_id_are_told_together() -> None:
-    graph = graph_of("a b c", "a>b", "b>c", "a>ghost")
-    _, found = read_and_check(broken(graph, node(1, "id")), FakeCatalogue())
+    graph = parse_graph("a b c", "a>b", "b>c", "a>ghost")
+    _, found = read_and_check(broken(graph, node(1, "id")), FakeNodeCatalog())
     assert [(d.code, d.pointer) for d in found] == [
         ("missing-field", "/nodes/1/id"), ("dangling-edge", "/edges"),
     ]  # fmt: skip
@@ -238,21 +238,21 @@ def test_more_names_than_nodes_without_an_id_are_told_together() -> None:
 
 @pytest.mark.parametrize("node_id", ["b!", " b", "B#"])
 def test_edges_go_by_an_id_that_cannot_stay(node_id: str) -> None:
-    graph = graph_of("a b c:strict", "a>b", "b>a", "b>c.need")
+    graph = parse_graph("a b c:strict", "a>b", "b>a", "b>c.need")
     document = broken(graph, node(1, "id", node_id))
     assert told(document) == [("flow-cycle", "/nodes/0"), ("invalid-id", "/nodes/1/id")]
 
 
 def test_an_id_that_cannot_stay_and_that_no_edge_means_may_be_any() -> None:
-    graph = graph_of("a b", "a>other")
+    graph = parse_graph("a b", "a>other")
     assert told(broken(graph, node(1, "id", "!"))) == [("invalid-id", "/nodes/1/id")]
 
 
 def test_edges_of_an_id_that_is_taken_may_mean_either_node() -> None:
-    graph = graph_of("a b c x:strict", "a>b", "c>a", "b>c", "b>x.need")
+    graph = parse_graph("a b c x:strict", "a>b", "c>a", "b>c", "b>x.need")
     document = broken(graph, node(2, "id", "b"))
     assert told(document) == [("duplicate-id", "/nodes/2/id")]
-    both = graph_of("a b:strict b:number", "a.nope>b.nope")
+    both = parse_graph("a b:strict b:number", "a.nope>b.nope")
     assert told(broken(both, node(0, "ui", 1))) == [
         ("invalid-field", "/nodes/0/ui"),
         ("missing-required-input", "/nodes/1"),
@@ -262,26 +262,26 @@ def test_edges_of_an_id_that_is_taken_may_mean_either_node() -> None:
 
 
 def test_a_type_that_was_not_read_is_not_unknown() -> None:
-    assert told(broken(graph_of("a b", "a>b"), node(0, "type"))) == [
+    assert told(broken(parse_graph("a b", "a>b"), node(0, "type"))) == [
         ("missing-field", "/nodes/0/type")
     ]
 
 
 def test_a_node_without_an_id_is_named_by_its_place_alone() -> None:
-    _, found = read_and_check(broken(graph_of("a b:nope"), node(1, "id")), FakeCatalogue())
+    _, found = read_and_check(broken(parse_graph("a b:nope"), node(1, "id")), FakeNodeCatalog())
     assert [(d.code, d.pointer, d.node) for d in found] == [
         ("missing-field", "/nodes/1/id", None),
         ("unknown-node-type", "/nodes/1/type", None),
     ]
 
 
-def says(*findings: Diagnostic) -> FakeCatalogue:
+def says(*findings: Diagnostic) -> FakeNodeCatalog:
     """Give a catalogue that finds the same in the node ``x``, whatever the graph."""
 
     def said(node: Node, graph: Graph) -> list[Diagnostic]:
         return list(findings) if node.id == "x" else []
 
-    return FakeCatalogue(said)
+    return FakeNodeCatalog(said)
 
 
 NEEDS = Diagnostic("missing-required-input", "error", "needs text", "/data/text")
@@ -313,7 +313,7 @@ FINDINGS = (NEEDS, NOT_TEXT, TOO_MANY, FEW, ALL, ODD, UNDEFINED, APART, NO_OUTPU
 def test_a_finding_of_a_type_counts_unless_what_was_not_read_may_explain_it(
     places: list[tuple[str, int, str, Any]], left: tuple[Diagnostic, ...]
 ) -> None:
-    graph = graph_of("b x a", "a>b", "b>x")
+    graph = parse_graph("b x a", "a>b", "b>x")
     document = graph.to_document()
     document["nodes"][1]["data"] = {"text": ["x"]}
     for name, number, field, value in places:
@@ -324,15 +324,15 @@ def test_a_finding_of_a_type_counts_unless_what_was_not_read_may_explain_it(
 
 
 def test_one_unsound_field_does_not_keep_the_others_of_the_data_from_being_checked() -> None:
-    document = graph_of("x").to_document()
+    document = parse_graph("x").to_document()
     document["nodes"][0]["data"] = {"text": ["x"], "more": {1}, 3: "x"}
     _, found = read_and_check(document, says(NOT_TEXT, NEEDS))
     assert [d.code for d in found] == ["not-json-value", "not-json-value", "own-code"]
 
 
 def test_places_are_those_of_the_document_also_behind_a_dropped_edge() -> None:
-    document = graph_of("a b c", "a>b", "a>b", "b>c", "b>ghost").to_document()
-    _, found = read_and_check(document, FakeCatalogue())
+    document = parse_graph("a b c", "a>b", "a>b", "b>c", "b>ghost").to_document()
+    _, found = read_and_check(document, FakeNodeCatalog())
     assert [(d.code, d.pointer) for d in found] == [
         ("duplicate-edge", "/edges/1"), ("dangling-edge", "/edges/3/target"),
     ]  # fmt: skip

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planwave.graph.json_values import DEEPEST_VALUE, NotJson, to_json, to_json_each
-from planwave.storage.rows import encode
+from planwave.graph.json_values import MAX_VALUE_DEPTH, NotJson, to_json, to_json_each
+from planwave.storage.rows import dumps_exact
 
 
 class Colour(enum.StrEnum):
@@ -45,7 +45,7 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_a_value_is_what_the_store_gives_back(value: Any) -> None:
-    assert to_json(value) == json.loads(encode(value))
+    assert to_json(value) == json.loads(dumps_exact(value))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_value_is_what_the_store_gives_back(value: Any) -> None:
         (Bag(a=Bag()), {"a": {}}),
         ("a\0b", "a\0b"),
         (10**400, 10**400),
-        (nested(DEEPEST_VALUE), nested(DEEPEST_VALUE)),
+        (nested(MAX_VALUE_DEPTH), nested(MAX_VALUE_DEPTH)),
     ],
 )
 def test_tuples_are_lists_and_subclasses_are_plain(value: Any, stored: Any) -> None:
@@ -85,7 +85,7 @@ def test_what_is_plain_already_is_not_copied() -> None:
         ({"\ud800": 1}, "an object with the key '\\ud800'"),
         ({7: 1}, "an object with the key 7"),
         (1 << 14_001, "an integer of more than 4000 digits"),
-        (nested(DEEPEST_VALUE + 1), "nested deeper than 200"),
+        (nested(MAX_VALUE_DEPTH + 1), "nested deeper than 200"),
     ],
 )
 def test_what_is_not_json_is_named(value: Any, fault: str) -> None:
@@ -102,6 +102,6 @@ def test_a_knot_is_nested_too_deep() -> None:
 
 
 def test_values_by_name_may_each_be_as_deep_as_a_value() -> None:
-    assert to_json_each({"a": (1,), "b": nested(DEEPEST_VALUE)})["a"] == [1]
+    assert to_json_each({"a": (1,), "b": nested(MAX_VALUE_DEPTH)})["a"] == [1]
     with pytest.raises(NotJson, match="the key 7"):
         to_json_each({7: 1})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planwave.graph.names import nearest
+from planwave.graph.names import closest_match
 
 
 @pytest.mark.parametrize(
@@ -19,8 +19,8 @@ from planwave.graph.names import nearest
     ],
 )
 def test_the_closest_known_name_is_guessed(name: str, guess: str | None) -> None:
-    assert nearest(name, ["agent", "llm", "compare_results"]) == guess
+    assert closest_match(name, ["agent", "llm", "compare_results"]) == guess
 
 
 def test_nothing_is_guessed_among_very_many_names() -> None:
-    assert nearest("n1", [f"N{i}" for i in range(301)]) is None
+    assert closest_match("n1", [f"N{i}" for i in range(301)]) is None

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planwave.graph.json_values import DEEPEST, is_plain
+from planwave.graph.json_values import MAX_JSON_DEPTH, is_plain
 from planwave.graph.model import FLOW, Edge, Graph, Node
 from planwave.graph.plan import (
     Plan,
     canonical_json,
-    content_of,
+    graph_content,
     graph_hash,
-    has_plain_document,
+    is_plain_document,
 )
-from tests.fakes.catalogue import graph_of
+from tests.fakes.catalogue import parse_graph
 
 
 def test_equal_json_has_one_text() -> None:
@@ -99,11 +99,11 @@ def test_the_hash_of_a_graph_is_that_of_all_it_does(
             graph_hash(graph)
     else:
         assert graph_hash(graph) == expected
-    assert content_of(graph) == content
-    assert has_plain_document(graph) == is_plain(graph.to_document())
+    assert graph_content(graph) == content
+    assert is_plain_document(graph) == is_plain(graph.to_document())
 
 
-@pytest.mark.parametrize("depth", [DEEPEST - 4, DEEPEST - 3])
+@pytest.mark.parametrize("depth", [MAX_JSON_DEPTH - 4, MAX_JSON_DEPTH - 3])
 def test_a_document_is_as_deep_as_it_is(depth: int) -> None:
     data: Any = 1
     for _ in range(depth):
@@ -114,12 +114,12 @@ def test_a_document_is_as_deep_as_it_is(depth: int) -> None:
         Node("a", "step", "a", policy_document={"default": data}),
     ):
         graph = Graph((node,), ())
-        assert has_plain_document(graph) == is_plain(graph.to_document())
-        assert has_plain_document(graph) == (depth == DEEPEST - 4)
+        assert is_plain_document(graph) == is_plain(graph.to_document())
+        assert is_plain_document(graph) == (depth == MAX_JSON_DEPTH - 4)
 
 
 def test_a_document_is_made_once_and_who_wants_to_change_one_has_their_own() -> None:
-    graph = graph_of("a b", "a>b")
+    graph = parse_graph("a b", "a>b")
     plan = Plan("p1", "", "Doing", graph, graph_hash(graph), "2026-01-01T00:00:00Z")
     assert graph.document is graph.document
     for own in (graph.to_document(), plan.as_json()):
@@ -130,7 +130,7 @@ def test_a_document_is_made_once_and_who_wants_to_change_one_has_their_own() -> 
 
 
 def test_a_plan_shows_its_graph_and_its_status() -> None:
-    graph = graph_of("a b", "a>b")
+    graph = parse_graph("a b", "a>b")
     plan = Plan("p1", "do it", "Doing", graph, graph_hash(graph), "2026-01-01T00:00:00Z")
     shown = plan.as_json("executing")
     assert shown["status"] == "executing"

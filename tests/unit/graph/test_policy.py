@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from planwave.graph.model import DEFAULT_POLICY, Node, Policy, Retry
-from planwave.graph.policy import passed_limits, read_policy
+from planwave.graph.policy import policy_limit_findings, read_policy
 from planwave.settings import Limits
 
 
@@ -121,7 +121,7 @@ LIMITS = Limits(policy_timeout_s=60, policy_attempts=3, policy_backoff_s=5)
 def test_what_passes_a_limit_is_named_with_limit_value_and_way_out(
     policy: Policy, limit: str, most: str, met: str, pointer: str
 ) -> None:
-    (fault,) = passed_limits(Node("a", "t", "A", policy=policy), LIMITS)
+    (fault,) = policy_limit_findings(Node("a", "t", "A", policy=policy), LIMITS)
     assert (fault.code, fault.severity, fault.pointer) == ("limit-exceeded", "error", pointer)
     assert f"limit {limit} is {most}, met {met}" in fault.message
     assert "'a'" in fault.message
@@ -131,7 +131,7 @@ def test_what_passes_a_limit_is_named_with_limit_value_and_way_out(
 
 @pytest.mark.parametrize("policy", [DEFAULT_POLICY, Policy(timeout_s=60, retry=Retry(3, 5))])
 def test_what_is_at_its_limit_is_fine(policy: Policy) -> None:
-    assert passed_limits(Node("a", "t", "A", policy=policy), LIMITS) == []
+    assert policy_limit_findings(Node("a", "t", "A", policy=policy), LIMITS) == []
 
 
 def test_the_limits_are_those_of_the_comparison() -> None:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from planwave.errors import GraphInvalid
 from planwave.graph import read
-from planwave.graph.gaps import REPORTED, UNREAD, UNREAD_EDGE, Gaps
+from planwave.graph.gaps import ALREADY_REPORTED, UNREADABLE, UNREADABLE_EDGE, Unreadable
 from planwave.graph.model import DEFAULT_POLICY, Graph, Join, Policy, Retry
-from planwave.graph.read import read_graph, read_partly
+from planwave.graph.read import read_graph, read_lenient
 from planwave.settings import Limits
 
 FLOW = {"channel": "flow"}
@@ -198,37 +198,37 @@ def test_ids_are_compared_among_faulty_edges_too() -> None:
 def test_what_can_be_read_of_a_faulty_document_is_read() -> None:
     nodes = [node("a", type=None, data={"x": 1}), 7, node("c c", ui=1), node("d", label=1)]
     edges = [edge(data={"channel": "wire"}), edge(), edge(source_handle="x"), edge(), edge(id="?")]
-    graph, _, gaps, places = read_partly(doc(nodes, edges))
+    graph, _, gaps, places = read_lenient(doc(nodes, edges))
     assert [(n.id, n.type) for n in graph.nodes] == [
-        ("a", UNREAD), ("#1", UNREAD), ("c c", "step"), ("d", "step"),
+        ("a", UNREADABLE), ("#1", UNREADABLE), ("c c", "step"), ("d", "step"),
     ]  # fmt: skip
     assert graph.nodes[0].data == {"x": 1}
     assert [e.id for e in graph.edges] == ["e2"]
     assert places == [1]
     assert gaps is not None
     assert [(n, e.source_handle, e.channel) for n, e in gaps.edges] == [
-        (0, "output", UNREAD), (2, UNREAD, "flow"),
+        (0, "output", UNREADABLE), (2, UNREADABLE, "flow"),
     ]  # fmt: skip
-    assert (gaps.nameless, gaps.misnamed, gaps.no_nodes) == ({"#1"}, {"c c"}, False)
-    assert gaps.incomplete == gaps.unruled == {"#1", "d"}
+    assert (gaps.without_id, gaps.invalid_ids, gaps.nodes_unreadable) == ({"#1"}, {"c c"}, False)
+    assert gaps.incomplete == gaps.policy_unknown == {"#1", "d"}
 
 
 @pytest.mark.parametrize("node_id", ["#1", "", "x" * 257, 5])
 def test_an_id_that_nobody_can_go_by_is_none(node_id: Any) -> None:
-    reading = read_partly(doc([node(node_id)]))
+    reading = read_lenient(doc([node(node_id)]))
     assert [n.id for n in reading.graph.nodes] == ["#0"]
 
 
 def test_what_the_caller_has_reported_is_unread_and_not_reported_again() -> None:
-    nodes = [REPORTED, node(REPORTED), node("c", label=REPORTED, description=REPORTED)]
-    edges = [REPORTED, edge(data=REPORTED), edge(target=REPORTED)]
-    graph, findings, gaps, _ = read_partly(doc(nodes, edges))
+    nodes = [ALREADY_REPORTED, node(ALREADY_REPORTED), node("c", label=ALREADY_REPORTED, description=ALREADY_REPORTED)]
+    edges = [ALREADY_REPORTED, edge(data=ALREADY_REPORTED), edge(target=ALREADY_REPORTED)]
+    graph, findings, gaps, _ = read_lenient(doc(nodes, edges))
     assert findings == []
     assert [n.id for n in graph.nodes] == ["#0", "#1", "c"]
     assert gaps is not None
     assert (len(gaps.edges), gaps.incomplete) == (3, {"#0", "c"})
-    assert read_partly({"nodes": REPORTED, "edges": []}).gaps == Gaps(no_nodes=True)
-    assert read_partly({"nodes": [], "edges": REPORTED}).gaps == Gaps(edges=[(0, UNREAD_EDGE)])
+    assert read_lenient({"nodes": ALREADY_REPORTED, "edges": []}).unreadable == Unreadable(nodes_unreadable=True)
+    assert read_lenient({"nodes": [], "edges": ALREADY_REPORTED}).unreadable == Unreadable(edges=[(0, UNREADABLE_EDGE)])
 
 
 def test_a_missing_channel_names_the_edge_and_the_way_out() -> None:
@@ -371,18 +371,18 @@ def spoilt_documents(draw: st.DrawFn) -> dict[str, Any]:
 @given(spoilt_documents())
 def test_the_short_path_reads_what_the_careful_one_reads(document: dict[str, Any]) -> None:
     own = json.loads(json.dumps(document))  # strict JSON, and nobody else's
-    short = read_partly(document, limits=Limits()), read_partly(own, is_own=True)
+    short = read_lenient(document, limits=Limits()), read_lenient(own, trusted=True)
     with pytest.MonkeyPatch.context() as monkeypatch:
         for name in ("_plain_node", "_plain_edge"):
             monkeypatch.setattr(read, name, lambda *_: None)
-        careful = read_partly(document, limits=Limits())
+        careful = read_lenient(document, limits=Limits())
     assert short == (careful, careful)
 
 
 def test_only_what_is_its_own_is_not_copied() -> None:
     document = doc([node(data={"x": [1]})], [edge(target="a", data={"channel": "flow", "n": [1]})])
     for is_own in (False, True):
-        graph = read_partly(document, is_own=is_own).graph
+        graph = read_lenient(document, trusted=is_own).graph
         assert (graph.nodes[0].data["x"] is document["nodes"][0]["data"]["x"]) == is_own
         assert (graph.edges[0].data["n"] is document["edges"][0]["data"]["n"]) == is_own
 

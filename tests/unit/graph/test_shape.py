@@ -16,17 +16,17 @@ from hypothesis import strategies as st
 from planwave.errors import GraphInvalid
 from planwave.graph.cycles import cycle_diagnostics
 from planwave.graph.model import Graph, Node
-from planwave.graph.shape import Shape, shape
+from planwave.graph.shape import GraphShape, measure
 from planwave.graph.topology import Topology
-from tests.fakes.catalogue import graph_of
+from tests.fakes.catalogue import parse_graph
 from tests.fakes.wires import make_edge
 
 SHAPES = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "shapes.jsonl"
 
 
 def test_a_diamond_has_three_waves() -> None:
-    graph = graph_of("end start left right", "start>left", "start>right", "left>end", "right>end")
-    assert shape(graph, {"right": 5.0}) == Shape(
+    graph = parse_graph("end start left right", "start>left", "start>right", "left>end", "right>end")
+    assert measure(graph, {"right": 5.0}) == GraphShape(
         waves=[["start"], ["left", "right"], ["end"]],
         depth=3,
         width=2,
@@ -36,27 +36,27 @@ def test_a_diamond_has_three_waves() -> None:
 
 
 def test_an_empty_graph_has_no_waves() -> None:
-    assert shape(Graph((), ())) == Shape([], 0, 0, [], 0.0)
+    assert measure(Graph((), ())) == GraphShape([], 0, 0, [], 0.0)
 
 
 def test_among_equal_paths_the_first_in_graph_order_is_critical() -> None:
-    assert shape(graph_of("a b c d", "b>d", "a>d", "a>c")).critical_path == ["a", "c"]
+    assert measure(parse_graph("a b c d", "b>d", "a>d", "a>c")).critical_path == ["a", "c"]
 
 
 def test_a_linked_node_is_in_no_wave_but_passes_on_what_it_waits_for() -> None:
-    graph = graph_of("a g u b", "a>g", "g~u", "b>u")
-    measured = shape(graph, {"a": 3.0, "g": 100.0})
+    graph = parse_graph("a g u b", "a>g", "g~u", "b>u")
+    measured = measure(graph, {"a": 3.0, "g": 100.0})
     assert measured.waves == [["a", "b"], ["u"]]
     assert (measured.critical_path, measured.critical_path_s) == (["a", "u"], 4.0)
 
 
 def test_a_node_that_only_materializes_is_in_no_wave() -> None:
-    assert shape(graph_of("a g"), linked={"g"}).waves == [["a"]]
+    assert measure(parse_graph("a g"), linked={"g"}).waves == [["a"]]
 
 
 def test_a_graph_with_a_cycle_has_no_shape() -> None:
     with pytest.raises(GraphInvalid, match="a -> b -> a"):
-        shape(graph_of("a b", "a>b", "b>a"))
+        measure(parse_graph("a b", "a>b", "b>a"))
 
 
 @given(st.data())
@@ -77,7 +77,7 @@ def test_waves_and_critical_path_agree_with_the_plain_definition(data: st.DataOb
     def finish(node: int) -> int:
         return seconds[node] + max((finish(a) for a, b in wires if b == node), default=0)
 
-    measured = shape(graph, {f"n{i}": float(s) for i, s in enumerate(seconds)})
+    measured = measure(graph, {f"n{i}": float(s) for i, s in enumerate(seconds)})
     assert measured.waves == [
         [f"n{i}" for i in range(size) if depth(i) == wave]
         for wave in range(1, max(map(depth, range(size))) + 1)
@@ -105,7 +105,7 @@ def test_the_critical_path_of_recorded_task_graphs_is_their_optimum() -> None:
     wrong: list[str] = []
     for line in timed:
         durations = {f"n{i}": float(s) for i, s in enumerate(line["dur"])}
-        measured = shape(graph_from(line), durations).critical_path_s
+        measured = measure(graph_from(line), durations).critical_path_s
         if not math.isclose(measured, line["optimal_s"]):
             wrong.append(line["id"])
     assert len(timed) > 700
@@ -118,7 +118,7 @@ def test_recorded_graphs_are_measured_or_said_to_be_cyclic() -> None:
     for line in recorded():
         graph = graph_from(line)
         try:
-            measured = shape(graph)
+            measured = measure(graph)
         except GraphInvalid as error:
             cyclic += 1
             codes = {d.code for d in error.diagnostics}

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from planwave.errors import GraphInvalid
 from planwave.graph import strict
 from planwave.graph.diagnostics import Diagnostic
-from planwave.graph.json_values import DEEPEST, Room, copied, is_sound_text, shown, value_faults
-from planwave.graph.strict import strict_json
+from planwave.graph.json_values import MAX_JSON_DEPTH, JsonLimits, checked_copy, is_storable_text, short_repr, json_faults
+from planwave.graph.strict import parse_strict_json
 from tests.fakes.cpu_time import cpu_within
 
 json_values = st.recursive(
@@ -70,22 +70,22 @@ json_texts = st.recursive(
 
 def faults_of(text: str | bytes, **limits: int) -> list[tuple[str, str]]:
     with pytest.raises(GraphInvalid) as caught:
-        strict_json(text, **limits)
+        parse_strict_json(text, **limits)
     return [(d.code, d.pointer) for d in caught.value.diagnostics]
 
 
 @given(json_values, st.booleans())
 def test_plain_json_is_read_as_the_standard_parser_reads_it(value: Any, ascii_only: bool) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only)
-    assert strict_json(text) == value
-    assert strict_json(text.encode()) == value
+    assert parse_strict_json(text) == value
+    assert parse_strict_json(text.encode()) == value
 
 
 @given(json_texts, st.integers(1, 4))
 def test_the_quick_way_finds_what_the_thorough_one_finds(text: str, depth: int) -> None:
     def outcome() -> str:
         try:
-            return repr(strict_json(text, max_depth=depth))
+            return repr(parse_strict_json(text, max_depth=depth))
         except GraphInvalid as error:
             return repr(error.diagnostics)
 
@@ -98,7 +98,7 @@ def test_the_quick_way_finds_what_the_thorough_one_finds(text: str, depth: int) 
 def test_what_is_beyond_doubt_is_read_the_quick_way() -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(strict, "_both_forms", lambda text, _: (text.encode(), "not JSON"))
-        assert strict_json('{"a": [1, 0.05, "\\"", null], "b": {}}') == {
+        assert parse_strict_json('{"a": [1, 0.05, "\\"", null], "b": {}}') == {
             "a": [1, 0.05, '"', None], "b": {}
         }  # fmt: skip
 
@@ -110,7 +110,7 @@ def refuse(*_: object) -> None:
 @given(st.text() | st.text('[]{}",:\\ue0 1', max_size=200))
 def test_no_text_raises_anything_but_graph_invalid(text: str) -> None:
     try:
-        value = strict_json(text)
+        value = parse_strict_json(text)
     except GraphInvalid as error:
         assert error.diagnostics  # noqa: PT017
     else:
@@ -131,18 +131,18 @@ def test_no_text_raises_anything_but_graph_invalid(text: str) -> None:
 )
 def test_what_is_not_json_is_named_with_line_and_column(text: str, message: str) -> None:
     with pytest.raises(GraphInvalid, match=message) as caught:
-        strict_json(text)
+        parse_strict_json(text)
     assert [d.code for d in caught.value.diagnostics] == ["invalid-json"]
 
 
 def test_a_byte_order_mark_is_ignored() -> None:
-    assert strict_json("\ufeff[1]") == [1]
-    assert strict_json(b"\xef\xbb\xbf[1]") == [1]
+    assert parse_strict_json("\ufeff[1]") == [1]
+    assert parse_strict_json(b"\xef\xbb\xbf[1]") == [1]
 
 
 def test_bytes_that_are_not_utf_8_are_refused_with_their_place() -> None:
     with pytest.raises(GraphInvalid, match="byte 2 is 0xff"):
-        strict_json(b'["\xff"]')
+        parse_strict_json(b'["\xff"]')
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_numbers_that_no_other_reader_takes_are_refused(number: str) -> None:
 
 
 def test_large_but_honest_numbers_are_kept() -> None:
-    assert strict_json("[1e300, 12345678901234567890123]") == [1e300, 12345678901234567890123]
+    assert parse_strict_json("[1e300, 12345678901234567890123]") == [1e300, 12345678901234567890123]
 
 
 def test_each_key_that_appears_twice_is_found() -> None:
@@ -168,7 +168,7 @@ def test_text_that_no_store_keeps_is_refused(escape: str) -> None:
 
 
 def test_a_whole_surrogate_pair_is_a_character() -> None:
-    assert strict_json('"\\ud83d\\ude00"') == "😀"
+    assert parse_strict_json('"\\ud83d\\ude00"') == "😀"
 
 
 def test_a_raw_lone_surrogate_is_refused() -> None:
@@ -179,9 +179,9 @@ def test_a_raw_lone_surrogate_is_refused() -> None:
 def test_nesting_is_accepted_at_the_limit_and_refused_one_past_it(ends: tuple[str, str]) -> None:
     opening, closing = ends
     step = len(closing)
-    fits = DEEPEST // step
-    assert strict_json(opening * fits + "1" + closing * fits) is not None
-    assert strict_json("[" * 9 + "1" + "]" * 9, max_depth=9) is not None
+    fits = MAX_JSON_DEPTH // step
+    assert parse_strict_json(opening * fits + "1" + closing * fits) is not None
+    assert parse_strict_json("[" * 9 + "1" + "]" * 9, max_depth=9) is not None
     assert faults_of("[" * 10 + "1" + "]" * 10, max_depth=9) == [("limit-exceeded", "")]
     assert faults_of(opening * (fits + 1) + "1" + closing * (fits + 1)) == [("limit-exceeded", "")]
 
@@ -204,7 +204,7 @@ def test_absurd_nesting_fails_fast_and_without_recursion(text: str) -> None:
 
 def test_brackets_in_strings_do_not_nest() -> None:
     text = json.dumps(["[" * 200, '\\"' + "{" * 200, {"[": ['"']}])
-    assert strict_json(text) == json.loads(text)
+    assert parse_strict_json(text) == json.loads(text)
 
 
 def test_quotes_without_end_do_not_make_reading_slow() -> None:
@@ -213,7 +213,7 @@ def test_quotes_without_end_do_not_make_reading_slow() -> None:
 
 
 def test_size_counts_bytes_of_utf_8() -> None:
-    assert strict_json('"éé"', max_bytes=6) == "éé"
+    assert parse_strict_json('"éé"', max_bytes=6) == "éé"
     assert faults_of('"éé"', max_bytes=5) == [("limit-exceeded", "")]
     assert faults_of('"aaaa"', max_bytes=5) == [("limit-exceeded", "")]
 
@@ -221,10 +221,10 @@ def test_size_counts_bytes_of_utf_8() -> None:
 @given(json_values)
 def test_a_sound_object_is_copied_to_its_leaves(value: Any) -> None:
     original = {"v": value}
-    copy = copied(original, Room())
+    copy = checked_copy(original, JsonLimits())
     assert copy == original
     assert copy is not original
-    assert value_faults(original) == []
+    assert json_faults(original) == []
 
 
 class Text(str):
@@ -250,33 +250,33 @@ class Text(str):
 def test_values_that_are_not_json_are_neither_copied_nor_passed(
     value: dict[str, Any], code: str, pointer: str
 ) -> None:
-    room = Room(depth=6, string_bytes=10, above=2)
-    assert copied(value, room) is None
-    assert [(d.code, d.pointer) for d in value_faults(value, "", room)] == [(code, pointer)]
+    room = JsonLimits(depth=6, string_bytes=10, levels_above=2)
+    assert checked_copy(value, room) is None
+    assert [(d.code, d.pointer) for d in json_faults(value, "", room)] == [(code, pointer)]
 
 
 def test_a_value_that_holds_itself_is_too_deep() -> None:
     knot: list[Any] = []
     knot += [knot, knot]
-    faults: list[Diagnostic] = value_faults(knot, "/x")
+    faults: list[Diagnostic] = json_faults(knot, "/x")
     assert [d.code for d in faults] == ["limit-exceeded"]
     assert "64" in faults[0].message
-    assert copied({"k": knot}, Room()) is None
+    assert checked_copy({"k": knot}, JsonLimits()) is None
 
 
 def test_sound_text_is_measured_in_bytes() -> None:
-    assert is_sound_text("é", 2)
-    assert not is_sound_text("é", 1)
-    assert not is_sound_text("a\0")
+    assert is_storable_text("é", 2)
+    assert not is_storable_text("é", 1)
+    assert not is_storable_text("a\0")
 
 
 def test_values_are_shown_short_and_printable() -> None:
-    assert shown("\ud800") == "'\\ud800'"
-    assert [shown([1]), shown({}), shown(None), shown(False)] == [
+    assert short_repr("\ud800") == "'\\ud800'"
+    assert [short_repr([1]), short_repr({}), short_repr(None), short_repr(False)] == [
         "an array",
         "an object",
         "null",
         "false",
     ]
-    assert len(shown("x" * 500)) < 80
-    assert shown("x") == "'x'"
+    assert len(short_repr("x" * 500)) < 80
+    assert short_repr("x") == "'x'"

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planwave.graph.model import Graph, Node
-from planwave.graph.topology import Topology, linked_ids
-from tests.fakes.cases import Choices, graph_from
-from tests.fakes.catalogue import graph_of
-from tests.fakes.oracle import Case
+from planwave.graph.topology import Topology, materialized_ids
+from tests.fakes.cases import ByteChoices, random_graph
+from tests.fakes.catalogue import parse_graph
+from tests.fakes.oracle import ScheduleCase
 from tests.fakes.wires import make_edge
 
 
@@ -18,13 +18,13 @@ def depths(topology: Topology, **options: set[int]) -> dict[str, int]:
 
 
 def test_a_node_with_links_out_and_no_flow_out_is_linked() -> None:
-    graph = graph_of("a b c d", "a~b", "b~c", "b>d", "ghost~a")
-    assert linked_ids(graph) == {"a"}
-    assert linked_ids(graph, {"c", "nobody"}) == {"a", "c"}
+    graph = parse_graph("a b c d", "a~b", "b~c", "b>d", "ghost~a")
+    assert materialized_ids(graph) == {"a"}
+    assert materialized_ids(graph, {"c", "nobody"}) == {"a", "c"}
 
 
 def test_a_flow_edge_into_a_linked_node_holds_back_those_that_use_it() -> None:
-    graph = graph_of("user gear inner first", "first>inner", "inner~gear", "gear~user")
+    graph = parse_graph("user gear inner first", "first>inner", "inner~gear", "gear~user")
     topology = Topology(graph)
     assert [topology.ids[n] for n in topology.order] == ["first", "inner", "gear", "user"]
     assert depths(topology) == {"first": 0, "inner": 1, "gear": 1, "user": 1}
@@ -32,37 +32,37 @@ def test_a_flow_edge_into_a_linked_node_holds_back_those_that_use_it() -> None:
 
 
 def test_a_link_nothing_waits_on_orders_nothing() -> None:
-    topology = Topology(graph_of("u g", "g~u"))
+    topology = Topology(parse_graph("u g", "g~u"))
     assert topology.sources == [-1]
     assert topology.depth == [0, 0]
 
 
 def test_a_link_of_a_node_that_also_runs_orders_nothing() -> None:
-    topology = Topology(graph_of("g u x", "g~u", "g>x"))
+    topology = Topology(parse_graph("g u x", "g~u", "g>x"))
     assert topology.depth == [0, 0, 1]
 
 
 def test_two_ways_into_one_gate_count_once() -> None:
-    topology = Topology(graph_of("a i j g u", "a>i", "a>j", "i~g", "j~g", "g~u"))
+    topology = Topology(parse_graph("a i j g u", "a>i", "a>j", "i~g", "j~g", "g~u"))
     assert depths(topology) == {"a": 0, "i": 1, "j": 1, "g": 1, "u": 1}
 
 
 def test_dangling_edges_are_left_out_and_cycles_shorten_the_order() -> None:
-    topology = Topology(graph_of("a b c", "a>ghost", "b>c", "c>b"))
+    topology = Topology(parse_graph("a b c", "a>ghost", "b>c", "c>b"))
     assert (topology.order, topology.sources) == ([0], [-1, 1, 2])
 
 
 def test_depths_can_be_taken_in_the_part_that_runs() -> None:
-    topology = Topology(graph_of("a b c d", "a>b", "b>c", "c>d"))
+    topology = Topology(parse_graph("a b c d", "a>b", "b>c", "c>d"))
     assert depths(topology, settled={1}) == {"a": 0, "b": 1, "c": 0, "d": 1}
     assert depths(topology, part={2, 3}) == {"a": 0, "b": 0, "c": 0, "d": 1}
 
 
 @given(st.binary(min_size=40, max_size=120))
 def test_order_and_depth_are_what_their_definitions_say(source: bytes) -> None:
-    graph, passive = graph_from(Choices(source))
-    case = Case(graph, passive)
-    topology = Topology(graph, linked_ids(graph, {f"n{n}" for n in passive}))
+    graph, passive = random_graph(ByteChoices(source))
+    case = ScheduleCase(graph, passive)
+    topology = Topology(graph, materialized_ids(graph, {f"n{n}" for n in passive}))
     assert {n for n, on in enumerate(topology.linked) if on} == case.linked
     ends = list(zip(topology.sources, topology.targets, strict=True))
     assert {e: ends[e] for e, (s, _) in enumerate(ends) if s >= 0} == case.order
@@ -77,14 +77,14 @@ def test_order_and_depth_are_what_their_definitions_say(source: bytes) -> None:
 
 @given(st.binary(min_size=40, max_size=120))
 def test_depths_of_a_part_are_those_of_the_part_alone(source: bytes) -> None:
-    choices = Choices(source)
-    graph, passive = graph_from(choices)
-    plain = Case(graph, passive)
+    choices = ByteChoices(source)
+    graph, passive = random_graph(choices)
+    plain = ScheduleCase(graph, passive)
     runnable = [n for n in plain.nodes if n not in plain.linked]
     settled = {n for n in runnable if choices.one_in(4)}
     part = {n for n in plain.nodes if n in plain.linked or not choices.one_in(4)}
-    topology = Topology(graph, linked_ids(graph, {f"n{n}" for n in passive}))
-    case = Case(graph, passive, given=dict.fromkeys(settled, frozenset()), part=frozenset(part))
+    topology = Topology(graph, materialized_ids(graph, {f"n{n}" for n in passive}))
+    case = ScheduleCase(graph, passive, preset=dict.fromkeys(settled, frozenset()), selected=frozenset(part))
     depth = topology.depths(settled, part)
     assert all(depth[n] == case.depth(n) for n in case.nodes if case.runs(n))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planwave.graph.values import Arrival, DataValue, Inputs, arrivals_text, result_text, text_of
+from planwave.graph.values import Arrival, DataValue, Inputs, arrivals_text, result_text, to_text
 
 
 def arrival(source: str, value: object, target: str = "input") -> Arrival:
@@ -16,7 +16,7 @@ def arrival(source: str, value: object, target: str = "input") -> Arrival:
     [("as is", "as is"), (None, ""), (1.5, "1.5"), (True, "true"), ({"a": ["ü"]}, '{"a":["ü"]}')],
 )
 def test_a_value_reads_as_itself_or_as_compact_json(value: object, text: str) -> None:
-    assert text_of(value) == text
+    assert to_text(value) == text
 
 
 def test_a_result_reads_as_its_output_or_else_its_first_port() -> None:

@@ -7,15 +7,15 @@ import pytest
 
 from planwave.errors import NodeError, ProviderError
 from planwave.graph.model import Node
-from planwave.graph.values import DataValue, Inputs, described_arrivals
-from planwave.nodes.agent import BRIEF, Agent
+from planwave.graph.values import DataValue, Inputs, labelled_arrivals
+from planwave.nodes.agent import BRIEF_SYSTEM_PROMPT, Agent
 from planwave.prompts.render import agent_prompt, small_agent_prompt
 from planwave.providers.api import Delta, ModelProfile, ModelReply, ModelRequest, Usage
 from tests.fakes.node_context import (
     ListedProviders,
-    arrivals,
+    make_inputs,
     context_for,
-    outcome_of,
+    result_and_events,
     services_with,
 )
 from tests.fakes.wires import make_edge
@@ -30,14 +30,14 @@ def hello(request: ModelRequest) -> list[str]:
 
 async def asked(node: Node, data: dict[str, Any], inputs: Inputs, **options: Any) -> ModelRequest:
     services, models = services_with(hello, **options)
-    await outcome_of(Agent().execute(data, inputs, context_for(node, services=services)))
+    await result_and_events(Agent().execute(data, inputs, context_for(node, services=services)))
     return models.requests[0]
 
 
 async def test_the_reply_is_streamed_and_becomes_the_text_result() -> None:
     services, _ = services_with(lambda _: [Delta("hm", "reasoning"), "Hel", "lo"])
     context = context_for(PLAIN, services=services)
-    result, events = await outcome_of(Agent().execute({}, arrivals("hi"), context))
+    result, events = await result_and_events(Agent().execute({}, make_inputs("hi"), context))
     assert result.outputs == {"output": DataValue("text", "Hello")}
     assert [(event.event_type, event.data) for event in events] == [
         ("prompt", {"system": None, "prompt": "hi", "provider": "openai", "model": "m"}),
@@ -60,24 +60,24 @@ async def test_the_reply_is_streamed_and_becomes_the_text_result() -> None:
 
 
 async def test_a_user_prompt_is_sent_exactly_even_by_a_planned_node() -> None:
-    request = await asked(PLANNED, {"userPrompt": " Say {{ hi }}\n"}, arrivals("in"), goal="G")
+    request = await asked(PLANNED, {"userPrompt": " Say {{ hi }}\n"}, make_inputs("in"), goal="G")
     assert request.prompt == " Say {{ hi }}\n"
 
 
 async def test_a_planned_node_is_told_goal_task_and_inputs() -> None:
-    request = await asked(PLANNED, {}, arrivals("x", {"k": 1}), goal="The goal")
+    request = await asked(PLANNED, {}, make_inputs("x", {"k": 1}), goal="The goal")
     inputs = 'From Source 0 (s0):\nx\n\nFrom Source 1 (s1):\n{"k":1}'
     assert request.prompt == agent_prompt("The goal", "Compare the two", inputs)
     assert inputs in request.prompt
 
 
 async def test_a_single_input_of_a_planned_node_says_where_it_comes_from() -> None:
-    request = await asked(PLANNED, {}, arrivals("x"))
+    request = await asked(PLANNED, {}, make_inputs("x"))
     assert "From Source 0 (s0):\nx" in request.prompt
 
 
 async def test_without_prompt_and_description_the_input_is_the_prompt() -> None:
-    assert (await asked(PLAIN, {}, arrivals({"k": 1}))).prompt == '{"k":1}'
+    assert (await asked(PLAIN, {}, make_inputs({"k": 1}))).prompt == '{"k":1}'
 
 
 async def test_data_become_the_request() -> None:
@@ -102,7 +102,7 @@ SMALL = ListedProviders(
 
 async def test_a_small_model_is_asked_to_be_brief_unless_told_otherwise() -> None:
     request = await asked(PLAIN, {"userPrompt": "Hi"}, Inputs(), providers=SMALL)
-    assert (request.system, request.prompt) == (BRIEF, "Hi")
+    assert (request.system, request.prompt) == (BRIEF_SYSTEM_PROMPT, "Hi")
     own = {"systemPrompt": "Long please", "maxTokens": 500}
     request = await asked(PLANNED, own, Inputs(), providers=SMALL)
     assert (request.system, request.max_tokens) == ("Long please", 500)
@@ -110,11 +110,11 @@ async def test_a_small_model_is_asked_to_be_brief_unless_told_otherwise() -> Non
 
 async def test_a_planned_step_on_a_small_model_gets_the_prompt_made_for_it() -> None:
     services, models = services_with(hello, providers=SMALL, goal="Choose a shed")
-    given = arrivals("oak lasts")
-    await outcome_of(Agent().execute({}, given, context_for(PLANNED, services=services)))
+    given = make_inputs("oak lasts")
+    await result_and_events(Agent().execute({}, given, context_for(PLANNED, services=services)))
     request = models.requests[0]
     assert (request.system, request.prompt) == small_agent_prompt(
-        "Choose a shed", "Compare the two", described_arrivals(given.arrivals)
+        "Choose a shed", "Compare the two", labelled_arrivals(given.arrivals)
     )
 
 
@@ -122,7 +122,7 @@ async def test_on_a_small_model_the_last_step_may_say_twice_as_much() -> None:
     services, models = services_with(hello, providers=SMALL)
     for edges in [(make_edge("a", "z"),), ()]:
         context = context_for(PLAIN, edges=edges, services=services)
-        await outcome_of(Agent().execute({"userPrompt": "Hi"}, Inputs(), context))
+        await result_and_events(Agent().execute({"userPrompt": "Hi"}, Inputs(), context))
     assert [request.max_tokens for request in models.requests] == [220, 440]
 
 
@@ -145,7 +145,7 @@ async def test_the_call_belongs_to_its_attempt_and_to_what_was_answered(
 ) -> None:
     services, models = services_with(hello)
     context = replace(context_for(PLAIN, services=services), answers=answers)
-    await outcome_of(Agent().execute({}, arrivals("x"), context))
+    await result_and_events(Agent().execute({}, make_inputs("x"), context))
     scope = models.scopes[0]
     assert scope is not None
     assert (scope.execution_id, scope.path, scope.attempt) == ("run-1", "a", 1)
@@ -156,7 +156,7 @@ async def test_a_cut_reply_keeps_its_text_and_warns() -> None:
     reply = ModelReply("Half a sent", "openai", "m", "length", Usage(1, 4), recorded=True)
     services, _ = services_with(lambda _: [reply])
     context = context_for(PLAIN, services=services)
-    result, events = await outcome_of(Agent().execute({}, arrivals("x"), context))
+    result, events = await result_and_events(Agent().execute({}, make_inputs("x"), context))
     assert result.outputs["output"].value == "Half a sent"
     assert events[-1].event_type == "log"
     assert events[-1].data == {
@@ -168,7 +168,7 @@ async def test_a_cut_reply_keeps_its_text_and_warns() -> None:
 
 async def failure(execution: Any) -> NodeError:
     with pytest.raises(NodeError) as caught:
-        await outcome_of(execution)
+        await result_and_events(execution)
     return caught.value
 
 
@@ -178,7 +178,7 @@ async def test_a_failed_call_fails_the_node_with_the_providers_error() -> None:
         raise ProviderError("down", provider="openai", retryable=True)
 
     services, _ = services_with(down)
-    error = await failure(Agent().execute({}, arrivals("x"), context_for(PLAIN, services=services)))
+    error = await failure(Agent().execute({}, make_inputs("x"), context_for(PLAIN, services=services)))
     assert (error.code, error.retryable) == ("provider-error", True)
 
 
@@ -191,7 +191,7 @@ async def test_an_unknown_provider_or_model_fails_before_any_call(
 ) -> None:
     services, models = services_with(hello)
     context = context_for(PLAIN, services=services)
-    error = await failure(Agent().execute(data, arrivals("x"), context))
+    error = await failure(Agent().execute(data, make_inputs("x"), context))
     assert error.code == code
     assert error.hint
     assert models.requests == []
@@ -205,7 +205,7 @@ async def test_an_empty_prompt_is_not_sent() -> None:
 
 
 async def test_a_run_without_models_says_so() -> None:
-    error = await failure(Agent().execute({}, arrivals("x"), context_for(PLAIN)))
+    error = await failure(Agent().execute({}, make_inputs("x"), context_for(PLAIN)))
     assert error.code == "no-models"
 
 
@@ -220,7 +220,7 @@ async def test_leaving_a_stream_early_closes_the_call() -> None:
             closed.append(True)
 
     services, _ = services_with(long)
-    execution: Any = Agent().execute({}, arrivals("x"), context_for(PLAIN, services=services))
+    execution: Any = Agent().execute({}, make_inputs("x"), context_for(PLAIN, services=services))
     assert (await anext(execution)).event_type == "prompt"
     assert (await anext(execution)).event_type == "delta"
     await execution.aclose()

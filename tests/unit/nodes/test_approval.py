@@ -19,8 +19,8 @@ from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.approval import Approval
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
-from planwave.service.requests import checked_answer
-from tests.fakes.node_context import arrivals, context_for, given_by
+from planwave.service.requests import validate_answer
+from tests.fakes.node_context import make_inputs, context_for, last_item
 from tests.fakes.virtual_loop import virtual_time
 from tests.fakes.wires import make_edge
 
@@ -32,7 +32,7 @@ async def waiting(
     data: Mapping[str, Any], inputs: Inputs, *edges: Edge, **links: Any
 ) -> Suspension:
     context = context_for(NODE, edges=edges, links={("ask", k): v for k, v in links.items()})
-    given = await given_by(Approval().execute(data, inputs, context))
+    given = await last_item(Approval().execute(data, inputs, context))
     assert isinstance(given, Suspension)
     return given
 
@@ -47,7 +47,7 @@ async def decided(asked: Suspension, inputs: Inputs, answer: Any) -> ExecutionRe
 
 
 async def test_the_request_says_all_that_a_person_needs() -> None:
-    asked = await waiting({"prompt": "Send it?"}, arrivals({"to": "Ann"}))
+    asked = await waiting({"prompt": "Send it?"}, make_inputs({"to": "Ann"}))
     assert asked.request == {
         "kind": "approval",
         "prompt": "Send it?",
@@ -61,17 +61,17 @@ async def test_the_request_says_all_that_a_person_needs() -> None:
 
 async def test_a_time_limit_comes_with_the_decision_that_is_then_taken() -> None:
     data = {"prompt": "?", "timeoutS": 90, "timeoutAction": "reject"}
-    asked = await waiting(data, arrivals("x"))
+    asked = await waiting(data, make_inputs("x"))
     assert (asked.request["timeoutS"], asked.request["timeoutAction"]) == (90, "reject")
     assert asked.timeout_s == 90
     assert asked.timeout_answer == {"decision": "reject", "note": ""}
-    assert checked_answer(asked.request, asked.timeout_answer) == asked.timeout_answer
-    result = await decided(asked, arrivals("x"), asked.timeout_answer)
+    assert validate_answer(asked.request, asked.timeout_answer) == asked.timeout_answer
+    result = await decided(asked, make_inputs("x"), asked.timeout_answer)
     assert result.outputs == {"reject": DataValue("any", "x")}
 
 
 async def test_several_arrivals_are_shown_and_passed_on_as_one_text() -> None:
-    both = arrivals("a", "b")
+    both = make_inputs("a", "b")
     block = "From Source 0 (s0):\na\n\nFrom Source 1 (s1):\nb"
     asked = await waiting({"prompt": "?"}, both)
     assert asked.request["value"] == block
@@ -86,7 +86,7 @@ async def test_without_input_there_is_an_empty_text_to_decide_on() -> None:
 
 
 async def test_wires_bring_the_prompt_and_the_actions_without_being_the_value() -> None:
-    inputs = arrivals("x", ("prompt", "Really?"), ("actions", ["go", "stay"]))
+    inputs = make_inputs("x", ("prompt", "Really?"), ("actions", ["go", "stay"]))
     asked = await waiting({"prompt": "not this"}, inputs)
     shown = asked.request
     assert (shown["prompt"], shown["actions"], shown["value"]) == ("Really?", ["go", "stay"], "x")
@@ -96,7 +96,7 @@ async def test_wires_bring_the_prompt_and_the_actions_without_being_the_value() 
 
 async def test_a_link_brings_the_form() -> None:
     edge = make_edge("f", "ask", channel=LINK, target_handle="form")
-    asked = await waiting({"prompt": "?"}, arrivals("x"), edge, form=[DataValue("json", FORM)])
+    asked = await waiting({"prompt": "?"}, make_inputs("x"), edge, form=[DataValue("json", FORM)])
     assert asked.request["form"] == FORM
 
 
@@ -115,7 +115,7 @@ async def test_what_wires_bring_is_checked_before_anybody_is_asked(
     handle: str, value: Any, words: str
 ) -> None:
     with pytest.raises(NodeError) as caught:
-        await waiting({"prompt": "?"}, arrivals((handle, value)))
+        await waiting({"prompt": "?"}, make_inputs((handle, value)))
     assert caught.value.code == "invalid-data"
     assert words in caught.value.message
 
@@ -125,9 +125,9 @@ async def test_what_wires_bring_is_checked_before_anybody_is_asked(
 
 @pytest.mark.parametrize("decision", ["approve", "reject"])
 async def test_the_decision_is_the_handle_that_the_input_leaves_by(decision: str) -> None:
-    asked = await waiting({"prompt": "?"}, arrivals([1, None]))
+    asked = await waiting({"prompt": "?"}, make_inputs([1, None]))
     answer = {"decision": decision, "note": "fine"}
-    result = await decided(asked, arrivals([1, None]), answer)
+    result = await decided(asked, make_inputs([1, None]), answer)
     assert result.outputs == {decision: DataValue("any", [1, None])}
 
 
@@ -135,9 +135,9 @@ async def test_the_decision_is_the_handle_that_the_input_leaves_by(decision: str
     ("value", "kind"), [("new", "text"), (None, "json"), ({"a": 1}, "json"), (4, "integer")]
 )
 async def test_an_edited_value_takes_the_place_of_the_input(value: Any, kind: str) -> None:
-    asked = await waiting({"prompt": "?"}, arrivals("old"))
+    asked = await waiting({"prompt": "?"}, make_inputs("old"))
     answer = {"decision": "approve", "note": "", "value": value}
-    result = await decided(asked, arrivals("old"), answer)
+    result = await decided(asked, make_inputs("old"), answer)
     assert result.outputs == {"approve": DataValue(kind, value)}
 
 
@@ -152,9 +152,9 @@ async def test_an_edited_value_takes_the_place_of_the_input(value: Any, kind: st
     ],
 )
 async def test_an_answer_that_nobody_checked_fails_the_node(answer: Any, code: str) -> None:
-    asked = await waiting({"prompt": "?", "editable": False}, arrivals("x"))
+    asked = await waiting({"prompt": "?", "editable": False}, make_inputs("x"))
     with pytest.raises(NodeError) as caught:
-        await decided(asked, arrivals("x"), answer)
+        await decided(asked, make_inputs("x"), answer)
     assert caught.value.code == code
 
 
@@ -187,7 +187,7 @@ async def run_with(answer: dict[str, Any], **data: Any) -> tuple[dict[str, Any],
     async for event in run:
         if event.type == "node.waiting":
             request = event.data["request"]
-            run.answer(event.data["request_id"], checked_answer(request, answer))
+            run.answer(event.data["request_id"], validate_answer(request, answer))
         elif event.type == "node.skipped":
             skipped.append(event.path)
     result = await run

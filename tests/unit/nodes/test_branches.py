@@ -1,26 +1,26 @@
 from __future__ import annotations
 
-from planwave.graph.gaps import UNREAD
+from planwave.graph.gaps import UNREADABLE
 from planwave.graph.model import LINK, Edge, Graph, Node
-from planwave.nodes.branches import named_handle_faults, numbered_handle_faults
-from planwave.nodes.wiring import GraphView, Wiring
+from planwave.nodes.branches import check_named_handles, check_numbered_handles
+from planwave.nodes.wiring import GraphIndex, NodeView
 from tests.fakes.wires import make_edge
 
 NODE = Node("n", "router", "N")
 
 
-def leaving(*handles: str, channel: str = "flow") -> Wiring:
+def leaving(*handles: str, channel: str = "flow") -> NodeView:
     """Give a node whose edges leave through some handles."""
     edges: tuple[Edge, ...] = tuple(
         make_edge("n", f"t{i}", source_handle=handle, channel=channel, edge_id=f"e{i}")  # type: ignore[arg-type]
         for i, handle in enumerate(handles)
     )
-    return Wiring(NODE, GraphView(Graph((NODE,), edges), {}))
+    return NodeView(NODE, GraphIndex(Graph((NODE,), edges), {}))
 
 
 def test_numbered_branches_end_with_the_last() -> None:
     wiring = leaving("case-0", "case-1", "default", "error", "other", "case-2", "case-x")
-    faults = list(numbered_handle_faults("case-", 2, "default", "/data/cases", wiring))
+    faults = list(check_numbered_handles("case-", 2, "default", "/data/cases", wiring))
     assert [(f.code, f.message, f.pointer, f.hint) for f in faults] == [
         (
             "unknown-handle",
@@ -33,15 +33,15 @@ def test_numbered_branches_end_with_the_last() -> None:
 
 
 def test_of_many_branches_the_first_are_named() -> None:
-    (fault,) = numbered_handle_faults("c-", 100, "else", "", leaving("c-100"))
+    (fault,) = check_numbered_handles("c-", 100, "else", "", leaving("c-100"))
     assert fault.hint is not None
     assert fault.hint.startswith("use one of c-0, ")
     assert fault.hint.endswith(", c-11, else")
 
 
 def test_edges_leave_through_declared_names() -> None:
-    wiring = leaving("yes", "no", "error", UNREAD, "yess", "entirely different")
-    near, far = named_handle_faults(["yes", "no"], "/data/names", wiring)
+    wiring = leaving("yes", "no", "error", UNREADABLE, "yess", "entirely different")
+    near, far = check_named_handles(["yes", "no"], "/data/names", wiring)
     assert (near.code, near.pointer, near.hint) == (
         "unknown-handle", "/data/names", "did you mean 'yes'?",
     )  # fmt: skip
@@ -51,5 +51,5 @@ def test_edges_leave_through_declared_names() -> None:
 
 def test_links_choose_nothing() -> None:
     wiring = leaving("case-9", "what", channel=LINK)
-    assert list(numbered_handle_faults("case-", 1, "default", "", wiring)) == []
-    assert list(named_handle_faults(["yes"], "", wiring)) == []
+    assert list(check_numbered_handles("case-", 1, "default", "", wiring)) == []
+    assert list(check_named_handles(["yes"], "", wiring)) == []

@@ -13,12 +13,12 @@ import planwave
 from planwave.errors import NodeError
 from planwave.graph.model import Node
 from planwave.graph.values import Inputs
-from planwave.nodes.chat import Chat, ChatData, fitted
+from planwave.nodes.chat import Chat, ChatData, fit_window
 from planwave.nodes.conversation import ChatMessage
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.providers.api import ModelRequest
-from tests.fakes.node_context import arrivals, context_for, outcome_of, services_with
+from tests.fakes.node_context import make_inputs, context_for, result_and_events, services_with
 
 NODE = Node("talk", "chat", "Talk")
 CAT = "https://pictures.example/cat.png"
@@ -36,7 +36,7 @@ def file(name: str, mime: str, content: bytes) -> dict[str, str]:
 
 async def talk(inputs: Inputs, **data: Any) -> tuple[list[Any], list[Any]]:
     """Give the messages the node makes, and what it logs."""
-    result, events = await outcome_of(Chat().execute(data, inputs, context_for(NODE)))
+    result, events = await result_and_events(Chat().execute(data, inputs, context_for(NODE)))
     (messages,) = result.outputs.values()
     assert messages.type == "json"
     return messages.value, [event.data for event in events]
@@ -46,12 +46,12 @@ async def talk(inputs: Inputs, **data: Any) -> tuple[list[Any], list[Any]]:
 
 
 async def test_the_input_is_what_the_user_says() -> None:
-    assert await talk(arrivals("hi")) == (said("u:hi"), [])
+    assert await talk(make_inputs("hi")) == (said("u:hi"), [])
 
 
 async def test_the_parts_come_in_their_order() -> None:
     messages, _ = await talk(
-        arrivals("ignored"),
+        make_inputs("ignored"),
         system="Be brief.",
         message="And now?",
         historyMessages=said("u:one", "a:two"),
@@ -71,13 +71,13 @@ async def test_messages_replace_the_history_or_are_appended_to_it(
     append: bool, expected: list[Any]
 ) -> None:
     parts = {"historyMessages": said("u:old", "a:older"), "customMessages": said("u:custom")}
-    wired = arrivals("hi", ("messages", said("u:new")))
+    wired = make_inputs("hi", ("messages", said("u:new")))
     messages, _ = await talk(wired, messagesAppendMode=append, **parts)
     assert messages == expected
 
 
 async def test_every_part_may_come_on_a_wire() -> None:
-    inputs = arrivals(
+    inputs = make_inputs(
         ("system", "Be brief."),
         ("message", "And now?"),
         ("historyMessages", said("u:one", "a:two")),
@@ -101,22 +101,22 @@ async def test_a_user_input_brings_its_files_and_images_along_unless_the_data_ha
         "extras": {"tone": "warm"},
         "chatId": "c",
     }
-    ((message,), logs) = await talk(arrivals(whole))
+    ((message,), logs) = await talk(make_inputs(whole))
     assert [part.get("text") for part in message["content"]] == ["Look\n\nFile a.txt:\nhello", None]
     assert message["content"][1]["image_url"] == {"url": CAT}
     assert logs == []
-    ((own,), _) = await talk(arrivals(whole), message="No:", files=[file("b", "text/csv", b"1,2")])
+    ((own,), _) = await talk(make_inputs(whole), message="No:", files=[file("b", "text/csv", b"1,2")])
     assert own["content"][0]["text"] == "No:\n\nFile b:\n1,2"
 
 
 @pytest.mark.parametrize("value", [{"text": "hi"}, {"message": "hi", "more": 1}])
 async def test_another_object_is_read_as_text(value: dict[str, Any]) -> None:
-    ((message,), _) = await talk(arrivals(value))
+    ((message,), _) = await talk(make_inputs(value))
     assert message["content"].startswith("{")
 
 
 async def test_several_inputs_are_one_message_that_says_where_each_came_from() -> None:
-    ((message,), _) = await talk(arrivals("a", "b"))
+    ((message,), _) = await talk(make_inputs("a", "b"))
     assert message["content"] == "From Source 0 (s0):\na\n\nFrom Source 1 (s1):\nb"
 
 
@@ -132,7 +132,7 @@ async def test_without_anything_to_say_there_is_no_turn_of_the_user() -> None:
     "mime", ["text/markdown", "application/json", "application/ld+json", "image/svg+xml"]
 )
 async def test_files_that_are_text_are_quoted(mime: str) -> None:
-    ((message,), logs) = await talk(arrivals("Read"), files=[file("f", mime, "ü".encode())])
+    ((message,), logs) = await talk(make_inputs("Read"), files=[file("f", mime, "ü".encode())])
     assert (message["content"], logs) == ("Read\n\nFile f:\nü", [])
 
 
@@ -147,7 +147,7 @@ async def test_files_that_are_text_are_quoted(mime: str) -> None:
     ],
 )
 async def test_other_files_are_named_and_that_is_told(attached: dict[str, str], told: str) -> None:
-    ((message,), (log,)) = await talk(arrivals("Read"), files=[attached])
+    ((message,), (log,)) = await talk(make_inputs("Read"), files=[attached])
     assert message["content"] == f"Read\n\n{told}"
     assert log["level"] == "warning"
     assert repr(attached["name"]) in log["message"]
@@ -155,7 +155,7 @@ async def test_other_files_are_named_and_that_is_told(attached: dict[str, str], 
 
 async def test_a_file_that_says_it_is_text_and_is_not_fails_the_node() -> None:
     with pytest.raises(NodeError) as caught:
-        await talk(arrivals("Read"), files=[file("f", "text/plain", b"\xff\xfe")])
+        await talk(make_inputs("Read"), files=[file("f", "text/plain", b"\xff\xfe")])
     assert caught.value.code == "invalid-data"
     assert "'f'" in caught.value.message
 
@@ -169,7 +169,7 @@ def window(max_tokens: int | None, *texts: str) -> list[str]:
         ChatMessage.model_validate({**each, "content": each["content"] * 4})
         for each in said(*texts)
     ]
-    return [m.role[0] + ":" + m.text[: len(m.text) // 4] for m in fitted(messages, max_tokens)[0]]
+    return [m.role[0] + ":" + m.text[: len(m.text) // 4] for m in fit_window(messages, max_tokens)[0]]
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_window_is_the_longest_end_of_whole_turns_that_fits(
 ) -> None:
     system = [m for m in messages if m.role == "system"]
     said = [m for m in messages if m.role != "system"]
-    found = fitted(messages, max_tokens)
+    found = fit_window(messages, max_tokens)
     kept = found.messages[len(system) :]
     assert found.messages[: len(system)] == system
     assert kept == said[len(said) - len(kept) :]
@@ -237,19 +237,19 @@ def test_a_window_is_the_longest_end_of_whole_turns_that_fits(
 
 
 def test_nothing_fits_into_anything() -> None:
-    assert fitted([], 1) == ([], 0, 0)
+    assert fit_window([], 1) == ([], 0, 0)
 
 
 async def test_what_was_left_out_is_told() -> None:
     history = said("u:" + "a" * 40, "a:" + "b" * 40, "u:c", "a:d")
-    messages, (log,) = await talk(arrivals("hi"), historyMessages=history, maxInputTokens=10)
+    messages, (log,) = await talk(make_inputs("hi"), historyMessages=history, maxInputTokens=10)
     assert messages == said("u:c", "a:d", "u:hi")
     assert log["level"] == "info"
     assert log["message"].startswith("2 of the oldest messages")
 
 
 async def test_a_last_turn_that_is_too_long_by_itself_is_sent_with_a_warning() -> None:
-    messages, (log,) = await talk(arrivals("a" * 400), maxInputTokens=10)
+    messages, (log,) = await talk(make_inputs("a" * 400), maxInputTokens=10)
     assert len(messages) == 1
     assert log["level"] == "warning"
     assert "about 100 tokens" in log["message"]
@@ -270,7 +270,7 @@ async def test_a_last_turn_that_is_too_long_by_itself_is_sent_with_a_warning() -
 )
 async def test_data_of_another_shape_fail_the_node(data: dict[str, Any]) -> None:
     with pytest.raises(NodeError) as caught:
-        await talk(arrivals("hi"), **data)
+        await talk(make_inputs("hi"), **data)
     assert caught.value.code == "invalid-data"
 
 

@@ -19,7 +19,7 @@ from planwave.graph.model import (
     Retry,
 )
 from planwave.nodes import wiring
-from planwave.nodes.checks import ROOTS
+from planwave.nodes.checks import ROOT_VARIABLES
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.node_type import NodeType
 from planwave.nodes.registry import Registry
@@ -330,7 +330,7 @@ def test_braces_in_fields_that_are_no_templates_are_text() -> None:
 
 
 def test_the_roots_are_those_that_expressions_know() -> None:
-    assert set(ROOTS) == WELL_KNOWN
+    assert set(ROOT_VARIABLES) == WELL_KNOWN
 
 
 def _chain(*ids: str) -> dict[str, Any]:
@@ -506,9 +506,9 @@ def test_many_different_nodes_do_not_fill_the_memory() -> None:
     catalogue = Registry(LIBRARY)
     for i in range(5_000):
         assert check("text", {"text": str(i)}, catalogue=catalogue) == []
-    assert len(catalogue._checks._kept) <= 4_096
+    assert len(catalogue._checks._cache) <= 4_096
     assert check("text", {"text": "x" * 5_000}, catalogue=catalogue) == []
-    assert all(len(key[1]) <= 4_096 for key in catalogue._checks._kept)
+    assert all(len(key[1]) <= 4_096 for key in catalogue._checks._cache)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any, get_args
 
 import pytest
 
-from planwave.nodes.comparing import MISSING, Operator, holds, value_at
+from planwave.nodes.comparing import MISSING, Operator, evaluate, value_at
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ CASES = [
 
 @pytest.mark.parametrize(("operator", "met", "wanted", "held"), CASES)
 def test_what_holds(operator: Any, met: Any, wanted: Any, held: bool) -> None:
-    assert holds(operator, met, wanted, case_sensitive=None) is held
+    assert evaluate(operator, met, wanted, case_sensitive=None) is held
 
 
 @pytest.mark.parametrize(
@@ -124,11 +124,11 @@ def test_what_holds(operator: Any, met: Any, wanted: Any, held: bool) -> None:
 def test_case_matters_as_it_is_said(
     operator: Any, met: Any, wanted: Any, case_sensitive: bool, held: bool
 ) -> None:
-    assert holds(operator, met, wanted, case_sensitive=case_sensitive) is held
+    assert evaluate(operator, met, wanted, case_sensitive=case_sensitive) is held
 
 
 @pytest.mark.parametrize("operator", get_args(Operator))
 @pytest.mark.parametrize("case_sensitive", [None, True, False])
 def test_nothing_holds_of_what_is_not_there_but_that(operator: Any, case_sensitive: Any) -> None:
-    held = holds(operator, MISSING, "x", case_sensitive=case_sensitive)
+    held = evaluate(operator, MISSING, "x", case_sensitive=case_sensitive)
     assert held == (operator == "notExists")

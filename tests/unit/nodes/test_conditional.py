@@ -9,8 +9,8 @@ from planwave.graph.model import LINK, Graph, Node
 from planwave.graph.values import DataValue
 from planwave.nodes.conditional import Conditional
 from planwave.nodes.registry import default_registry
-from tests.fakes.nested import document, key_of, node
-from tests.fakes.node_context import arrivals, context_for, outcome_of
+from tests.fakes.nested import graph_document, result_key_of, node_document
+from tests.fakes.node_context import make_inputs, context_for, result_and_events
 from tests.fakes.wires import make_edge
 
 NODE = Node("c", "conditional", "C")
@@ -21,7 +21,7 @@ async def chosen(data: dict[str, Any], *handles: str) -> str:
     edges = [make_edge("c", f"t{n}", source_handle=h) for n, h in enumerate(handles)]
     edges.append(make_edge("c", "user", source_handle="linked", channel=LINK))
     context = context_for(NODE, edges=edges)
-    result, _ = await outcome_of(Conditional().execute(data, arrivals({"k": 1}), context))
+    result, _ = await result_and_events(Conditional().execute(data, make_inputs({"k": 1}), context))
     ((handle, value),) = result.outputs.items()
     assert value == DataValue("any", {"k": 1})
     return handle
@@ -96,8 +96,8 @@ def test_names_that_no_handle_has_are_refused(name: str) -> None:
 
 async def test_its_handles_may_be_wired() -> None:
     node = Node("c", "conditional", "C")
-    inputs = arrivals("x", ("outputHandles", ["a"]), ("condition", "a"))
-    result, _ = await outcome_of(Conditional().execute({}, inputs, context_for(node)))
+    inputs = make_inputs("x", ("outputHandles", ["a"]), ("condition", "a"))
+    result, _ = await result_and_events(Conditional().execute({}, inputs, context_for(node)))
     assert list(result.outputs) == ["a"]
 
 
@@ -106,18 +106,18 @@ async def test_its_handles_may_be_wired() -> None:
 
 def branching(*handles: str, **data: Any) -> dict[str, Any]:
     """A graph that branches, with an edge for each of these handles."""
-    ends = [node(f"to-{handle}", "void") for handle in handles]
+    ends = [node_document(f"to-{handle}", "void") for handle in handles]
     edges = [("c", f"to-{handle}", handle) for handle in handles]
-    return document(node("c", "conditional", condition="a", **data), *ends, edges=edges)
+    return graph_document(node_document("c", "conditional", condition="a", **data), *ends, edges=edges)
 
 
 async def test_its_result_follows_from_the_edges_where_these_decide_which_handle_it_is() -> None:
-    there = await key_of(branching("a", "z", defaultHandle="z"), "c")
-    assert there != await key_of(branching("z", defaultHandle="z"), "c")
-    assert there == await key_of(branching("a", "b", "z", defaultHandle="z"), "c")
+    there = await result_key_of(branching("a", "z", defaultHandle="z"), "c")
+    assert there != await result_key_of(branching("z", defaultHandle="z"), "c")
+    assert there == await result_key_of(branching("a", "b", "z", defaultHandle="z"), "c")
 
 
 async def test_where_no_edge_leads_on_there_is_no_result_to_be_had() -> None:
     with pytest.raises(NodeError) as refused:
-        await key_of(branching("b"), "c")
+        await result_key_of(branching("b"), "c")
     assert refused.value.code == "unknown-handle"

@@ -15,20 +15,20 @@ from planwave.nodes.conversation import (
     ChatMessage,
     Files,
     Images,
-    user_turn,
+    user_message,
     with_messages,
-    without_images,
+    strip_images,
 )
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.llm import Llm
-from planwave.nodes.node_type import NodeData, NodeType, validated
+from planwave.nodes.node_type import NodeData, NodeType, validate_data
 from planwave.nodes.registry import Registry
-from planwave.providers.api import Message, ModelProfile, ModelRequest
+from planwave.providers.api import PromptMessage, ModelProfile, ModelRequest
 from tests.fakes.node_context import (
     ListedProviders,
-    arrivals,
+    make_inputs,
     context_for,
-    outcome_of,
+    result_and_events,
     services_with,
 )
 
@@ -51,14 +51,14 @@ class Given(NodeData):
 
 
 def read(**data: Any) -> Given:
-    given = validated(Given, data)
+    given = validate_data(Given, data)
     assert isinstance(given, Given)
     return given
 
 
 def fault(**data: Any) -> str:
     with pytest.raises(NodeError) as caught:
-        validated(Given, data)
+        validate_data(Given, data)
     assert caught.value.code == "invalid-data"
     return caught.value.message
 
@@ -156,17 +156,17 @@ def test_an_image_is_a_url_or_a_file_that_can_be_shown() -> None:
     url, file = read(images=[CAT, image]).images
     assert url == CAT
     assert not isinstance(file, str)
-    assert file.shown_url == PIXEL
+    assert file.as_url == PIXEL
     assert "mime" in fault(images=[image | {"mime": "image/svg+xml"}])
 
 
 def test_what_a_user_says_and_shows_is_one_turn() -> None:
-    assert user_turn("hi", ()).as_json() == {"role": "user", "content": "hi"}
+    assert user_message("hi", ()).as_json() == {"role": "user", "content": "hi"}
     shown = {"type": "image_url", "image_url": {"url": CAT}}
-    assert user_turn("", [CAT]).as_json() == {"role": "user", "content": [shown]}
-    both = user_turn("Look", [CAT])
+    assert user_message("", [CAT]).as_json() == {"role": "user", "content": [shown]}
+    both = user_message("Look", [CAT])
     assert both.as_json()["content"] == [{"type": "text", "text": "Look"}, shown]
-    assert (user_turn("a" * 8, ()).tokens, both.tokens) == (2, 1_001)
+    assert (user_message("a" * 8, ()).tokens, both.tokens) == (2, 1_001)
 
 
 # -- what goes to a model
@@ -176,20 +176,20 @@ def test_a_conversation_goes_before_the_prompt_and_its_system_messages_to_the_ot
     late = {"role": "system", "content": "Be exact."}
     request = with_messages(ASKED, read(messages=[*TALK, late]).messages)
     assert request.system == "Be kind.\n\nBe brief.\n\nBe exact."
-    assert request.messages == (Message("user", "I am Ann."), Message("assistant", "Hello Ann."))
+    assert request.messages == (PromptMessage("user", "I am Ann."), PromptMessage("assistant", "Hello Ann."))
     assert request.prompt == "And now?"
     assert with_messages(ASKED, None) is ASKED
     assert with_messages(ASKED, []) is ASKED
 
 
 def test_a_model_that_sees_nothing_is_told_where_images_were() -> None:
-    talk = (Message("user", "Look:", (CAT, PIXEL)), Message("user", "", (CAT,)))
+    talk = (PromptMessage("user", "Look:", (CAT, PIXEL)), PromptMessage("user", "", (CAT,)))
     request = ModelRequest("local", "m", "?", messages=talk)
-    blind, left_out = without_images(request)
+    blind, left_out = strip_images(request)
     assert left_out == 3
     note = "[an image that cannot be shown to this model]"
-    assert blind.messages == (Message("user", f"Look:\n{note}\n{note}"), Message("user", note))
-    assert without_images(ASKED) == (ASKED, 0)
+    assert blind.messages == (PromptMessage("user", f"Look:\n{note}\n{note}"), PromptMessage("user", note))
+    assert strip_images(ASKED) == (ASKED, 0)
 
 
 @pytest.mark.parametrize("kind", [Agent, Llm])
@@ -200,9 +200,9 @@ async def test_messages_in_the_data_or_on_a_wire_are_what_a_model_is_asked(
     services, models = services_with(lambda _: ["fine"])
     talk = [*TALK, {"role": "user", "content": "Who am I?"}]
     context = context_for(planwave_node(kind), services=services)
-    inputs = arrivals(("messages", talk)) if wired else Inputs()
+    inputs = make_inputs(("messages", talk)) if wired else Inputs()
     data = {} if wired else {"messages": talk}
-    result, events = await outcome_of(kind().execute(data, inputs, context))
+    result, events = await result_and_events(kind().execute(data, inputs, context))
     assert result.outputs["output"].value == "fine"
     (request,) = models.requests
     assert request.system == "Be brief."
@@ -217,7 +217,7 @@ async def test_messages_in_the_data_or_on_a_wire_are_what_a_model_is_asked(
 async def test_an_input_follows_the_conversation(kind: type[NodeType]) -> None:
     services, models = services_with(lambda _: ["fine"])
     context = context_for(planwave_node(kind), services=services)
-    await outcome_of(kind().execute({"messages": TALK}, arrivals("And now?"), context))
+    await result_and_events(kind().execute({"messages": TALK}, make_inputs("And now?"), context))
     (request,) = models.requests
     assert (len(request.messages), request.prompt) == (2, "And now?")
 
@@ -227,7 +227,7 @@ async def test_a_conversation_that_ends_with_the_model_asks_nothing(kind: type[N
     services, models = services_with(lambda _: ["fine"])
     context = context_for(planwave_node(kind), services=services)
     with pytest.raises(NodeError) as caught:
-        await outcome_of(kind().execute({"messages": TALK}, Inputs(), context))
+        await result_and_events(kind().execute({"messages": TALK}, Inputs(), context))
     assert caught.value.code == "empty-prompt"
     assert "does not end with a question" in caught.value.message
     assert models.requests == []
@@ -239,8 +239,8 @@ async def test_images_for_a_model_that_sees_none_are_left_out_with_a_warning() -
     )
     services, models = services_with(lambda _: ["fine"], providers)
     context = context_for(planwave_node(Llm), services=services)
-    data = {"messages": [user_turn("Look", [PIXEL]).as_json()]}
-    _, events = await outcome_of(Llm().execute(data, Inputs(), context))
+    data = {"messages": [user_message("Look", [PIXEL]).as_json()]}
+    _, events = await result_and_events(Llm().execute(data, Inputs(), context))
     (request,) = models.requests
     assert request.messages[0].images == ()
     assert events[0].data == {
@@ -252,8 +252,8 @@ async def test_images_for_a_model_that_sees_none_are_left_out_with_a_warning() -
 async def test_what_was_sent_is_told_without_the_data_of_images() -> None:
     services, models = services_with(lambda _: ["fine"])
     context = context_for(planwave_node(Llm), services=services)
-    data = {"messages": [user_turn("Look", [PIXEL, CAT]).as_json()]}
-    _, events = await outcome_of(Llm().execute(data, Inputs(), context))
+    data = {"messages": [user_message("Look", [PIXEL, CAT]).as_json()]}
+    _, events = await result_and_events(Llm().execute(data, Inputs(), context))
     assert models.requests[0].messages[0].images == (PIXEL, CAT)
     assert events[0].data["messages"] == [
         {"role": "user", "content": "Look", "images": ["data:image/png, 9 bytes", CAT]}

@@ -12,10 +12,10 @@ from planwave.errors import NodeError
 from planwave.graph.capabilities import FlowContext
 from planwave.graph.model import LINK, Edge, Node, Port
 from planwave.graph.values import Arrival, DataValue, Inputs
-from planwave.nodes.feeding import Bundle, Fed, Sockets, wired_event
+from planwave.nodes.feeding import FieldBundle, WiredValue, FieldWires, wired_event
 from planwave.nodes.node_type import INPUT, NodeData, NodeType
 from planwave.nodes.sockets import fields_of
-from tests.fakes.node_context import arrivals, context_for, outcome_of
+from tests.fakes.node_context import make_inputs, context_for, result_and_events
 from tests.fakes.wires import make_edge
 
 
@@ -26,8 +26,8 @@ class LampData(NodeData):
 
 
 KIT = Port("color", "kit", channel=LINK)
-PLAIN = Sockets(fields_of(LampData), (INPUT,))
-KITTED = Sockets(fields_of(LampData), (INPUT, KIT))
+PLAIN = FieldWires(fields_of(LampData), (INPUT,))
+KITTED = FieldWires(fields_of(LampData), (INPUT, KIT))
 
 
 def linked(**artefacts: Any) -> FlowContext:
@@ -45,51 +45,51 @@ def linked(**artefacts: Any) -> FlowContext:
 
 
 async def fed(
-    sockets: Sockets, data: dict[str, Any], inputs: Inputs, context: FlowContext
-) -> dict[str, Fed]:
-    assert sockets.are_fed(inputs, context)
-    return await sockets.fed(data, inputs, context)
+    sockets: FieldWires, data: dict[str, Any], inputs: Inputs, context: FlowContext
+) -> dict[str, WiredValue]:
+    assert sockets.has_wires(inputs, context)
+    return await sockets.read(data, inputs, context)
 
 
 async def test_a_flow_wire_beats_what_is_written_and_a_link_beats_both() -> None:
-    inputs = arrivals("in", ("color", "red"), ("watts", 5))
+    inputs = make_inputs("in", ("color", "red"), ("watts", 5))
     found = await fed(PLAIN, {"color": "blue"}, inputs, linked(watts=7))
     assert found == {
-        "color": Fed("red", "flow", "e1", "s1", "color", ("inline",)),
-        "watts": Fed(7, "link", "watts0", "l0", "watts", ("flow",)),
+        "color": WiredValue("red", "flow", "e1", "s1", "color", ("inline",)),
+        "watts": WiredValue(7, "link", "watts0", "l0", "watts", ("flow",)),
     }
-    assert PLAIN.filled({"color": "blue"}, found) == {"color": "red", "watts": 7}
-    assert [a.target_handle for a in PLAIN.besides(inputs).arrivals] == ["input"]
+    assert PLAIN.apply({"color": "blue"}, found) == {"color": "red", "watts": 7}
+    assert [a.target_handle for a in PLAIN.unwired(inputs).arrivals] == ["input"]
 
 
 @pytest.mark.parametrize("spelling", ["isOn", "lit", "burning"])
 async def test_a_wire_beats_a_field_however_it_was_written(spelling: str) -> None:
     data = {spelling: False, "watts": 3}
-    found = await fed(PLAIN, data, arrivals(("isOn", True)), linked())
-    assert found["isOn"].over == ("inline",)
-    assert PLAIN.filled(data, found) == {"isOn": True, "watts": 3}
+    found = await fed(PLAIN, data, make_inputs(("isOn", True)), linked())
+    assert found["isOn"].overridden == ("inline",)
+    assert PLAIN.apply(data, found) == {"isOn": True, "watts": 3}
 
 
 async def test_a_bundle_fills_several_fields_and_wires_into_the_others_beat_it() -> None:
-    bundle = Bundle("kit", {"color": "red", "watts": 5, "isOn": True})
-    inputs = arrivals(("color", "green"), ("watts", 6))
+    bundle = FieldBundle("kit", {"color": "red", "watts": 5, "isOn": True})
+    inputs = make_inputs(("color", "green"), ("watts", 6))
     found = await fed(KITTED, {"isOn": False}, inputs, linked(color=bundle))
     assert found == {
-        "color": Fed("red", "link", "color0", "l0", "color", ("flow",)),
-        "watts": Fed(6, "flow", "e1", "s1", "watts", ("link",)),
-        "isOn": Fed(True, "link", "color0", "l0", "color", ("inline",)),
+        "color": WiredValue("red", "link", "color0", "l0", "color", ("flow",)),
+        "watts": WiredValue(6, "flow", "e1", "s1", "watts", ("link",)),
+        "isOn": WiredValue(True, "link", "color0", "l0", "color", ("inline",)),
     }
 
 
 async def test_a_link_into_a_setting_beats_the_bundle() -> None:
-    context = linked(color=Bundle("kit", {"watts": 5}), watts=9)
+    context = linked(color=FieldBundle("kit", {"watts": 5}), watts=9)
     found = await fed(KITTED, {}, Inputs(), context)
-    assert found == {"watts": Fed(9, "link", "watts0", "l0", "watts", ())}
+    assert found == {"watts": WiredValue(9, "link", "watts0", "l0", "watts", ())}
 
 
 async def test_a_plain_value_over_the_link_of_a_bundle_is_the_field_itself() -> None:
     found = await fed(KITTED, {}, Inputs(), linked(color=DataValue("any", "red")))
-    assert found["color"] == Fed("red", "link", "color0", "l0", "color", ())
+    assert found["color"] == WiredValue("red", "link", "color0", "l0", "color", ())
 
 
 @pytest.mark.parametrize(
@@ -97,13 +97,13 @@ async def test_a_plain_value_over_the_link_of_a_bundle_is_the_field_itself() -> 
     [
         (
             PLAIN,
-            arrivals(("watts", "many")),
+            make_inputs(("watts", "many")),
             {},
             "node 'n': data.watts takes integer, but the flow edge from 's0' brings text",
         ),
         (
             PLAIN,
-            arrivals(("isOn", None)),
+            make_inputs(("isOn", None)),
             {},
             "node 'n': data.isOn takes boolean, but the flow edge from 's0' brings null",
         ),
@@ -116,31 +116,31 @@ async def test_a_plain_value_over_the_link_of_a_bundle_is_the_field_itself() -> 
         (
             PLAIN,
             Inputs(),
-            {"color": Bundle("kit", {})},
+            {"color": FieldBundle("kit", {})},
             "node 'n': data.color takes text, but the link edge from 'l0' brings kit",
         ),
         (
             KITTED,
             Inputs(),
-            {"color": Bundle("other", {})},
+            {"color": FieldBundle("other", {})},
             "node 'n': data.color takes kit, but the link edge from 'l0' brings other",
         ),
         (
             KITTED,
             Inputs(),
-            {"color": Bundle("kit", {"watts": "x"})},
+            {"color": FieldBundle("kit", {"watts": "x"})},
             "node 'n': data.watts takes integer, but the link edge from 'l0' into 'color' brings text",
         ),
         (
             KITTED,
             Inputs(),
-            {"color": Bundle("kit", {"size": 1, "shade": 2})},
+            {"color": FieldBundle("kit", {"size": 1, "shade": 2})},
             "node 'n': the kit that 'l0' gives sets size, shade, which this type of node does not",
         ),
     ],
 )
 async def test_what_does_not_fit_is_refused_by_node_field_and_both_types(
-    sockets: Sockets, inputs: Inputs, artefacts: dict[str, Any], words: str
+    sockets: FieldWires, inputs: Inputs, artefacts: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(NodeError, match=re.escape(words)) as caught:
         await fed(sockets, {}, inputs, linked(**artefacts))
@@ -151,7 +151,7 @@ async def test_what_does_not_fit_is_refused_by_node_field_and_both_types(
 @pytest.mark.parametrize(
     ("inputs", "artefacts", "words"),
     [
-        (arrivals(("watts", 1), ("watts", 2)), {}, "takes one value, 2 lead into it"),
+        (make_inputs(("watts", 1), ("watts", 2)), {}, "takes one value, 2 lead into it"),
         (Inputs(), {"watts": (1, 2)}, "takes one link, 2 lead into it"),
     ],
 )
@@ -164,14 +164,14 @@ async def test_several_wires_of_a_channel_into_one_field_are_refused(
 
 
 def test_wires_to_other_handles_feed_nothing() -> None:
-    assert not PLAIN.are_fed(arrivals("in", ("lit", True)), linked(tools=1))
-    assert not Sockets((), (INPUT,)).are_fed(arrivals("in"), linked(color="x"))
+    assert not PLAIN.has_wires(make_inputs("in", ("lit", True)), linked(tools=1))
+    assert not FieldWires((), (INPUT,)).has_wires(make_inputs("in"), linked(color="x"))
 
 
 def test_the_event_says_where_each_field_came_from() -> None:
     found = {
-        "color": Fed("red", "link", "e1", "kit", "color", ("flow", "inline")),
-        "watts": Fed(5, "link", "e1", "kit", "color"),
+        "color": WiredValue("red", "link", "e1", "kit", "color", ("flow", "inline")),
+        "watts": WiredValue(5, "link", "e1", "kit", "color"),
     }
     event = wired_event(found, "lamp", linked())
     assert event.event_type == "wired"
@@ -199,7 +199,7 @@ class Typed(NodeType):
 
 @pytest.mark.parametrize("value", [("n", 2), ("n", 2.5), ("item-3", 4), ("free", "x"), ("d", "x")])
 async def test_declared_ports_take_what_the_table_says(value: Any) -> None:
-    result, _ = await outcome_of(Typed().execute({}, arrivals(value), linked()))
+    result, _ = await result_and_events(Typed().execute({}, make_inputs(value), linked()))
     assert result.outputs["output"].value == [list(value)]
 
 
@@ -214,7 +214,7 @@ async def test_declared_ports_refuse_what_the_table_does_not_say(
     handle: str, value: Any, words: str
 ) -> None:
     with pytest.raises(NodeError, match=re.escape(f"node 'n': {words}")) as caught:
-        await outcome_of(Typed().execute({}, arrivals((handle, value)), linked()))
+        await result_and_events(Typed().execute({}, make_inputs((handle, value)), linked()))
     assert caught.value.code == "type-mismatch"
 
 
@@ -227,8 +227,8 @@ async def test_a_declared_text_port_reads_other_values_as_text() -> None:
             return [list(a.value) for a in inputs.arrivals]
 
     named = Arrival("e", "s", "S", "output", "input", DataValue("date", "today"))
-    inputs = Inputs((*arrivals(5, {"a": 1}, None).arrivals, named))
-    result, _ = await outcome_of(Loud().execute({}, inputs, linked()))
+    inputs = Inputs((*make_inputs(5, {"a": 1}, None).arrivals, named))
+    result, _ = await result_and_events(Loud().execute({}, inputs, linked()))
     assert result.outputs["output"].value == [
         ["text", "5"], ["text", '{"a":1}'], ["text", ""], ["date", "today"],
     ]  # fmt: skip

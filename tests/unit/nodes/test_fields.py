@@ -19,7 +19,7 @@ class Data(NodeData):
 
 
 def test_what_a_field_is_stands_in_its_schema_and_is_read_from_there() -> None:
-    marks = {field.wire: field.marks for field in fields_of(Data)}
+    marks = {field.json_name: field.extra for field in fields_of(Data)}
     assert marks == {
         "when": {"expression": True, "names": ["value"]},
         "body": {"graph": True, "names": ["item", "index"]},
@@ -28,7 +28,7 @@ def test_what_a_field_is_stands_in_its_schema_and_is_read_from_there() -> None:
     }
     schema = Data.model_json_schema()["properties"]
     assert schema["body"]["names"] == ["item", "index"]
-    assert [field.wire for field in fields_of(Data) if field.required] == ["when"]
+    assert [field.json_name for field in fields_of(Data) if field.required] == ["when"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from planwave.nodes.forms import ALL_TOLD, MOST_PARTS, form_faults, schema_faults
+from planwave.nodes.forms import MAX_WORK_FOR_ALL_ERRORS, MAX_PARTS, validate, check_schema
 from tests.fakes.cpu_time import cpu_within
 
 TRAVEL: dict[str, Any] = {
@@ -55,16 +55,16 @@ def looking_again(levels: int) -> dict[str, Any]:
 
 
 def test_a_usable_schema_has_no_faults() -> None:
-    assert schema_faults(TRAVEL) == []
-    assert schema_faults({}) == []
-    assert schema_faults(doubled(5, {"type": "string"})) == []
-    assert schema_faults({"allOf": [{"type": "array"}, {"not": {"$ref": "#/allOf/0"}}]}) == []
-    assert schema_faults(chain(30)) == schema_faults(chain(30, backwards=True)) == []
+    assert check_schema(TRAVEL) == []
+    assert check_schema({}) == []
+    assert check_schema(doubled(5, {"type": "string"})) == []
+    assert check_schema({"allOf": [{"type": "array"}, {"not": {"$ref": "#/allOf/0"}}]}) == []
+    assert check_schema(chain(30)) == check_schema(chain(30, backwards=True)) == []
 
 
 def test_everything_wrong_with_a_schema_is_told_once_with_its_place() -> None:
     schema = {"type": "objct", "properties": 3, "items": {"minLength": -1}, "pattern": "["}
-    faults = schema_faults(schema)
+    faults = check_schema(schema)
     assert sorted(f.pointer for f in faults) == [
         "/items/minLength", "/pattern", "/properties", "/type",
     ]  # fmt: skip
@@ -100,10 +100,10 @@ def test_everything_wrong_with_a_schema_is_told_once_with_its_place() -> None:
         ({"title": "\ud800"}, "/title", "surrogate"),
         ({"enum": [{1: 2}]}, "/enum/0", "not text"),
         ({"$ref": "#/const", "const": {"pattern": "["}}, "/const/pattern", "regex"),
-        (doubled(20, {}), "", f"more than {MOST_PARTS} parts"),
-        ({"enum": list(range(MOST_PARTS))}, "", f"more than {MOST_PARTS} parts"),
+        (doubled(20, {}), "", f"more than {MAX_PARTS} parts"),
+        ({"enum": list(range(MAX_PARTS))}, "", f"more than {MAX_PARTS} parts"),
         ({"patternProperties": {f"a{n}": {} for n in range(100)}}, "", "parts"),
-        (looking_again(12), "", f"more than {MOST_PARTS} parts"),
+        (looking_again(12), "", f"more than {MAX_PARTS} parts"),
         (nested(70), "/not" * 64, "json_depth is 64"),
         (chain(100), "", "deeper than 64 levels"),
         (chain(100, backwards=True), "", "deeper than 64 levels"),
@@ -113,21 +113,21 @@ def test_what_could_lead_out_or_explode_is_no_usable_schema(
     schema: Any, pointer: str, words: str
 ) -> None:
     with cpu_within(2):
-        (fault, *_) = schema_faults(schema)
+        (fault, *_) = check_schema(schema)
     assert fault.pointer.startswith(pointer)
     assert words in fault.message
-    assert form_faults(schema, {})[0].message.startswith("the form that is asked for cannot be")
+    assert validate(schema, {})[0].message.startswith("the form that is asked for cannot be")
 
 
 def test_a_form_that_fits_has_no_faults() -> None:
     filled = {"from": "2026-05-01", "to": "2026-05-02", "seats": [1, 2], "$ref": "x"}
-    assert form_faults(TRAVEL, filled) == []
-    assert form_faults({"format": "email"}, "no address") == [], "formats are hints"
+    assert validate(TRAVEL, filled) == []
+    assert validate({"format": "email"}, "no address") == [], "formats are hints"
 
 
 def test_every_fault_of_a_form_is_told_with_its_place_and_without_the_value() -> None:
     filled = {"from": "s3cret", "seats": [1, 0, "x"], "a/b": 2, "more": 1}
-    faults = {(fault.pointer, fault.message) for fault in form_faults(TRAVEL, filled)}
+    faults = {(fault.pointer, fault.message) for fault in validate(TRAVEL, filled)}
     assert {pointer for pointer, _ in faults} == {"", "/from", "/seats/1", "/seats/2", "/a~1b"}
     assert len(faults) == 6
     assert ("", '"to" is a required property') in faults
@@ -135,7 +135,7 @@ def test_every_fault_of_a_form_is_told_with_its_place_and_without_the_value() ->
 
 
 def test_long_messages_are_cut() -> None:
-    (fault,) = form_faults({"enum": [f"choice number {n}" for n in range(100)]}, "other")
+    (fault,) = validate({"enum": [f"choice number {n}" for n in range(100)]}, "other")
     assert len(fault.message) < 400
 
 
@@ -154,21 +154,21 @@ def test_long_messages_are_cut() -> None:
 )
 def test_no_answer_makes_the_check_explode(schema: Any, form: Any) -> None:
     with cpu_within(5):
-        form_faults(schema, form)
+        validate(schema, form)
 
 
 def test_of_a_large_form_the_first_fault_is_told() -> None:
     schema = {"items": {"type": "integer"}}
-    assert form_faults(schema, [1] * ALL_TOLD) == []
-    (fault,) = form_faults(schema, [*range(ALL_TOLD), "x", "y"])
-    assert fault.pointer == f"/{ALL_TOLD}"
+    assert validate(schema, [1] * MAX_WORK_FOR_ALL_ERRORS) == []
+    (fault,) = validate(schema, [*range(MAX_WORK_FOR_ALL_ERRORS), "x", "y"])
+    assert fault.pointer == f"/{MAX_WORK_FOR_ALL_ERRORS}"
 
 
 def test_a_form_too_large_for_its_schema_is_refused_unread() -> None:
     schema = {"items": {"anyOf": [{"type": "integer"}] * 400}}
-    (fault,) = form_faults(schema, ["long " * 2_000] * 20)
+    (fault,) = validate(schema, ["long " * 2_000] * 20)
     assert "too large" in fault.message
-    (named,) = form_faults(schema, {"long " * 9_000: 1})
+    (named,) = validate(schema, {"long " * 9_000: 1})
     assert "too large" in named.message
 
 

@@ -13,8 +13,8 @@ from planwave.graph.model import FLOW, LINK, Graph, Node, Port
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.function import FunctionNode, Result, node
 from planwave.nodes.registry import Registry, default_registry
-from planwave.nodes.sockets import FIELD_SIDE
-from tests.fakes.node_context import arrivals, context_for, outcome_of
+from planwave.nodes.sockets import FIELD_PORT_SIDE
+from tests.fakes.node_context import make_inputs, context_for, result_and_events
 from tests.fakes.wires import make_edge
 
 NODE = Node("n", "f", "N")
@@ -30,20 +30,20 @@ async def shout(input: str, times: int = 1) -> str:
 
 async def output(function: Any, inputs: Inputs, data: Any = None, **options: Any) -> DataValue:
     made = function if isinstance(function, FunctionNode) else FunctionNode(function, "f")
-    result, _ = await outcome_of(made.execute(data or {}, inputs, context_for(NODE, **options)))
+    result, _ = await result_and_events(made.execute(data or {}, inputs, context_for(NODE, **options)))
     return result.outputs["output"]
 
 
 def test_a_function_becomes_a_type_with_ports_from_its_signature() -> None:
     registry = Registry()
     node("shout", registry=registry)(shout)
-    facts = registry.facts("shout")
+    facts = registry.type_info("shout")
     assert facts is not None
     assert facts.purpose == "Say the input loudly."
     assert facts.inputs == (
         Port("input", "text", multiple=True, required=True),
-        Port("times", "integer", channel=FLOW, side=FIELD_SIDE),
-        Port("times", "integer", channel=LINK, side=FIELD_SIDE),
+        Port("times", "integer", channel=FLOW, side=FIELD_PORT_SIDE),
+        Port("times", "integer", channel=LINK, side=FIELD_PORT_SIDE),
     )
     assert facts.outputs == (Port("output", "text"),)
     assert (facts.entry, facts.effect, facts.template_fields) == (False, "none", ())
@@ -57,15 +57,15 @@ async def test_a_registered_function_can_still_be_called() -> None:
 
 
 async def test_parameters_are_filled_from_inputs_data_and_defaults() -> None:
-    assert await output(shout, arrivals("hi")) == DataValue("text", "HI")
-    assert await output(shout, arrivals("hi"), {"times": 2}) == DataValue("text", "HIHI")
+    assert await output(shout, make_inputs("hi")) == DataValue("text", "HI")
+    assert await output(shout, make_inputs("hi"), {"times": 2}) == DataValue("text", "HIHI")
 
 
 async def test_a_wire_beats_data() -> None:
-    assert (await output(shout, arrivals("a", ("times", 3)), {"times": 2})).value == "AAA"
+    assert (await output(shout, make_inputs("a", ("times", 3)), {"times": 2})).value == "AAA"
     edge = make_edge("s", "n", channel=LINK, target_handle="times")
     options: dict[str, Any] = {"edges": [edge], "links": {("n", "times"): [4]}}
-    assert (await output(shout, arrivals("a"), {"times": 2}, **options)).value == "AAAA"
+    assert (await output(shout, make_inputs("a"), {"times": 2}, **options)).value == "AAAA"
 
 
 async def test_a_linked_value_reads_as_text_where_text_is_wanted() -> None:
@@ -97,8 +97,8 @@ async def test_shapes_follow_annotations() -> None:
         (value, 1, [1, 2]),
         (bare, 1, [1, 2]),
     ]:
-        assert (await output(function, arrivals(1))).value == one
-        assert (await output(function, arrivals(1, 2))).value == two
+        assert (await output(function, make_inputs(1))).value == one
+        assert (await output(function, make_inputs(1, 2))).value == two
 
 
 async def test_context_and_all_inputs_can_be_asked_for() -> None:
@@ -107,7 +107,7 @@ async def test_context_and_all_inputs_can_be_asked_for() -> None:
 
     made = FunctionNode(f, "f")
     assert made.inputs == (Port("{name}", multiple=True),)
-    assert (await output(made, arrivals(("x", 1), ("y", 2)))).value == ["n", [1, 2]]
+    assert (await output(made, make_inputs(("x", 1), ("y", 2)))).value == ["n", [1, 2]]
 
     async def g(context, input="-") -> Any:  # type: ignore[no-untyped-def]
         return [context.node_id, input]
@@ -124,7 +124,7 @@ async def test_a_missing_input_fails_the_node_and_names_it() -> None:
 async def test_data_are_validated() -> None:
     for data in ({"times": "2"}, {"time": 2}):
         with pytest.raises(NodeError) as caught:
-            await output(shout, arrivals("x"), data)
+            await output(shout, make_inputs("x"), data)
         assert caught.value.code == "invalid-data"
 
 
@@ -146,7 +146,7 @@ async def test_named_inputs_make_all_other_parameters_data_fields() -> None:
 
     made = FunctionNode(f, "f", inputs=("a", Port("c", "number")))
     assert made.inputs == (Port("a", "integer", required=True), Port("c", "number"))
-    assert (await output(made, arrivals(("a", 1)), {"b": 2})).value == 123
+    assert (await output(made, make_inputs(("a", 1)), {"b": 2})).value == 123
     (diagnostic,) = Registry([made]).check(NODE, Graph((NODE,), ()))
     assert (diagnostic.code, diagnostic.pointer) == ("missing-required-input", "/data/b")
 
@@ -156,8 +156,8 @@ async def test_template_fields_are_declared_and_read_as_text() -> None:
         return prompt
 
     made = FunctionNode(f, "f", templates=["prompt"])
-    assert (await output(made, arrivals("x"), {"prompt": {"a": 1}})).value == '{"a":1}'
-    facts = Registry([made]).facts("f")
+    assert (await output(made, make_inputs("x"), {"prompt": {"a": 1}})).value == '{"a":1}'
+    facts = Registry([made]).type_info("f")
     assert facts is not None
     assert facts.template_fields == ("prompt",)
 
@@ -174,17 +174,17 @@ async def test_a_field_without_a_default_may_be_fed_by_a_wire_beside_written_dat
         return [input, times, more]
 
     made = FunctionNode(f, "f", inputs=["input"])
-    assert (await output(made, arrivals("a", ("times", 3)), {"more": 4})).value == ["a", 3, 4]
-    assert (await output(made, arrivals("a", ("times", 3)))).value == ["a", 3, 2]
+    assert (await output(made, make_inputs("a", ("times", 3)), {"more": 4})).value == ["a", 3, 4]
+    assert (await output(made, make_inputs("a", ("times", 3)))).value == ["a", 3, 2]
     with pytest.raises(NodeError, match=r"data\.times is required"):
-        await output(made, arrivals("a"), {"more": 4})
+        await output(made, make_inputs("a"), {"more": 4})
 
 
 @pytest.mark.parametrize("channel", [FLOW, LINK])
 async def test_what_a_wire_brings_to_a_field_is_validated(channel: Any) -> None:
     edge = make_edge("s", "n", channel=LINK, target_handle="times")
     links: dict[str, Any] = {"edges": [edge], "links": {("n", "times"): ["many"]}}
-    given = arrivals("a", ("times", "many")) if channel == FLOW else arrivals("a")
+    given = make_inputs("a", ("times", "many")) if channel == FLOW else make_inputs("a")
     options = {} if channel == FLOW else links
     source = "s1" if channel == FLOW else "s"
     wrong = (
@@ -210,11 +210,11 @@ async def test_a_plain_value_leaves_through_the_only_output() -> None:
         return input
 
     made = FunctionNode(f, "f", outputs=("answer",))
-    result, _ = await outcome_of(made.execute({}, arrivals(1), context_for(NODE)))
+    result, _ = await result_and_events(made.execute({}, make_inputs(1), context_for(NODE)))
     assert result.outputs == {"answer": DataValue("integer", 1)}
     several = FunctionNode(f, "f", outputs=("yes", "no"))
     with pytest.raises(NodeError, match="gave a plain value") as caught:
-        await outcome_of(several.execute({}, arrivals(1), context_for(NODE)))
+        await result_and_events(several.execute({}, make_inputs(1), context_for(NODE)))
     assert caught.value.code == "invalid-result"
 
 
@@ -222,7 +222,7 @@ async def test_a_result_may_be_returned_too() -> None:
     async def f(input: Any) -> Any:
         return Result(input)
 
-    assert await output(f, arrivals("x")) == DataValue("text", "x")
+    assert await output(f, make_inputs("x")) == DataValue("text", "x")
 
 
 async def test_other_handles_are_named_by_a_result() -> None:
@@ -231,13 +231,13 @@ async def test_other_handles_are_named_by_a_result() -> None:
 
     made = FunctionNode(f, "f", outputs=("yes", Port("no", "text")))
     assert made.outputs == (Port("yes"), Port("no", "text"))
-    result, _ = await outcome_of(made.execute({}, arrivals(1), context_for(NODE)))
+    result, _ = await result_and_events(made.execute({}, make_inputs(1), context_for(NODE)))
     assert result.outputs == {"yes": DataValue("any", 1)}
 
 
 async def streamed(function: Any) -> tuple[Any, list[Any]]:
     made = FunctionNode(function, "f")
-    result, events = await outcome_of(made.execute({}, arrivals("x"), context_for(NODE)))
+    result, events = await result_and_events(made.execute({}, make_inputs("x"), context_for(NODE)))
     return result.outputs["output"], [(e.event_type, e.data) for e in events]
 
 
@@ -335,6 +335,6 @@ def test_a_function_may_say_which_version_of_its_type_it_is() -> None:
     async def second() -> str:
         return "2"
 
-    facts = registry.facts("second")
+    facts = registry.type_info("second")
     assert facts is not None
     assert (facts.version, facts.reads_goal) == (2, False)

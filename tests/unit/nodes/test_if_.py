@@ -8,7 +8,7 @@ from planwave.graph.model import Graph, Node
 from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.if_ import If
 from planwave.nodes.registry import default_registry
-from tests.fakes.node_context import arrivals, context_for, outcome_of
+from tests.fakes.node_context import make_inputs, context_for, result_and_events
 from tests.fakes.wires import make_edge
 
 NODE = Node("i", "if", "I")
@@ -20,8 +20,8 @@ def condition(operator: str, value: str) -> dict[str, str]:
 
 async def branch(value: Any, *conditions: dict[str, str]) -> str:
     data = {"conditions": list(conditions)}
-    inputs = Inputs() if value is None else arrivals(value)
-    result, _ = await outcome_of(If().execute(data, inputs, context_for(NODE)))
+    inputs = Inputs() if value is None else make_inputs(value)
+    result, _ = await result_and_events(If().execute(data, inputs, context_for(NODE)))
     (handle,) = result.outputs
     return handle
 
@@ -49,7 +49,7 @@ async def test_the_first_condition_that_holds_chooses_the_branch(
 
 async def test_the_input_is_passed_on_unchanged_and_the_check_is_told() -> None:
     data = {"conditions": [condition("equal", "no"), condition("contains", "K")]}
-    result, events = await outcome_of(If().execute(data, arrivals({"k": 1}), context_for(NODE)))
+    result, events = await result_and_events(If().execute(data, make_inputs({"k": 1}), context_for(NODE)))
     assert result.outputs == {"condition-1": DataValue("any", {"k": 1})}
     (event,) = events
     assert event.event_type == "logic_check"
@@ -101,8 +101,8 @@ async def test_the_check_tells_fields_and_operators_that_compare_with_nothing() 
             {"operator": "exists"},
         ]
     }
-    result, (event,) = await outcome_of(
-        If().execute(data, arrivals({"a": {"b": 5}}), context_for(NODE))
+    result, (event,) = await result_and_events(
+        If().execute(data, make_inputs({"a": {"b": 5}}), context_for(NODE))
     )
     assert list(result.outputs) == ["condition-2"]
     assert event.data["message"] == (

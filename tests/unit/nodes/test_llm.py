@@ -7,14 +7,14 @@ import pytest
 from planwave.errors import ResultNotJson
 from planwave.graph.model import Node
 from planwave.graph.values import DataValue, Inputs
-from planwave.nodes.agent import BRIEF
+from planwave.nodes.agent import BRIEF_SYSTEM_PROMPT
 from planwave.nodes.llm import JSON_ONLY, Llm
 from planwave.providers.api import ModelProfile, ModelReply
 from tests.fakes.node_context import (
     ListedProviders,
-    arrivals,
+    make_inputs,
     context_for,
-    outcome_of,
+    result_and_events,
     services_with,
 )
 
@@ -23,7 +23,7 @@ NODE = Node("a", "llm", "A", "A description, which llm never sends")
 
 async def run(text: str, data: dict[str, Any], inputs: Inputs = Inputs(), **options: Any) -> Any:  # noqa: B008
     services, models = services_with(lambda _: [text], **options)
-    result, events = await outcome_of(
+    result, events = await result_and_events(
         Llm().execute(data, inputs, context_for(NODE, services=services))
     )
     return result.outputs["output"], events, models.requests[0]
@@ -40,7 +40,7 @@ async def test_the_prompt_is_sent_as_it_stands_and_the_reply_is_text() -> None:
 
 @pytest.mark.parametrize("data", [{}, {"prompt": None}, {"prompt": ""}, {"prompt": " \n"}])
 async def test_without_a_prompt_the_input_is_the_prompt(data: dict[str, Any]) -> None:
-    _, _, request = await run("x", data, arrivals("ask this"))
+    _, _, request = await run("x", data, make_inputs("ask this"))
     assert request.prompt == "ask this"
 
 
@@ -72,7 +72,7 @@ async def test_json_that_was_cut_off_says_so() -> None:
         {"prompt": "p", "jsonOutput": True}, Inputs(), context_for(NODE, services=services)
     )
     with pytest.raises(ResultNotJson, match="it was cut off") as caught:
-        await outcome_of(execution)
+        await result_and_events(execution)
     assert caught.value.hint == "raise maxTokens"
     assert not caught.value.retryable
 
@@ -82,6 +82,6 @@ async def test_a_small_model_is_asked_to_be_brief_but_not_when_it_writes_json() 
         {"local": ["t"]}, profiles={"t": ModelProfile(small=True, max_output_tokens=220)}
     )
     _, _, request = await run("x", {"prompt": "p"}, providers=small)
-    assert (request.system, request.max_tokens) == (BRIEF, 220)
+    assert (request.system, request.max_tokens) == (BRIEF_SYSTEM_PROMPT, 220)
     _, _, request = await run("1", {"prompt": "p", "jsonOutput": True}, providers=small)
     assert request.system == JSON_ONLY

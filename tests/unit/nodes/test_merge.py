@@ -7,12 +7,12 @@ import pytest
 from planwave.graph.model import Node
 from planwave.graph.values import Arrival, DataValue, Inputs
 from planwave.nodes.merge import Merge
-from tests.fakes.node_context import arrivals, context_for, outcome_of
+from tests.fakes.node_context import make_inputs, context_for, result_and_events
 
 
 async def merged(data: dict[str, Any], inputs: Inputs) -> DataValue:
     context = context_for(Node("m", "merge", "M"))
-    result, _ = await outcome_of(Merge().execute(data, inputs, context))
+    result, _ = await result_and_events(Merge().execute(data, inputs, context))
     return result.outputs["output"]
 
 
@@ -21,11 +21,11 @@ async def merged(data: dict[str, Any], inputs: Inputs) -> DataValue:
     [((), []), (("a",), ["a"]), (("a", {"k": 1}, None), ["a", {"k": 1}, None]), (([1],), [[1]])],
 )
 async def test_what_arrived_is_a_list_in_edge_order(values: Any, together: Any) -> None:
-    assert await merged({}, arrivals(*values)) == DataValue("json", together)
+    assert await merged({}, make_inputs(*values)) == DataValue("json", together)
 
 
 async def test_as_an_object_the_keys_are_the_nodes_it_came_from() -> None:
-    given = arrivals("a", 2)
+    given = make_inputs("a", 2)
     again = Arrival("e9", "s0", "Source 0", "errors", "input", DataValue("json", []))
     inputs = Inputs((*given.arrivals, again))
     assert await merged({"mode": "object"}, given) == DataValue("json", {"s0": "a", "s1": 2})
@@ -34,11 +34,11 @@ async def test_as_an_object_the_keys_are_the_nodes_it_came_from() -> None:
 
 
 async def test_a_wire_into_the_mode_is_no_value_to_merge() -> None:
-    assert await merged({}, arrivals("a", ("mode", "object"))) == DataValue("json", {"s0": "a"})
+    assert await merged({}, make_inputs("a", ("mode", "object"))) == DataValue("json", {"s0": "a"})
 
 
 async def test_the_result_shares_nothing_with_what_arrived() -> None:
     value = {"a": [1]}
-    result = await merged({}, arrivals(value))
+    result = await merged({}, make_inputs(value))
     result.value[0]["a"].append(2)
     assert value == {"a": [1]}

@@ -7,17 +7,17 @@ import pytest
 from planwave.errors import NodeError
 from planwave.graph.model import LINK, Graph, Node
 from planwave.nodes.agent import Agent
-from planwave.nodes.feeding import Bundle
+from planwave.nodes.feeding import FieldBundle
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.llm import Llm
-from planwave.nodes.model import Client, Model
+from planwave.nodes.model import ClientModel, Model
 from planwave.nodes.registry import Registry
 from planwave.providers.api import ModelRequest
 from tests.fakes.node_context import (
     ListedProviders,
-    arrivals,
+    make_inputs,
     context_for,
-    outcome_of,
+    result_and_events,
     services_with,
 )
 from tests.fakes.wires import make_edge
@@ -45,15 +45,15 @@ def services() -> Any:
                 "reasoningEffort": "low",
             },
         ),
-        (Client(), {"engine": "own", "model_name": "big"}, {"provider": "own", "model": "big"}),
-        (Client(), {"provider": "own", "model": "big"}, {"provider": "own", "model": "big"}),
+        (ClientModel(), {"engine": "own", "model_name": "big"}, {"provider": "own", "model": "big"}),
+        (ClientModel(), {"provider": "own", "model": "big"}, {"provider": "own", "model": "big"}),
     ],
 )
 async def test_it_gives_the_model_and_all_that_is_set(
     kind: Model, data: dict[str, Any], values: dict[str, Any]
 ) -> None:
     context = context_for(Node("g", "model", "G"), services=services()[0])
-    assert await kind.materialize(data, "output", context) == Bundle("model", values)
+    assert await kind.materialize(data, "output", context) == FieldBundle("model", values)
 
 
 async def test_a_model_that_is_not_there_fails() -> None:
@@ -69,7 +69,7 @@ async def test_wires_into_it_count_however_the_field_was_written() -> None:
     context = context_for(
         Node("g", "client", "G"), edges=edges, links=links, services=services()[0]
     )
-    made = await Client().materialize({"model_name": "m"}, "output", context)
+    made = await ClientModel().materialize({"model_name": "m"}, "output", context)
     assert made.values["model"] == "n"
 
 
@@ -78,7 +78,7 @@ async def test_a_linked_model_beats_what_is_written_and_a_wire_into_a_setting_be
     kind: Agent | Llm,
 ) -> None:
     node_services, models = services()
-    bundle = Bundle(
+    bundle = FieldBundle(
         "model",
         {
             "provider": "own", "model": "big", "temperature": 0.5, "maxTokens": 9,
@@ -92,7 +92,7 @@ async def test_a_linked_model_beats_what_is_written_and_a_wire_into_a_setting_be
         services=node_services,
     )
     data = {"provider": "openai", "model": "n", "temperature": 1.0}
-    _, events = await outcome_of(kind.execute(data, arrivals("Hi", ("maxTokens", 7)), context))
+    _, events = await result_and_events(kind.execute(data, make_inputs("Hi", ("maxTokens", 7)), context))
     (asked,) = models.requests
     assert isinstance(asked, ModelRequest)
     assert (asked.provider, asked.model, asked.prompt) == ("own", "big", "Hi")
@@ -111,7 +111,7 @@ async def test_a_linked_model_beats_what_is_written_and_a_wire_into_a_setting_be
 async def test_text_that_flows_into_the_model_is_its_name(kind: Agent | Llm) -> None:
     node_services, models = services()
     context = context_for(Node("a", kind.node_type, "A"), services=node_services)
-    await outcome_of(kind.execute({"model": "m"}, arrivals("Hi", ("model", "n")), context))
+    await result_and_events(kind.execute({"model": "m"}, make_inputs("Hi", ("model", "n")), context))
     assert models.requests[0].model == "n"
 
 
@@ -133,6 +133,6 @@ def test_what_is_not_available_is_found_at_the_model_and_not_at_those_who_ask_it
 
 def test_it_never_runs_and_is_only_linked() -> None:
     for name in ("model", "client"):
-        facts = REGISTRY.facts(name)
+        facts = REGISTRY.type_info(name)
         assert facts is not None
         assert (facts.executes, facts.materializes) == (False, True)

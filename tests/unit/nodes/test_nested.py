@@ -9,18 +9,18 @@ import pytest
 
 from planwave.errors import NodeError
 from planwave.graph.capabilities import ExecutionResult
-from planwave.graph.json_values import DEEPEST_VALUE
+from planwave.graph.json_values import MAX_VALUE_DEPTH
 from planwave.graph.model import Node
 from planwave.graph.read import read_graph
 from planwave.graph.values import DataValue
-from planwave.nodes.nested import NestedGraph, given_value, main_value, nested_graph, prepared
-from tests.fakes.nested import document, node, ran, registry
-from tests.fakes.node_context import arrivals, context_for
+from planwave.nodes.nested import Subgraph, input_value, main_output, load, prepare
+from tests.fakes.nested import graph_document, node_document, run_to_end, registry_with
+from tests.fakes.node_context import make_inputs, context_for
 
 
-def made(*nodes: dict[str, Any], edges: Any = ()) -> NestedGraph:
-    graph, _ = read_graph(document(*nodes, edges=edges))
-    return prepared(graph, registry())
+def made(*nodes: dict[str, Any], edges: Any = ()) -> Subgraph:
+    graph, _ = read_graph(graph_document(*nodes, edges=edges))
+    return prepare(graph, registry_with())
 
 
 def text(value: str, handle: str = "output") -> dict[str, DataValue]:
@@ -28,13 +28,13 @@ def text(value: str, handle: str = "output") -> dict[str, DataValue]:
 
 
 def test_what_comes_in_goes_to_the_first_output_of_every_entry_node() -> None:
-    nested = made(node("s", "start"), node("u", "user_input"), node("t", "text", text="x"))
+    nested = made(node_document("s", "start"), node_document("u", "user_input"), node_document("t", "text", text="x"))
     assert nested.entries == (("s", "output"), ("u", "output"))
 
 
 def test_the_result_is_the_end_the_last_node_or_all_of_them() -> None:
     nested = made(
-        node("a", "text"), node("b", "text"), node("e", "end"), node("f", "end"),
+        node_document("a", "text"), node_document("b", "text"), node_document("e", "end"), node_document("f", "end"),
         edges=[("a", "e"), ("a", "f")],
     )  # fmt: skip
     assert nested.result({"a": text("x"), "b": text("y"), "e": text("z")}).value == "z"
@@ -45,7 +45,7 @@ def test_the_result_is_the_end_the_last_node_or_all_of_them() -> None:
 
 
 def test_what_only_follows_a_failure_does_not_hide_the_result_of_a_success() -> None:
-    nested = made(node("a", "text"), node("h", "text"), edges=[("a", "h", "error")])
+    nested = made(node_document("a", "text"), node_document("h", "text"), edges=[("a", "h", "error")])
     assert nested.result({"a": text("fine")}) == DataValue("text", "fine")
     failed = {"error": DataValue("json", {"code": "no"})}
     assert nested.result({"a": failed, "h": text("mended")}) == DataValue("text", "mended")
@@ -53,36 +53,36 @@ def test_what_only_follows_a_failure_does_not_hide_the_result_of_a_success() -> 
 
 
 def test_a_nodes_value_is_its_output_else_the_first_it_gave() -> None:
-    assert main_value({**text("x", "left"), **text("y")}).value == "y"
-    assert main_value({**text("x", "left"), **text("y", "right")}).value == "x"
+    assert main_output({**text("x", "left"), **text("y")}).value == "y"
+    assert main_output({**text("x", "left"), **text("y", "right")}).value == "x"
 
 
 def test_several_values_at_the_input_are_a_list() -> None:
-    assert given_value(arrivals()) is None
-    assert given_value(arrivals(5)) == DataValue("any", 5)
-    assert given_value(arrivals("a", {"b": 1})) == DataValue("json", ["a", {"b": 1}])
+    assert input_value(make_inputs()) is None
+    assert input_value(make_inputs(5)) == DataValue("any", 5)
+    assert input_value(make_inputs("a", {"b": 1})) == DataValue("json", ["a", {"b": 1}])
 
 
 async def test_equal_documents_are_the_same_graph_so_that_it_is_made_ready_once() -> None:
-    body = document(node("t", "text", text="x"))
+    body = graph_document(node_document("t", "text", text="x"))
     context = context_for(Node("n", "loop", "n", data={"body": body}))
-    first = await nested_graph("body", dict(body), None, (), context)
-    again = await nested_graph("body", body, None, (), context)
+    first = await load("body", dict(body), None, (), context)
+    again = await load("body", body, None, (), context)
     assert first.graph is again.graph
 
 
 async def test_only_a_graph_that_was_not_checked_with_the_node_is_checked_here() -> None:
-    faulty = document(node("t", "nonsense"))
+    faulty = graph_document(node_document("t", "nonsense"))
     written = context_for(Node("n", "loop", "n", data={"body": faulty}))
-    await nested_graph("body", faulty, None, (), written)
+    await load("body", faulty, None, (), written)
     with pytest.raises(NodeError) as caught:
-        await nested_graph("body", faulty, None, (), context_for(Node("n", "loop", "n")))
+        await load("body", faulty, None, (), context_for(Node("n", "loop", "n")))
     assert caught.value.code == "graph-invalid"
 
 
 async def test_a_node_without_any_graph_says_what_it_needs() -> None:
     with pytest.raises(NodeError) as caught:
-        await nested_graph("body", None, None, (), context_for(Node("n", "loop", "n")))
+        await load("body", None, None, (), context_for(Node("n", "loop", "n")))
     assert caught.value.code == "missing-required-input"
     assert "data.body" in str(caught.value.hint)
 
@@ -106,7 +106,7 @@ def deep(levels: int) -> Any:
     return value
 
 
-THROUGH = document(node("s", "start"), node("e", "end"), edges=[("s", "e")])
+THROUGH = graph_document(node_document("s", "start"), node_document("e", "end"), edges=[("s", "e")])
 NESTING: dict[str, dict[str, Any]] = {
     "inner": {"graph": THROUGH},
     "loop": {"body": THROUGH},
@@ -118,15 +118,15 @@ NESTING: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(
     "value",
     [
-        ["a\0b"], [(1, 2)], [{"a\0": ({},)}], [10**400], deep(65), deep(90), deep(DEEPEST_VALUE)
+        ["a\0b"], [(1, 2)], [{"a\0": ({},)}], [10**400], deep(65), deep(90), deep(MAX_VALUE_DEPTH)
     ],
     ids=["NUL", "tuple", "both", "large", "65 deep", "90 deep", "200 deep"],
 )  # fmt: skip
 async def test_what_a_node_may_give_may_enter_a_graph_inside_a_node(kind: str, value: Any) -> None:
-    result = await ran(
-        document(
-            node("a", "gives"),
-            node("n", kind, **NESTING[kind]),
+    result = await run_to_end(
+        graph_document(
+            node_document("a", "gives"),
+            node_document("n", kind, **NESTING[kind]),
             edges=[("a", "n", "output", "items" if kind == "loop" else "input")],
         ),
         Gives(value),

@@ -10,8 +10,8 @@ from planwave.errors import NodeError
 from planwave.graph.capabilities import ExecutionResult, FlowContext, NodeEvent, Suspension
 from planwave.graph.model import LINK, Node, Port
 from planwave.graph.values import DataValue, Inputs
-from planwave.nodes.node_type import NodeData, NodeType, passed_on, template
-from tests.fakes.node_context import arrivals, context_for, outcome_of
+from planwave.nodes.node_type import NodeData, NodeType, pass_through, template
+from tests.fakes.node_context import make_inputs, context_for, result_and_events
 from tests.fakes.wires import make_edge
 
 
@@ -45,7 +45,7 @@ NODE = Node("n", "shout", "N")
 
 
 async def _shout(data: dict[str, Any], inputs: Inputs, **options: Any) -> Any:
-    result, _ = await outcome_of(Shout().execute(data, inputs, context_for(NODE, **options)))
+    result, _ = await result_and_events(Shout().execute(data, inputs, context_for(NODE, **options)))
     return result.outputs["output"].value
 
 
@@ -64,7 +64,7 @@ async def _shout(data: dict[str, Any], inputs: Inputs, **options: Any) -> Any:
 async def test_a_plain_result_leaves_through_output_with_the_type_it_has(
     value: Any, given: DataValue
 ) -> None:
-    result, _ = await outcome_of(Echo(value).execute({}, Inputs(), context_for(NODE)))
+    result, _ = await result_and_events(Echo(value).execute({}, Inputs(), context_for(NODE)))
     assert result.outputs == {"output": given}
 
 
@@ -75,22 +75,22 @@ async def test_results_and_suspensions_are_given_as_they_are() -> None:
 
 
 async def test_data_without_wires_are_what_was_written() -> None:
-    assert await _shout({"loudWord": "oi", "times": 2}, arrivals("in")) == ["oi", 2, "in"]
+    assert await _shout({"loudWord": "oi", "times": 2}, make_inputs("in")) == ["oi", 2, "in"]
 
 
 async def test_a_flow_wire_into_a_field_beats_the_value_written_and_is_no_other_input() -> None:
-    inputs = arrivals("in", ("loudWord", "wired"))
+    inputs = make_inputs("in", ("loudWord", "wired"))
     assert await _shout({"loudWord": "written"}, inputs) == ["wired", 1, "in"]
 
 
 async def test_a_wire_into_a_text_field_is_read_as_text() -> None:
-    assert await _shout({}, arrivals(("loudWord", {"a": 1}))) == ['{"a":1}', 1, ""]
+    assert await _shout({}, make_inputs(("loudWord", {"a": 1}))) == ['{"a":1}', 1, ""]
 
 
 async def test_a_wire_of_the_wrong_type_fails_the_node_and_names_the_field() -> None:
     wrong = "node 'n': data.times takes integer, but the flow edge from 's0' brings text"
     with pytest.raises(NodeError, match=re.escape(wrong)) as caught:
-        await _shout({}, arrivals(("times", "many")))
+        await _shout({}, make_inputs(("times", "many")))
     assert caught.value.code == "type-mismatch"
 
 
@@ -140,7 +140,7 @@ class Counting(NodeType):
 
 async def test_a_stream_gives_its_events_then_ends_at_its_result() -> None:
     node_type = Counting()
-    result, events = await outcome_of(node_type.execute({}, Inputs(), context_for(NODE)))
+    result, events = await result_and_events(node_type.execute({}, Inputs(), context_for(NODE)))
     assert [event.data for event in events] == [{"text": "a"}]
     assert result.outputs["output"] == DataValue("text", "done")
     assert node_type.closed
@@ -150,22 +150,22 @@ def test_a_declared_port_is_not_made_a_field_socket() -> None:
     class Own(Shout):
         inputs = (Port("times"),)
 
-    fed = Own()._sockets
-    assert not fed.are_fed(arrivals(("times", 1)), context_for(NODE))
-    assert fed.are_fed(arrivals(("loudWord", "x")), context_for(NODE))
+    fed = Own()._field_wires
+    assert not fed.has_wires(make_inputs(("times", 1)), context_for(NODE))
+    assert fed.has_wires(make_inputs(("loudWord", "x")), context_for(NODE))
 
 
 @pytest.mark.parametrize(
     ("inputs", "passed"),
     [
         (Inputs(), DataValue("text", "")),
-        (arrivals({"a": 1}), DataValue("any", {"a": 1})),
+        (make_inputs({"a": 1}), DataValue("any", {"a": 1})),
         (
-            arrivals("x", "y"),
+            make_inputs("x", "y"),
             DataValue("text", "From Source 0 (s0):\nx\n\nFrom Source 1 (s1):\ny"),
         ),
-        (arrivals("x", 2), DataValue("json", ["x", 2])),
+        (make_inputs("x", 2), DataValue("json", ["x", 2])),
     ],
 )
 def test_input_is_passed_on_unchanged(inputs: Inputs, passed: DataValue) -> None:
-    assert passed_on(inputs) == passed
+    assert pass_through(inputs) == passed

@@ -16,10 +16,10 @@ from planwave.nodes.planner_node import PlannerNode
 from planwave.planner.planner import Planner
 from planwave.planner.progress import PlanProgress
 from planwave.providers.api import CallScope, CallSettings
-from tests.fakes.nested import document, faults_of, node, ran, registry
+from tests.fakes.nested import graph_document, errors_of, node_document, run_to_end, registry_with
 from tests.fakes.node_context import OneStepPlanner, context_for, services_with
-from tests.fakes.planning import FakeProviders, ScriptedModels, flow, library, reply
-from tests.fakes.planning import node as step
+from tests.fakes.planning import FakeProviders, ScriptedModels, reply_edge, library_registry, planner_reply
+from tests.fakes.planning import reply_node as step
 from tests.fakes.virtual_loop import virtual_time
 
 
@@ -29,12 +29,12 @@ async def test_a_goal_is_planned_and_the_plan_is_run() -> None:
     services, _ = services_with(lambda _: [], planner=planner)
     data = {"goal": "find it", "allowedNodeTypes": ["text"], "maxNodes": 3, "model": "n"}
     data |= {"temperature": 0.5, "maxTokens": 900, "reasoningEffort": "low"}
-    result = await ran(document(node("n", "planner", **data)), services=services)
+    result = await run_to_end(graph_document(node_document("n", "planner", **data)), services=services)
     outputs = {handle: value.value for handle, value in result.outputs["n"].items()}
     assert outputs["output"] == "done: find it"
     assert (outputs["plan"]["goal"], outputs["plan"]["title"]) == ("find it", "Say it")
     assert [each["id"] for each in outputs["plan"]["nodes"]] == ["say"]
-    (asked,) = planner.asked
+    (asked,) = planner.requests
     scope, _ = asked.pop("scope"), asked.pop("on_progress")
     assert isinstance(scope, CallScope)
     assert (scope.execution_id, scope.path, scope.attempt) == (result.execution_id, "n", 1)
@@ -48,13 +48,13 @@ async def test_a_goal_is_planned_and_the_plan_is_run() -> None:
 async def test_a_linked_model_plans_as_it_is_set() -> None:
     planner = OneStepPlanner()
     services, _ = services_with(lambda _: [], planner=planner)
-    graph = document(node("m", "model", model="n", temperature=0), node("n", "planner", goal="g"))
+    graph = graph_document(node_document("m", "model", model="n", temperature=0), node_document("n", "planner", goal="g"))
     graph["edges"] = [
         {"source": "m", "target": "n", "targetHandle": "model", "data": {"channel": "link"}}
     ]
-    result = await ran(graph, services=services)
+    result = await run_to_end(graph, services=services)
     assert result.outputs["n"]["output"].value == "done: g"
-    (asked,) = planner.asked
+    (asked,) = planner.requests
     assert (asked["provider"], asked["model"]) == ("openai", "n")
     assert asked["settings"] == CallSettings(temperature=0)
 
@@ -85,7 +85,7 @@ async def test_the_plan_is_told_while_it_is_written() -> None:
     planner = Listening()
     services, _ = services_with(lambda _: [], planner=planner)
     run = planwave.run(
-        document(node("n", "planner", goal="g")), registry=registry(), services=services
+        graph_document(node_document("n", "planner", goal="g")), registry=registry_with(), services=services
     )
     deltas: list[Any] = []
     told: list[Any] = []
@@ -108,7 +108,7 @@ async def test_who_cancels_the_node_stops_its_planning() -> None:
     planner = Listening()
     services, _ = services_with(lambda _: [], planner=planner)
     run = planwave.run(
-        document(node("n", "planner", goal="g")), registry=registry(), services=services
+        graph_document(node_document("n", "planner", goal="g")), registry=registry_with(), services=services
     )
     async for event in run:
         if event.type == "node.event":
@@ -130,12 +130,12 @@ async def test_who_stops_listening_stops_the_planning() -> None:
 
 @virtual_time
 async def test_the_goal_may_be_a_template_or_the_input() -> None:
-    graph = document(
-        node("s", "start", initialInput="the moon"), node("a", "planner"),
-        node("b", "planner", goal="Reach {{ input }}"),
+    graph = graph_document(
+        node_document("s", "start", initialInput="the moon"), node_document("a", "planner"),
+        node_document("b", "planner", goal="Reach {{ input }}"),
         edges=[("s", "a"), ("s", "b")],
     )  # fmt: skip
-    result = await ran(graph)
+    result = await run_to_end(graph)
     assert result.outputs["a"]["output"].value == "done: the moon"
     assert result.outputs["b"]["output"].value == "done: Reach the moon"
 
@@ -144,7 +144,7 @@ async def test_the_goal_may_be_a_template_or_the_input() -> None:
 async def test_what_was_planned_and_paid_for_is_told() -> None:
     services, _ = services_with(lambda _: [])
     run = planwave.run(
-        document(node("n", "planner", goal="g")), registry=registry(), services=services
+        graph_document(node_document("n", "planner", goal="g")), registry=registry_with(), services=services
     )
     events = [event async for event in run]
     (usage,) = [event.data for event in events if event.type == "usage"]
@@ -158,23 +158,23 @@ async def test_what_was_planned_and_paid_for_is_told() -> None:
 async def test_what_planning_took_is_told_no_later_than_the_plan_is_kept() -> None:
     """Else a process that ends in between leaves a plan for which nobody was charged."""
     services, _ = services_with(lambda _: [], planner=OneStepPlanner())
-    graph = document(node("n", "planner", goal="g"))
+    graph = graph_document(node_document("n", "planner", goal="g"))
     told: list[str] = []
-    async for event in planwave.run(graph, registry=registry(), services=services):
+    async for event in planwave.run(graph, registry=registry_with(), services=services):
         told.append(str(event.data.get("event_type", event.type)))
     assert "usage" in told[: told.index("once")]
 
 
 @virtual_time
 async def test_the_steps_of_the_plan_are_told_its_own_goal() -> None:
-    plan = reply(step("a"), step("b"), edges=[flow("a", "b")])
+    plan = planner_reply(step("a"), step("b"), edges=[reply_edge("a", "b")])
     models, providers = ScriptedModels([plan, "first", "second"]), FakeProviders()
     services, _ = services_with(
-        lambda _: [], planner=Planner(models, providers, library(providers)), goal="the whole"
+        lambda _: [], planner=Planner(models, providers, library_registry(providers)), goal="the whole"
     )
     services = type(services)(models, providers, "the whole", planner=services.planner)
-    graph = document(node("n", "planner", goal="the part"))
-    result = await ran(graph, services=services, goal="the whole")
+    graph = graph_document(node_document("n", "planner", goal="the part"))
+    result = await run_to_end(graph, services=services, goal="the whole")
     assert result.error is None
     assert result.outputs["n"]["output"].value == "second"
     _, first, second = models.requests
@@ -187,10 +187,10 @@ async def test_the_steps_of_the_plan_are_told_its_own_goal() -> None:
 async def fails_to_plan(replies: list[Any]) -> tuple[str, list[int]]:
     """Have a node plan with such replies; give its failure's code, and the tokens told as paid."""
     models, providers = ScriptedModels(replies), FakeProviders()
-    planner = Planner(models, providers, library(providers))
+    planner = Planner(models, providers, library_registry(providers))
     services, _ = services_with(lambda _: [], providers, planner=planner)  # type: ignore[arg-type]
     run = planwave.run(
-        document(node("n", "planner", goal="g")), registry=registry(), services=services
+        graph_document(node_document("n", "planner", goal="g")), registry=registry_with(), services=services
     )
     events = [event async for event in run]
     error = run.result().error
@@ -214,7 +214,7 @@ async def test_what_was_paid_before_a_call_failed_is_told_too() -> None:
 @virtual_time
 async def test_a_run_without_a_planner_says_so() -> None:
     services, _ = services_with(lambda _: [], planner=None)
-    result = await ran(document(node("n", "planner", goal="g")), services=services)
+    result = await run_to_end(graph_document(node_document("n", "planner", goal="g")), services=services)
     assert result.error is not None
     assert result.error["code"] == "no-planner"
 
@@ -230,7 +230,7 @@ async def test_a_run_without_a_planner_says_so() -> None:
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_found(data: dict[str, Any], faults: list[tuple[str, str]]) -> None:
-    assert faults_of(document(node("n", "planner", **data))) == faults
+    assert errors_of(graph_document(node_document("n", "planner", **data))) == faults
 
 
 def test_models_do_not_plan_planners_unasked() -> None:

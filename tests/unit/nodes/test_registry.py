@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from planwave.graph.capabilities import Catalogue, NodeFacts
+from planwave.graph.capabilities import Catalogue, NodeTypeInfo
 from planwave.graph.model import Graph, Node, Port
 from planwave.nodes.library import LIBRARY
-from planwave.nodes.node_type import NodeKind
+from planwave.nodes.node_type import BaseNode
 from planwave.nodes.registry import Registry, default_registry
 from planwave.nodes.text import Text
 from tests.fakes.node_context import ListedProviders
@@ -35,10 +35,10 @@ class Source:
 
 def test_a_type_is_known_by_its_facts() -> None:
     catalogue: Catalogue = Registry([Bare(), Source()])
-    assert catalogue.facts("bare") == NodeFacts(
+    assert catalogue.type_info("bare") == NodeTypeInfo(
         "bare", "", (Port("input", multiple=True),), (Port("output"),), template_fields=()
     )
-    source = catalogue.facts("source")
+    source = catalogue.type_info("source")
     assert source is not None
     assert (source.executes, source.materializes, source.template_fields) == (False, True, None)
     assert isinstance(catalogue.implementation("source"), Source)
@@ -47,7 +47,7 @@ def test_a_type_is_known_by_its_facts() -> None:
 
 def test_an_unknown_type_has_no_facts_and_no_implementation() -> None:
     registry = Registry()
-    assert registry.facts("python") is None
+    assert registry.type_info("python") is None
     with pytest.raises(KeyError):
         registry.implementation("os.system")
     node = Node("a", "os.system", "A")
@@ -225,5 +225,5 @@ def test_importing_the_room_loads_no_sdk() -> None:
 
 
 def test_library_types_are_node_types_with_distinct_names() -> None:
-    assert all(issubclass(kind, NodeKind) for kind in LIBRARY)
+    assert all(issubclass(kind, BaseNode) for kind in LIBRARY)
     assert len({kind.node_type for kind in LIBRARY}) == len(LIBRARY)

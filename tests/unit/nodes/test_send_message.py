@@ -12,14 +12,14 @@ from planwave.graph.values import DataValue, Inputs
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.nodes.send_message import SendMessage
-from tests.fakes.node_context import arrivals, context_for, outcome_of
+from tests.fakes.node_context import make_inputs, context_for, result_and_events
 
 NODE = Node("tell", "send_message", "Tell")
 
 
 async def told(data: dict[str, Any], inputs: Inputs) -> tuple[Any, DataValue]:
     """Give the data of the message, and what is passed on."""
-    result, events = await outcome_of(SendMessage().execute(data, inputs, context_for(NODE)))
+    result, events = await result_and_events(SendMessage().execute(data, inputs, context_for(NODE)))
     (event,) = [each for each in events if each.event_type == "message"]
     assert event.node_id == "tell"
     assert result.outputs.keys() == {"output"}
@@ -27,25 +27,25 @@ async def told(data: dict[str, Any], inputs: Inputs) -> tuple[Any, DataValue]:
 
 
 async def test_the_input_is_told_and_passed_on() -> None:
-    data, output = await told({}, arrivals({"a": 1}))
+    data, output = await told({}, make_inputs({"a": 1}))
     assert data == {"text": '{"a":1}', "extras": None}
     assert output == DataValue("any", {"a": 1})
 
 
 @pytest.mark.parametrize("extras", [{"step": [1, None]}, "half", 0.5, None])
 async def test_a_text_of_its_own_is_told_with_whatever_goes_with_it(extras: Any) -> None:
-    data, output = await told({"message": "Half way.", "extras": extras}, arrivals("x"))
+    data, output = await told({"message": "Half way.", "extras": extras}, make_inputs("x"))
     assert data == {"text": "Half way.", "extras": extras}
     assert output == DataValue("any", "x")
 
 
 async def test_an_empty_message_is_a_message() -> None:
-    data, _ = await told({"message": "", "extras": {"step": 1}}, arrivals("x"))
+    data, _ = await told({"message": "", "extras": {"step": 1}}, make_inputs("x"))
     assert data == {"text": "", "extras": {"step": 1}}
 
 
 async def test_wires_bring_text_and_extras_and_are_not_passed_on() -> None:
-    data, output = await told({}, arrivals("x", ("message", "Hi"), ("extras", {"k": 1})))
+    data, output = await told({}, make_inputs("x", ("message", "Hi"), ("extras", {"k": 1})))
     assert (data, output.value) == ({"text": "Hi", "extras": {"k": 1}}, "x")
 
 

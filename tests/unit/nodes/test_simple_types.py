@@ -13,7 +13,7 @@ from planwave.nodes.node_type import NodeType
 from planwave.nodes.parser import Parser
 from planwave.nodes.start import Start
 from planwave.nodes.text import Text
-from tests.fakes.node_context import arrivals, context_for, outcome_of
+from tests.fakes.node_context import make_inputs, context_for, result_and_events
 
 
 @pytest.mark.parametrize(
@@ -23,19 +23,19 @@ from tests.fakes.node_context import arrivals, context_for, outcome_of
         (Start(), {"initialInput": None}, Inputs(), DataValue("text", "")),
         (Start(), {"initialInput": "hello"}, Inputs(), DataValue("text", "hello")),
         (Start(), {"initialInput": {"a": 1}}, Inputs(), DataValue("json", {"a": 1})),
-        (End(), {}, arrivals([1, 2]), DataValue("any", [1, 2])),
+        (End(), {}, make_inputs([1, 2]), DataValue("any", [1, 2])),
         (End(), {}, Inputs(), DataValue("text", "")),
-        (Text(), {"text": "fixed"}, arrivals("ignored"), DataValue("text", "fixed")),
+        (Text(), {"text": "fixed"}, make_inputs("ignored"), DataValue("text", "fixed")),
         (Text(), {"text": {"a": 1}}, Inputs(), DataValue("text", '{"a":1}')),
         (Text(), {"text": None}, Inputs(), DataValue("text", "")),
-        (Text(), {}, arrivals(("text", 5)), DataValue("text", "5")),
-        (Parser(), {"template": [1, "a"]}, arrivals("x"), DataValue("json", [1, "a"])),
-        (Parser(), {"template": "a"}, arrivals(("topic", "x")), DataValue("text", "a")),
+        (Text(), {}, make_inputs(("text", 5)), DataValue("text", "5")),
+        (Parser(), {"template": [1, "a"]}, make_inputs("x"), DataValue("json", [1, "a"])),
+        (Parser(), {"template": "a"}, make_inputs(("topic", "x")), DataValue("text", "a")),
     ],
 )
 async def test_what_a_type_gives(
     node_type: NodeType, data: dict[str, Any], inputs: Inputs, given: DataValue
 ) -> None:
     context = context_for(Node("n", node_type.node_type, "N"))
-    result, _ = await outcome_of(node_type.execute(data, inputs, context))
+    result, _ = await result_and_events(node_type.execute(data, inputs, context))
     assert result.outputs == {"output": given}

@@ -7,13 +7,13 @@ import pytest
 from pydantic import AliasChoices, BaseModel, Field
 
 from planwave.graph.model import FLOW, LINK, Port
-from planwave.graph.values import DataValue, text_of
+from planwave.graph.values import DataValue, to_text
 from planwave.nodes.node_type import NodeData, template
 from planwave.nodes.sockets import (
-    FIELD_SIDE,
+    FIELD_PORT_SIDE,
     DataField,
     accepts,
-    coerced,
+    coerce,
     fields_of,
     socket_type,
     value_type,
@@ -61,7 +61,7 @@ def test_fields_are_named_as_in_json() -> None:
     assert fields_of(_Data) == (
         DataField("maxTokens", "integer", True, False),
         DataField("prompt", "text", False, True, True, {"template": True}),
-        DataField("jsonOutput", "boolean", False, False, others=("json_mode",)),
+        DataField("jsonOutput", "boolean", False, False, aliases=("json_mode",)),
     )
     assert fields_of(None) == ()
 
@@ -71,8 +71,8 @@ def test_field_sockets_stand_between_fixed_and_open_ports_one_for_each_channel()
     ports = with_field_ports(declared, fields_of(_Data)[:1])
     assert ports == (
         Port("input"),
-        Port("maxTokens", "integer", channel=FLOW, side=FIELD_SIDE),
-        Port("maxTokens", "integer", channel=LINK, side=FIELD_SIDE),
+        Port("maxTokens", "integer", channel=FLOW, side=FIELD_PORT_SIDE),
+        Port("maxTokens", "integer", channel=LINK, side=FIELD_PORT_SIDE),
         Port("{name}"),
     )
 
@@ -105,30 +105,30 @@ def test_the_coercion_table(target: str, source: str) -> None:
 def test_a_value_is_taken_by_what_it_is_not_by_what_it_was_called(
     socket: str, value: Any, called: str
 ) -> None:
-    content, refused = coerced(socket, DataValue(called, value))
+    content, refused = coerce(socket, DataValue(called, value))
     kind = value_type(value)
     if accepts(socket, kind):
         assert refused is None
-        assert content == (text_of(value) if socket == "text" else value)
+        assert content == (to_text(value) if socket == "text" else value)
     else:
         assert refused == ("null" if value is None else kind)
 
 
 def test_a_socket_that_is_none_of_json_takes_what_is_called_so() -> None:
-    assert coerced("date", DataValue("date", "2026-01-01")) == ("2026-01-01", None)
-    assert coerced("date", DataValue("any", "2026-01-01")) == ("2026-01-01", None)
-    assert coerced("date", DataValue("text", "2026-01-01"))[1] == "text"
+    assert coerce("date", DataValue("date", "2026-01-01")) == ("2026-01-01", None)
+    assert coerce("date", DataValue("any", "2026-01-01")) == ("2026-01-01", None)
+    assert coerce("date", DataValue("text", "2026-01-01"))[1] == "text"
 
 
 def test_null_fits_where_it_may_be_written() -> None:
-    assert coerced("number", DataValue("json", None), nullable=True) == (None, None)
-    assert coerced("text", DataValue("json", None), nullable=True) == (None, None)
-    assert coerced("text", DataValue("json", None)) == ("", None)
+    assert coerce("number", DataValue("json", None), nullable=True) == (None, None)
+    assert coerce("text", DataValue("json", None), nullable=True) == (None, None)
+    assert coerce("text", DataValue("json", None)) == ("", None)
 
 
 def test_a_declared_port_for_links_takes_the_place_of_the_link_socket_alone() -> None:
     ports = with_field_ports((Port("prompt", "special", channel=LINK),), fields_of(_Data)[1:2])
     assert ports == (
         Port("prompt", "special", channel=LINK),
-        Port("prompt", "text", channel=FLOW, side=FIELD_SIDE),
+        Port("prompt", "text", channel=FLOW, side=FIELD_PORT_SIDE),
     )

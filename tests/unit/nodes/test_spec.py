@@ -5,7 +5,7 @@ import pytest
 from pydantic import AliasChoices, Field
 
 from planwave.nodes.node_type import NodeData, NodeType, template
-from planwave.nodes.spec import described, schema_of, spec_of
+from planwave.nodes.spec import as_document, data_schema, spec_of
 
 
 class OvenData(NodeData):
@@ -23,7 +23,7 @@ class Oven(NodeType):
     async def run(self, data: OvenData, inputs: object, context: object) -> None: ...
 
 
-SCHEMA = schema_of(spec_of(Oven()))
+SCHEMA = data_schema(spec_of(Oven()))
 
 
 @pytest.mark.parametrize(
@@ -57,11 +57,11 @@ def test_a_field_keeps_what_its_schema_says_of_it() -> None:
 
 
 def test_the_example_is_told_with_the_type() -> None:
-    assert described(spec_of(Oven()))["example"] == Oven.example
+    assert as_document(spec_of(Oven()))["example"] == Oven.example
 
     class Bare(NodeType):
         node_type = "bare"
 
         async def run(self, data: object, inputs: object, context: object) -> None: ...
 
-    assert described(spec_of(Bare()))["example"] == {}
+    assert as_document(spec_of(Bare()))["example"] == {}

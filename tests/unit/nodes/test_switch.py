@@ -8,7 +8,7 @@ from planwave.graph.model import Graph, Node
 from planwave.graph.values import DataValue
 from planwave.nodes.registry import default_registry
 from planwave.nodes.switch import Switch
-from tests.fakes.node_context import arrivals, context_for, outcome_of
+from tests.fakes.node_context import make_inputs, context_for, result_and_events
 from tests.fakes.wires import make_edge
 
 NODE = Node("s", "switch", "S")
@@ -32,7 +32,7 @@ NODE = Node("s", "switch", "S")
 async def test_the_first_case_that_the_value_is_chooses_the_branch(
     data: dict[str, Any], value: Any, handle: str
 ) -> None:
-    result, events = await outcome_of(Switch().execute(data, arrivals(value), context_for(NODE)))
+    result, events = await result_and_events(Switch().execute(data, make_inputs(value), context_for(NODE)))
     assert result.outputs == {handle: DataValue("any", value)}
     (event,) = events
     assert event.event_type == "logic_check"
@@ -40,8 +40,8 @@ async def test_the_first_case_that_the_value_is_chooses_the_branch(
 
 
 async def test_a_wire_brings_the_value() -> None:
-    inputs = arrivals("passed on", ("value", 2))
-    result, _ = await outcome_of(Switch().execute({"cases": [1, 2]}, inputs, context_for(NODE)))
+    inputs = make_inputs("passed on", ("value", 2))
+    result, _ = await result_and_events(Switch().execute({"cases": [1, 2]}, inputs, context_for(NODE)))
     assert result.outputs == {"case-1": DataValue("any", "passed on")}
 
 

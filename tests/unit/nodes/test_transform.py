@@ -9,14 +9,14 @@ from planwave.graph.model import Graph, Node
 from planwave.graph.values import DataValue
 from planwave.nodes.registry import default_registry
 from planwave.nodes.transform import Transform
-from tests.fakes.node_context import arrivals, context_for, outcome_of
+from tests.fakes.node_context import make_inputs, context_for, result_and_events
 from tests.fakes.wires import make_edge
 
 NODE = Node("t", "transform", "T")
 
 
 async def given(data: dict[str, Any], *arrived: Any) -> DataValue:
-    result, _ = await outcome_of(Transform().execute(data, arrivals(*arrived), context_for(NODE)))
+    result, _ = await result_and_events(Transform().execute(data, make_inputs(*arrived), context_for(NODE)))
     return result.outputs["output"]
 
 

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 import planwave
-from planwave.cli.inputs import inputs_of, read_inputs
+from planwave.cli.inputs import resolve_inputs, read_inputs
 from planwave.errors import InputError, NodeError
-from planwave.executor.entry import own_inputs
+from planwave.executor.entry import validate_inputs
 from planwave.executor.program import Program
 from planwave.graph.model import Graph, Node
 from planwave.graph.values import Inputs
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.nodes.user_input import UserInput
-from tests.fakes.node_context import context_for, outcome_of
+from tests.fakes.node_context import context_for, result_and_events
 
 NODE = Node("ask", "user_input", "Ask")
 FILE = {"name": "a.txt", "url": "https://files.example/a.txt", "mime": "text/plain"}
@@ -28,19 +28,19 @@ REGISTRY = Registry(LIBRARY)
 async def given(chat_id: str | None = None, **data: Any) -> dict[str, Any]:
     context = context_for(NODE)
     context.chat_id = chat_id
-    result, _ = await outcome_of(UserInput().execute(data, Inputs(), context))
+    result, _ = await result_and_events(UserInput().execute(data, Inputs(), context))
     return {handle: value.value for handle, value in result.outputs.items()}
 
 
 def entered(**values: Any) -> dict[str, Any]:
-    made = dict(UserInput().enter(values))
-    assert UserInput().enter(json.loads(json.dumps(made))) == made  # as a fork gives it again
+    made = dict(UserInput().adapt_inputs(values))
+    assert UserInput().adapt_inputs(json.loads(json.dumps(made))) == made  # as a fork gives it again
     return made
 
 
 def refused(**values: Any) -> InputError:
     with pytest.raises(InputError) as caught:
-        UserInput().enter(values)
+        UserInput().adapt_inputs(values)
     return caught.value
 
 
@@ -179,9 +179,9 @@ async def test_a_run_is_refused_before_anything_of_it_when_its_input_is_no_user_
 def test_pieces_from_a_command_line_come_together_before_they_are_read() -> None:
     graph = Graph((NODE,), ())
     written = read_inputs(["hi", '{"extras": {"tone": "warm"}}', "ask:chatId=c"])
-    made = inputs_of(written, graph, REGISTRY)
+    made = resolve_inputs(written, graph, REGISTRY)
     assert made == {"ask": {"output": "hi", "extras": {"tone": "warm"}, "chatId": "c"}}
-    settled = own_inputs(Program(graph, REGISTRY), made)["ask"]
+    settled = validate_inputs(Program(graph, REGISTRY), made)["ask"]
     assert settled["output"] == {
         "message": "hi",
         "files": [],

@@ -14,7 +14,7 @@ from planwave.nodes.json_ import JsonValue
 from planwave.nodes.number import Number
 from planwave.nodes.text import Text
 from planwave.nodes.value import ValueType
-from tests.fakes.node_context import arrivals, context_for, outcome_of
+from tests.fakes.node_context import make_inputs, context_for, result_and_events
 from tests.fakes.wires import make_edge
 
 NODE = Node("v", "value", "V")
@@ -36,7 +36,7 @@ WHOLE = {"output": DataValue("integer", 3), "integer": DataValue("integer", 3)}
 async def test_a_value_is_given_with_its_type_as_a_stage_and_over_links(
     kind: ValueType, data: dict[str, Any], outputs: dict[str, DataValue]
 ) -> None:
-    result, _ = await outcome_of(kind.execute(data, arrivals("ignored"), context_for(NODE)))
+    result, _ = await result_and_events(kind.execute(data, make_inputs("ignored"), context_for(NODE)))
     assert result.outputs == outputs
     for handle, value in outputs.items():
         assert await kind.materialize(data, handle, context_for(NODE)) == value
@@ -48,10 +48,10 @@ async def test_a_value_is_given_with_its_type_as_a_stage_and_over_links(
 )
 async def test_what_is_no_such_value_is_refused(kind: ValueType, value: Any) -> None:
     with pytest.raises(NodeError, match=r"data\.value") as caught:
-        await outcome_of(kind.execute({"value": value}, Inputs(), context_for(NODE)))
+        await result_and_events(kind.execute({"value": value}, Inputs(), context_for(NODE)))
     assert caught.value.code == "invalid-data"
     with pytest.raises(NodeError, match=r"node 'v': data\.value takes \w+, but the flow edge"):
-        await outcome_of(kind.execute({}, arrivals(("value", value)), context_for(NODE)))
+        await result_and_events(kind.execute({}, make_inputs(("value", value)), context_for(NODE)))
 
 
 async def test_a_number_that_is_not_whole_has_nothing_where_whole_ones_are_wanted() -> None:
@@ -61,7 +61,7 @@ async def test_a_number_that_is_not_whole_has_nothing_where_whole_ones_are_wante
     assert caught.value.code == "no-value"
     edge = make_edge("v", "t", source_handle="integer")
     with pytest.raises(NodeError, match=wrong):
-        await outcome_of(
+        await result_and_events(
             Number().execute({"value": 0.5}, Inputs(), context_for(NODE, edges=[edge]))
         )
 
@@ -72,7 +72,7 @@ async def test_edges_that_carry_errors_or_links_want_no_value_of_it_as_a_stage()
         make_edge("v", "t", source_handle="integer", channel=LINK),
     ]
     execution = Number().execute({"value": 0.5}, Inputs(), context_for(NODE, edges=edges))
-    result, _ = await outcome_of(execution)
+    result, _ = await result_and_events(execution)
     assert list(result.outputs) == ["output"]
 
 

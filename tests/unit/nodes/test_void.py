@@ -12,14 +12,14 @@ from planwave.graph.model import Node
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
 from planwave.nodes.void import Void
-from tests.fakes.node_context import arrivals, context_for, outcome_of
+from tests.fakes.node_context import make_inputs, context_for, result_and_events
 
 REGISTRY = Registry(LIBRARY)
 
 
 async def test_whatever_arrives_there_is_no_result() -> None:
     context = context_for(Node("v", "void", "V"))
-    result, events = await outcome_of(Void().execute({}, arrivals("x", {"a": 1}), context))
+    result, events = await result_and_events(Void().execute({}, make_inputs("x", {"a": 1}), context))
     assert (dict(result.outputs), events) == ({}, [])
 
 

@@ -18,8 +18,8 @@ from planwave.nodes.end import End
 from planwave.nodes.registry import Registry
 from planwave.nodes.text import Text
 from planwave.nodes.wait import Wait
-from planwave.service.requests import checked_answer
-from tests.fakes.node_context import arrivals, context_for, given_by
+from planwave.service.requests import validate_answer
+from tests.fakes.node_context import make_inputs, context_for, last_item
 from tests.fakes.virtual_loop import virtual_time
 from tests.fakes.wires import make_edge
 
@@ -30,11 +30,11 @@ REGISTRY = Registry([Text, End, Wait(now=lambda: NOW)])
 
 
 async def given(data: Mapping[str, Any], inputs: Inputs) -> Any:
-    return await given_by(WAIT.execute(data, inputs, context_for(NODE)))
+    return await last_item(WAIT.execute(data, inputs, context_for(NODE)))
 
 
 async def waiting(**data: Any) -> Suspension:
-    asked = await given(data, arrivals("x"))
+    asked = await given(data, make_inputs("x"))
     assert isinstance(asked, Suspension)
     return asked
 
@@ -64,21 +64,21 @@ async def test_a_wait_is_a_request_that_the_time_answers(
         "until": until,
         "actions": ["continue"],
     }
-    assert checked_answer(asked.request, asked.timeout_answer) == asked.timeout_answer
+    assert validate_answer(asked.request, asked.timeout_answer) == asked.timeout_answer
 
 
 @pytest.mark.parametrize(
     "data", [{"seconds": 0}, {"until": "2030-01-31T09:00:00Z"}, {"until": "2001-01-01"}]
 )
 async def test_what_has_come_already_is_not_waited_for(data: dict[str, Any]) -> None:
-    result = await given(data, arrivals({"a": 1}))
+    result = await given(data, make_inputs({"a": 1}))
     assert result == ExecutionResult({"output": DataValue("any", {"a": 1})})
 
 
 async def test_a_wire_brings_the_time() -> None:
-    asked = await given({}, arrivals("x", ("seconds", 5)))
+    asked = await given({}, make_inputs("x", ("seconds", 5)))
     assert asked.timeout_s == 5
-    asked = await given({}, arrivals("x", ("until", "2030-01-31T09:00:05Z")))
+    asked = await given({}, make_inputs("x", ("until", "2030-01-31T09:00:05Z")))
     assert asked.timeout_s == 5
 
 
@@ -105,7 +105,7 @@ async def test_what_cannot_be_waited_for_fails_the_node(data: dict[str, Any], wo
 async def test_whoever_answers_the_input_goes_on_unchanged() -> None:
     asked = await waiting(seconds=5)
     answer = json.loads(json.dumps(asked.timeout_answer))
-    result = await WAIT.resume({}, arrivals([1, None]), context_for(NODE), asked.state, answer)
+    result = await WAIT.resume({}, make_inputs([1, None]), context_for(NODE), asked.state, answer)
     assert result.outputs == {"output": DataValue("any", [1, None])}
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from planwave.planner.extract import RETRY_UNSEEN, extract
+from planwave.planner.extract import RETRY_WITHOUT_REPLY, extract_document
 
 DOCUMENT = '{"nodes": [], "edges": []}'
 
 
 def test_a_bare_document_is_taken_as_it_is() -> None:
-    found = extract(f"\ufeff \n{DOCUMENT}\n")
-    assert (found.text, found.fixes, found.fault) == (DOCUMENT, (), None)
+    found = extract_document(f"\ufeff \n{DOCUMENT}\n")
+    assert (found.text, found.fixes, found.error) == (DOCUMENT, (), None)
 
 
 @pytest.mark.parametrize(
@@ -24,8 +24,8 @@ def test_a_bare_document_is_taken_as_it_is() -> None:
     ],
 )
 def test_one_fenced_block_is_taken_out_and_recorded(reply: str, dropped: str) -> None:
-    found = extract(reply)
-    assert (found.text, found.fault) == (DOCUMENT, None)
+    found = extract_document(reply)
+    assert (found.text, found.error) == (DOCUMENT, None)
     assert len(found.fixes) == 1
     assert "code fence" in found.fixes[0]
     assert dropped in found.fixes[0]
@@ -33,8 +33,8 @@ def test_one_fenced_block_is_taken_out_and_recorded(reply: str, dropped: str) ->
 
 def test_a_fence_inside_a_string_is_part_of_the_document() -> None:
     document = '{"nodes": [{"id": "a", "description": "write ```x``` and ```"}], "edges": []}'
-    assert extract(document).text == document
-    assert extract(f"```json\n{document}\n```").text == document
+    assert extract_document(document).text == document
+    assert extract_document(f"```json\n{document}\n```").text == document
 
 
 @pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\u0085"])
@@ -42,13 +42,13 @@ def test_marks_that_only_some_take_for_line_ends_stay_in_the_strings_of_a_fenced
     mark: str,
 ) -> None:
     document = f'{{"nodes": [{{"id": "a", "description": "one{mark}two"}}], "edges": []}}'
-    assert extract(f"```json\r\n{document}\r\n```").text == document
+    assert extract_document(f"```json\r\n{document}\r\n```").text == document
 
 
 @pytest.mark.parametrize("tag", ["thinking", "think", "THINK"])
 def test_a_leading_thinking_section_is_dropped_and_recorded(tag: str) -> None:
-    found = extract(f'<{tag}>maybe {{"nodes": 1}}\nhm</{tag}>\n```json\n{DOCUMENT}\n```')
-    assert (found.text, found.fault) == (DOCUMENT, None)
+    found = extract_document(f'<{tag}>maybe {{"nodes": 1}}\nhm</{tag}>\n```json\n{DOCUMENT}\n```')
+    assert (found.text, found.error) == (DOCUMENT, None)
     assert len(found.fixes) == 2
     assert "maybe" not in " ".join(found.fixes)
 
@@ -76,7 +76,7 @@ def test_a_leading_thinking_section_is_dropped_and_recorded(tag: str) -> None:
     ],
 )
 def test_anything_else_is_named_and_never_guessed(reply: str, code: str, said: str) -> None:
-    fault = extract(reply).fault
+    fault = extract_document(reply).error
     assert fault is not None
     assert (fault.code, fault.severity) == (code, "error")
     assert said in fault.message
@@ -84,7 +84,7 @@ def test_anything_else_is_named_and_never_guessed(reply: str, code: str, said: s
 
 def test_a_reply_cut_off_for_its_length_says_so_even_where_it_looks_whole() -> None:
     for reply in (DOCUMENT, DOCUMENT[:-1], "", "```json\n{"):
-        fault = extract(reply, "length").fault
+        fault = extract_document(reply, "length").error
         assert fault is not None
         assert fault.code == "truncated-reply"
         assert "finish_reason length" in fault.message
@@ -93,13 +93,13 @@ def test_a_reply_cut_off_for_its_length_says_so_even_where_it_looks_whole() -> N
 
 @pytest.mark.parametrize("reply", ["null", "42", "-1.5e3", "true", '"a plan"', "[]", "[" * 9])
 def test_other_json_is_left_to_the_reader_to_name(reply: str) -> None:
-    assert extract(reply).fault is None
+    assert extract_document(reply).error is None
 
 
 def test_faults_of_the_way_are_told_from_faults_of_the_plan() -> None:
-    fault = extract("<html>").fault
+    fault = extract_document("<html>").error
     assert fault is not None
-    assert fault.code in RETRY_UNSEEN
+    assert fault.code in RETRY_WITHOUT_REPLY
 
 
 @pytest.mark.parametrize(
@@ -109,4 +109,4 @@ def test_faults_of_the_way_are_told_from_faults_of_the_plan() -> None:
 )
 @pytest.mark.timeout(60)
 def test_long_hostile_replies_are_read_in_linear_time(reply: str) -> None:
-    assert extract(reply).fault is not None
+    assert extract_document(reply).error is not None

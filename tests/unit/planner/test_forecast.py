@@ -7,21 +7,21 @@ from typing import Any
 from planwave.graph.model import Graph, Node, Policy
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.registry import Registry
-from planwave.planner.document import Defaults
+from planwave.planner.document import ModelDefaults
 from planwave.planner.forecast import forecast
-from planwave.planner.reply import Reader, read_reply
-from tests.fakes.planning import DIAMOND, FakeProviders, flow, library, node, reply
+from planwave.planner.reply import ParseContext, read_reply
+from tests.fakes.planning import DIAMOND_REPLY, FakeProviders, reply_edge, library_registry, reply_node, planner_reply
 
 
 def graph_of(text: str, registry: Registry | None = None) -> Graph:
-    reader = Reader(registry or library(), FakeProviders(), Defaults("openai", "gpt"))
+    reader = ParseContext(registry or library_registry(), FakeProviders(), ModelDefaults("openai", "gpt"))
     reading = read_reply(text, reader)
     assert reading.graph is not None, reading.diagnostics
     return reading.graph
 
 
 def forecast_of(text: str, goal: str = "") -> dict[str, Any]:
-    return forecast(graph_of(text), library(), FakeProviders(), goal=goal)
+    return forecast(graph_of(text), library_registry(), FakeProviders(), goal=goal)
 
 
 class Mail:
@@ -34,7 +34,7 @@ class Mail:
 
 
 def test_the_shape_of_a_diamond() -> None:
-    found = forecast_of(DIAMOND)
+    found = forecast_of(DIAMOND_REPLY)
     assert {k: found[k] for k in ("waves", "nodes", "width", "depth", "calls")} == {
         "waves": 3,
         "nodes": 4,
@@ -48,7 +48,7 @@ def test_the_shape_of_a_diamond() -> None:
 
 
 def test_cost_is_the_price_of_the_tokens_of_both_ends_of_the_range() -> None:
-    found = forecast_of(reply(node("a", data={"maxTokens": 100})))
+    found = forecast_of(planner_reply(reply_node("a", data={"maxTokens": 100})))
     read, told = found["tokens"]["low"] - 60, 60
     assert found["cost_usd"]["low"] == round(0.001 * read + 0.002 * told, 6)
     assert found["tokens"]["high"] - found["tokens"]["low"] == 40
@@ -56,35 +56,35 @@ def test_cost_is_the_price_of_the_tokens_of_both_ends_of_the_range() -> None:
 
 
 def test_longer_goals_and_results_that_are_read_again_cost_more() -> None:
-    assert forecast_of(DIAMOND, goal="g" * 400)["tokens"]["low"] == (
-        forecast_of(DIAMOND)["tokens"]["low"] + 4 * 100
+    assert forecast_of(DIAMOND_REPLY, goal="g" * 400)["tokens"]["low"] == (
+        forecast_of(DIAMOND_REPLY)["tokens"]["low"] + 4 * 100
     )
-    parallel = reply(node("a"), node("b"))
-    chain = reply(node("a"), node("b"), edges=[flow("a", "b")])
+    parallel = planner_reply(reply_node("a"), reply_node("b"))
+    chain = planner_reply(reply_node("a"), reply_node("b"), edges=[reply_edge("a", "b")])
     more = forecast_of(chain)["tokens"]["high"] - forecast_of(parallel)["tokens"]["high"]
     assert more == 1_200
 
 
 def test_steps_that_ask_no_model_pass_on_what_they_read() -> None:
-    text = node("t", type="text", data={"text": "x"})
-    through = reply(node("a"), text, node("b"), edges=[flow("a", "t"), flow("t", "b")])
-    direct = reply(node("a"), node("b"), edges=[flow("a", "b")])
+    text = reply_node("t", type="text", data={"text": "x"})
+    through = planner_reply(reply_node("a"), text, reply_node("b"), edges=[reply_edge("a", "t"), reply_edge("t", "b")])
+    direct = planner_reply(reply_node("a"), reply_node("b"), edges=[reply_edge("a", "b")])
     assert forecast_of(through)["tokens"] == forecast_of(direct)["tokens"]
     assert forecast_of(through)["calls"] == 2
 
 
 def test_an_unknown_price_makes_the_cost_unknown_not_zero() -> None:
-    assert forecast_of(reply(node("a"), node("b", provider="own")))["cost_usd"] is None
+    assert forecast_of(planner_reply(reply_node("a"), reply_node("b", provider="own")))["cost_usd"] is None
 
 
 def test_the_profile_caps_what_a_model_answers() -> None:
-    found = forecast_of(reply(node("a", provider="tiny")))
+    found = forecast_of(planner_reply(reply_node("a", provider="tiny")))
     assert found["tokens"]["high"] - found["tokens"]["low"] == 220 - 60
 
 
 def test_side_effects_name_the_steps_that_have_them() -> None:
     registry = Registry([*LIBRARY, Mail])
-    graph = graph_of(reply(node("a"), node("m", type="mail"), edges=[flow("a", "m")]), registry)
+    graph = graph_of(planner_reply(reply_node("a"), reply_node("m", type="mail"), edges=[reply_edge("a", "m")]), registry)
     assert forecast(graph, registry, FakeProviders())["effects"] == [
         {"node": "m", "type": "mail", "effect": "once"}
     ]
@@ -105,24 +105,24 @@ def test_a_policy_says_otherwise_than_the_type_whether_a_step_writes() -> None:
 
 
 def test_a_plan_made_by_hand_is_priced_at_the_default_model_or_not_at_all() -> None:
-    planned = graph_of(DIAMOND)
+    planned = graph_of(DIAMOND_REPLY)
     by_hand = Graph(tuple(n._replace(data={}) for n in planned.nodes), planned.edges)
-    found = forecast(by_hand, library(), FakeProviders())
+    found = forecast(by_hand, library_registry(), FakeProviders())
     assert found["cost_usd"] is not None
     lost = Graph(tuple(n._replace(data={"provider": "gone"}) for n in planned.nodes), planned.edges)
-    assert forecast(lost, library(), FakeProviders())["calls"] == 4
+    assert forecast(lost, library_registry(), FakeProviders())["calls"] == 4
 
 
 def looped(*inner: dict[str, Any]) -> dict[str, Any]:
     body = {"nodes": list(inner), "edges": []}
-    return node("each", type="loop", data={"items": ["x", "y"], "body": body})
+    return reply_node("each", type="loop", data={"items": ["x", "y"], "body": body})
 
 
 def test_what_runs_inside_a_node_counts_once_and_is_told_as_the_least() -> None:
     ask = {"id": "ask", "type": "agent", "data": {"userPrompt": "{{ item }}", "maxTokens": 100}}
-    found = forecast_of(reply(looped(ask), node("b"), edges=[flow("each", "b")]))
+    found = forecast_of(planner_reply(looped(ask), reply_node("b"), edges=[reply_edge("each", "b")]))
     assert (found["nodes"], found["calls"], found["at_least"]) == (2, 2, True)
-    alone = forecast_of(reply(node("b")))
+    alone = forecast_of(planner_reply(reply_node("b")))
     assert found["tokens"]["high"] > alone["tokens"]["high"] + 2 * 100
     assert found["cost_usd"]["low"] > alone["cost_usd"]["low"]
     assert (alone["calls"], alone["at_least"]) == (1, False)
@@ -131,17 +131,17 @@ def test_what_runs_inside_a_node_counts_once_and_is_told_as_the_least() -> None:
         "type": "loop",
         "data": {"items": [1], "body": looped(ask)["data"]["body"]},
     }
-    assert forecast_of(reply(looped(nested)))["calls"] == 1
+    assert forecast_of(planner_reply(looped(nested)))["calls"] == 1
 
 
 def test_a_price_unknown_inside_a_node_makes_the_whole_cost_unknown() -> None:
     ask = {"id": "ask", "type": "agent", "data": {"userPrompt": "Hm?", "provider": "own"}}
-    assert forecast_of(reply(looped(ask)))["cost_usd"] is None
+    assert forecast_of(planner_reply(looped(ask)))["cost_usd"] is None
 
 
 def test_effects_inside_a_node_are_told_of_that_node() -> None:
-    registry = library()
+    registry = library_registry()
     registry.register(Mail())
-    text = reply(looped({"id": "send", "type": "mail"}))
+    text = planner_reply(looped({"id": "send", "type": "mail"}))
     found = forecast(graph_of(text, registry), registry, FakeProviders())
     assert found["effects"] == [{"node": "each", "type": "mail", "effect": "once"}]

@@ -15,14 +15,14 @@ from planwave.planner.offers import (
     PlanRules,
     calls_model,
     check_can_plan,
-    planned_types,
+    plannable_types,
     provider_cards,
-    reply_schema,
+    plan_schema,
     type_cards,
 )
 from planwave.prompts.render import ProviderCard
 from planwave.providers.api import ProviderInfo
-from tests.fakes.planning import FakeProviders, library
+from tests.fakes.planning import FakeProviders, library_registry
 
 
 class Tool:
@@ -57,7 +57,7 @@ class Odd:
 
 def test_the_cards_hold_every_type_that_runs_with_the_default_first() -> None:
     registry = Registry([*LIBRARY, Tool])
-    cards = type_cards(registry, planned_types(registry))
+    cards = type_cards(registry, plannable_types(registry))
     names = [c.name for c in cards]
     runs = {t.node_type for t in LIBRARY if hasattr(t, "execute") and getattr(t, "planned", True)}
     assert names == ["agent", *sorted(runs - {"agent"})]
@@ -116,7 +116,7 @@ def test_where_no_model_here_can_plan_the_embedded_ones_that_can_be_fetched_are_
 
 
 def test_types_that_ask_a_model_are_known_from_the_registry() -> None:
-    registry = library()
+    registry = library_registry()
     assert calls_model(registry, "agent")
     assert calls_model(registry, "llm")
     assert not calls_model(registry, "text")
@@ -124,7 +124,7 @@ def test_types_that_ask_a_model_are_known_from_the_registry() -> None:
 
 
 def test_the_schema_names_types_and_data_fields_in_plain_keywords() -> None:
-    schema = reply_schema(library(), planned_types(library()))
+    schema = plan_schema(library_registry(), plannable_types(library_registry()))
     text = json.dumps(schema)
     for keyword in (
         "$ref",
@@ -149,7 +149,7 @@ def test_the_schema_names_types_and_data_fields_in_plain_keywords() -> None:
 
 def test_the_schema_copes_with_open_recursive_and_clashing_fields() -> None:
     registry = Registry([*(t for t in LIBRARY if t.node_type in ("agent", "text")), Odd])
-    schema = reply_schema(registry, planned_types(registry))
+    schema = plan_schema(registry, plannable_types(registry))
     data = schema["properties"]["nodes"]["items"]["properties"]["data"]["properties"]
     assert data["free"] == {"type": "object"}
     assert data["tree"]["properties"]["left"] == {"type": "string"}
@@ -179,30 +179,30 @@ def test_a_card_says_which_graphs_and_expressions_a_type_takes_and_what_it_does(
 
 
 def test_types_that_leave_themselves_out_of_plans_are_used_only_where_they_are_named() -> None:
-    registry = library()
-    assert "planner" not in planned_types(registry)
-    assert planned_types(registry, PlanRules(["planner", "agent"])) == ["agent", "planner"]
+    registry = library_registry()
+    assert "planner" not in plannable_types(registry)
+    assert plannable_types(registry, PlanRules(["planner", "agent"])) == ["agent", "planner"]
 
 
 def test_plans_use_only_the_types_and_side_effects_that_are_allowed() -> None:
     registry = Registry([*LIBRARY, Writes])
-    assert "writes" in planned_types(registry)
-    assert "writes" not in planned_types(registry, PlanRules(effects=["none", "read"]))
+    assert "writes" in plannable_types(registry)
+    assert "writes" not in plannable_types(registry, PlanRules(effects=["none", "read"]))
     few = PlanRules(["agent", "text", "writes"])
-    assert planned_types(registry, few.narrowed(["text", "llm"])) == ["text"]
-    assert planned_types(registry, few.narrowed(None)) == ["agent", "text", "writes"]
+    assert plannable_types(registry, few.restricted_to(["text", "llm"])) == ["text"]
+    assert plannable_types(registry, few.restricted_to(None)) == ["agent", "text", "writes"]
     for rules, code in (
         (PlanRules(["agnt"]), "unknown-node-type"),
         (PlanRules(["writes"], ["none"]), "no-node-types"),
-        (few.narrowed(["llm"]), "no-node-types"),
+        (few.restricted_to(["llm"]), "no-node-types"),
     ):
         with pytest.raises(InputError) as caught:
-            planned_types(registry, rules)
+            plannable_types(registry, rules)
         assert caught.value.code == code
 
 
 def test_a_graph_in_a_step_has_the_shape_of_the_plan_and_no_graphs_in_it() -> None:
-    schema = reply_schema(library(), ["agent", "loop", "text"])
+    schema = plan_schema(library_registry(), ["agent", "loop", "text"])
     data = schema["properties"]["nodes"]["items"]["properties"]["data"]["properties"]
     assert set(data["body"]["properties"]) == {"nodes", "edges"}
     inside = data["body"]["properties"]["nodes"]["items"]["properties"]

@@ -26,19 +26,19 @@ from planwave.planner.small import MAX_TOKENS
 from planwave.providers.api import CallScope, CallSettings
 from planwave.settings import Limits
 from tests.fakes.planning import (
-    DIAMOND,
+    DIAMOND_REPLY,
     FakeProviders,
-    Says,
+    ScriptedReply,
     ScriptedModels,
-    flow,
-    library,
-    node,
-    reply,
-    small_reply,
+    reply_edge,
+    library_registry,
+    reply_node,
+    planner_reply,
+    small_model_reply,
 )
 
-CYCLE = reply(node("a"), node("b"), edges=[flow("a", "b"), flow("b", "a")])
-GHOST = reply(node("a"), edges=[flow("a", "ghost")])
+CYCLE = planner_reply(reply_node("a"), reply_node("b"), edges=[reply_edge("a", "b"), reply_edge("b", "a")])
+GHOST = planner_reply(reply_node("a"), edges=[reply_edge("a", "ghost")])
 
 
 def planner_of(models: ScriptedModels, limits: Limits | None = None) -> Planner:
@@ -46,26 +46,26 @@ def planner_of(models: ScriptedModels, limits: Limits | None = None) -> Planner:
     return Planner(
         models,
         providers,
-        library(providers),
+        library_registry(providers),
         limits or Limits(),
         new_id=lambda: "plan-1",
         now=lambda: "2030-01-01T00:00:00+00:00",
     )
 
 
-async def planned(*script: Says | str | Exception, **options: Any) -> tuple[Plan, ScriptedModels]:
+async def planned(*script: ScriptedReply | str | Exception, **options: Any) -> tuple[Plan, ScriptedModels]:
     models = ScriptedModels(script)
     return await planner_of(models).create_plan("Do it all", **options), models
 
 
-async def failed(*script: Says | str | Exception, **options: Any) -> PlanInvalid:
+async def failed(*script: ScriptedReply | str | Exception, **options: Any) -> PlanInvalid:
     with pytest.raises(PlanInvalid) as caught:
         await planned(*script, **options)
     return caught.value
 
 
 async def test_settings_of_the_call_beat_the_planners_own() -> None:
-    plain, set_so = (await planned(DIAMOND), await planned(DIAMOND, settings=CallSettings(0.5, 9)))
+    plain, set_so = (await planned(DIAMOND_REPLY), await planned(DIAMOND_REPLY, settings=CallSettings(0.5, 9)))
     (usual,), (asked,) = plain[1].requests, set_so[1].requests
     assert (asked.temperature, asked.max_tokens) == (0.5, 9)
     assert asked.reasoning_effort == usual.reasoning_effort
@@ -73,7 +73,7 @@ async def test_settings_of_the_call_beat_the_planners_own() -> None:
 
 
 async def test_a_goal_becomes_a_plan_with_everything_a_person_needs() -> None:
-    plan, models = await planned(DIAMOND)
+    plan, models = await planned(DIAMOND_REPLY)
     assert (plan.plan_id, plan.created_at) == ("plan-1", "2030-01-01T00:00:00+00:00")
     assert (plan.title, plan.user_prompt, plan.revision) == ("A plan", "Do it all", 1)
     assert (plan.provider, plan.model) == ("openai", "gpt")
@@ -83,13 +83,13 @@ async def test_a_goal_becomes_a_plan_with_everything_a_person_needs() -> None:
     assert (list(plan.diagnostics), list(plan.fixes)) == ([], [])
     assert plan.forecast["waves"] == 3
     (attempt,) = plan.attempts
-    assert (attempt["reply"], attempt["finish_reason"]) == (DIAMOND, "stop")
+    assert (attempt["reply"], attempt["finish_reason"]) == (DIAMOND_REPLY, "stop")
     assert attempt["usage"]["cost_usd"] == 0.01
     assert (len(models.requests), models.closed) == (1, 1)
 
 
 async def test_the_request_holds_goal_catalogue_and_schema() -> None:
-    _, models = await planned(DIAMOND)
+    _, models = await planned(DIAMOND_REPLY)
     (request,) = models.requests
     assert request.prompt.endswith("Do it all")
     assert request.system is not None
@@ -100,7 +100,7 @@ async def test_the_request_holds_goal_catalogue_and_schema() -> None:
 
 
 async def test_a_model_without_structured_output_is_asked_for_json_in_text() -> None:
-    plan, models = await planned(DIAMOND, provider="own", model="two")
+    plan, models = await planned(DIAMOND_REPLY, provider="own", model="two")
     assert models.requests[0].schema is None
     assert (plan.provider, plan.model) == ("own", "two")
     assert plan.graph.nodes[0].data == {"provider": "own", "model": "two"}
@@ -123,7 +123,7 @@ async def test_a_goal_that_no_store_keeps_is_refused(goal: str) -> None:
 
 
 async def test_the_limit_of_the_goal_is_kept_to_the_character() -> None:
-    planner = planner_of(ScriptedModels([DIAMOND]), Limits(goal_chars=10))
+    planner = planner_of(ScriptedModels([DIAMOND_REPLY]), Limits(goal_chars=10))
     assert (await planner.create_plan("x" * 10)).title == "A plan"
     with pytest.raises(LimitExceeded) as caught:
         await planner.create_plan("x" * 11)
@@ -150,7 +150,7 @@ async def test_an_unknown_or_unavailable_provider_is_refused_before_anything_is_
 
 async def test_a_faulty_plan_goes_back_with_its_exact_faults() -> None:
     heard: list[PlanProgress] = []
-    plan, models = await planned(CYCLE, GHOST, DIAMOND, on_progress=heard.append)
+    plan, models = await planned(CYCLE, GHOST, DIAMOND_REPLY, on_progress=heard.append)
     assert len(plan.graph.nodes) == 4
     assert [[d["code"] for d in a["diagnostics"]] for a in plan.attempts] == [
         ["flow-cycle"],
@@ -205,10 +205,10 @@ async def test_a_stream_without_a_reply_is_a_provider_error() -> None:
 
 
 async def test_a_reply_over_the_limit_is_stopped_while_it_streams() -> None:
-    flood = Says("x" * 10_000, pieces=["x" * 100] * 100)
-    models = ScriptedModels([flood, DIAMOND])
+    flood = ScriptedReply("x" * 10_000, pieces=["x" * 100] * 100)
+    models = ScriptedModels([flood, DIAMOND_REPLY])
     plan = await planner_of(models, Limits(plan_bytes=1_000)).create_plan("goal")
-    assert models.streamed == 1_100 + len(DIAMOND)
+    assert models.streamed == 1_100 + len(DIAMOND_REPLY)
     assert models.closed == 2
     assert plan.attempts[0]["finish_reason"] == "plan_bytes"
     assert plan.attempts[0]["usage"]["estimated"]
@@ -225,7 +225,7 @@ async def test_a_reply_over_the_limit_is_stopped_while_it_streams() -> None:
 async def test_a_reply_cut_off_by_its_length_is_asked_for_again_with_more_room_if_there_is_any(
     model: str, room: list[int | None]
 ) -> None:
-    plan, models = await planned(Says(DIAMOND[:50], "length"), CYCLE, DIAMOND, model=model)
+    plan, models = await planned(ScriptedReply(DIAMOND_REPLY[:50], "length"), CYCLE, DIAMOND_REPLY, model=model)
     assert plan.attempts[0]["diagnostics"][0]["code"] == "truncated-reply"
     assert "finish_reason length" in models.requests[1].prompt
     assert "more compactly" in models.requests[1].prompt
@@ -233,14 +233,14 @@ async def test_a_reply_cut_off_by_its_length_is_asked_for_again_with_more_room_i
 
 
 async def test_a_failing_proxy_is_asked_again_without_being_shown_its_answer() -> None:
-    plan, models = await planned("<html>502</html>", '{"error": {"message": "busy"}}', DIAMOND)
+    plan, models = await planned("<html>502</html>", '{"error": {"message": "busy"}}', DIAMOND_REPLY)
     assert models.requests[0] == models.requests[1] == models.requests[2]
     assert len(plan.attempts) == 3
 
 
 async def test_fixes_are_listed_on_the_plan_and_told() -> None:
     heard: list[PlanProgress] = []
-    fenced = "Here:\n```json\n" + reply(node("a"), title=None) + "\n```"
+    fenced = "Here:\n```json\n" + planner_reply(reply_node("a"), title=None) + "\n```"
     plan, _ = await planned(fenced, on_progress=heard.append)
     assert len(plan.fixes) == 2
     assert plan.title == "Do it all"
@@ -248,7 +248,7 @@ async def test_fixes_are_listed_on_the_plan_and_told() -> None:
 
 
 async def test_a_long_goal_makes_a_short_title() -> None:
-    models = ScriptedModels([reply(node("a"), title=" ")])
+    models = ScriptedModels([planner_reply(reply_node("a"), title=" ")])
     plan = await planner_of(models).create_plan("word " * 100)
     assert len(plan.title) <= 80
     assert plan.title.endswith("…")
@@ -256,11 +256,11 @@ async def test_a_long_goal_makes_a_short_title() -> None:
 
 async def test_the_plan_is_told_while_it_is_written() -> None:
     heard: list[PlanProgress] = []
-    pieces = [DIAMOND[i : i + 9] for i in range(0, len(DIAMOND), 9)]
-    await planned(Says(DIAMOND, pieces=pieces, reasoning="hm"), on_progress=heard.append)
+    pieces = [DIAMOND_REPLY[i : i + 9] for i in range(0, len(DIAMOND_REPLY), 9)]
+    await planned(ScriptedReply(DIAMOND_REPLY, pieces=pieces, reasoning="hm"), on_progress=heard.append)
     assert heard[0] == PlanProgress("delta", {"text": "hm", "reasoning": True})
     text = "".join(p.data["text"] for p in heard if p.kind == "delta" and not p.data["reasoning"])
-    assert text == DIAMOND
+    assert text == DIAMOND_REPLY
     kinds = [p.kind for p in heard if p.kind != "delta"]
     assert kinds == ["title", *["node"] * 4, *["edge"] * 4]
     first_node = next(i for i, p in enumerate(heard) if p.kind == "node")
@@ -269,13 +269,13 @@ async def test_the_plan_is_told_while_it_is_written() -> None:
 
 async def test_warnings_stay_on_the_plan() -> None:
     tools = {"tools": {"web_search": True}}
-    plan, _ = await planned(reply(node("a", data=tools)))
+    plan, _ = await planned(planner_reply(reply_node("a", data=tools)))
     assert [(d["severity"], d["node"]) for d in plan.diagnostics] == [("warning", "a")]
 
 
 async def test_a_forbidden_value_reaches_neither_records_nor_the_next_question() -> None:
-    leak = reply(node("a", data={"api_key": "sk-live-123"}))
-    plan, models = await planned(leak, DIAMOND)
+    leak = planner_reply(reply_node("a", data={"api_key": "sk-live-123"}))
+    plan, models = await planned(leak, DIAMOND_REPLY)
     assert "sk-live-123" not in json.dumps(plan.as_json())
     assert "sk-live-123" not in models.requests[1].prompt
     assert "api_key" in models.requests[1].prompt
@@ -285,8 +285,8 @@ async def test_a_forbidden_value_reaches_neither_records_nor_the_next_question()
 
 async def test_a_small_model_gets_the_positional_question_and_its_repair() -> None:
     heard: list[PlanProgress] = []
-    text = small_reply()
-    cut = Says(text[:40], "length")
+    text = small_model_reply()
+    cut = ScriptedReply(text[:40], "length")
     plan, models = await planned(cut, text, provider="tiny", on_progress=heard.append)
     first, second = models.requests
     assert first.schema is not None
@@ -303,16 +303,16 @@ async def test_a_small_model_gets_the_positional_question_and_its_repair() -> No
 
 
 async def test_a_thousand_faults_are_handed_back_in_forty_lines() -> None:
-    flood = reply(node("a"), edges=[flow("a", f"ghost{i}") for i in range(200)])
-    _, models = await planned(flood, DIAMOND)
+    flood = planner_reply(reply_node("a"), edges=[reply_edge("a", f"ghost{i}") for i in range(200)])
+    _, models = await planned(flood, DIAMOND_REPLY)
     assert models.requests[1].prompt.count("[dangling-edge]") == 40
     assert "and 160 more" in models.requests[1].prompt
 
 
 async def test_of_every_kind_of_fault_some_are_handed_back_in_the_order_of_the_plan() -> None:
-    edges = [flow("a", "b"), flow("b", "a"), *(flow("a", f"ghost{i}") for i in range(200))]
+    edges = [reply_edge("a", "b"), reply_edge("b", "a"), *(reply_edge("a", f"ghost{i}") for i in range(200))]
     _, models = await planned(
-        reply(node("a"), node("b"), node("c", type="x"), edges=edges), DIAMOND
+        planner_reply(reply_node("a"), reply_node("b"), reply_node("c", type="x"), edges=edges), DIAMOND_REPLY
     )
     told = models.requests[1].prompt
     places = [told.index(f"[{code}]") for code in ("flow-cycle", "unknown-node-type")]
@@ -322,13 +322,13 @@ async def test_of_every_kind_of_fault_some_are_handed_back_in_the_order_of_the_p
 
 
 async def test_faults_of_shape_and_of_the_graph_go_back_in_one_repair() -> None:
-    faulty = reply(
-        node("a", kind="agent"),
-        node("b", type="nope"),
-        node("c", description=5),
-        edges=[flow("a", "b"), flow("b", "a"), {"source": "b", "to": "c", "channel": "flow"}],
+    faulty = planner_reply(
+        reply_node("a", kind="agent"),
+        reply_node("b", type="nope"),
+        reply_node("c", description=5),
+        edges=[reply_edge("a", "b"), reply_edge("b", "a"), {"source": "b", "to": "c", "channel": "flow"}],
     )
-    plan, models = await planned(faulty, DIAMOND)
+    plan, models = await planned(faulty, DIAMOND_REPLY)
     assert len(plan.attempts) == 2
     told = models.requests[1].prompt
     for code in ("unknown-field", "unknown-node-type", "invalid-field", "missing-field"):
@@ -338,15 +338,15 @@ async def test_faults_of_shape_and_of_the_graph_go_back_in_one_repair() -> None:
 
 
 async def test_a_long_faulty_reply_is_shown_shortened() -> None:
-    _, models = await planned("x" * 100_000, DIAMOND)
+    _, models = await planned("x" * 100_000, DIAMOND_REPLY)
     assert len(models.requests[1].prompt) < 30_000
     assert "76000 more characters" in models.requests[1].prompt
 
 
 async def test_without_limits_a_plan_may_be_of_any_size() -> None:
     providers = FakeProviders()
-    models = ScriptedModels([reply(*(node(f"n{i}") for i in range(400)))])
-    plan = await Planner(models, providers, library(providers)).create_plan("x" * 300_000)
+    models = ScriptedModels([planner_reply(*(reply_node(f"n{i}") for i in range(400)))])
+    plan = await Planner(models, providers, library_registry(providers)).create_plan("x" * 300_000)
     assert len(plan.graph.nodes) == 400
     assert plan.plan_id != "plan-1"
     assert plan.created_at.endswith("+00:00")
@@ -354,7 +354,7 @@ async def test_without_limits_a_plan_may_be_of_any_size() -> None:
 
 async def test_a_plan_may_be_asked_for_with_fewer_types_and_nodes() -> None:
     rules = {"node_types": ["agent", "text"], "max_nodes": 2}
-    plan, models = await planned(DIAMOND, GHOST, reply(node("a"), node("b")), **rules)
+    plan, models = await planned(DIAMOND_REPLY, GHOST, planner_reply(reply_node("a"), reply_node("b")), **rules)
     assert [n.id for n in plan.graph.nodes] == ["a", "b"]
     asked, again, _ = models.requests
     assert "- text: " in str(asked.system)
@@ -367,16 +367,16 @@ async def test_a_plan_may_be_asked_for_with_fewer_types_and_nodes() -> None:
 
 
 async def test_a_type_that_is_not_allowed_goes_back_to_the_model() -> None:
-    other = reply(node("a", type="llm", data={"prompt": "p"}))
-    _, models = await planned(other, reply(node("a")), node_types=["agent"])
+    other = planner_reply(reply_node("a", type="llm", data={"prompt": "p"}))
+    _, models = await planned(other, planner_reply(reply_node("a")), node_types=["agent"])
     assert "[type-not-allowed]" in models.requests[1].prompt
     assert "it may use agent" in models.requests[1].prompt
 
 
 async def test_the_rules_of_the_service_bind_every_plan() -> None:
-    models, providers = ScriptedModels([reply(node("a"))]), FakeProviders()
+    models, providers = ScriptedModels([planner_reply(reply_node("a"))]), FakeProviders()
     rules = PlanRules(["agent", "text"])
-    planner = Planner(models, providers, library(providers), rules=rules)
+    planner = Planner(models, providers, library_registry(providers), rules=rules)
     await planner.create_plan("goal", node_types=["agent", "llm"])
     assert "- text: " not in str(models.requests[0].system)
     with pytest.raises(InputError) as caught:
@@ -386,9 +386,9 @@ async def test_the_rules_of_the_service_bind_every_plan() -> None:
 
 async def test_the_calls_of_a_plan_are_those_of_the_node_that_asked() -> None:
     scope = CallScope("run", "plan", 2)
-    _, models = await planned(CYCLE, DIAMOND, scope=scope)
+    _, models = await planned(CYCLE, DIAMOND_REPLY, scope=scope)
     assert models.scopes == [scope, scope]
-    _, models = await planned(DIAMOND)
+    _, models = await planned(DIAMOND_REPLY)
     assert models.scopes == [None]
 
 

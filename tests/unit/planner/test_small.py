@@ -15,8 +15,8 @@ from planwave.errors import InputError
 from planwave.graph.model import ID_PATTERN
 from planwave.planner.small import (
     MAX_TOKENS,
-    STEPS,
-    nearest_example,
+    STEP_KEYS,
+    closest_example,
     positional_schema,
     read_small_reply,
     small_request,
@@ -55,7 +55,7 @@ def test_every_reply_the_schema_allows_is_a_legal_plan(reply: dict[str, Any]) ->
     order = list(TopologicalSorter(sources).static_order())
 
     assert sorted(order) == sorted(ids)
-    assert len(set(ids)) == len(ids) == sum(key in STEPS for key in reply)
+    assert len(set(ids)) == len(ids) == sum(key in STEP_KEYS for key in reply)
     assert all(re.fullmatch(ID_PATTERN, node_id) for node_id in ids)
     assert len({(e["source"], e["target"]) for e in plan["edges"]}) == len(plan["edges"])
     assert all(node["name"] and node["description"] for node in plan["nodes"])
@@ -144,9 +144,9 @@ def test_a_title_has_room_and_one_cut_where_no_word_fitted_any_more_says_so(
 
 def test_a_step_can_only_name_steps_before_it_and_every_size_is_bounded() -> None:
     schema = positional_schema()
-    for place, name in enumerate(STEPS[1:], start=1):
+    for place, name in enumerate(STEP_KEYS[1:], start=1):
         depends_on = schema["properties"][name]["properties"]["depends_on"]
-        assert depends_on["items"]["enum"] == list(STEPS[:place])
+        assert depends_on["items"]["enum"] == list(STEP_KEYS[:place])
         assert depends_on["maxItems"] == place
     text = json.dumps(schema)
     assert text.count('"type": "string", "minLength"') == text.count('"maxLength"') > 0
@@ -162,20 +162,20 @@ def test_types_are_asked_for_only_where_there_is_a_choice() -> None:
 
 
 def test_the_examples_are_plans_the_schema_allows_and_never_suggest_more_than_five_steps() -> None:
-    kinds = {nearest_example(goal).kind: nearest_example(goal).plan for goal in GOALS}
+    kinds = {closest_example(goal).kind: closest_example(goal).plan for goal in GOALS}
     assert len(kinds) == len(set(GOALS.values()))
     for plan in kinds.values():
-        assert set(plan) <= {"title", *STEPS}
+        assert set(plan) <= {"title", *STEP_KEYS}
         assert 4 <= len(read_small_reply(plan)["nodes"]) <= 5
-        for name in plan.keys() & set(STEPS):
-            assert set(plan[name]["depends_on"]) <= set(STEPS[: STEPS.index(name)]) & set(plan)
+        for name in plan.keys() & set(STEP_KEYS):
+            assert set(plan[name]["depends_on"]) <= set(STEP_KEYS[: STEP_KEYS.index(name)]) & set(plan)
 
 
 def test_what_goals_seldom_name_is_a_word_in_the_examples_for_a_letter_would_be_left_standing() -> (
     None
 ):
     for goal in GOALS:
-        example = nearest_example(goal)
+        example = closest_example(goal)
         letters = set(re.findall(r"\b[A-Z]\b", f"{example.goal} {json.dumps(example.plan)}"))
         assert not letters & {"L", "R"}, example.kind
 
@@ -194,11 +194,11 @@ GOALS = {
 
 @pytest.mark.parametrize(("goal", "kind"), GOALS.items())
 def test_a_goal_is_shown_an_example_of_its_own_kind(goal: str, kind: str) -> None:
-    assert nearest_example(goal).kind == kind
+    assert closest_example(goal).kind == kind
     request = small_request(goal, provider="local", model="m")
-    assert request.prompt.count(nearest_example(goal).goal) == 1
+    assert request.prompt.count(closest_example(goal).goal) == 1
     assert request.prompt.rstrip().endswith(f"Goal: {goal}\nPlan:")
-    assert request.schema == positional_schema(required=tuple(nearest_example(goal).plan))
+    assert request.schema == positional_schema(required=tuple(closest_example(goal).plan))
     assert request.temperature == 0.0
 
 

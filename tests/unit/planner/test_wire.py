@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from planwave.planner.wire import parse_reply
-from tests.fakes.planning import flow, node
+from tests.fakes.planning import reply_edge, reply_node
 
 
 def only_fault(value: Any) -> tuple[str, str, str]:
@@ -132,7 +132,7 @@ def test_what_was_not_refused_is_read_and_what_was_is_named() -> None:
 
 
 def test_a_list_that_is_none_is_named_and_the_other_is_read() -> None:
-    plan, _ = parse_reply({"nodes": {"a": {}}, "edges": [flow("a", "b")]})
+    plan, _ = parse_reply({"nodes": {"a": {}}, "edges": [reply_edge("a", "b")]})
     assert plan is not None
     assert (plan.nodes, len(plan.edges), plan.unread.lists) == ([], 1, {"nodes"})
 
@@ -141,9 +141,9 @@ def test_both_spellings_and_null_for_left_open_are_read() -> None:
     plan, faults = parse_reply(
         {
             "title": None,
-            "nodes": [node("a", type=None, provider=None, model=None, data=None), node("b")],
+            "nodes": [reply_node("a", type=None, provider=None, model=None, data=None), reply_node("b")],
             "edges": [
-                flow("a", "b", source_handle="output", target_handle=None),
+                reply_edge("a", "b", source_handle="output", target_handle=None),
                 {
                     "id": "e9",
                     "source": "a",

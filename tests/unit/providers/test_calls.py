@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from planwave.providers.api import Message
-from planwave.providers.calls import _is_strict, clean
-from tests.fakes.llm_server import Says
-from tests.fakes.model_rig import model_rig
+from planwave.providers.api import PromptMessage
+from planwave.providers.calls import _is_strict, replace_surrogates
+from tests.fakes.llm_server import TextReply
+from tests.fakes.model_rig import model_client_harness
 
 
 def closed(**properties: Any) -> dict[str, Any]:
@@ -42,25 +42,25 @@ def test_only_schemas_the_strict_modes_take_whole_are_sent_as_strict(
 
 
 def test_clean_text_is_left_alone_and_lone_surrogates_become_replacement_characters() -> None:
-    assert clean("plain") == "plain"
-    assert clean("größe 🎉") == "größe 🎉"
-    assert clean("a\ud83d b") == "a\ufffd b"
+    assert replace_surrogates("plain") == "plain"
+    assert replace_surrogates("größe 🎉") == "größe 🎉"
+    assert replace_surrogates("a\ud83d b") == "a\ufffd b"
 
 
 # -- conversations
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 TALK = (
-    Message("user", "My name is Ann."),
-    Message("assistant", "Hello Ann."),
-    Message("user", "Look.", (PIXEL, "https://pictures.example/cat.png")),
+    PromptMessage("user", "My name is Ann."),
+    PromptMessage("assistant", "Hello Ann."),
+    PromptMessage("user", "Look.", (PIXEL, "https://pictures.example/cat.png")),
 )
 """What was said before, with an image as data and one by its address."""
 
 
 @pytest.mark.parametrize("provider", ["openai", "box"])
 async def test_a_conversation_goes_out_turn_by_turn_in_the_chat_protocol(provider: str) -> None:
-    async with model_rig(Says("Ann")) as rig:
+    async with model_client_harness(TextReply("Ann")) as rig:
         reply = await rig.ask(provider, "Who am I?", system="Be brief.", messages=TALK)
         assert reply.text == "Ann"
         (request,) = rig.llm.requests
@@ -86,7 +86,7 @@ async def test_a_conversation_goes_out_turn_by_turn_in_the_chat_protocol(provide
 
 
 async def test_a_conversation_goes_out_turn_by_turn_in_the_messages_protocol() -> None:
-    async with model_rig(Says("Ann")) as rig:
+    async with model_client_harness(TextReply("Ann")) as rig:
         await rig.ask("anthropic", "Who am I?", system="Be brief.", messages=TALK)
         (request,) = rig.llm.requests
         assert request.path == "/v1/messages"
@@ -111,8 +111,8 @@ async def test_a_conversation_goes_out_turn_by_turn_in_the_messages_protocol() -
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "box"])
 async def test_without_a_prompt_the_last_turn_is_the_question(provider: str) -> None:
-    async with model_rig(Says("hm")) as rig:
-        await rig.ask(provider, "", messages=(Message("user", "", (PIXEL,)),))
+    async with model_client_harness(TextReply("hm")) as rig:
+        await rig.ask(provider, "", messages=(PromptMessage("user", "", (PIXEL,)),))
         (request,) = rig.llm.requests
         (turn,) = request.body["messages"]
         assert turn["role"] == "user"
@@ -120,7 +120,7 @@ async def test_without_a_prompt_the_last_turn_is_the_question(provider: str) -> 
 
 
 async def test_a_call_without_any_system_text_sends_none() -> None:
-    async with model_rig(Says("hm"), Says("hm")) as rig:
+    async with model_client_harness(TextReply("hm"), TextReply("hm")) as rig:
         await rig.ask("openai", "hi", messages=TALK[:2])
         await rig.ask("anthropic", "hi", messages=TALK[:2])
         chat, messages = rig.llm.requests
@@ -129,8 +129,8 @@ async def test_a_call_without_any_system_text_sends_none() -> None:
 
 
 async def test_all_of_a_conversation_counts_where_usage_is_estimated() -> None:
-    turns = (Message("user", "a" * 40), Message("assistant", "b" * 40))
-    async with model_rig(Says("four", usage=None)) as rig:
+    turns = (PromptMessage("user", "a" * 40), PromptMessage("assistant", "b" * 40))
+    async with model_client_harness(TextReply("four", usage=None)) as rig:
         reply = await rig.ask("box", "c" * 20, system="d" * 20, messages=turns)
         assert reply.usage.estimated
         assert (reply.usage.input_tokens, reply.usage.output_tokens) == (30, 1)

@@ -7,7 +7,7 @@ import pytest
 
 from planwave.errors import UnavailableProvider, UnknownModel, UnknownProvider
 from planwave.providers.api import ModelProfile, Providers, Usage
-from planwave.providers.catalogue import ProviderCatalogue
+from planwave.providers.catalogue import ProviderCatalog
 from planwave.settings import ProviderSettings, Settings
 
 BOTH = {"OPENAI_API_KEY": "sk-o-1234567", "ANTHROPIC_API_KEY": "sk-a-1234567"}
@@ -42,8 +42,8 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def catalogue(
     local: Embedded | None = None, environ: dict[str, str] | None = None, **settings: Any
-) -> ProviderCatalogue:
-    return ProviderCatalogue(Settings(**settings), local, environ=environ or {})
+) -> ProviderCatalog:
+    return ProviderCatalog(Settings(**settings), local, environ=environ or {})
 
 
 def test_available_providers_come_first_and_every_other_says_why_and_how() -> None:
@@ -184,7 +184,7 @@ def test_an_endpoint_that_cannot_work_says_what_is_missing(
     with pytest.raises(UnavailableProvider, match="box"):
         known.resolve("box", "m")
     with pytest.raises(UnavailableProvider, match="box"):
-        known.connection("box")
+        known.config("box")
 
 
 def test_nothing_available_says_so_and_names_every_way_out() -> None:
@@ -229,24 +229,24 @@ def test_a_connection_holds_what_the_settings_say_and_shows_no_key() -> None:
         base_url="http://h/v1", api_key_env="BOX", max_concurrency=3, requests_per_minute=9
     )
     known = catalogue(environ={"BOX": " key-1 "}, providers={"box": table}, **BOTH)
-    box = known.connection("box")
+    box = known.config("box")
     assert (box.kind, box.base_url) == ("openai-compatible", "http://h/v1")
     assert (box.max_concurrency, box.requests_per_minute) == (3, 9)
     assert box.api_key is not None
     assert box.api_key.get_secret_value() == "key-1"
     assert "key-1" not in repr(box)
-    assert "sk-o" not in repr(known.connection("openai")) + repr(known.list())
+    assert "sk-o" not in repr(known.config("openai")) + repr(known.list())
 
 
 def test_a_table_for_a_hosted_provider_tunes_it() -> None:
     known = catalogue(providers={"openai": ProviderSettings(max_concurrency=2)}, **BOTH)
-    assert known.connection("openai").max_concurrency == 2
-    assert known.connection("openai").kind == "openai"
+    assert known.config("openai").max_concurrency == 2
+    assert known.config("openai").kind == "openai"
     assert [info.name for info in known.list()].count("openai") == 1
 
 
 def test_local_takes_as_many_calls_as_its_server_has_slots() -> None:
-    assert catalogue(Embedded()).connection("local").max_concurrency == 2
+    assert catalogue(Embedded()).config("local").max_concurrency == 2
 
 
 def test_profiles_come_from_the_embedded_server_or_are_those_of_a_capable_model() -> None:
@@ -269,5 +269,5 @@ def test_prices_are_known_for_hosted_models_free_for_local_and_else_unknown() ->
 
 def test_an_endpoint_of_ones_own_is_the_default_where_nothing_else_is_available() -> None:
     box = ProviderSettings(base_url="http://x.test/v1", models=["m-1"])
-    catalogue = ProviderCatalogue(Settings(providers={"box": box}), environ={})
+    catalogue = ProviderCatalog(Settings(providers={"box": box}), environ={})
     assert catalogue.resolve(None, None) == ("box", "m-1")

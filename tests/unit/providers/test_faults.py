@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planwave.providers import faults
-from planwave.providers.faults import classify, failure, parse_retry_after
+from planwave.providers.faults import classify, provider_error, parse_retry_after
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -44,7 +44,7 @@ def test_no_header_value_breaks_the_reading_of_retry_after(value: str) -> None:
 
 def test_every_code_has_a_way_out_and_a_sentence_that_names_provider_and_model() -> None:
     for code in faults._SENTENCES:
-        error = failure(code, provider="box", model="m-1")
+        error = provider_error(code, provider="box", model="m-1")
         assert error.code == code
         assert "box (m-1)" in error.message
         assert error.hint
@@ -53,7 +53,7 @@ def test_every_code_has_a_way_out_and_a_sentence_that_names_provider_and_model()
 
 def test_a_providers_sentence_is_quoted_on_one_line_without_keys_and_shortened() -> None:
     detail = "Incorrect API key\nprovided: sk-abc***xyz1. Bearer abc.def " + "x" * 900
-    message = failure("provider-auth", provider="p", model=None, detail=detail).message
+    message = provider_error("provider-auth", provider="p", model=None, detail=detail).message
     assert "sk-abc" not in message
     assert "abc.def" not in message
     assert "\n" not in message

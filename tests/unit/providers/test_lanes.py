@@ -8,32 +8,32 @@ import pytest
 
 from planwave.errors import ProviderError
 from planwave.providers.api import CallScope, ModelRequest
-from planwave.providers.catalogue import Connection
-from planwave.providers.faults import failure
-from planwave.providers.lanes import Call, Lane
+from planwave.providers.catalogue import ProviderConfig
+from planwave.providers.faults import provider_error
+from planwave.providers.lanes import CallContext, CallGate
 from planwave.settings import Limits
 from tests.fakes.virtual_loop import virtual_time
 
 ASKED = ModelRequest("box", "m", "hi")
 
 
-def lane_of(concurrency: int = 4, per_minute: int | None = None, **limits: float) -> Lane:
-    connection = Connection("box", "openai-compatible", None, None, concurrency, per_minute)
+def lane_of(concurrency: int = 4, per_minute: int | None = None, **limits: float) -> CallGate:
+    connection = ProviderConfig("box", "openai-compatible", None, None, concurrency, per_minute)
     loop = asyncio.get_running_loop()
-    return Lane(connection, Limits(**limits), clock=loop.time, sleep=asyncio.sleep)  # type: ignore[arg-type]
+    return CallGate(connection, Limits(**limits), clock=loop.time, sleep=asyncio.sleep)  # type: ignore[arg-type]
 
 
-def call_of(left_s: float = math.inf, secret: str = "") -> Call:
-    return Call(ASKED, CallScope("e", "n", 1, left_s=lambda: left_s), secret)
+def call_of(time_left_s: float = math.inf, secret: str = "") -> CallContext:
+    return CallContext(ASKED, CallScope("e", "n", 1, time_left_s=lambda: time_left_s), secret)
 
 
 def error_of(code: str, **more: float) -> ProviderError:
-    return failure(code, provider="box", model="m", **more)  # type: ignore[arg-type]
+    return provider_error(code, provider="box", model="m", **more)  # type: ignore[arg-type]
 
 
 async def passes(
-    lane: Lane,
-    call: Call,
+    lane: CallGate,
+    call: CallContext,
     fails_with: ProviderError | None = None,
     *,
     again: bool = False,
@@ -41,17 +41,17 @@ async def passes(
 ) -> float:
     """Let a call pass and tell the lane how it went; gives the time it went out at."""
     try:
-        async with lane.turn(call, again=again):
+        async with lane.acquire(call, again=again):
             went = asyncio.get_running_loop().time()
             if meanwhile is not None:
                 await meanwhile()
             if fails_with is None:
-                lane.answered(call)
+                lane.record_success(call)
             else:
-                lane.failed(call, fails_with)
+                lane.record_failure(call, fails_with)
             return went
     finally:
-        lane.left(call)
+        lane.release(call)
 
 
 DOWN = error_of("provider-overloaded", status=529)
@@ -210,23 +210,23 @@ async def test_who_has_no_time_for_a_pause_or_a_second_try_is_told_when_to_come_
     for _ in range(10):
         await passes(lane, call_of(), DOWN, again=True)
     with pytest.raises(ProviderError, match="another try now; it is tried again in 10 s") as caught:
-        await passes(lane, call_of(left_s=9), again=True)
+        await passes(lane, call_of(time_left_s=9), again=True)
     assert (caught.value.code, caught.value.retryable) == ("provider-overloaded", True)
-    assert await passes(lane, call_of(left_s=9)) == 0, "a first try needs no budget"
+    assert await passes(lane, call_of(time_left_s=9)) == 0, "a first try needs no budget"
     await passes(lane, call_of(), error_of("rate-limited", status=429, retry_after_s=86_400))
     with pytest.raises(ProviderError, match="tried again in 60 s") as caught:
-        await passes(lane, call_of(left_s=59))
+        await passes(lane, call_of(time_left_s=59))
     assert (caught.value.code, caught.value.retry_after_s) == ("rate-limited", 60)
-    assert await passes(lane, call_of(left_s=60)) == 60
+    assert await passes(lane, call_of(time_left_s=60)) == 60
 
 
 @virtual_time
 async def test_a_call_can_try_again_only_if_it_outlasts_what_keeps_all_back() -> None:
     lane = lane_of(provider_failures=1, provider_wait_s=5)
-    assert lane.has_time_for(call_of(left_s=0))
+    assert lane.has_time_for(call_of(time_left_s=0))
     await passes(lane, call_of(), error_of("rate-limited", status=429, retry_after_s=5))
     assert lane.has_time_for(call_of())
-    assert not lane.has_time_for(call_of(left_s=4))
+    assert not lane.has_time_for(call_of(time_left_s=4))
     await asyncio.sleep(5)
     await passes(lane, call_of(), error_of("rate-limited", status=429, retry_after_s=6))
     assert not lane.has_time_for(call_of())

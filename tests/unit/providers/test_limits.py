@@ -6,16 +6,16 @@ from itertools import pairwise
 
 import pytest
 
-from planwave.providers.limits import ProviderGate
-from tests.fakes.model_rig import VirtualTime, until
+from planwave.providers.limits import FairConcurrencyLimiter
+from tests.fakes.model_rig import ManualClock, until
 
 
 class Door:
     """A gate whose calls finish when the test says so; ``entered`` is the order of entry."""
 
     def __init__(self, concurrency: int, per_minute: int | None = None) -> None:
-        self.time = VirtualTime()
-        self.gate = ProviderGate(
+        self.time = ManualClock()
+        self.gate = FairConcurrencyLimiter(
             concurrency, per_minute, clock=self.time.clock, sleep=self.time.sleep
         )
         self.entered: list[str] = []
@@ -23,7 +23,7 @@ class Door:
         self.finish = asyncio.Semaphore(0)
 
     async def call(self, execution: str, name: str | None = None) -> None:
-        async with self.gate.turn(execution):
+        async with self.gate.acquire(execution):
             self.entered.append(name or execution)
             self.at.append(self.time.now - 1_000)
             await self.finish.acquire()
@@ -126,16 +126,16 @@ async def test_a_waiter_cancelled_in_the_moment_it_is_let_in_passes_the_place_on
 
 async def test_a_call_cancelled_while_the_provider_pauses_frees_the_door() -> None:
     never = asyncio.Event()
-    time = VirtualTime()
+    time = ManualClock()
 
     async def forever(_: float) -> None:
         await never.wait()
 
-    gate = ProviderGate(1, None, clock=time.clock, sleep=forever)
+    gate = FairConcurrencyLimiter(1, None, clock=time.clock, sleep=forever)
     gate.pause(10)
 
     async def enter() -> None:
-        async with gate.turn("a"):
+        async with gate.acquire("a"):
             raise AssertionError("the gate is shut")
 
     async with asyncio.TaskGroup() as group:
@@ -144,14 +144,14 @@ async def test_a_call_cancelled_while_the_provider_pauses_frees_the_door() -> No
         await asyncio.sleep(0)
         task.cancel()
     time.now += 20
-    async with gate.turn("b"):
+    async with gate.acquire("b"):
         pass
 
 
 async def test_a_failing_call_gives_its_place_back() -> None:
     door = Door(1)
     with pytest.raises(ValueError, match="boom"):
-        async with door.gate.turn("a"):
+        async with door.gate.acquire("a"):
             raise ValueError("boom")
     door.let_finish(1)
     await door.call("a")
@@ -160,7 +160,7 @@ async def test_a_failing_call_gives_its_place_back() -> None:
 async def test_who_is_not_let_go_at_the_door_holds_no_place_and_counts_for_nothing() -> None:
     door = Door(1, per_minute=1)
     for _ in range(3):
-        async with door.gate.turn("a", lambda: False) as goes:
+        async with door.gate.acquire("a", lambda: False) as goes:
             assert not goes
     door.let_finish(1)
     await door.call("a")

@@ -19,7 +19,7 @@ import pytest
 from planwave.errors import PlanwaveError, ProviderError, UnknownModel
 from planwave.providers import local_process
 from planwave.providers.api import LocalProvider
-from planwave.providers.local import SLOTS, LocalModels
+from planwave.providers.local import SLOTS, LocalModelServers
 from planwave.providers.local_catalogue import MODEL_FILES
 from planwave.providers.local_fit import Machine
 from planwave.settings import Settings
@@ -57,12 +57,12 @@ def served(
     program: str = PROGRAM,
     machine: Machine = ROOMY,
     busy: Callable[[], Machine] | None = None,
-) -> LocalModels:
+) -> LocalModelServers:
     """Give local models whose one model is a file of its own and whose server is a script."""
     (folder / "own.gguf").write_bytes(b"GGUF and weights")
     script = folder / "program.py"
     script.write_text(program)
-    return LocalModels(
+    return LocalModelServers(
         settings(folder, str(folder / "own.gguf")),
         machine=lambda: machine,
         busy=busy or (lambda: machine),
@@ -225,7 +225,7 @@ async def test_close_gives_up_a_start_that_has_no_process_yet(tmp_path: Path) ->
     await local.close()
 
 
-async def refused(local: LocalModels, model: str = "own") -> ProviderError:
+async def refused(local: LocalModelServers, model: str = "own") -> ProviderError:
     with pytest.raises(ProviderError) as caught:
         await local.endpoint(model)
     return caught.value
@@ -235,7 +235,7 @@ async def test_memory_that_a_loading_model_takes_does_not_make_it_unavailable(
     tmp_path: Path,
 ) -> None:
     os.mkfifo(tmp_path / "loaded")
-    local = LocalModels(
+    local = LocalModelServers(
         settings(tmp_path, str(tmp_path / "own.gguf")),
         machine=lambda: CRAMPED if (tmp_path / "loading").exists() else ROOMY,
         busy=lambda: ROOMY,
@@ -352,8 +352,8 @@ async def test_what_cannot_be_served_is_refused_by_name(tmp_path: Path) -> None:
 
 def local_of(
     configured: Settings, machine: Machine = ROOMY, *, installed: bool = True
-) -> LocalModels:
-    return LocalModels(
+) -> LocalModelServers:
+    return LocalModelServers(
         configured, machine=lambda: machine, busy=lambda: machine, installed=lambda: installed
     )
 
@@ -391,7 +391,7 @@ async def test_a_file_of_ones_own_may_have_the_name_of_a_known_model(tmp_path: P
     served(tmp_path)
     own = tmp_path / "qwen2.5-coder-1.5b.gguf"
     shutil.move(tmp_path / "own.gguf", own)
-    local = LocalModels(
+    local = LocalModelServers(
         Settings(local_model=str(own), model_dir=tmp_path / "elsewhere"),
         machine=lambda: ROOMY,
         busy=lambda: ROOMY,
@@ -399,12 +399,12 @@ async def test_a_file_of_ones_own_may_have_the_name_of_a_known_model(tmp_path: P
         program=tmp_path / "program.py",
     )
     assert local.availability() == (True, f"qwen2.5-coder-1.5b is in {tmp_path}", "")
-    assert local.missing_model() is None
+    assert local.required_download() is None
     await local.endpoint("qwen2.5-coder-1.5b")
     assert json.loads(starts(tmp_path)[0])["path"] == str(own)
     await local.close()
     own.unlink()
-    assert local.missing_model() is None
+    assert local.required_download() is None
 
 
 def test_a_file_in_the_home_of_nobody_is_not_there(tmp_path: Path) -> None:
@@ -428,15 +428,15 @@ def test_a_known_model_asked_for_by_name_is_the_one_to_pull(
     tmp_path: Path, provider: str | None, asked: str, default: str
 ) -> None:
     local = local_of(Settings(model_dir=tmp_path, provider=provider, model=asked))
-    assert (local.default_model, local.missing_model()) == (default, default)
+    assert (local.default_model, local.required_download()) == (default, default)
 
 
 def test_the_model_to_pull_is_named_only_where_a_pull_would_help(tmp_path: Path) -> None:
-    assert local_of(settings(tmp_path)).missing_model() == "qwen2.5-coder-1.5b"
-    assert local_of(settings(tmp_path), installed=False).missing_model() is None
-    assert local_of(settings(tmp_path), CRAMPED).missing_model() is None
-    assert local_of(settings(tmp_path, str(tmp_path / "no.gguf"))).missing_model() is None
-    assert served(tmp_path).missing_model() is None
+    assert local_of(settings(tmp_path)).required_download() == "qwen2.5-coder-1.5b"
+    assert local_of(settings(tmp_path), installed=False).required_download() is None
+    assert local_of(settings(tmp_path), CRAMPED).required_download() is None
+    assert local_of(settings(tmp_path, str(tmp_path / "no.gguf"))).required_download() is None
+    assert served(tmp_path).required_download() is None
 
 
 def test_known_models_are_small_and_call_no_tools(tmp_path: Path) -> None:

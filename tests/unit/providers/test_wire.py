@@ -10,16 +10,16 @@ from pydantic_ai.direct import model_request
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelRequest
 
-from planwave.providers.catalogue import Connection
+from planwave.providers.catalogue import ProviderConfig
 from planwave.providers.wire import (
-    Deadlines,
+    CallDeadlines,
     GuardedTransport,
-    Silence,
+    ReadDeadlineExceeded,
     StreamCut,
     StreamGarbage,
-    Wire,
+    SdkClient,
 )
-from tests.fakes.llm_server import Fails, FakeLLM
+from tests.fakes.llm_server import ErrorReply, FakeLLMServer
 
 LINE = 4 * 1024 * 1024
 
@@ -56,7 +56,7 @@ class Canned(httpx2.AsyncBaseTransport):
 async def read(inner: Canned, *, marker: bytes | None = b"[DONE]", clock: float = 0.0) -> bytes:
     guarded = GuardedTransport(
         inner,
-        Deadlines(60, 30, 300),
+        CallDeadlines(60, 30, 300),
         end_marker=marker,
         drop_headers=("openai-project",),
         clock=lambda: clock,
@@ -138,26 +138,26 @@ async def test_each_deadline_is_named_by_its_code_and_the_whole_call_wins_when_i
 
     guarded = GuardedTransport(
         Canned(b"a", b"b", b"c", b"d", before=lambda n: late(min(n, 2))),
-        Deadlines(60, 30, 300),
+        CallDeadlines(60, 30, 300),
         end_marker=None,
         drop_headers=(),
         clock=lambda: now,
         timeout=timeout,
     )
     async with httpx2.AsyncClient(transport=guarded) as client:
-        with pytest.raises(Silence) as caught:
+        with pytest.raises(ReadDeadlineExceeded) as caught:
             await client.post("http://x.test/")
     assert caught.value.code == "call-timeout"
     assert allowed == [60, 60, 30, 10]
 
 
 async def test_models_are_made_once_and_not_kept_without_bound() -> None:
-    connection = Connection("box", "openai-compatible", "http://x.test/v1", None, 1, None)
-    wire = Wire(
+    connection = ProviderConfig("box", "openai-compatible", "http://x.test/v1", None, 1, None)
+    wire = SdkClient(
         connection,
         "http://x.test/v1",
         "k",
-        Deadlines(1, 1, 1),
+        CallDeadlines(1, 1, 1),
         clock=lambda: 0.0,
         timeout=asyncio.timeout,
     )
@@ -191,9 +191,9 @@ async def test_certificates_are_verified_however_https_is_spelled(
 
     # On the class, not in its place: an SDK first imported meanwhile would keep what is there.
     monkeypatch.setattr(httpx2.AsyncHTTPTransport, "__init__", remember)
-    connection = Connection("openai", "openai", url, None, 1, None)
-    limits = Deadlines(1, 1, 1)
-    wire = Wire(connection, url, "k", limits, clock=lambda: 0.0, timeout=asyncio.timeout)
+    connection = ProviderConfig("openai", "openai", url, None, 1, None)
+    limits = CallDeadlines(1, 1, 1)
+    wire = SdkClient(connection, url, "k", limits, clock=lambda: 0.0, timeout=asyncio.timeout)
     await wire.close()
     assert made == [verified]
 
@@ -206,11 +206,11 @@ async def test_what_the_environment_adds_for_a_hosted_service_reaches_no_other_e
     monkeypatch.setenv("OPENAI_ORG_ID", "canary")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "canary")
     monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Gate: canary\nauthorization: Bearer canary")
-    async with FakeLLM(Fails(400)) as llm:
+    async with FakeLLMServer(ErrorReply(400)) as llm:
         url = llm.openai_url if kind == "openai" else llm.anthropic_url
-        connection = Connection(kind if named == "own" else "box", kind, url, None, 1, None)
-        limits = Deadlines(1, 1, 1)
-        wire = Wire(connection, url, "k-1", limits, clock=lambda: 0.0, timeout=no_deadline)
+        connection = ProviderConfig(kind if named == "own" else "box", kind, url, None, 1, None)
+        limits = CallDeadlines(1, 1, 1)
+        wire = SdkClient(connection, url, "k-1", limits, clock=lambda: 0.0, timeout=no_deadline)
         with pytest.raises(ModelHTTPError):
             await model_request(wire.model("m"), [ModelRequest.user_text_prompt("hi")])
         await wire.close()

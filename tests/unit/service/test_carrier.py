@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import Conflict, Draining, QueueFull
+from planwave.errors import Conflict, ShuttingDown, QueueFull
 from planwave.events import TERMINAL, Event
 from planwave.executor.run import Execution
 from planwave.graph.capabilities import ExecutionResult
 from planwave.graph.model import Node
 from planwave.graph.values import DataValue
-from planwave.service.live import Live
+from planwave.service.live import LiveExecution
 from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage.memory import MemoryStore
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from tests.fakes.leftovers import uncollected
 from tests.fakes.model_rig import until
-from tests.fakes.planning import FakeProviders, library
-from tests.fakes.service import Held, graph_of, rooms, text_node
+from tests.fakes.planning import FakeProviders, library_registry
+from tests.fakes.service import HeldNode, make_graph, dependencies, text_node
 
 ONE_AT_A_TIME = Limits(concurrent_executions=1)
 
@@ -50,7 +50,7 @@ class Doors:
         return ExecutionResult({"output": DataValue("text", "through")})
 
 
-DOOR = graph_of(Node("d", "door", "D"), text_node("after"), edges=[("d", "after")])
+DOOR = make_graph(Node("d", "door", "D"), text_node("after"), edges=[("d", "after")])
 
 
 class Gated(MemoryStore):
@@ -95,7 +95,7 @@ async def plan_in(service: Service) -> str:
 
 async def test_executions_start_in_the_order_they_came_and_know_their_place() -> None:
     doors = Doors()
-    async with Service(rooms(DOOR, types=[doors], limits=ONE_AT_A_TIME)) as service:
+    async with Service(dependencies(DOOR, types=[doors], limits=ONE_AT_A_TIME)) as service:
         plan = await plan_in(service)
         ids = [(await service.execute(plan)).execution_id for _ in range(4)]
         await until(lambda: doors.came)
@@ -112,7 +112,7 @@ async def test_executions_start_in_the_order_they_came_and_know_their_place() ->
 async def test_as_many_run_at_once_as_may() -> None:
     doors = Doors()
     limits = Limits(concurrent_executions=2)
-    async with Service(rooms(DOOR, types=[doors], limits=limits)) as service:
+    async with Service(dependencies(DOOR, types=[doors], limits=limits)) as service:
         plan = await plan_in(service)
         ids = [(await service.execute(plan)).execution_id for _ in range(3)]
         await until(lambda: len(doors.came) == 2)
@@ -125,7 +125,7 @@ async def test_as_many_run_at_once_as_may() -> None:
 async def test_a_full_queue_says_when_to_come_back_and_creates_nothing() -> None:
     doors = Doors()
     limits = Limits(concurrent_executions=1, queued_executions=2)
-    async with Service(rooms(DOOR, types=[doors], limits=limits)) as service:
+    async with Service(dependencies(DOOR, types=[doors], limits=limits)) as service:
         plan = await plan_in(service)
         early = await service.create_execution(plan)
         ids = [(await service.execute(plan)).execution_id for _ in range(3)]
@@ -148,7 +148,7 @@ async def test_a_full_queue_says_when_to_come_back_and_creates_nothing() -> None
 async def test_one_free_place_is_given_once_however_many_ask_at_once() -> None:
     doors, store = Doors(), Gated("create")
     limits = Limits(concurrent_executions=1, queued_executions=0)
-    async with Service(rooms(DOOR, types=[doors], limits=limits, store=store)) as service:
+    async with Service(dependencies(DOOR, types=[doors], limits=limits, store=store)) as service:
         plan = await plan_in(service)
         refused = 0
 
@@ -172,7 +172,7 @@ async def test_one_free_place_is_given_once_however_many_ask_at_once() -> None:
 
 async def test_a_place_is_free_again_when_nothing_came_of_it() -> None:
     limits = Limits(concurrent_executions=1, queued_executions=0)
-    async with Service(rooms(graph_of(text_node("a")), limits=limits)) as service:
+    async with Service(dependencies(make_graph(text_node("a")), limits=limits)) as service:
         plan = await plan_in(service)
         for _ in range(3):
             with pytest.raises(Exception, match="no plan"):
@@ -185,7 +185,7 @@ async def test_a_place_is_free_again_when_nothing_came_of_it() -> None:
 
 
 async def test_what_was_made_before_runs_when_it_is_started() -> None:
-    async with Service(rooms(graph_of(text_node("a")))) as service:
+    async with Service(dependencies(make_graph(text_node("a")))) as service:
         made = await service.create_execution(await plan_in(service))
         assert (made.status, service.position(made.execution_id)) == ("starting", None)
         await service.start(made.execution_id)
@@ -197,12 +197,12 @@ async def test_what_was_made_before_runs_when_it_is_started() -> None:
 
 async def test_what_an_earlier_process_made_runs_here_with_its_inputs_and_options() -> None:
     store = MemoryStore()
-    graph = graph_of(text_node("a"), text_node("b"), edges=[("a", "b")])
-    async with Service(rooms(graph, store=store)) as earlier:
+    graph = make_graph(text_node("a"), text_node("b"), edges=[("a", "b")])
+    async with Service(dependencies(graph, store=store)) as earlier:
         made = await earlier.create_execution(
             await plan_in(earlier), inputs={"a": {"output": "given"}}, trigger={"by": "me"}
         )
-        async with Service(rooms(graph, store=store)) as later:
+        async with Service(dependencies(graph, store=store)) as later:
             await later.start(made.execution_id)
             record = await later.wait(made.execution_id)
             events = await later.events(made.execution_id)
@@ -214,7 +214,7 @@ async def test_what_an_earlier_process_made_runs_here_with_its_inputs_and_option
 
 async def test_what_another_process_left_running_is_not_started_again() -> None:
     store = MemoryStore()
-    async with Service(rooms(graph_of(text_node("a")), store=store)) as service:
+    async with Service(dependencies(make_graph(text_node("a")), store=store)) as service:
         made = await service.create_execution(await plan_in(service))
         began = Event(made.execution_id, 2, "t", "execution.started", None, None, {"waves": 1})
         await store.append(made.execution_id, 1, [began])
@@ -237,10 +237,10 @@ class Switched(FakeProviders):
 @pytest.mark.parametrize("queued", [False, True], ids=["started late", "queued"])
 async def test_an_execution_whose_provider_went_away_fails_and_starts_no_node(queued: bool) -> None:
     doors, providers = Doors(), Switched()
-    catalogue = library(providers)
+    catalogue = library_registry(providers)
     catalogue.register(doors)
     agent = Node("a", "agent", "A", data={"provider": "openai", "userPrompt": "x"})
-    made = replace(rooms(graph_of(agent), types=[doors], limits=ONE_AT_A_TIME), catalogue=catalogue)
+    made = replace(dependencies(make_graph(agent), types=[doors], limits=ONE_AT_A_TIME), catalogue=catalogue)
     async with Service(made) as service:
         if queued:
             busy = await service.read_plan(json.dumps(DOOR.to_document()))
@@ -261,7 +261,7 @@ async def test_an_execution_whose_provider_went_away_fails_and_starts_no_node(qu
 
 async def test_two_starts_at_once_run_it_once() -> None:
     store = Gated("claim")
-    async with Service(rooms(graph_of(text_node("a")), store=store)) as service:
+    async with Service(dependencies(make_graph(text_node("a")), store=store)) as service:
         made = await service.create_execution(await plan_in(service))
 
         async def start() -> bool:
@@ -285,7 +285,7 @@ async def test_two_starts_at_once_run_it_once() -> None:
 
 async def test_a_caller_that_leaves_before_the_start_was_accepted_leaves_it_to_be_started() -> None:
     store = Gated("claim")
-    async with Service(rooms(graph_of(text_node("a")), store=store)) as service:
+    async with Service(dependencies(make_graph(text_node("a")), store=store)) as service:
         made = await service.create_execution(await plan_in(service))
         async with asyncio.TaskGroup() as tasks:
             caller = tasks.create_task(service.start(made.execution_id))
@@ -298,9 +298,9 @@ async def test_a_caller_that_leaves_before_the_start_was_accepted_leaves_it_to_b
 
 
 async def test_an_accepted_execution_goes_on_without_its_caller() -> None:
-    held = Held()
-    graph = graph_of(Node("h", "held", "H"))
-    async with Service(rooms(graph, types=[held])) as service:
+    held = HeldNode()
+    graph = make_graph(Node("h", "held", "H"))
+    async with Service(dependencies(graph, types=[held])) as service:
         plan = await plan_in(service)
 
         async def call() -> None:
@@ -311,7 +311,7 @@ async def test_an_accepted_execution_goes_on_without_its_caller() -> None:
             caller = tasks.create_task(call())
             await held.started.wait()
             caller.cancel()
-        held.let_go.set()
+        held.release.set()
         (record,) = await service.executions()
         assert (await service.wait(record.execution_id)).status == "completed"
 
@@ -321,7 +321,7 @@ async def test_an_accepted_execution_goes_on_without_its_caller() -> None:
 
 async def test_a_queued_execution_is_cancelled_and_never_starts() -> None:
     doors = Doors()
-    async with Service(rooms(DOOR, types=[doors], limits=ONE_AT_A_TIME)) as service:
+    async with Service(dependencies(DOOR, types=[doors], limits=ONE_AT_A_TIME)) as service:
         plan = await plan_in(service)
         first, second, third = [(await service.execute(plan)).execution_id for _ in range(3)]
         async with asyncio.TaskGroup() as tasks:
@@ -342,7 +342,7 @@ async def test_a_queued_execution_is_cancelled_and_never_starts() -> None:
 
 async def test_a_cancel_right_after_the_start_comes_before_any_node() -> None:
     doors = Doors()
-    async with Service(rooms(DOOR, types=[doors])) as service:
+    async with Service(dependencies(DOOR, types=[doors])) as service:
         record = await service.execute(await plan_in(service))
         await service.cancel(record.execution_id, "changed my mind")
         events = await service.events(record.execution_id)
@@ -358,7 +358,7 @@ async def test_of_a_start_and_a_cancel_at_once_the_first_is_done_and_the_other_t
     first: str,
 ) -> None:
     doors, store = Doors(), Gated("claim")
-    async with Service(rooms(DOOR, types=[doors], store=store)) as service:
+    async with Service(dependencies(DOOR, types=[doors], store=store)) as service:
         made = await service.create_execution(await plan_in(service))
         told: list[str] = []
 
@@ -382,12 +382,12 @@ async def test_of_a_start_and_a_cancel_at_once_the_first_is_done_and_the_other_t
 
 
 async def test_a_cancel_that_comes_too_late_says_how_it_ended() -> None:
-    held, store = Held(), Gated("node.completed")
-    graph = graph_of(Node("h", "held", "H"))
-    async with Service(rooms(graph, types=[held], store=store)) as service:
+    held, store = HeldNode(), Gated("node.completed")
+    graph = make_graph(Node("h", "held", "H"))
+    async with Service(dependencies(graph, types=[held], store=store)) as service:
         record = await service.execute(await plan_in(service))
         await held.started.wait()
-        held.let_go.set()
+        held.release.set()
         await store.came.wait()
         async with asyncio.TaskGroup() as tasks:
             late = tasks.create_task(_conflict(service.cancel(record.execution_id)))
@@ -407,7 +407,7 @@ async def _conflict(call: Any) -> str:
 
 async def test_a_drain_lets_running_nodes_finish_and_ends_nothing() -> None:
     doors = Doors()
-    async with Service(rooms(DOOR, types=[doors], limits=ONE_AT_A_TIME)) as service:
+    async with Service(dependencies(DOOR, types=[doors], limits=ONE_AT_A_TIME)) as service:
         plan = await plan_in(service)
         running, queued = [(await service.execute(plan)).execution_id for _ in range(2)]
         await until(lambda: doors.came)
@@ -428,7 +428,7 @@ async def test_a_drain_lets_running_nodes_finish_and_ends_nothing() -> None:
 
 async def test_a_drain_that_runs_out_of_time_cuts_off_what_is_left() -> None:
     doors = Doors()
-    async with Service(rooms(DOOR, types=[doors])) as service:
+    async with Service(dependencies(DOOR, types=[doors])) as service:
         record = await service.execute(await plan_in(service))
         await until(lambda: doors.came)
         await service.drain(0)
@@ -438,18 +438,18 @@ async def test_a_drain_that_runs_out_of_time_cuts_off_what_is_left() -> None:
 
 async def test_a_drain_can_be_cut_short() -> None:
     doors = Doors()
-    async with Service(rooms(DOOR, types=[doors])) as service:
+    async with Service(dependencies(DOOR, types=[doors])) as service:
         record = await service.execute(await plan_in(service))
         await until(lambda: doors.came)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(service.drain(3600))
             await asyncio.sleep(0)
-            service.leave_now()
+            service.abort()
         assert (await service.execution(record.execution_id)).status == "executing"
 
 
 async def test_nothing_new_is_taken_while_the_service_goes_down() -> None:
-    async with Service(rooms(graph_of(text_node("a")))) as service:
+    async with Service(dependencies(make_graph(text_node("a")))) as service:
         plan = await plan_in(service)
         made = await service.create_execution(plan)
         await service.drain(0)
@@ -458,16 +458,16 @@ async def test_nothing_new_is_taken_while_the_service_goes_down() -> None:
             lambda: service.create_execution(plan),
             lambda: service.start(made.execution_id),
             lambda: anext(service.watch(made.execution_id)),
-            lambda: anext(service.glances(made.execution_id, 1)),
+            lambda: anext(service.status_updates(made.execution_id, 1)),
         ):
-            with pytest.raises(Draining):
+            with pytest.raises(ShuttingDown):
                 await call()
         assert [x.status for x in await service.executions()] == ["starting"]
 
 
 async def test_what_was_about_to_run_when_the_drain_came_stays_as_it_is() -> None:
     doors = Doors()
-    async with Service(rooms(DOOR, types=[doors])) as service:
+    async with Service(dependencies(DOOR, types=[doors])) as service:
         record = await service.execute(await plan_in(service))
         await service.drain(30)
         assert (await service.wait(record.execution_id)).status == "starting"
@@ -478,7 +478,7 @@ async def test_a_drain_between_creating_and_queueing_leaves_nothing_that_would_s
     None
 ):
     store = Gated("create")
-    async with Service(rooms(graph_of(text_node("a")), store=store)) as service:
+    async with Service(dependencies(make_graph(text_node("a")), store=store)) as service:
         plan = await plan_in(service)
         async with asyncio.TaskGroup() as tasks:
             calling = tasks.create_task(_drained(service.execute(plan)))
@@ -490,7 +490,7 @@ async def test_a_drain_between_creating_and_queueing_leaves_nothing_that_would_s
 
 
 async def _drained(call: Any) -> bool:
-    with pytest.raises(Draining):
+    with pytest.raises(ShuttingDown):
         await call
     return True
 
@@ -514,8 +514,8 @@ class Stubborn:
 
 async def test_a_cancel_of_what_is_being_left_says_that_it_was_left() -> None:
     stubborn = Stubborn()
-    graph = graph_of(Node("s", "stubborn", "S"))
-    async with Service(rooms(graph, types=[stubborn])) as service:
+    graph = make_graph(Node("s", "stubborn", "S"))
+    async with Service(dependencies(graph, types=[stubborn])) as service:
         record = await service.execute(await plan_in(service))
         await stubborn.came.wait()
         async with asyncio.TaskGroup() as tasks:
@@ -530,7 +530,7 @@ async def test_a_cancel_of_what_is_being_left_says_that_it_was_left() -> None:
 
 async def test_leaving_the_service_cancels_even_what_was_only_about_to_run() -> None:
     doors, store = Doors(), MemoryStore()
-    async with Service(rooms(DOOR, types=[doors], store=store)) as service:
+    async with Service(dependencies(DOOR, types=[doors], store=store)) as service:
         record = await service.execute(await plan_in(service))
     kept = await store.execution(record.execution_id)
     assert kept is not None
@@ -538,12 +538,12 @@ async def test_leaving_the_service_cancels_even_what_was_only_about_to_run() -> 
 
 
 async def test_an_execution_that_was_watched_to_its_end_is_let_go_of() -> None:
-    graph = graph_of(text_node("a"), text_node("b"), edges=[("a", "b")])
-    async with Service(rooms(graph)) as service:
+    graph = make_graph(text_node("a"), text_node("b"), edges=[("a", "b")])
+    async with Service(dependencies(graph)) as service:
         plan = await service.create_plan("do it")
-        with uncollected(Execution, Live) as left:
+        with uncollected(Execution, LiveExecution) as left:
             execution_id = (await service.execute(plan.plan_id)).execution_id
-            assert {type(each) for each in left} == {Live}
+            assert {type(each) for each in left} == {LiveExecution}
             async for _ in service.watch(execution_id):
                 pass
             await service.wait(execution_id)

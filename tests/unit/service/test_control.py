@@ -19,10 +19,10 @@ from planwave.graph.model import Graph, Node, Policy
 from planwave.graph.values import DataValue
 from planwave.service.service import Service
 from planwave.settings import Limits
-from planwave.storage.records import StoreUse
+from planwave.storage.records import StoreStats
 from planwave.storage.sqlite import SqliteStore
 from tests.fakes.model_rig import until
-from tests.fakes.service import Held, graph_of, rooms, text_node
+from tests.fakes.service import HeldNode, make_graph, dependencies, text_node
 
 
 class Asks:
@@ -66,7 +66,7 @@ async def opened(
     """Open a service over what is stored in a directory; leaving it cuts off what runs."""
     store = SqliteStore.open(directory)
     async with Service(
-        rooms(graph, directory=directory, store=store, types=types, **more)
+        dependencies(graph, directory=directory, store=store, types=types, **more)
     ) as service:
         try:
             yield service
@@ -95,9 +95,9 @@ async def reached(service: Service, execution_id: str, condition: Callable[[Even
     raise AssertionError("it never came")
 
 
-QUESTION = graph_of(Node("q", "asks", "Q"), text_node("t", "{{ input }}"), edges=[("q", "t")])
-TWO = graph_of(Node("p", "asks", "P"), Node("q", "asks", "Q"))
-WORK = graph_of(
+QUESTION = make_graph(Node("q", "asks", "Q"), text_node("t", "{{ input }}"), edges=[("q", "t")])
+TWO = make_graph(Node("p", "asks", "P"), Node("q", "asks", "Q"))
+WORK = make_graph(
     Node("a", "counts", "A"), Node("b", "counts", "B", data={"hold": True}), Node("c", "counts", "C"),
     edges=[("a", "b"), ("b", "c")],
 )  # fmt: skip
@@ -186,7 +186,7 @@ async def test_a_wait_that_runs_out_goes_on_by_itself(tmp_path: Path, restarts: 
         assert state.closed_requests == {answered.data["request_id"]: "timeout"}
 
 
-LATER = graph_of(
+LATER = make_graph(
     text_node("draft", "Dear Ann"), Node("later", "wait", "Later", data={"seconds": 7_200}),
     text_node("sent", "sent: {{ input }}"), edges=[("draft", "later"), ("later", "sent")],
 )  # fmt: skip
@@ -223,7 +223,7 @@ async def test_a_time_that_came_while_nothing_ran_is_not_waited_for_again(tmp_pa
         assert (await service.state(execution_id)).status == "completed"
 
 
-ROUNDS = graph_of(
+ROUNDS = make_graph(
     Node("items", "json", "Items", data={"value": [1, 2, 3]}),
     Node("each", "loop", "Each", data={
         "body": {
@@ -268,7 +268,7 @@ async def test_what_only_waits_for_a_time_can_be_cancelled(tmp_path: Path) -> No
 async def test_a_paused_execution_starts_nothing_until_it_is_resumed(tmp_path: Path) -> None:
     counts = Counts()
     held = {"hold": True}
-    work = graph_of(
+    work = make_graph(
         Node("a", "counts", "A"), Node("b", "counts", "B", data=held),
         Node("c", "counts", "C", data=held), edges=[("a", "b"), ("b", "c")],
     )  # fmt: skip
@@ -295,9 +295,9 @@ async def test_a_paused_execution_starts_nothing_until_it_is_resumed(tmp_path: P
 async def test_what_runs_or_waits_cannot_be_resumed_nor_the_unstarted_paused(
     tmp_path: Path,
 ) -> None:
-    held = Held()
+    held = HeldNode()
     limits = Limits(concurrent_executions=1)
-    graph = graph_of(Node("h", "held", "H"))
+    graph = make_graph(Node("h", "held", "H"))
     async with opened(tmp_path, graph, held, limits=limits) as service:
         execution_id, queued = await executed(service), await executed(service)
         await held.started.wait()
@@ -308,7 +308,7 @@ async def test_what_runs_or_waits_cannot_be_resumed_nor_the_unstarted_paused(
             with pytest.raises(Conflict) as told:
                 await refused
             assert told.value.code == code
-        held.let_go.set()
+        held.release.set()
         await service.wait(queued)
 
 
@@ -356,15 +356,15 @@ async def test_what_was_cut_off_goes_on_by_itself_and_nothing_settled_runs_again
 
 
 async def test_what_was_queued_starts_and_what_was_only_made_does_not(tmp_path: Path) -> None:
-    held = Held()
-    graph = graph_of(Node("h", "held", "H"))
+    held = HeldNode()
+    graph = make_graph(Node("h", "held", "H"))
     limits = Limits(concurrent_executions=1)
     async with opened(tmp_path, graph, held, limits=limits) as service:
         first, queued = await executed(service), await executed(service)
         plan = await service.create_plan("do it")
         made = (await service.create_execution(plan.plan_id)).execution_id
         await held.started.wait()
-    held.let_go.set()
+    held.release.set()
     async with opened(tmp_path, graph, held, limits=limits) as service:
         assert await service.recover() == 2
         for execution_id in (first, queued):
@@ -388,7 +388,7 @@ async def test_what_may_act_but_once_asks_when_it_was_cut_off(
     counts = Counts()
     once = Node("b", "counts", "B", data={"hold": True}, policy=Policy(effect="once"),
                 policy_document={"effect": "once"})  # fmt: skip
-    graph = graph_of(once)
+    graph = make_graph(once)
     async with opened(tmp_path, graph, counts) as service:
         execution_id = await executed(service)
         await counts.started.wait()
@@ -446,7 +446,7 @@ async def test_no_command_waits_for_room_on_the_disk(
         await counts.started.wait()
         with monkeypatch.context() as full:
             trouble = StoreError("the disk is full", code="disk-full")
-            full.setattr(SqliteStore, "use", property(lambda _: StoreUse(trouble=trouble)))
+            full.setattr(SqliteStore, "use", property(lambda _: StoreStats(transient_error=trouble)))
             for command in (service.cancel, service.pause, service.resume):
                 with pytest.raises(StoreError) as refused:
                     await command(execution_id)
@@ -457,10 +457,10 @@ async def test_no_command_waits_for_room_on_the_disk(
 async def test_a_wait_that_runs_out_while_the_disk_is_full_goes_on_once_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks: list[StoreUse] = []
+    looks: list[StoreStats] = []
 
-    def use(_: SqliteStore) -> StoreUse:
-        looks.append(StoreUse(trouble=StoreError("the disk is full", code="disk-full")))
+    def use(_: SqliteStore) -> StoreStats:
+        looks.append(StoreStats(transient_error=StoreError("the disk is full", code="disk-full")))
         return looks[-1]
 
     async with opened(tmp_path, QUESTION, Asks(100.0)) as service, asyncio.TaskGroup() as tasks:
@@ -494,14 +494,14 @@ class Nests:
     node_type = "nests"
 
     async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
-        inner = graph_of(text_node("t"), Node("q", "asks", "Q"), edges=[("t", "q")])
+        inner = make_graph(text_node("t"), Node("q", "asks", "Q"), edges=[("t", "q")])
         outputs = await context.runtime.run_graph("one", inner, {})
         return ExecutionResult({"output": outputs["q"]["output"]})
 
 
 @pytest.mark.parametrize("restarts", [False, True])
 async def test_a_wait_inside_a_node_is_answered_too(tmp_path: Path, restarts: bool) -> None:
-    graph = graph_of(Node("n", "nests", "N"))
+    graph = make_graph(Node("n", "nests", "N"))
     async with opened(tmp_path, graph, Nests(), Asks()) as service:
         execution_id = await executed(service)
         await reached(service, execution_id, lambda e: e.type == "execution.paused")
@@ -538,15 +538,15 @@ async def test_a_clock_that_goes_back_does_not_keep_a_wait_open(tmp_path: Path) 
 
 
 async def test_what_was_accepted_and_never_started_can_be_resumed(tmp_path: Path) -> None:
-    held, limits = Held(), Limits(concurrent_executions=1)
-    graph = graph_of(Node("h", "held", "H"))
+    held, limits = HeldNode(), Limits(concurrent_executions=1)
+    graph = make_graph(Node("h", "held", "H"))
     async with opened(tmp_path, graph, held, limits=limits) as service:
         await executed(service)
         queued = await executed(service)
         plan = await service.create_plan("do it")
         made = (await service.create_execution(plan.plan_id)).execution_id
         await held.started.wait()
-    held.let_go.set()
+    held.release.set()
     async with opened(tmp_path, graph, held, limits=limits) as service:
         await service.resume(queued)
         assert (await service.wait(queued)).status == "completed"
@@ -577,7 +577,7 @@ async def test_a_wait_that_is_cancelled_inside_a_node_lets_that_go_on(
     tmp_path: Path, restarts: bool
 ) -> None:
     held = asyncio.Event()
-    graph, copes = graph_of(Node("n", "copes", "N")), Copes(held)
+    graph, copes = make_graph(Node("n", "copes", "N")), Copes(held)
     async with opened(tmp_path, graph, copes, Asks()) as service:
         execution_id = await executed(service)
         await reached(service, execution_id, lambda e: e.type == "execution.paused")

@@ -14,8 +14,8 @@ from planwave.graph.values import DataValue
 from planwave.service.diff import (
     DIFF_CHARS,
     LINE_CHARS,
-    MOST_HANDLES,
-    MOST_NODES,
+    MAX_HANDLES,
+    MAX_NODES,
     TEXT_CHARS,
     TEXT_LINES,
     VALUE_CHARS,
@@ -24,9 +24,9 @@ from planwave.service.diff import (
 )
 from planwave.service.service import Service
 from planwave.storage.ids import new_id
-from tests.fakes.catalogue import graph_of
-from tests.fakes.service import graph_of as nodes_of
-from tests.fakes.service import rooms, text_node
+from tests.fakes.catalogue import parse_graph
+from tests.fakes.service import make_graph as nodes_of
+from tests.fakes.service import dependencies, text_node
 
 AT = "2026-01-01T00:00:{:02}.000000+00:00"
 USED = {"provider": "p", "model": "m", "input_tokens": 10, "output_tokens": 5, "cost_usd": 0.5}
@@ -44,7 +44,7 @@ def ran(
     data: dict[str, Any] | None = None,
 ) -> ExecutionState:
     """The state of an execution that took one second for each thing that is told."""
-    graph = graph_of(nodes).to_document()
+    graph = parse_graph(nodes).to_document()
     for node in graph["nodes"]:
         node["data"] = (data or {}).get(node["id"], {})
     events: list[tuple[str, str | None, dict[str, Any]]] = [
@@ -166,17 +166,17 @@ def test_a_long_value_is_shown_by_its_beginning_and_hash() -> None:
 
 
 def test_however_much_differs_the_answer_stays_small() -> None:
-    names = [f"n{i}" for i in range(MOST_NODES + 50)]
+    names = [f"n{i}" for i in range(MAX_NODES + 50)]
     lines = ["\n".join(f"{side} {i}" for i in range(700)) for side in "ab"]
 
     def state(side: int) -> ExecutionState:
-        outputs = {f"h{i}": {"type": "text", "value": lines[side]} for i in range(MOST_HANDLES + 5)}
+        outputs = {f"h{i}": {"type": "text", "value": lines[side]} for i in range(MAX_HANDLES + 5)}
         return ran(" ".join(names), [gave(name, outputs) for name in names], "ab"[side])
 
     told = diff(state(0), state(1))
-    assert (len(told["nodes"]), told["left_off"]) == (MOST_NODES, 50)
-    assert told["counts"]["changed"] == MOST_NODES + 50
-    assert all(len(node["outputs"]) == MOST_HANDLES for node in told["nodes"])
+    assert (len(told["nodes"]), told["left_off"]) == (MAX_NODES, 50)
+    assert told["counts"]["changed"] == MAX_NODES + 50
+    assert all(len(node["outputs"]) == MAX_HANDLES for node in told["nodes"])
     assert len(json.dumps(told)) < 4_000_000
 
 
@@ -226,7 +226,7 @@ async def test_executions_are_compared_by_what_is_stored() -> None:
     from planwave.graph.model import Node
 
     graph = nodes_of(text_node("t"), Node("n", "counting", "N"))
-    async with Service(rooms(graph, types=[Counting()])) as service:
+    async with Service(dependencies(graph, types=[Counting()])) as service:
         plan = await service.create_plan("count")
         ids = [(await service.execute(plan.plan_id)).execution_id for _ in range(2)]
         for execution_id in ids:

@@ -4,7 +4,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 from planwave.events import ExecutionState, OpenRequest
-from planwave.service.expiry import Expiry
+from planwave.service.expiry import AnswerDeadlines
 from tests.fakes.virtual_loop import virtual_time
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -27,7 +27,7 @@ async def woken(state: ExecutionState, now: datetime = START) -> list[tuple[floa
         wakes.append((round(loop.time() - began, 3), until))
         found.set()
 
-    expiry = Expiry(lambda: now, wake)
+    expiry = AnswerDeadlines(lambda: now, wake)
     expiry.watch(state)
     await found.wait()
     return wakes
@@ -61,7 +61,7 @@ async def test_a_wait_of_months_is_waited_to_its_end() -> None:
 @virtual_time
 async def test_what_is_forgotten_wakes_nobody() -> None:
     wakes: list[str] = []
-    expiry = Expiry(lambda: START, lambda execution_id, _: wakes.append(execution_id))
+    expiry = AnswerDeadlines(lambda: START, lambda execution_id, _: wakes.append(execution_id))
     expiry.watch(asking(a=1))
     expiry.forget("x1")
     expiry.watch(asking(a=1))

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from planwave.errors import NodeError
 from planwave.events import Event, fold
-from planwave.executor.past import Past
+from planwave.executor.past import History
 from planwave.graph.capabilities import ExecutionResult, Suspension
 from planwave.graph.model import Policy, Retry
 from planwave.graph.values import DataValue
 from planwave.service.explain import explain
-from planwave.service.reasons import CODES
-from tests.fakes.cases import Choices
-from tests.fakes.catalogue import graph_of
-from tests.fakes.stones import Ledger, Rig, gives, says
-from tests.fakes.stories import after, created, events_of
+from planwave.service.reasons import REASON_CODES
+from tests.fakes.cases import ByteChoices
+from tests.fakes.catalogue import parse_graph
+from tests.fakes.stones import MemoryJournal, ExecutionHarness, result_with, node_event
+from tests.fakes.stories import is_event, created_event, run_events
 from tests.fakes.virtual_loop import virtual_time
 from tests.unit.executor.test_driver_properties import Scene
 from tests.unit.executor.test_recovery import Interrupted
@@ -39,7 +39,7 @@ def check_all(told: list[Event]) -> None:
     """Every node has an explanation that fits what became of it, and what it read is all there."""
     for path, node in fold(told).nodes.items():
         found = explain(told, path)
-        assert found["code"] in CODES
+        assert found["code"] in REASON_CODES
         ran = {"root", "inputs-arrived", "first-input", "given", "reused", "changed", "nested"}
         assert found["code"] in STATUS_OF.get(node.status, ran)
         assert found["reason"].endswith((".", "…."))
@@ -58,12 +58,12 @@ def check_all(told: list[Event]) -> None:
 @given(st.integers(0, 2**64), st.integers(0, 60))
 @settings(max_examples=80, deadline=None)
 def test_every_node_of_any_execution_has_an_explanation_at_any_time(seed: int, cut: int) -> None:
-    scene = Scene(Choices(Random(seed).randbytes(260)))  # noqa: S311 - a test's choices
+    scene = Scene(ByteChoices(Random(seed).randbytes(260)))  # noqa: S311 - a test's choices
 
     @virtual_time
     async def plays() -> None:
         stored = [e._replace(seq=e.seq + 1) for e in (await scene.run()).stored]
-        told = [created(scene.graph, scene.options), *stored]
+        told = [created_event(scene.graph, scene.options), *stored]
         check_all(told)
         check_all(told[: 1 + cut])
 
@@ -73,11 +73,11 @@ def test_every_node_of_any_execution_has_an_explanation_at_any_time(seed: int, c
 @given(st.integers(0, 2**64))
 @settings(max_examples=60, deadline=None)
 def test_every_node_that_was_cut_off_has_an_explanation(seed: int) -> None:
-    scene = Interrupted(Choices(Random(seed).randbytes(260)))  # noqa: S311 - a test's choices
+    scene = Interrupted(ByteChoices(Random(seed).randbytes(260)))  # noqa: S311 - a test's choices
 
     @virtual_time
     async def plays() -> None:
-        stored = [created(scene.graph, scene.options)]
+        stored = [created_event(scene.graph, scene.options)]
         for cut in [*scene.cuts, None]:
             stored = await scene.life(stored, cut)
             check_all(stored)
@@ -88,9 +88,9 @@ def test_every_node_that_was_cut_off_has_an_explanation(seed: int) -> None:
 
 
 async def test_it_gives_the_very_text_that_each_input_was_fed() -> None:
-    acts = {"a": gives("one\n\n two "), "b": gives({"k": ["ü", 1]})}
-    graph = graph_of("a b c d", "a>c", "b>c", "b>c.other", "c>d")
-    told = await events_of(graph, acts)
+    acts = {"a": result_with("one\n\n two "), "b": result_with({"k": ["ü", 1]})}
+    graph = parse_graph("a b c d", "a>c", "b>c", "b>c.other", "c>d")
+    told = await run_events(graph, acts)
     read = explain(told, "c")["inputs"]
     assert list(read) == ["input", "other"]
     assert read["input"]["text"] == ('From a (a):\none\n\n two \n\nFrom b (b):\n{"k":["ü",1]}')
@@ -103,31 +103,31 @@ async def test_it_gives_the_very_text_that_each_input_was_fed() -> None:
 
 
 async def test_of_a_join_of_any_only_the_winner_was_read() -> None:
-    graph = graph_of("a b c", "a>c", "b>c", policies={"c": Policy(join="any")})
-    told = await events_of(graph, {"a": gives("first")})
+    graph = parse_graph("a b c", "a>c", "b>c", policies={"c": Policy(join="any")})
+    told = await run_events(graph, {"a": result_with("first")})
     (one,) = explain(told, "c")["inputs"].values()
     assert (one["text"], len(one["arrivals"])) == ("first", 1)
 
 
 async def test_what_has_not_started_has_read_nothing_yet() -> None:
-    told = await events_of(graph_of("a b c", "a>c", "b>c"), until=after("node.completed", "a"))
+    told = await run_events(parse_graph("a b c", "a>c", "b>c"), until=is_event("node.completed", "a"))
     assert explain(told, "c")["inputs"] == {}
 
 
 async def test_a_linked_node_shows_what_had_arrived_for_it() -> None:
-    told = await events_of(graph_of("a g:vein u", "a>g", "g~u"), {"a": gives("data")})
+    told = await run_events(parse_graph("a g:vein u", "a>g", "g~u"), {"a": result_with("data")})
     assert explain(told, "g")["inputs"]["input"]["text"] == "data"
 
 
 async def test_the_prompt_that_was_sent_is_given() -> None:
     def asks(inputs: Any, context: Any) -> Any:
         async def tells() -> Any:
-            yield says(context, "prompt", {"prompt": "Write.", "model": "m"})
-            yield gives("Written.")
+            yield node_event(context, "prompt", {"prompt": "Write.", "model": "m"})
+            yield result_with("Written.")
 
         return tells()
 
-    told = await events_of(graph_of("a"), {"a": asks})
+    told = await run_events(parse_graph("a"), {"a": asks})
     assert explain(told, "a")["prompt"] == {"prompt": "Write.", "model": "m"}
 
 
@@ -136,12 +136,12 @@ async def test_attempts_that_failed_are_told_with_what_went_wrong() -> None:
         async def acts() -> Any:
             if context.attempt < 3:
                 raise NodeError(f"busy {context.attempt}", retryable=True)
-            return gives("done")
+            return result_with("done")
 
         return acts()
 
-    graph = graph_of("a", policies={"a": Policy(retry=Retry(3, 0))})
-    found = explain(await events_of(graph, {"a": third_time}), "a")
+    graph = parse_graph("a", policies={"a": Policy(retry=Retry(3, 0))})
+    found = explain(await run_events(graph, {"a": third_time}), "a")
     assert found["reason"].endswith(
         " Tried again after attempt 1 (busy 1) and attempt 2 (busy 2) failed."
     )
@@ -166,12 +166,12 @@ def asking(timeout_s: float | None = None) -> dict[str, Any]:
 
 
 async def test_who_answered_what_is_told() -> None:
-    def answers(rig: Rig, event: Event) -> None:
+    def answers(rig: ExecutionHarness, event: Event) -> None:
         if event.type == "node.waiting":
             said = {"decision": "approve", "note": "fine by me"}
             rig.execution.answer(event.data["request_id"], said)
 
-    found = explain(await events_of(graph_of("a"), asking(), then=answers), "a")
+    found = explain(await run_events(parse_graph("a"), asking(), on_event=answers), "a")
     assert found["reason"].endswith(" It was answered: approve: fine by me.")
     asked, answered = (s for s in found["course"] if s["what"] in ("asked", "answered"))
     assert asked["request"] == {"prompt": "ok?"}
@@ -183,7 +183,7 @@ async def test_who_answered_what_is_told() -> None:
 
 @virtual_time
 async def test_that_nobody_answered_is_told() -> None:
-    told = await events_of(graph_of("a"), asking(60), then=lambda *_: None)
+    told = await run_events(parse_graph("a"), asking(60), on_event=lambda *_: None)
     found = explain(told, "a")
     assert found["reason"].endswith(" Nobody answered it in time, so it went on with: reject.")
     assert found["course"][-2]["by"] == "timeout"
@@ -195,18 +195,18 @@ async def test_that_nobody_answered_is_told() -> None:
 
 @virtual_time
 async def test_a_node_that_was_cut_off_says_how_often_it_was_entered_again() -> None:
-    graph = graph_of("a")
+    graph = parse_graph("a")
 
     async def lives(stored: list[Event], **more: Any) -> list[Event]:
-        journal = Ledger(**more)
-        rig = Rig(graph, None, journal=journal, past=Past(stored), is_recovery=len(stored) > 1)
+        journal = MemoryJournal(**more)
+        rig = ExecutionHarness(graph, None, journal=journal, past=History(stored), is_recovery=len(stored) > 1)
         try:
             await rig.run()
         except Exception:  # noqa: BLE001 - the end of its process
             await asyncio.sleep(0)
         return [*stored, *journal.events]
 
-    stored = await lives([created(graph)], fail_at=2)
+    stored = await lives([created_event(graph)], fail_at=2)
     assert explain(stored, "a")["status"] == "running"
     stored = await lives(await lives(stored, fail_at=2))
     found = explain(stored, "a")
@@ -220,8 +220,8 @@ async def test_a_node_that_was_cut_off_says_how_often_it_was_entered_again() -> 
 
 async def test_an_unstarted_decision_is_told_as_one() -> None:
     once = Policy(effect="once")
-    graph = graph_of("a", policies={"a": once})
-    told = await events_of(graph, until=after("node.started", "a"))
+    graph = parse_graph("a", policies={"a": once})
+    told = await run_events(graph, until=is_event("node.started", "a"))
     request = {"kind": "interrupted", "message": "?", "actions": ["run_again"]}
     data = {"request_id": f"r{len(told) + 1}", "request": request}
     told.append(Event("x1", len(told) + 1, told[-1].at, "node.waiting", "a", 1, data))

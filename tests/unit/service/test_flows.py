@@ -15,24 +15,24 @@ from planwave.errors import (
     InputError,
     LimitExceeded,
     NotFound,
-    Outdated,
+    PreconditionFailed,
     UnavailableProvider,
 )
 from planwave.events import fold
 from planwave.graph.model import Node
 from planwave.graph.plan import graph_hash
 from planwave.graph.read import read_graph
-from planwave.service.flow_history import Flow, FlowChoice
-from planwave.service.flows import NAME_CHARS, StoredFlows
-from planwave.service.rooms import Rooms
+from planwave.service.flow_history import Flow, FlowRef
+from planwave.service.flows import NAME_CHARS, FlowResolver
+from planwave.service.rooms import ServiceDependencies
 from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage.ids import new_id
 from planwave.storage.memory import MemoryStore
-from tests.fakes.service import Held, PlanOf, graph_of, plan_with, rooms, text_node
+from tests.fakes.service import HeldNode, FixedPlanner, make_graph, make_plan, dependencies, text_node
 
-CHAIN = graph_of(text_node("a", "one"), text_node("b", "got {{ input }}"), edges=[("a", "b")])
-OTHER = graph_of(text_node("a", "two"))
+CHAIN = make_graph(text_node("a", "one"), text_node("b", "got {{ input }}"), edges=[("a", "b")])
+OTHER = make_graph(text_node("a", "two"))
 STARTS: dict[str, Any] = {
     "nodes": [
         {"id": "s", "type": "start"},
@@ -55,8 +55,8 @@ class Gone:
         raise AssertionError
 
 
-def with_type() -> Rooms:
-    return rooms(CHAIN, types=[Gone()], store=MemoryStore())
+def with_type() -> ServiceDependencies:
+    return dependencies(CHAIN, types=[Gone()], store=MemoryStore())
 
 
 async def saved(service: Service, name: str = "Flow", **what: Any) -> Flow:
@@ -76,7 +76,7 @@ async def test_a_graph_is_saved_under_a_name_and_read_as_it_was() -> None:
         "data": {"channel": "flow", "sourceType": "text", "bend": [1, {"deep": None}]},
     }
     graph = {"nodes": [node, {**node, "id": "b", "ui": {}}], "edges": [edge]}
-    async with Service(rooms()) as service:
+    async with Service(dependencies()) as service:
         made = await service.create_flow("  A name ", graph=json.dumps(graph))
         assert (made.name, made.description, made.revision) == ("A name", "", 1)
         assert made.created_at == made.updated_at
@@ -86,7 +86,7 @@ async def test_a_graph_is_saved_under_a_name_and_read_as_it_was() -> None:
 
 
 async def test_a_plan_is_saved_as_a_flow_with_its_goal_and_hash() -> None:
-    async with Service(rooms(CHAIN)) as service:
+    async with Service(dependencies(CHAIN)) as service:
         plan = await service.create_plan("do it")
         made = await service.create_flow("Do", plan_id=plan.plan_id)
         assert (made.description, made.version) == ("do it", plan.hash)
@@ -98,7 +98,7 @@ async def test_a_plan_is_saved_as_a_flow_with_its_goal_and_hash() -> None:
 
 
 async def test_what_could_run_nowhere_is_refused_with_all_that_is_wrong() -> None:
-    async with Service(rooms()) as service:
+    async with Service(dependencies()) as service:
         for save in (service.create_flow("F", graph=FAULTY), service.create_flow("F", graph="{")):
             with pytest.raises(GraphInvalid):
                 await save
@@ -112,17 +112,17 @@ async def test_what_could_run_nowhere_is_refused_with_all_that_is_wrong() -> Non
 
 
 async def test_a_flow_whose_provider_is_away_is_saved_and_not_executed() -> None:
-    away = graph_of(Node("n", "agent", "n", "do it", data={"provider": "off"}))
-    async with Service(rooms()) as service:
+    away = make_graph(Node("n", "agent", "n", "do it", data={"provider": "off"}))
+    async with Service(dependencies()) as service:
         made = await saved(service, graph=away.to_document())
         with pytest.raises(UnavailableProvider):
-            await service.execute(FlowChoice(made.flow_id))
+            await service.execute(FlowRef(made.flow_id))
         assert await service.executions() == []
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\x1b[2J", "x" * (NAME_CHARS + 1)])
 async def test_a_name_is_one_line_of_some_length(name: str) -> None:
-    async with Service(rooms()) as service:
+    async with Service(dependencies()) as service:
         with pytest.raises(InputError) as refused:
             await saved(service, name)
         assert refused.value.code == "invalid-name"
@@ -132,7 +132,7 @@ async def test_a_name_is_one_line_of_some_length(name: str) -> None:
 
 
 async def test_a_description_is_no_longer_than_a_goal() -> None:
-    async with Service(rooms(limits=Limits(goal_chars=5))) as service:
+    async with Service(dependencies(limits=Limits(goal_chars=5))) as service:
         kept = await service.create_flow("F", graph=STARTS, description="x" * 5)
         for refusing in (
             service.create_flow("F", graph=STARTS, description="x" * 6),
@@ -143,7 +143,7 @@ async def test_a_description_is_no_longer_than_a_goal() -> None:
 
 
 async def test_a_flow_has_one_graph() -> None:
-    async with Service(rooms()) as service:
+    async with Service(dependencies()) as service:
         kept = await saved(service)
         for refusing in (
             service.create_flow("F"),
@@ -160,15 +160,15 @@ async def test_a_flow_has_one_graph() -> None:
             service.flow(new_id()),
             service.flow(kept.flow_id, "0" * 64),
             service.flow_versions(new_id()),
-            service.execute(FlowChoice(new_id())),
-            service.execute(FlowChoice(kept.flow_id, "0" * 64)),
+            service.execute(FlowRef(new_id())),
+            service.execute(FlowRef(kept.flow_id, "0" * 64)),
         ):
             with pytest.raises(NotFound):
                 await refusing
 
 
 async def test_another_graph_is_a_new_version_and_the_ones_before_stay() -> None:
-    async with Service(rooms()) as service:
+    async with Service(dependencies()) as service:
         first = await saved(service)
         second = await service.update_flow(first.flow_id, graph=OTHER.to_document())
         assert (second.revision, second.graph) == (2, OTHER.to_document())
@@ -184,7 +184,7 @@ async def test_another_graph_is_a_new_version_and_the_ones_before_stay() -> None
 
 
 async def test_the_same_again_changes_nothing_and_ui_makes_no_version() -> None:
-    async with Service(rooms()) as service:
+    async with Service(dependencies()) as service:
         first = await saved(service)
         again = await service.update_flow(
             first.flow_id, graph=CHAIN.to_document(), name=" Flow ", description=""
@@ -200,12 +200,12 @@ async def test_the_same_again_changes_nothing_and_ui_makes_no_version() -> None:
 
 
 async def test_a_change_to_what_has_moved_on_is_refused() -> None:
-    async with Service(rooms()) as service:
+    async with Service(dependencies()) as service:
         first = await saved(service)
         moved = await service.update_flow(
             first.flow_id, graph=OTHER.to_document(), expected={first.version}
         )
-        with pytest.raises(Outdated, match=moved.version) as refused:
+        with pytest.raises(PreconditionFailed, match=moved.version) as refused:
             await service.update_flow(first.flow_id, name="late", expected={first.version})
         assert (refused.value.code, refused.value.status_hint) == ("flow-changed", 412)
         assert await service.flow(first.flow_id) == moved
@@ -214,9 +214,9 @@ async def test_a_change_to_what_has_moved_on_is_refused() -> None:
 
 
 async def test_of_many_who_change_at_once_nobody_is_lost() -> None:
-    async with Service(rooms()) as service:
+    async with Service(dependencies()) as service:
         kept = await saved(service)
-        graphs = [graph_of(text_node("a", str(n))) for n in range(20)]
+        graphs = [make_graph(text_node("a", str(n))) for n in range(20)]
         async with asyncio.TaskGroup() as group:
             for graph in graphs:
                 group.create_task(service.update_flow(kept.flow_id, graph=graph.to_document()))
@@ -227,14 +227,14 @@ async def test_of_many_who_change_at_once_nobody_is_lost() -> None:
 
 
 async def test_of_many_who_look_first_one_changes() -> None:
-    async with Service(rooms()) as service:
+    async with Service(dependencies()) as service:
         kept = await saved(service)
 
         async def change(number: int) -> bool:
-            graph = graph_of(text_node("a", str(number))).to_document()
+            graph = make_graph(text_node("a", str(number))).to_document()
             try:
                 await service.update_flow(kept.flow_id, graph=graph, expected={kept.version})
-            except Outdated:
+            except PreconditionFailed:
                 return False
             return True
 
@@ -245,7 +245,7 @@ async def test_of_many_who_look_first_one_changes() -> None:
 
 
 async def test_a_flow_under_ones_own_id_is_made_once() -> None:
-    async with Service(rooms()) as service:
+    async with Service(dependencies()) as service:
         own = new_id()
         first = await service.create_flow("F", graph=STARTS, flow_id=own)
         await service.update_flow(own, name="G")
@@ -255,11 +255,11 @@ async def test_a_flow_under_ones_own_id_is_made_once() -> None:
 
 
 async def test_an_execution_is_bound_to_the_version_it_was_made_of() -> None:
-    async with Service(rooms()) as service:
+    async with Service(dependencies()) as service:
         first = await service.create_flow("F", graph=CHAIN.to_document(), description="a goal")
         second = await service.update_flow(first.flow_id, graph=OTHER.to_document())
-        newest = await service.execute(FlowChoice(first.flow_id))
-        older = await service.execute(FlowChoice(first.flow_id, first.version))
+        newest = await service.execute(FlowRef(first.flow_id))
+        older = await service.execute(FlowRef(first.flow_id, first.version))
         for record, of in ((newest, second), (older, first)):
             await service.wait(record.execution_id)
             assert (record.plan_id, record.title, record.user_prompt) == (None, "F", "a goal")
@@ -276,9 +276,9 @@ async def test_an_execution_is_bound_to_the_version_it_was_made_of() -> None:
 
 @pytest.mark.parametrize("inputs", [{"s": {"output": "hello"}}, {"output": "hello"}])
 async def test_a_flow_takes_inputs_by_node_or_flat(inputs: Any) -> None:
-    async with Service(rooms()) as service:
+    async with Service(dependencies()) as service:
         made = await saved(service, graph=STARTS)
-        record = await service.execute(FlowChoice(made.flow_id), inputs=inputs)
+        record = await service.execute(FlowRef(made.flow_id), inputs=inputs)
         await service.wait(record.execution_id)
         document = await service.document(record.execution_id)
         assert document["node_results"]["echo"] == "heard hello"
@@ -286,9 +286,9 @@ async def test_a_flow_takes_inputs_by_node_or_flat(inputs: Any) -> None:
 
 async def test_an_execution_that_was_only_made_says_its_flow_once_it_starts() -> None:
     store = MemoryStore()
-    async with Service(rooms(store=store)) as service:
+    async with Service(dependencies(store=store)) as service:
         made = await saved(service)
-        record = await service.create_execution(FlowChoice(made.flow_id))
+        record = await service.create_execution(FlowRef(made.flow_id))
         await service.start(record.execution_id)
         await service.wait(record.execution_id)
         state = fold(await service.events(record.execution_id))
@@ -300,9 +300,9 @@ async def test_an_execution_that_was_only_made_says_its_flow_once_it_starts() ->
 
 
 async def test_a_fork_stays_bound_only_while_its_graph_is_the_same() -> None:
-    async with Service(rooms()) as service:
+    async with Service(dependencies()) as service:
         made = await saved(service)
-        record = await service.execute(FlowChoice(made.flow_id))
+        record = await service.execute(FlowRef(made.flow_id))
         await service.wait(record.execution_id)
         same = await service.fork(record.execution_id, rerun=["b"])
         changed = await service.fork(
@@ -315,15 +315,15 @@ async def test_a_fork_stays_bound_only_while_its_graph_is_the_same() -> None:
 
 
 async def test_a_flow_is_deleted_but_not_under_an_execution() -> None:
-    held = Held()
-    async with Service(rooms(types=[held])) as service:
-        made = await saved(service, graph=graph_of(Node("h", "held", "h")).to_document())
-        record = await service.execute(FlowChoice(made.flow_id))
+    held = HeldNode()
+    async with Service(dependencies(types=[held])) as service:
+        made = await saved(service, graph=make_graph(Node("h", "held", "h")).to_document())
+        record = await service.execute(FlowRef(made.flow_id))
         await held.started.wait()
         with pytest.raises(Conflict) as refused:
             await service.delete_flow(made.flow_id)
         assert refused.value.code == "flow-in-use"
-        held.let_go.set()
+        held.release.set()
         await service.wait(record.execution_id)
         await service.delete_flow(made.flow_id)
         assert await service.flows() == []
@@ -332,14 +332,14 @@ async def test_a_flow_is_deleted_but_not_under_an_execution() -> None:
 
 async def test_a_flow_whose_type_is_gone_can_be_looked_at_but_not_executed() -> None:
     parts = with_type()
-    graph = graph_of(Node("g", "gone", "G")).to_document()
+    graph = make_graph(Node("g", "gone", "G")).to_document()
     async with Service(parts) as service:
         made = await saved(service, graph=graph)
-    async with Service(rooms(store=parts.store)) as service:
+    async with Service(dependencies(store=parts.store)) as service:
         assert await service.flow(made.flow_id) == made
         for refusing in (
-            service.execute(FlowChoice(made.flow_id)),
-            StoredFlows(parts.store, service.catalogue, service.limits).get(made.flow_id),
+            service.execute(FlowRef(made.flow_id)),
+            FlowResolver(parts.store, service.catalogue, service.limits).get(made.flow_id),
         ):
             with pytest.raises(GraphInvalid) as refused:
                 await refusing
@@ -350,12 +350,12 @@ async def test_a_flow_whose_type_is_gone_can_be_looked_at_but_not_executed() -> 
 # -- as nodes get at them
 
 
-def flows_of(service: Service, parts: Rooms) -> StoredFlows:
-    return StoredFlows(parts.store, service.catalogue, service.limits)
+def flows_of(service: Service, parts: ServiceDependencies) -> FlowResolver:
+    return FlowResolver(parts.store, service.catalogue, service.limits)
 
 
 async def test_nodes_are_given_the_present_graph_or_that_of_a_version() -> None:
-    parts = rooms(store=MemoryStore())
+    parts = dependencies(store=MemoryStore())
     async with Service(parts) as service:
         first = await saved(service)
         flows = flows_of(service, parts)
@@ -369,7 +369,7 @@ async def test_nodes_are_given_the_present_graph_or_that_of_a_version() -> None:
 
 
 async def test_all_who_ask_at_once_are_given_the_same_graph() -> None:
-    parts = rooms(store=MemoryStore())
+    parts = dependencies(store=MemoryStore())
     async with Service(parts) as service:
         made = await saved(service)
         flows = flows_of(service, parts)
@@ -379,7 +379,7 @@ async def test_all_who_ask_at_once_are_given_the_same_graph() -> None:
 
 
 async def test_nodes_are_not_given_what_is_not_there() -> None:
-    parts = rooms(store=MemoryStore())
+    parts = dependencies(store=MemoryStore())
     async with Service(parts) as service:
         made = await saved(service)
         flows = flows_of(service, parts)
@@ -395,13 +395,13 @@ async def test_nodes_are_not_given_what_is_not_there() -> None:
 async def test_only_so_many_graphs_are_kept_ready() -> None:
     from planwave.service.flows import _READY
 
-    parts = rooms(store=MemoryStore())
+    parts = dependencies(store=MemoryStore())
     async with Service(parts) as service:
         made = await saved(service)
         flows = flows_of(service, parts)
         first = await flows.get(made.flow_id)
         for number in range(_READY):
-            graph = graph_of(text_node("a", str(number)))
+            graph = make_graph(text_node("a", str(number)))
             await service.update_flow(made.flow_id, graph=graph.to_document())
             await flows.get(made.flow_id)
         again = await flows.get(made.flow_id, made.version)
@@ -410,20 +410,20 @@ async def test_only_so_many_graphs_are_kept_ready() -> None:
 
 
 async def test_a_flow_that_passes_lowered_limits_is_refused_by_name() -> None:
-    parts = rooms(store=MemoryStore())
+    parts = dependencies(store=MemoryStore())
     async with Service(parts) as service:
         made = await saved(service, "Two steps")
-    tighter = StoredFlows(parts.store, parts.catalogue, Limits(nodes=1))
+    tighter = FlowResolver(parts.store, parts.catalogue, Limits(nodes=1))
     with pytest.raises(GraphInvalid, match="'Two steps'"):
         await tighter.get(made.flow_id)
     async with Service(replace(parts, limits=Limits(nodes=1))) as service:
         with pytest.raises(GraphInvalid):
-            await service.execute(FlowChoice(made.flow_id))
+            await service.execute(FlowRef(made.flow_id))
 
 
 async def test_a_plan_that_is_stored_still_runs_as_before() -> None:
-    planner = PlanOf(plan_with(CHAIN))
-    async with Service(rooms(planner=planner)) as service:
+    planner = FixedPlanner(make_plan(CHAIN))
+    async with Service(dependencies(planner=planner)) as service:
         plan = await service.create_plan("do it")
         record = await service.execute(plan.plan_id)
         await service.wait(record.execution_id)

@@ -14,18 +14,18 @@ from planwave.errors import Conflict, NotFound
 from planwave.events import Event
 from planwave.graph.model import Node
 from planwave.service import following
-from planwave.service.following import Lives
-from planwave.service.frames import Bounds, Frame
+from planwave.service.following import LiveExecutions
+from planwave.service.frames import BacklogLimits, EventBatch
 from planwave.service.service import Service
 from planwave.storage.memory import MemoryStore
 from planwave.storage.records import ExecutionRecord
-from tests.fakes.service import Held, graph_of, rooms
-from tests.fakes.streaming import Tells, Witness, tells, text_of
+from tests.fakes.service import HeldNode, make_graph, dependencies
+from tests.fakes.streaming import StreamingNode, StreamChecker, streaming_node, streamed_text
 from tests.fakes.virtual_loop import virtual_time
 
-FREE = Bounds()
-TELLING = graph_of(
-    tells("a"), tells("b", 30), tells("c"), edges=[("a", "b"), ("a", "c"), ("b", "c")]
+FREE = BacklogLimits()
+TELLING = make_graph(
+    streaming_node("a"), streaming_node("b", 30), streaming_node("c"), edges=[("a", "b"), ("a", "c"), ("b", "c")]
 )
 
 
@@ -86,12 +86,12 @@ async def test_what_no_sentence_can_be_made_of_is_refused_when_it_is_looked_at(
     odd = Event(execution_id, 4, "2026-01-01T00:00:00.000000Z", kind, path, 1, data)
     await store.append(execution_id, await store.claim(execution_id), [odd])
     with pytest.raises(Conflict, match="cannot be read") as refused:
-        async with Lives(store).hold(execution_id):
+        async with LiveExecutions(store).acquire(execution_id):
             pass
     assert refused.value.code == "unreadable"
 
 
-def seqs(frames: list[Frame]) -> list[int]:
+def seqs(frames: list[EventBatch]) -> list[int]:
     return [event.seq for frame in frames for event in frame.events]
 
 
@@ -104,17 +104,17 @@ async def test_who_comes_back_a_hundred_times_sees_every_event_and_every_token_o
     seed: int,
 ) -> None:
     choose = random.Random(seed)  # noqa: S311 - a fixed seed
-    async with Service(rooms(TELLING, types=[Tells(slowly(0.02))])) as service:
+    async with Service(dependencies(TELLING, types=[StreamingNode(slowly(0.02))])) as service:
         plan = await service.create_plan("do it")
         record = await service.execute(plan.plan_id)
-        witness = Witness()
+        witness = StreamChecker()
         connections = 0
         while not witness.is_done:
             connections += 1
-            witness.connected()
+            witness.reconnected()
             is_staying = connections > 100
             stay = 1000.0 if is_staying else choose.choice([0, 0.001, 0.01, 0.03, 0.1])
-            async with service.follow(record.execution_id, witness.cursor) as watching:
+            async with service.subscribe(record.execution_id, witness.cursor) as watching:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(stay):
                         async for frame in watching:
@@ -122,24 +122,24 @@ async def test_who_comes_back_a_hundred_times_sees_every_event_and_every_token_o
                             if not is_staying and choose.random() < 0.3:  # gone in its midst
                                 events = events[: choose.randrange(len(events))]
                             for event in events:
-                                witness.take(event)
+                                witness.accept(event)
                             if len(events) < len(frame.events):
                                 break
         last = (await service.wait(record.execution_id)).last_seq
     assert connections > 20
     assert witness.cursor == last
-    assert witness.texts == {"a": text_of("a"), "b": text_of("b", 30), "c": text_of("c")}
+    assert witness.texts == {"a": streamed_text("a"), "b": streamed_text("b", 30), "c": streamed_text("c")}
 
 
 @virtual_time
 async def test_a_watcher_that_stays_is_told_everything_as_it_happens() -> None:
-    async with Service(rooms(TELLING, types=[Tells(slowly(0.02))])) as service:
+    async with Service(dependencies(TELLING, types=[StreamingNode(slowly(0.02))])) as service:
         plan = await service.create_plan("do it")
         record = await service.execute(plan.plan_id)
-        witness = Witness()
+        witness = StreamChecker()
         async for event in service.watch(record.execution_id):
-            witness.take(event)
-    assert witness.texts["b"] == text_of("b", 30)
+            witness.accept(event)
+    assert witness.texts["b"] == streamed_text("b", 30)
     assert witness.deltas > 20
 
 
@@ -147,7 +147,7 @@ async def test_a_watcher_that_stays_is_told_everything_as_it_happens() -> None:
 async def test_what_was_missed_is_read_to_the_end_from_any_place(after: int) -> None:
     store = MemoryStore()
     execution_id = await stored(store, 300)
-    async with Lives(store).follow(execution_id, after, FREE, with_snapshot=False) as watching:
+    async with LiveExecutions(store).subscribe(execution_id, after, FREE, with_snapshot=False) as watching:
         assert watching.cursor == min(after, 305)
         frames = [frame async for frame in watching]
         assert watching.cursor == 305
@@ -157,7 +157,7 @@ async def test_what_was_missed_is_read_to_the_end_from_any_place(after: int) -> 
 async def test_a_long_history_is_folded_beside_the_event_loop() -> None:
     store = MemoryStore()
     execution_id = await stored(store, 1_500)
-    async with Lives(store).follow(execution_id, 1_490, FREE, with_snapshot=False) as watching:
+    async with LiveExecutions(store).subscribe(execution_id, 1_490, FREE, with_snapshot=False) as watching:
         assert watching.live.state.status == "completed"
         assert seqs([frame async for frame in watching]) == list(range(1_491, 1_506))
 
@@ -165,31 +165,31 @@ async def test_a_long_history_is_folded_beside_the_event_loop() -> None:
 async def test_only_the_future_is_told_to_who_has_the_present() -> None:
     store = MemoryStore()
     execution_id = await stored(store, 5, is_over=False)
-    lives = Lives(store)
-    async with lives.follow(execution_id, None, FREE, with_snapshot=True) as watching:
+    lives = LiveExecutions(store)
+    async with lives.subscribe(execution_id, None, FREE, with_snapshot=True) as watching:
         assert watching.cursor == 8
         assert b'"last_seq":8' in (watching.snapshot or b"")
-        watching.live.tell([Event(execution_id, 9, "t", "execution.cancelled", None, None, {})])
+        watching.live.publish([Event(execution_id, 9, "t", "execution.cancelled", None, None, {})])
         assert seqs([frame async for frame in watching]) == [9]
 
 
 @virtual_time
 async def test_the_text_of_a_node_comes_before_what_ended_it() -> None:
-    graph = graph_of(tells("a"), Node("h", "held", "H"), edges=[("a", "h")])
-    held = Held()
-    async with Service(rooms(graph, types=[Tells(), held])) as service:
+    graph = make_graph(streaming_node("a"), Node("h", "held", "H"), edges=[("a", "h")])
+    held = HeldNode()
+    async with Service(dependencies(graph, types=[StreamingNode(), held])) as service:
         plan = await service.create_plan("do it")
         record = await service.execute(plan.plan_id)
         await held.started.wait()
-        async with service.follow(record.execution_id, 0) as watching:
+        async with service.subscribe(record.execution_id, 0) as watching:
             frame = await watching.next()
             assert frame is not None
             types = [(e.type, e.path) for e in frame.events]
         at = types.index(("node.delta", "a"))
         assert types[at + 1] == ("node.completed", "a")
-        assert frame.events[at].data == {"kind": "text", "text": text_of("a"), "offset": 0}
-        async with service.follow(record.execution_id, frame.last_seq) as watching:
-            held.let_go.set()
+        assert frame.events[at].data == {"kind": "text", "text": streamed_text("a"), "offset": 0}
+        async with service.subscribe(record.execution_id, frame.last_seq) as watching:
+            held.release.set()
             events = [e async for f in watching for e in f.events]
         assert "node.delta" not in [e.type for e in events]
 
@@ -200,11 +200,11 @@ async def test_the_text_of_a_node_comes_before_what_ended_it() -> None:
 async def test_any_number_of_watchers_that_come_back_at_once_cost_one_reading() -> None:
     store = CountingStore()
     execution_id = await stored(store, 300)
-    lives = Lives(store)
+    lives = LiveExecutions(store)
     told: list[list[int]] = []
 
     async def catch_up() -> None:
-        async with lives.follow(execution_id, 50, FREE, with_snapshot=False) as watching:
+        async with lives.subscribe(execution_id, 50, FREE, with_snapshot=False) as watching:
             frames = []
             async for frame in watching:
                 frames.append(frame)
@@ -221,9 +221,9 @@ async def test_any_number_of_watchers_that_come_back_at_once_cost_one_reading() 
 async def test_pages_are_kept_no_longer_than_somebody_sends_them() -> None:
     store = CountingStore()
     execution_id = await stored(store, 300)
-    lives = Lives(store)
+    lives = LiveExecutions(store)
     for _ in range(2):
-        async with lives.follow(execution_id, 200, FREE, with_snapshot=False) as watching:
+        async with lives.subscribe(execution_id, 200, FREE, with_snapshot=False) as watching:
             assert (await watching.next()) is not None
     assert store.reads == [(0, None), (200, 100), (0, None), (200, 100)]
 
@@ -231,12 +231,12 @@ async def test_pages_are_kept_no_longer_than_somebody_sends_them() -> None:
 async def test_those_who_come_at_once_to_what_is_not_live_share_one_projection() -> None:
     store = CountingStore()
     execution_id = await stored(store, 5, is_over=False)
-    lives = Lives(store)
+    lives = LiveExecutions(store)
     met = asyncio.Barrier(20)
     found: set[int] = set()
 
     async def look() -> None:
-        async with lives.hold(execution_id) as live:
+        async with lives.acquire(execution_id) as live:
             found.add(id(live))
             await met.wait()
 
@@ -251,10 +251,10 @@ async def test_those_who_come_at_once_to_what_is_not_live_share_one_projection()
 async def test_a_reader_that_leaves_in_the_midst_lets_the_next_one_read() -> None:
     store = CountingStore()
     execution_id = await stored(store, 5)
-    lives = Lives(store)
+    lives = LiveExecutions(store)
 
     async def look() -> None:
-        async with lives.hold(execution_id):
+        async with lives.acquire(execution_id):
             pass
 
     async with asyncio.TaskGroup() as tasks:
@@ -270,14 +270,14 @@ async def test_a_reader_that_leaves_in_the_midst_lets_the_next_one_read() -> Non
 
 async def test_what_does_not_exist_cannot_be_held() -> None:
     with pytest.raises(NotFound, match="no execution"):
-        async with Lives(MemoryStore()).hold("nope"):
+        async with LiveExecutions(MemoryStore()).acquire("nope"):
             pass
 
 
 async def test_a_watcher_of_what_was_deleted_meanwhile_is_told_so() -> None:
     store = MemoryStore()
     execution_id = await stored(store, 300)
-    async with Lives(store).follow(execution_id, 0, FREE, with_snapshot=False) as watching:
+    async with LiveExecutions(store).subscribe(execution_id, 0, FREE, with_snapshot=False) as watching:
         await watching.next()
         await store.delete_execution(execution_id)
         with pytest.raises(NotFound, match="no execution"):
@@ -289,7 +289,7 @@ async def test_a_watcher_of_what_was_deleted_meanwhile_is_told_so() -> None:
 
 @virtual_time
 async def test_streamed_text_can_be_had_for_a_while_after_the_end() -> None:
-    async with Service(rooms(graph_of(tells("a")), types=[Tells()])) as service:
+    async with Service(dependencies(make_graph(streaming_node("a")), types=[StreamingNode()])) as service:
         plan = await service.create_plan("do it")
         record = await service.execute(plan.plan_id)
         await service.wait(record.execution_id)
@@ -298,16 +298,16 @@ async def test_streamed_text_can_be_had_for_a_while_after_the_end() -> None:
             return [event.type async for event in service.watch(record.execution_id)]
 
         assert "node.delta" in await told()
-        await asyncio.sleep(following.LINGER_S + 1)
+        await asyncio.sleep(following.RETENTION_S + 1)
         assert "node.delta" not in await told()
         assert (await told())[-1] == "execution.completed"
 
 
 @virtual_time
 async def test_the_oldest_texts_go_where_too_much_is_kept(monkeypatch) -> None:
-    monkeypatch.setattr(following, "LINGER_BYTES", 10_000)
-    graph = graph_of(tells("a", 200))
-    async with Service(rooms(graph, types=[Tells()])) as service:
+    monkeypatch.setattr(following, "RETENTION_BYTES", 10_000)
+    graph = make_graph(streaming_node("a", 200))
+    async with Service(dependencies(graph, types=[StreamingNode()])) as service:
         plan = await service.create_plan("do it")
         kept: list[bool] = []
         ids: list[str] = []
@@ -324,14 +324,14 @@ async def test_the_oldest_texts_go_where_too_much_is_kept(monkeypatch) -> None:
 
 @virtual_time
 async def test_nothing_is_kept_of_what_streamed_nothing_once_nobody_watches() -> None:
-    held = Held()
-    async with Service(rooms(graph_of(Node("h", "held", "H")), types=[held])) as service:
+    held = HeldNode()
+    async with Service(dependencies(make_graph(Node("h", "held", "H")), types=[held])) as service:
         plan = await service.create_plan("do it")
         record = await service.execute(plan.plan_id)
-        async with service.follow(record.execution_id) as watching:
-            held.let_go.set()
+        async with service.subscribe(record.execution_id) as watching:
+            held.release.set()
             assert [frame.is_last async for frame in watching][-1]
             await service.wait(record.execution_id)
             assert service.load.watchers == 1
         assert service.load == (0, 0, False, 0)
-        assert list(service._lives) == []
+        assert list(service._live_executions) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.service import graph_of, text_node
+from tests.fakes.service import make_graph, text_node
 from tests.unit.service.test_control import executed, opened
 from tests.unit.service.test_forks import CHAIN, Joins, joins, result
 from tests.unit.service.test_forks_inside import (
@@ -102,7 +102,7 @@ async def test_inside_nodes_too(tmp_path: Path) -> None:
 
 async def test_a_generation_that_is_gone_ends_the_chain(tmp_path: Path) -> None:
     work = Joins()
-    graph = graph_of(joins("a"), text_node("t", "{{ input }}"), edges=[("a", "t")])
+    graph = make_graph(joins("a"), text_node("t", "{{ input }}"), edges=[("a", "t")])
     async with opened(tmp_path, graph, work) as service:
         own = await executed(service)
         await result(service, own)

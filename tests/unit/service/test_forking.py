@@ -14,23 +14,23 @@ from planwave.errors import Conflict
 from planwave.events import Event, ExecutionState, fold
 from planwave.graph.model import Graph
 from planwave.graph.read import read_graph
-from planwave.service.forking import ChangesInvalid, Fork, Wanted, forked, merged, retry_of
+from planwave.service.forking import InvalidChanges, Fork, ForkRequest, build_fork, apply_merge_patch, failed_nodes
 from planwave.settings import Limits
-from tests.fakes.catalogue import graph_of
+from tests.fakes.catalogue import parse_graph
 
 AT = "2026-01-01T00:00:00.000000+00:00"
 FAILED = {"error": {"code": "boom", "message": "boom"}, "duration_s": 1.0}
 GRAPH = Graph(
     tuple(
         node._replace(data={"text": "old", "more": {"a": 1, "b": 2}})
-        for node in graph_of("a b c g", "a>b", "g~c").nodes
+        for node in parse_graph("a b c g", "a>b", "g~c").nodes
     ),
-    graph_of("a b c g", "a>b", "g~c").edges,
+    parse_graph("a b c g", "a>b", "g~c").edges,
 )
 
 
 def ran(*told: tuple[str, str | None, dict[str, Any]], **facts: Any) -> ExecutionState:
-    """The state after an execution of ``GRAPH`` was started and this happened."""
+    """The state after an execution of ``GRAPH_POINTER`` was started and this happened."""
     created = {"graph": GRAPH.to_document(), **facts}
     events = [
         ("execution.created", None, created),
@@ -51,11 +51,11 @@ COMPLETED = ran(done("a"), done("b"), done("c"), ("execution.completed", None, {
 
 
 def fork(changes: Any = None, *rerun: str, parent: ExecutionState = COMPLETED, **more: Any) -> Fork:
-    return forked(parent, GRAPH, Wanted(rerun, changes), **more)
+    return build_fork(parent, GRAPH, ForkRequest(rerun, changes), **more)
 
 
 def faults(changes: Any, *rerun: str, **more: Any) -> list[tuple[str, str]]:
-    with pytest.raises(ChangesInvalid) as caught:
+    with pytest.raises(InvalidChanges) as caught:
         fork(changes, *rerun, **more)
     assert caught.value.code == "invalid-changes"
     return [(found.code, found.pointer) for found in caught.value.diagnostics]
@@ -80,19 +80,19 @@ def test_a_patch_is_copied() -> None:
     change["b"]["data"]["list"].append(2)
     change["c"]["outputs"]["output"].append(2)
     assert made.graph.by_id["b"].data["list"] == [1]
-    assert made.given == {"c": {"output": [1]}}
+    assert made.preset == {"c": {"output": [1]}}
 
 
 def test_outputs_settle_a_node() -> None:
     made = fork({"b": {"outputs": {"output": "mine"}}})
-    assert (made.graph, made.inputs, made.given) == (GRAPH, {}, {"b": {"output": "mine"}})
+    assert (made.graph, made.inputs, made.preset) == (GRAPH, {}, {"b": {"output": "mine"}})
 
 
 def test_inputs_are_carried_over_and_changed_outputs_take_their_place() -> None:
     parent = ran(("execution.completed", None, {}), inputs={"a": {"output": 1}})
     assert fork(parent=parent).inputs == {"a": {"output": 1}}
     made = fork({"a": {"outputs": {"output": 2}}, "c": {"outputs": {}}}, parent=parent)
-    assert (made.inputs, made.given) == ({"a": {"output": 2}}, {"c": {}})
+    assert (made.inputs, made.preset) == ({"a": {"output": 2}}, {"c": {}})
     assert parent.inputs == {"a": {"output": 1}}
 
 
@@ -125,7 +125,7 @@ def test_every_fault_is_told_with_its_place() -> None:
 
 
 def test_faults_say_the_way_out() -> None:
-    with pytest.raises(ChangesInvalid, match="'ghost'") as caught:
+    with pytest.raises(InvalidChanges, match="'ghost'") as caught:
         fork({"ghost": {"data": {}}})
     assert caught.value.hint == "its nodes are a, b, c, g"
 
@@ -152,7 +152,7 @@ def test_a_paused_execution_can_be_forked_and_a_running_one_cannot() -> None:
     paused = ran(done("a"), ("execution.paused", None, {"reason": "paused by request"}))
     assert fork(parent=paused).graph is GRAPH
     for running in (ran(), fold([Event("x1", 1, AT, "execution.created", None, None, {})])):
-        for ask in (lambda state=running: fork(parent=state), lambda s=running: retry_of(s)):
+        for ask in (lambda state=running: fork(parent=state), lambda s=running: failed_nodes(s)):
             with pytest.raises(Conflict) as caught:
                 ask()
             assert caught.value.code == "still-running"
@@ -168,21 +168,21 @@ def test_a_retry_runs_what_failed_or_was_cancelled_again_handled_or_not() -> Non
         ("node.blocked", "b", {"cause": {"node": "a", "error": "boom"}}),
         ("execution.failed", None, {"error": {}, "failures": ["c"]}),
     )
-    assert retry_of(state) == ("a", "c")
+    assert failed_nodes(state) == ("a", "c")
     cancelled = ran(
         done("a"),
         ("node.cancelled", "b", {"cause": "no"}),
         ("node.cancelled", "c", {"cause": "no"}),
         ("execution.cancelled", None, {"cause": "no"}),
     )
-    assert retry_of(cancelled) == ("b", "c")
+    assert failed_nodes(cancelled) == ("b", "c")
 
 
 def test_what_failed_inside_a_node_is_that_nodes_affair() -> None:
     told = [done("a"), ("node.failed", "a[1]/x", {**FAILED, "handled": False}), done("b")]
     state = ran(*told, done("c"), ("execution.completed", None, {}))
     with pytest.raises(Conflict) as caught:
-        retry_of(state)
+        failed_nodes(state)
     assert caught.value.code == "nothing-to-retry"
 
 
@@ -191,7 +191,7 @@ def test_an_execution_that_failed_before_any_node_started_can_be_retried() -> No
     created = {"graph": GRAPH.to_document()}
     events = [("execution.created", created), ("execution.failed", error)]
     state = fold(Event("x1", n, AT, kind, None, None, d) for n, (kind, d) in enumerate(events, 1))
-    assert retry_of(state) == ()
+    assert failed_nodes(state) == ()
 
 
 def test_where_nothing_failed_there_is_nothing_to_retry() -> None:
@@ -200,7 +200,7 @@ def test_where_nothing_failed_there_is_nothing_to_retry() -> None:
     paused = ran(done("a"), ("node.waiting", "b", waits), ("execution.paused", None, pauses))
     for state in (COMPLETED, paused):
         with pytest.raises(Conflict, match="x1") as caught:
-            retry_of(state)
+            failed_nodes(state)
         assert caught.value.code == "nothing-to-retry"
 
 
@@ -229,7 +229,7 @@ RFC_7396 = [
 @pytest.mark.parametrize(("target", "patch", "result"), RFC_7396, ids=str)
 def test_a_merge_patch_does_what_its_rfc_says(target: Any, patch: Any, result: Any) -> None:
     before = json.dumps([target, patch])
-    assert merged(target, patch) == result
+    assert apply_merge_patch(target, patch) == result
     assert json.dumps([target, patch]) == before
 
 
@@ -241,8 +241,8 @@ VALUES = st.recursive(
 
 @given(VALUES, VALUES)
 def test_a_patch_laid_on_twice_is_laid_on_once(target: Any, patch: Any) -> None:
-    once = merged(copy.deepcopy(target), patch)
-    assert merged(once, patch) == once
+    once = apply_merge_patch(copy.deepcopy(target), patch)
+    assert apply_merge_patch(once, patch) == once
 
 
 def test_a_changed_graph_can_be_written_and_read_again() -> None:

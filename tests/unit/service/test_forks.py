@@ -14,7 +14,7 @@ from planwave.graph.capabilities import ExecutionResult
 from planwave.graph.model import LINK, Node, Policy, Port
 from planwave.graph.values import DataValue
 from planwave.service.service import Service
-from tests.fakes.service import graph_of, text_node
+from tests.fakes.service import make_graph, text_node
 from tests.fakes.wires import make_edge
 from tests.unit.service.test_control import Asks, Counts, executed, opened, outputs_of
 
@@ -41,7 +41,7 @@ def joins(node_id: str, **data: Any) -> Node:
     return Node(node_id, "joins", node_id.upper(), data=data)
 
 
-CHAIN = graph_of(
+CHAIN = make_graph(
     joins("a"), joins("b"), joins("c"), joins("d"), edges=[("a", "b"), ("b", "c"), ("a", "d")]
 )
 
@@ -118,7 +118,7 @@ async def test_what_is_asked_to_run_again_does_and_what_follows_only_if_it_chang
 
 async def test_a_fork_that_was_cut_off_still_takes_over_what_it_may(tmp_path: Path) -> None:
     counts = Counts()
-    hold = graph_of(
+    hold = make_graph(
         Node("a", "counts", "A"), Node("b", "counts", "B", data={"hold": True}),
         Node("c", "counts", "C"), Node("d", "counts", "D"),
         edges=[("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")],
@@ -152,7 +152,7 @@ async def test_bad_changes_make_nothing(tmp_path: Path) -> None:
 
 
 async def test_what_cannot_be_is_refused_before_anything_is_made(tmp_path: Path) -> None:
-    graph = graph_of(Node("s", "start", "S"), joins("j"), edges=[("s", "j")])
+    graph = make_graph(Node("s", "start", "S"), joins("j"), edges=[("s", "j")])
     async with opened(tmp_path, graph, Joins()) as service:
         plan = await service.create_plan("do it")
         first = await service.execute(plan.plan_id, inputs={"s": {"output": "hello"}})
@@ -170,7 +170,7 @@ async def test_what_cannot_be_is_refused_before_anything_is_made(tmp_path: Path)
 
 async def test_a_paused_execution_can_be_forked_and_a_running_one_not(tmp_path: Path) -> None:
     counts = Counts()
-    graph = graph_of(
+    graph = make_graph(
         Node("t", "counts", "T", data={"hold": True}), Node("q", "asks", "Q"), joins("j"),
         edges=[("t", "q"), ("q", "j")],
     )  # fmt: skip
@@ -220,7 +220,7 @@ async def test_a_handled_failure_is_not_taken_over(tmp_path: Path) -> None:
     first_node = Node("a", "joins", "A", policy=Policy(on_error="default", default=policy["default"]),
                       policy_document=policy)  # fmt: skip
     async with opened(
-        tmp_path, graph_of(first_node, joins("b"), edges=[("a", "b")]), work
+        tmp_path, make_graph(first_node, joins("b"), edges=[("a", "b")]), work
     ) as service:
         first = await executed(service)
         assert await result(service, first) == {"a": "instead", "b": "instead+b"}
@@ -252,7 +252,7 @@ INSIDE: dict[str, Any] = {
     ],
     "edges": [{"source": "n", "target": "t", "data": {"channel": "flow"}}],
 }
-VERSIONED = graph_of(
+VERSIONED = make_graph(
     joins("a"), text_node("t"), joins("b"), Node("h", "helps", "H"),
     Node("l", "loop", "L", data={"items": [1, 2], "body": INSIDE}),
     edges=[("a", "t"), ("t", "b"), make_edge("h", "b", channel=LINK, target_handle="help")],

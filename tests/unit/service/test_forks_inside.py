@@ -18,9 +18,9 @@ from planwave.graph.read import read_graph
 from planwave.graph.values import DataValue
 from planwave.service.explain import explain
 from planwave.service.service import Service
-from tests.fakes.nested import StoredFlows
+from tests.fakes.nested import FakeFlowStore
 from tests.fakes.node_context import services_with
-from tests.fakes.service import graph_of
+from tests.fakes.service import make_graph
 from tests.unit.service.test_control import executed, opened, outputs_of
 from tests.unit.service.test_forks import reused
 
@@ -107,7 +107,7 @@ ALL = {f"loop[{number}]/{node_id}" for number in range(5) for node_id in "ab"}
 
 
 def loop(inside: Mapping[str, Any] = TWO, **data: Any) -> Graph:
-    return graph_of(
+    return make_graph(
         Node("loop", "loop", "L", data={"items": FIVE, "body": inside, **data}),
         Node("last", "text", "Last", data={"text": "{{ input }}"}),
         edges=[("loop", "last")],
@@ -235,7 +235,7 @@ async def test_rounds_that_came_to_an_end_are_taken_over(tmp_path: Path) -> None
     rounds = body(step("n", say="{{ value }}", cut=1))
     data = {"initial": "abcd", "condition": "value | length | bool", "body": rounds}
     work = Pays("loop[2]/n")
-    async with opened(tmp_path, graph_of(Node("loop", "while", "W", data=data)), work) as service:
+    async with opened(tmp_path, make_graph(Node("loop", "while", "W", data=data)), work) as service:
         first = await failed(service)
         work.repair()
         assert await came_to(service, await retried(service, first)) == ""
@@ -246,7 +246,7 @@ async def test_what_a_node_kept_is_found_again_by_a_retry_and_by_no_other_fork(
     tmp_path: Path,
 ) -> None:
     plans, work = Plans(), Pays("p[k]/n")
-    async with opened(tmp_path, graph_of(Node("p", "plans", "P")), plans, work) as service:
+    async with opened(tmp_path, make_graph(Node("p", "plans", "P")), plans, work) as service:
         first = await failed(service)
         work.repair()
         again = await retried(service, first)
@@ -339,9 +339,9 @@ async def test_a_flow_that_has_changed_deep_inside_is_run_anew(
     tmp_path: Path, data: Mapping[str, Any]
 ) -> None:
     versions = [body(step("n", say="old"), step("m"), edges=[("n", "m")])]
-    flows = StoredFlows(f=versions, g=[body(step("i", "inner", flow={"id": "f"}))])
+    flows = FakeFlowStore(f=versions, g=[body(step("i", "inner", flow={"id": "f"}))])
     services, _ = services_with(lambda _: [], flows=flows)
-    work, graph = Pays(), graph_of(Node("loop", "inner", "I", data=data))
+    work, graph = Pays(), make_graph(Node("loop", "inner", "I", data=data))
     async with opened(tmp_path, graph, work, node_services=lambda _: services) as service:
         first = await executed(service)
         assert await came_to(service, first) == "old+m"
@@ -356,7 +356,7 @@ async def test_a_flow_that_has_changed_deep_inside_is_run_anew(
 
 async def test_a_node_inside_that_has_the_id_of_one_that_is_set_is_not_set(tmp_path: Path) -> None:
     work = Pays()
-    graph = graph_of(
+    graph = make_graph(
         Node("a", "pays", "A"), Node("loop", "loop", "L", data={"items": ["x"], "body": TWO})
     )
     async with opened(tmp_path, graph, work) as service:

@@ -4,7 +4,7 @@ import pytest
 
 from planwave.errors import InputError, NotFound
 from planwave.events import Event
-from planwave.service.history import History, status_of_plan
+from planwave.service.history import QueryService, status_of_plan
 from planwave.storage.memory import MemoryStore
 from planwave.storage.records import ExecutionRecord, PlanRecord
 
@@ -13,14 +13,14 @@ PLAN = "01900000-0000-7000-8000-0000000000aa"
 FIRST, SECOND = "01911111-0000-7000-8000-000000000001", "01922222-0000-7000-8000-000000000002"
 
 
-async def history(*executions: str) -> History:
+async def history(*executions: str) -> QueryService:
     store = MemoryStore()
     await store.save_plan(PlanRecord(PLAN, AT, "goal", "Title", "h", {"nodes": [], "edges": []}))
     for execution_id in executions:
         record = ExecutionRecord(execution_id, PLAN, "Title", "goal", "starting", AT)
         created = Event(execution_id, 1, AT, "execution.created", None, None, {"goal": "goal"})
         await store.create_execution(record, [created])
-    return History(store, None)
+    return QueryService(store, None)
 
 
 async def test_last_is_the_newest_execution() -> None:

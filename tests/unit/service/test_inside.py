@@ -13,7 +13,7 @@ from planwave.errors import Conflict, Gone, NodeError
 from planwave.events import TERMINAL
 from planwave.graph.model import Node, Policy, Retry
 from planwave.service.service import Service
-from tests.fakes.service import graph_of, text_node
+from tests.fakes.service import make_graph, text_node
 from tests.unit.service.test_control import Counts, executed, opened, outputs_of, reached
 
 
@@ -44,12 +44,12 @@ DEEP: dict[str, Any] = {
     ],
     "edges": [],
 }
-LOOP = graph_of(
+LOOP = make_graph(
     Node("loop", "loop", "L", data={"items": ["x", "y", "z"], "parallel": 2, "body": BODY}),
     text_node("t", "{{ input }}"),
     edges=[("loop", "t")],
 )
-TWO_DEEP = graph_of(Node("in", "inner", "I", data={"graph": DEEP}))
+TWO_DEEP = make_graph(Node("in", "inner", "I", data={"graph": DEEP}))
 
 
 async def rests(service: Service, execution_id: str) -> list[tuple[str, str]]:
@@ -198,7 +198,7 @@ async def test_of_two_answers_at_once_inside_a_node_one_is_told_it_was_answered(
 
 async def test_one_item_of_a_loop_at_rest_can_be_cancelled(tmp_path: Path) -> None:
     data = {"items": ["x", "y"], "onItemError": "null", "body": BODY}
-    graph = graph_of(Node("loop", "loop", "L", data=data))
+    graph = make_graph(Node("loop", "loop", "L", data=data))
     async with opened(tmp_path, graph) as service:
         own = await executed(service)
         requests = await rests(service, own)
@@ -215,7 +215,7 @@ async def test_a_loop_is_tried_again_where_an_item_might_not_fail_again(tmp_path
     body = {"nodes": [{"id": "n", "type": "counts", "data": {}}], "edges": []}
     data = {"items": [1, 2], "parallel": 1, "body": body}
     retry = {"policy": Policy(retry=Retry(2)), "policy_document": {"retry": {"attempts": 2}}}
-    graph = graph_of(Node("loop", "loop", "L", data=data, **retry))
+    graph = make_graph(Node("loop", "loop", "L", data=data, **retry))
     async with opened(tmp_path, graph, Shaky()) as service:
         own = await executed(service)
         assert (await service.wait(own)).status == "completed"

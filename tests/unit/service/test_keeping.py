@@ -12,19 +12,19 @@ import pytest
 from planwave.events import Event
 from planwave.graph.model import Node
 from planwave.service import keeping
-from planwave.service.keeping import Documents
+from planwave.service.keeping import DocumentWriter
 from planwave.service.service import Service
 from planwave.storage import document
 from planwave.storage.ids import new_id
 from planwave.storage.memory import MemoryStore
 from planwave.storage.records import ExecutionRecord, PlanRecord
 from tests.fakes.model_rig import until
-from tests.fakes.service import Held, graph_of, rooms, text_node
+from tests.fakes.service import HeldNode, make_graph, dependencies, text_node
 from tests.fakes.wires import make_edge
 
 ASK = Node("ask", "approval", "Ask", data={"prompt": "ok?"})
 HELD = Node("h", "held", "H")
-GRAPH = graph_of(
+GRAPH = make_graph(
     HELD, ASK, text_node("after"),
     edges=[("h", "ask"), make_edge("ask", "after", source_handle="approve")],
 )  # fmt: skip
@@ -38,13 +38,13 @@ async def written(service: Service, execution_id: str, directory: Path) -> dict[
 
 
 async def test_the_document_is_written_at_every_pause_and_at_the_end(tmp_path: Path) -> None:
-    held = Held()
-    async with Service(rooms(GRAPH, types=[held], directory=tmp_path)) as service:
+    held = HeldNode()
+    async with Service(dependencies(GRAPH, types=[held], directory=tmp_path)) as service:
         plan = await service.create_plan("do it")
         execution_id = (await service.execute(plan.plan_id)).execution_id
         await held.started.wait()
         await service.pause(execution_id)
-        held.let_go.set()
+        held.release.set()
         paused = await written(service, execution_id, tmp_path)
         assert (paused["status"], paused["reason"]) == ("paused", "paused by request")
 
@@ -68,8 +68,8 @@ async def test_the_document_is_written_at_every_pause_and_at_the_end(tmp_path: P
 
 
 async def test_an_answer_to_what_is_paused_is_in_the_document(tmp_path: Path) -> None:
-    graph = graph_of(ASK, text_node("t"), edges=[make_edge("ask", "t", source_handle="approve")])
-    async with Service(rooms(graph, directory=tmp_path)) as service:
+    graph = make_graph(ASK, text_node("t"), edges=[make_edge("ask", "t", source_handle="approve")])
+    async with Service(dependencies(graph, directory=tmp_path)) as service:
         plan = await service.create_plan("do it")
         execution_id = (await service.execute(plan.plan_id)).execution_id
         (request,) = (await written(service, execution_id, tmp_path))["requests"]
@@ -112,10 +112,10 @@ async def ended(service: Service, plan: str) -> str:
 async def test_while_others_run_documents_are_written_together(
     tmp_path: Path, groups: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "_APART_S", 1_000.0)
-    held = Held()
-    quick, slow = graph_of(text_node("a")), graph_of(HELD)
-    async with Service(rooms(quick, types=[held], directory=tmp_path)) as service:
+    monkeypatch.setattr(keeping, "_WRITE_INTERVAL_S", 1_000.0)
+    held = HeldNode()
+    quick, slow = make_graph(text_node("a")), make_graph(HELD)
+    async with Service(dependencies(quick, types=[held], directory=tmp_path)) as service:
         plan = (await service.create_plan("do it")).plan_id
         slow_plan = await service.read_plan(slow.to_document())
         running = (await service.execute(slow_plan)).execution_id
@@ -128,7 +128,7 @@ async def test_while_others_run_documents_are_written_together(
         ids += [await ended(service, plan) for _ in range(3)]
         await until(lambda: service.load.running == 1)
         assert len(groups) == 1
-        held.let_go.set()
+        held.release.set()
         await service.wait(running)
         assert set(groups[-1]) == {*ids[4:], running}, "and so does the end of the last one"
     assert names_in(tmp_path) == sorted([*ids, running])
@@ -148,12 +148,12 @@ async def ended_in(store: MemoryStore, count: int) -> list[str]:
 async def test_what_is_due_is_written_by_who_leaves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "_APART_S", 1_000.0)
+    monkeypatch.setattr(keeping, "_WRITE_INTERVAL_S", 1_000.0)
     store = MemoryStore()
     ids = await ended_in(store, 3)
-    async with Documents(store, tmp_path) as documents:
+    async with DocumentWriter(store, tmp_path) as documents:
         for each in ids:
-            documents.keep(each)
+            documents.schedule(each)
     assert names_in(tmp_path) == sorted(ids)
 
 
@@ -164,22 +164,22 @@ class _Remains:
 async def test_what_is_left_of_an_execution_is_let_go_of_with_its_document(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "_APART_S", 1_000.0)
-    monkeypatch.setattr(keeping, "_MOST_REMAINS", 3)
+    monkeypatch.setattr(keeping, "_WRITE_INTERVAL_S", 1_000.0)
+    monkeypatch.setattr(keeping, "_MAX_RELEASED", 3)
     store = MemoryStore()
     ids = await ended_in(store, 5)
     left: list[ref[_Remains]] = []
-    async with Documents(store, tmp_path) as documents:
+    async with DocumentWriter(store, tmp_path) as documents:
         for each in ids:
             remains = _Remains()
             left.append(ref(remains))
-            documents.keep(each, remains=remains)
+            documents.schedule(each, release_after=remains)
         del remains
-        documents.keep(ids[0])
+        documents.schedule(ids[0])
         assert [each() is not None for each in left] == [True, True, True, False, False]
-        await documents.kept(ids[0])
+        await documents.wait_written(ids[0])
         await until(lambda: not any(each() for each in left))
-        documents.keep(ids[0], remains=(last := _Remains()))
+        documents.schedule(ids[0], release_after=(last := _Remains()))
         left = [ref(last)]
         del last
         assert left[0]() is not None
@@ -191,16 +191,16 @@ async def test_only_what_is_light_waits_to_be_let_go_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, waits: bool
 ) -> None:
     told: list[object] = []
-    keep = Documents.keep
+    keep = DocumentWriter.schedule
 
-    def kept(documents: Documents, execution_id: str, remains: object = None) -> None:
+    def kept(documents: DocumentWriter, execution_id: str, remains: object = None) -> None:
         told.append(remains)
         keep(documents, execution_id, remains)
 
-    monkeypatch.setattr(Documents, "keep", kept)
+    monkeypatch.setattr(DocumentWriter, "keep", kept)
     data = {"text": "x" * size}
-    graph = graph_of(Node("a", "text", "A", data=data), Node("b", "text", "B", data=data))
-    async with Service(rooms(graph, directory=tmp_path)) as service:
+    graph = make_graph(Node("a", "text", "A", data=data), Node("b", "text", "B", data=data))
+    async with Service(dependencies(graph, directory=tmp_path)) as service:
         plan = await service.create_plan("do it")
         execution_id = (await service.execute(plan.plan_id)).execution_id
         assert await written(service, execution_id, tmp_path)
@@ -208,10 +208,10 @@ async def test_only_what_is_light_waits_to_be_let_go_of(
 
 
 async def test_nothing_is_held_where_no_documents_are_written() -> None:
-    async with Documents(MemoryStore(), None) as documents:
+    async with DocumentWriter(MemoryStore(), None) as documents:
         remains = _Remains()
         left = ref(remains)
-        documents.keep(new_id(), remains=remains)
+        documents.schedule(new_id(), release_after=remains)
         del remains
         assert left() is None
 
@@ -219,20 +219,20 @@ async def test_nothing_is_held_where_no_documents_are_written() -> None:
 async def test_who_hurried_the_last_documents_does_not_hurry_the_next(
     tmp_path: Path, groups: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "_APART_S", 1_000.0)
+    monkeypatch.setattr(keeping, "_WRITE_INTERVAL_S", 1_000.0)
     store = MemoryStore()
     ids = await ended_in(store, 3)
-    async with Documents(store, tmp_path) as documents:
-        documents.keep(ids[0])
-        documents.hurry()
+    async with DocumentWriter(store, tmp_path) as documents:
+        documents.schedule(ids[0])
+        documents.flush()
         await until(lambda: groups)
-        documents.hurry()  # too late for those, and there are no others
-        await documents.kept(ids[0])
+        documents.flush()  # too late for those, and there are no others
+        await documents.wait_written(ids[0])
         await until(lambda: documents._writer is None)
-        documents.keep(ids[1])
+        documents.schedule(ids[1])
         for _ in range(20):
             await asyncio.sleep(0)
-        documents.keep(ids[2])
+        documents.schedule(ids[2])
     assert groups == [ids[:1], ids[1:]]
 
 
@@ -254,9 +254,9 @@ class _SlowToClaim(MemoryStore):
 async def test_what_ends_while_the_service_ends_has_its_document(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    made = rooms(graph_of(text_node("a")), store=_SlowToClaim(), directory=tmp_path)
+    made = dependencies(make_graph(text_node("a")), store=_SlowToClaim(), directory=tmp_path)
     async with Service(made) as service:
-        plan = await service.read_plan(graph_of(text_node("a")).to_document())
+        plan = await service.read_plan(make_graph(text_node("a")).to_document())
         with pytest.raises(asyncio.CancelledError):
             await service.execute(plan)
     (name,) = names_in(tmp_path)
@@ -268,12 +268,12 @@ async def test_what_ends_while_the_service_ends_has_its_document(
 async def test_what_is_to_be_kept_afterwards_is_left_to_the_next_start(tmp_path: Path) -> None:
     store = MemoryStore()
     (execution_id,) = await ended_in(store, 1)
-    async with Documents(store, tmp_path) as documents:
+    async with DocumentWriter(store, tmp_path) as documents:
         pass
-    documents.keep(execution_id)
-    await documents.kept(execution_id)
+    documents.schedule(execution_id)
+    await documents.wait_written(execution_id)
     assert await store.lagging_documents() == [execution_id]
-    async with Documents(store, tmp_path) as documents:
+    async with DocumentWriter(store, tmp_path) as documents:
         await documents.catch_up()
     assert names_in(tmp_path) == [execution_id]
 
@@ -282,10 +282,10 @@ async def test_what_is_to_be_kept_afterwards_is_left_to_the_next_start(tmp_path:
 async def test_documents_left_with_an_error_hold_nobody_up(tmp_path: Path, has_begun: bool) -> None:
     store = MemoryStore()
     (execution_id,) = await ended_in(store, 1)
-    documents = await Documents(store, tmp_path).__aenter__()
-    documents.keep(execution_id)
+    documents = await DocumentWriter(store, tmp_path).__aenter__()
+    documents.schedule(execution_id)
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(documents.kept(execution_id))
+        tasks.create_task(documents.wait_written(execution_id))
         if has_begun:
             await asyncio.sleep(0)
         await documents.__aexit__(ValueError)
@@ -295,7 +295,7 @@ async def test_documents_left_with_an_error_hold_nobody_up(tmp_path: Path, has_b
 async def test_one_execution_that_cannot_be_shown_costs_the_others_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store, project = MemoryStore(), document.project
+    store, project = MemoryStore(), document.build_document
     ids = await ended_in(store, 20)
 
     def broken(events: list[Event], record: ExecutionRecord) -> dict[str, Any]:
@@ -304,13 +304,13 @@ async def test_one_execution_that_cannot_be_shown_costs_the_others_nothing(
         return project(events, record)
 
     monkeypatch.setattr(document, "project", broken)
-    async with Documents(store, tmp_path) as documents:
+    async with DocumentWriter(store, tmp_path) as documents:
         await documents.catch_up()
         assert await store.lagging_documents() == [ids[3]]
         (later,) = await ended_in(store, 1)
-        documents.keep(later)
-        await documents.kept(later)
-        await documents.kept(ids[3])
+        documents.schedule(later)
+        await documents.wait_written(later)
+        await documents.wait_written(ids[3])
         assert caplog.messages == [f"document of {ids[3]} not written: odd"], "and that once"
         monkeypatch.undo()
         await documents.catch_up()
@@ -326,14 +326,14 @@ async def test_what_stops_a_whole_group_from_being_read_may_pass(
     async def broken(*_: object) -> Any:
         raise RuntimeError("can't start new thread")
 
-    async with Documents(store, tmp_path) as documents:
+    async with DocumentWriter(store, tmp_path) as documents:
         with monkeypatch.context() as meanwhile:
             meanwhile.setattr(store, "project_each", broken)
             for each in ids:
-                documents.keep(each)
-            await documents.kept(ids[0])
-        documents.keep(last)
-        await documents.kept(last)
+                documents.schedule(each)
+            await documents.wait_written(ids[0])
+        documents.schedule(last)
+        await documents.wait_written(last)
         for each in ids:
-            await documents.kept(each)
+            await documents.wait_written(each)
         assert await store.lagging_documents() == []

@@ -13,11 +13,11 @@ from planwave.graph.capabilities import ExecutionResult, NodeEvent
 from planwave.graph.model import Node
 from planwave.graph.values import DataValue
 from planwave.providers.api import CallKey, ModelReply, Recorder, Usage
-from planwave.providers.recordings import UNTOLD, reply_from
-from planwave.service.lending import Lending
+from planwave.providers.recordings import USAGE_UNREPORTED, reply_from
+from planwave.service.lending import ParentCallRecorder
 from planwave.service.service import Service
 from planwave.storage.memory import MemoryStore
-from tests.fakes.service import graph_of, rooms
+from tests.fakes.service import make_graph, dependencies
 from tests.unit.service.test_control import executed
 
 BEFORE = CallKey("x0", "a[k]/n", 2, 0, "h")
@@ -29,7 +29,7 @@ class GoesOn(Reuse):
 
     def __init__(self, *paths: str, told: bool = True) -> None:
         super().__init__("x0", (), (), {})
-        self._gone_on_with = dict.fromkeys(paths, 2)
+        self._continued = dict.fromkeys(paths, 2)
         self._told = told
 
     def was_told(self, path: str, attempt: int, usage: Any) -> bool:
@@ -47,8 +47,8 @@ async def store() -> MemoryStore:
 async def test_what_a_node_goes_on_with_is_found_and_recorded_for_it_too(
     store: MemoryStore,
 ) -> None:
-    lending, reuse = Lending(store), GoesOn("a[k]/n")
-    lending.lend("x1", reuse)
+    lending, reuse = ParentCallRecorder(store), GoesOn("a[k]/n")
+    lending.share("x1", reuse)
     assert await lending.recorded(NOW) == {"text": "paid"}
     assert await store.recorded(NOW) == {"text": "paid"}
 
@@ -56,9 +56,9 @@ async def test_what_a_node_goes_on_with_is_found_and_recorded_for_it_too(
 async def test_who_borrows_what_nobody_told_of_is_the_one_to_tell_and_only_once(
     store: MemoryStore,
 ) -> None:
-    lending, reuse = Lending(store), GoesOn("a[k]/n", told=False)
-    lending.lend("x1", reuse)
-    assert await lending.recorded(NOW) == {"text": "paid", UNTOLD: True}
+    lending, reuse = ParentCallRecorder(store), GoesOn("a[k]/n", told=False)
+    lending.share("x1", reuse)
+    assert await lending.recorded(NOW) == {"text": "paid", USAGE_UNREPORTED: True}
     assert await lending.recorded(NOW) == {"text": "paid"}
 
 
@@ -74,22 +74,22 @@ async def test_who_borrows_what_nobody_told_of_is_the_one_to_tell_and_only_once(
     ids=str,
 )
 async def test_nothing_else_is_found(store: MemoryStore, key: CallKey) -> None:
-    lending, reuse = Lending(store), GoesOn("a[k]/n")
-    lending.lend("x1", reuse)
+    lending, reuse = ParentCallRecorder(store), GoesOn("a[k]/n")
+    lending.share("x1", reuse)
     assert await lending.recorded(key) is None
 
 
 async def test_ones_own_calls_come_first(store: MemoryStore) -> None:
-    lending, reuse = Lending(store), GoesOn("a[k]/n")
-    lending.lend("x1", reuse)
+    lending, reuse = ParentCallRecorder(store), GoesOn("a[k]/n")
+    lending.share("x1", reuse)
     await lending.record(NOW, {"text": "own"})
     assert await lending.recorded(NOW) == {"text": "own"}
 
 
 async def test_who_has_ended_is_lent_nothing_any_more(store: MemoryStore) -> None:
-    lending = Lending(store)
+    lending = ParentCallRecorder(store)
     reuse: Any = GoesOn("a[k]/n")
-    lending.lend("x1", reuse)
+    lending.share("x1", reuse)
     del reuse
     assert await lending.recorded(NOW) is None
 
@@ -127,9 +127,9 @@ class Calls:
 @pytest.mark.parametrize("tells", [True, False])
 async def test_what_was_paid_is_charged_once_wherever_its_node_was_cut_off(tells: bool) -> None:
     store = MemoryStore()
-    lending = Lending(store)
+    lending = ParentCallRecorder(store)
     calls = Calls(lending, tells=tells)
-    parts = rooms(graph_of(Node("a", "calls", "A")), store=store, types=[calls], lending=lending)
+    parts = dependencies(make_graph(Node("a", "calls", "A")), store=store, types=[calls], lending=lending)
     async with Service(parts) as service:
         first = await executed(service)
         await calls.came.wait()

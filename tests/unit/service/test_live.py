@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import Draining, KernelMisuse, StoreError, TooSlow
+from planwave.errors import ShuttingDown, InvalidTransition, StoreError, SlowConsumer
 from planwave.events import Event, ExecutionState
-from planwave.service.frames import Bounds, Follower, Frame
-from planwave.service.live import FRAME_S, Live
+from planwave.service.frames import BacklogLimits, Subscriber, EventBatch
+from planwave.service.live import BATCH_INTERVAL_S, LiveExecution
 from tests.fakes.virtual_loop import VirtualLoop, virtual_time
 
-FREE = Bounds()
+FREE = BacklogLimits()
 GRAPH = {"nodes": [{"id": "a", "type": "t"}, {"id": "b", "type": "t"}], "edges": []}
 
 
@@ -40,9 +40,9 @@ ENDED = [
 ]
 
 
-def live() -> Live:
-    made = Live("x")
-    made.tell(BEGUN)
+def live() -> LiveExecution:
+    made = LiveExecution("x")
+    made.publish(BEGUN)
     return made
 
 
@@ -56,16 +56,16 @@ def test_events_are_folded_when_the_state_is_looked_at_or_there_are_many() -> No
             folded.append(event.seq)
             ExecutionState.apply(self, event)
 
-    made = Live("x")
+    made = LiveExecution("x")
     made._state = Watched("x")
-    made.tell(BEGUN)
+    made.publish(BEGUN)
     assert (made.last_seq, made.is_over, made.has_streamed, folded) == (4, False, False, [])
-    made.tell([delta(0, "said")])
+    made.publish([delta(0, "said")])
     assert (made.last_seq, made.has_streamed, folded) == (4, True, [])
     assert (made.state.nodes["a"].text, folded) == ("said", [1, 2, 3, 4, 0])
-    made.tell([event(seq, "node.log", "a", message="") for seq in range(5, 300)])
+    made.publish([event(seq, "node.log", "a", message="") for seq in range(5, 300)])
     assert (made.last_seq, folded[-1]) == (299, 299)
-    made.tell([event(300, "node.completed", "a", outputs={}), event(301, "execution.completed")])
+    made.publish([event(300, "node.completed", "a", outputs={}), event(301, "execution.completed")])
     assert (made.is_over, folded[-1], made.state.status, folded[-1]) == (
         True,
         299,
@@ -75,15 +75,15 @@ def test_events_are_folded_when_the_state_is_looked_at_or_there_are_many() -> No
 
 
 def test_an_event_that_makes_no_sense_is_told_of_once_and_costs_no_other() -> None:
-    made = Live("x")
-    made.tell([*BEGUN, event(5, "node.completed", None, outputs={}), event(6, "node.log", "a")])
-    with pytest.raises(KernelMisuse, match="no path"):
+    made = LiveExecution("x")
+    made.publish([*BEGUN, event(5, "node.completed", None, outputs={}), event(6, "node.log", "a")])
+    with pytest.raises(InvalidTransition, match="no path"):
         _ = made.state
-    made.tell([event(7, "execution.completed")])
+    made.publish([event(7, "execution.completed")])
     assert (made.state.status, made.state.last_seq) == ("completed", 7)
 
 
-async def read(follower: Follower, frames: int) -> list[Frame]:
+async def read(follower: Subscriber, frames: int) -> list[EventBatch]:
     return [await follower.next() for _ in range(frames)]
 
 
@@ -98,13 +98,13 @@ async def settle() -> None:
 @virtual_time
 async def test_text_reaches_followers_twenty_times_a_second_however_often_it_is_told() -> None:
     made, loop = live(), asyncio.get_running_loop()
-    follower, _ = await made.join(FREE)
+    follower, _ = await made.subscribe(FREE)
     started, told = loop.time(), 0
 
     async def tell() -> None:
         nonlocal told
         for n in range(1000):
-            made.tell([delta(n, "x")])
+            made.publish([delta(n, "x")])
             told += 1
             await asyncio.sleep(0.001)
 
@@ -119,17 +119,17 @@ async def test_text_reaches_followers_twenty_times_a_second_however_often_it_is_
             assert len(frame.events) == 1
     assert times[0] == 0
     assert len(times) <= 21
-    assert all(b - a >= FRAME_S - 1e-6 for a, b in pairwise(times))
+    assert all(b - a >= BATCH_INTERVAL_S - 1e-6 for a, b in pairwise(times))
 
 
 @virtual_time
 async def test_the_end_is_told_at_once() -> None:
     made, loop = live(), asyncio.get_running_loop()
-    follower, _ = await made.join(FREE)
-    made.tell([delta(0, "x")])
+    follower, _ = await made.subscribe(FREE)
+    made.publish([delta(0, "x")])
     await follower.next()
-    made.tell([delta(1, "y")])
-    made.tell(ENDED)
+    made.publish([delta(1, "y")])
+    made.publish(ENDED)
     began = loop.time()
     frame = await follower.next()
     assert (frame.is_last, loop.time() - began) == (True, 0)
@@ -141,8 +141,8 @@ async def test_the_end_is_told_at_once() -> None:
 @virtual_time
 async def test_all_followers_are_given_the_same_frame() -> None:
     made = live()
-    followers = [(await made.join(FREE))[0] for _ in range(3)]
-    made.tell(ENDED)
+    followers = [(await made.subscribe(FREE))[0] for _ in range(3)]
+    made.publish(ENDED)
     frames = [await follower.next() for follower in followers]
     assert frames[0] is frames[1] is frames[2]
     assert frames[0].last_seq == 6
@@ -151,9 +151,9 @@ async def test_all_followers_are_given_the_same_frame() -> None:
 @virtual_time
 async def test_nothing_is_gathered_for_nobody() -> None:
     made = live()
-    made.tell([delta(0, "x")])
-    follower, moment = await made.join(FREE)
-    made.tell([delta(1, "y")])
+    made.publish([delta(0, "x")])
+    follower, moment = await made.subscribe(FREE)
+    made.publish([delta(1, "y")])
     assert moment.texts is not None
     assert [e.data["text"] for e in moment.texts.events] == ["x"]
     frame = await follower.next()
@@ -163,8 +163,8 @@ async def test_nothing_is_gathered_for_nobody() -> None:
 @virtual_time
 async def test_a_slow_follower_is_dropped_and_the_others_are_not_held_up() -> None:
     made = live()
-    slow, _ = await made.join(Bounds(events=10))
-    quick, _ = await made.join(Bounds(events=10))
+    slow, _ = await made.subscribe(BacklogLimits(events=10))
+    quick, _ = await made.subscribe(BacklogLimits(events=10))
     seqs: list[int] = []
 
     async def listen() -> None:
@@ -177,12 +177,12 @@ async def test_a_slow_follower_is_dropped_and_the_others_are_not_held_up() -> No
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(listen())
         for seq in range(5, 30):
-            made.tell([event(seq, "node.log", "a", message="m")])
-            await asyncio.sleep(FRAME_S)
+            made.publish([event(seq, "node.log", "a", message="m")])
+            await asyncio.sleep(BATCH_INTERVAL_S)
         assert (slow.is_dropped, quick.is_dropped, made.watchers) == (True, False, 1)
-        made.tell([event(30, "execution.cancelled")])
+        made.publish([event(30, "execution.cancelled")])
     assert seqs == list(range(5, 31))
-    with pytest.raises(TooSlow):
+    with pytest.raises(SlowConsumer):
         await slow.next()
 
 
@@ -193,7 +193,7 @@ async def test_between_waking_some_followers_and_the_next_the_loop_turns_to_othe
 
     async def listen() -> None:
         nonlocal awake
-        follower, _ = await made.join(FREE)
+        follower, _ = await made.subscribe(FREE)
         await follower.next()
         awake += 1
 
@@ -202,7 +202,7 @@ async def test_between_waking_some_followers_and_the_next_the_loop_turns_to_othe
         for _ in range(1000):
             tasks.create_task(listen())
         await settle()
-        made.tell(ENDED)
+        made.publish(ENDED)
         while awake < 1000:
             await asyncio.sleep(0)
             seen.append(awake)
@@ -215,12 +215,12 @@ async def test_frames_grow_rarer_where_handing_one_out_takes_long() -> None:
     assert isinstance(loop, VirtualLoop)
     told: list[float] = []
 
-    def slowly(frame: Frame) -> bool:
-        loop.leap(0.02)  # handing out to ten of them takes 0.2 s
+    def slowly(frame: EventBatch) -> bool:
+        loop.advance(0.02)  # handing out to ten of them takes 0.2 s
         return True
 
     async def listen() -> None:
-        follower, _ = await made.join(FREE)
+        follower, _ = await made.subscribe(FREE)
         follower.sink = slowly
         await follower.next()
 
@@ -228,15 +228,15 @@ async def test_frames_grow_rarer_where_handing_one_out_takes_long() -> None:
         for _ in range(9):
             tasks.create_task(listen())
         await settle()
-        first, _ = await made.join(FREE)
+        first, _ = await made.subscribe(FREE)
         for n in range(100):
-            made.tell([delta(n, "x")])
+            made.publish([delta(n, "x")])
             await asyncio.sleep(0.01)
             with suppress(TimeoutError):
                 async with asyncio.timeout(0):
                     await first.next()
                     told.append(loop.time())
-        made.tell(ENDED)
+        made.publish(ENDED)
     gaps = [b - a for a, b in pairwise(told)]
     assert gaps
     assert min(gaps) > 0.3
@@ -245,28 +245,28 @@ async def test_frames_grow_rarer_where_handing_one_out_takes_long() -> None:
 @virtual_time
 async def test_who_is_dismissed_in_the_midst_of_a_frame_is_given_it_first() -> None:
     made = live()
-    followers = [(await made.join(FREE))[0] for _ in range(100)]
-    made.tell([event(5, "node.log", "a", message="m")])
+    followers = [(await made.subscribe(FREE))[0] for _ in range(100)]
+    made.publish([event(5, "node.log", "a", message="m")])
     await asyncio.sleep(0)  # some have it now
-    made.tell([event(6, "node.log", "a", message="n")])
-    made.dismiss(Draining())
+    made.publish([event(6, "node.log", "a", message="n")])
+    made.disconnect_all(ShuttingDown())
     for follower in followers:
         assert [e.seq for e in (await follower.next()).events] == [5]
         assert [e.seq for e in (await follower.next()).events] == [6]
-        with pytest.raises(Draining):
+        with pytest.raises(ShuttingDown):
             await follower.next()
 
 
 @virtual_time
 async def test_who_joins_in_the_midst_of_handing_out_is_not_told_what_it_knows() -> None:
     made = live()
-    early = [(await made.join(FREE))[0] for _ in range(100)]
-    made.tell([event(5, "node.log", "a", message="m")])
+    early = [(await made.subscribe(FREE))[0] for _ in range(100)]
+    made.publish([event(5, "node.log", "a", message="m")])
     await asyncio.sleep(0)
-    late, moment = await made.join(FREE)
+    late, moment = await made.subscribe(FREE)
     assert moment.seq == 5
     await settle()
-    made.tell([event(6, "execution.cancelled")])
+    made.publish([event(6, "execution.cancelled")])
     assert [e.seq for e in (await late.next()).events] == [6]
     for follower in early:
         assert [e.seq for e in (await follower.next()).events] == [5]
@@ -279,23 +279,23 @@ async def test_who_joins_in_the_midst_of_handing_out_is_not_told_what_it_knows()
 @virtual_time
 async def test_who_joins_in_the_midst_of_a_frame_joins_after_it_and_adds_none() -> None:
     made = live()
-    first, _ = await made.join(FREE)
-    made.tell([delta(0, "x")])
+    first, _ = await made.subscribe(FREE)
+    made.publish([delta(0, "x")])
     await first.next()
-    made.tell([delta(1, "y")])  # held back, as a frame was sent just now
+    made.publish([delta(1, "y")])  # held back, as a frame was sent just now
 
     async with asyncio.TaskGroup() as tasks:
-        joins = [tasks.create_task(made.join(FREE, with_snapshot=True)) for _ in range(100)]
+        joins = [tasks.create_task(made.subscribe(FREE, with_snapshot=True)) for _ in range(100)]
         await settle()
         assert not any(join.done() for join in joins)
-        made.tell([delta(2, "z")])
+        made.publish([delta(2, "z")])
     (frame,) = await read(first, 1)
     assert [e.data["text"] for e in frame.events] == ["yz"]
     moments = [join.result()[1] for join in joins]
     assert all(moment.snapshot is moments[0].snapshot for moment in moments)
     assert all(moment.texts is moments[0].texts for moment in moments)
     assert json.loads(moments[0].snapshot or b"")["nodes"][0]["text"] == "xyz"
-    made.tell(ENDED)
+    made.publish(ENDED)
     for follower in (first, *(join.result()[0] for join in joins)):
         assert [e.seq for e in (await follower.next()).events] == [5, 6]
 
@@ -303,35 +303,35 @@ async def test_who_joins_in_the_midst_of_a_frame_joins_after_it_and_adds_none() 
 @virtual_time
 async def test_who_leaves_while_joining_leaves_nothing_behind() -> None:
     made = live()
-    first, _ = await made.join(FREE)
-    made.tell([delta(0, "x")])
+    first, _ = await made.subscribe(FREE)
+    made.publish([delta(0, "x")])
     await first.next()
-    made.tell([delta(1, "y")])
+    made.publish([delta(1, "y")])
     async with asyncio.TaskGroup() as tasks:
-        joining = tasks.create_task(made.join(FREE))
+        joining = tasks.create_task(made.subscribe(FREE))
         await settle()
         joining.cancel()
-    made.leave(first)
+    made.unsubscribe(first)
     assert made.watchers == 0
-    second, moment = await made.join(FREE)  # the first has left: its frame is for nobody
+    second, moment = await made.subscribe(FREE)  # the first has left: its frame is for nobody
     assert moment.seq == second.cursor == 4
 
 
 @virtual_time
 async def test_who_joins_while_the_last_other_leaves_misses_nothing() -> None:
     made = live()
-    first, _ = await made.join(FREE)
-    made.tell([delta(0, "x")])
+    first, _ = await made.subscribe(FREE)
+    made.publish([delta(0, "x")])
     await first.next()
-    made.tell([event(5, "node.log", "a", message="one")])
+    made.publish([event(5, "node.log", "a", message="one")])
     async with asyncio.TaskGroup() as tasks:
-        joining = tasks.create_task(made.join(FREE))
+        joining = tasks.create_task(made.subscribe(FREE))
         await settle()
-        made.leave(first)
-        made.tell([event(6, "node.log", "a", message="two")])
+        made.unsubscribe(first)
+        made.publish([event(6, "node.log", "a", message="two")])
     follower, moment = joining.result()
     assert moment.seq == 6
-    made.tell([event(7, "execution.cancelled")])
+    made.publish([event(7, "execution.cancelled")])
     frame = await follower.next()
     assert [e.seq for e in frame.events] == [7]
 
@@ -339,14 +339,14 @@ async def test_who_joins_while_the_last_other_leaves_misses_nothing() -> None:
 @virtual_time
 async def test_only_open_nodes_have_texts_to_give_to_who_joins() -> None:
     made = live()
-    made.tell([delta(0, "done"), event(5, "node.completed", "a", outputs={})])
-    made.tell([event(6, "node.started", "b", wave=2), delta(0, "so far", "b")])
-    _, moment = await made.join(FREE)
+    made.publish([delta(0, "done"), event(5, "node.completed", "a", outputs={})])
+    made.publish([event(6, "node.started", "b", wave=2), delta(0, "so far", "b")])
+    _, moment = await made.subscribe(FREE)
     assert moment.texts is not None
     assert [(e.path, e.data["text"], e.attempt) for e in moment.texts.events] == [
         ("b", "so far", 1)
     ]
-    _, again = await made.join(FREE)
+    _, again = await made.subscribe(FREE)
     assert again.texts is moment.texts
 
 
@@ -356,8 +356,8 @@ async def test_only_open_nodes_have_texts_to_give_to_who_joins() -> None:
 @virtual_time
 async def test_a_glance_is_made_once_for_all_and_anew_when_something_happened() -> None:
     made = live()
-    assert made.glance() is made.glance()
-    assert json.loads(made.glance()) == {
+    assert made.status_summary() is made.status_summary()
+    assert json.loads(made.status_summary()) == {
         "status": "executing",
         "node_states": {"a": "running", "b": "pending"},
         "logs": [
@@ -367,27 +367,27 @@ async def test_a_glance_is_made_once_for_all_and_anew_when_something_happened() 
         ],
         "wave": {"current": 1, "total": 2},
     }
-    made.tell(ENDED)
-    assert json.loads(made.glance())["status"] == "completed"
+    made.publish(ENDED)
+    assert json.loads(made.status_summary())["status"] == "completed"
 
 
 @virtual_time
 async def test_a_glance_shows_the_last_ten_sentences() -> None:
     made = live()
     for n in range(600):  # more than are left unworded
-        made.tell([event(5 + n, "node.started", f"n{n}", wave=1), delta(0, "", f"n{n}")])
+        made.publish([event(5 + n, "node.started", f"n{n}", wave=1), delta(0, "", f"n{n}")])
     last = [f"Starting node n{n}: n{n}" for n in range(590, 600)]
-    assert json.loads(made.glance())["logs"] == last
-    made.tell([event(605, "node.log", "n1")])
-    assert json.loads(made.glance())["logs"] == last
+    assert json.loads(made.status_summary())["logs"] == last
+    made.publish([event(605, "node.log", "n1")])
+    assert json.loads(made.status_summary())["logs"] == last
 
 
 @virtual_time
 async def test_a_snapshot_shows_text_that_is_not_stored() -> None:
     made = live()
-    made.tell([delta(0, "half a sen")])
+    made.publish([delta(0, "half a sen")])
     first = made.snapshot()
-    made.tell([delta(10, "tence")])
+    made.publish([delta(10, "tence")])
     shown = json.loads(made.snapshot())
     assert json.loads(first)["nodes"][0]["text"] == "half a sen"
     assert (shown["type"], shown["last_seq"]) == ("snapshot", 4)
@@ -400,12 +400,12 @@ async def test_a_snapshot_shows_text_that_is_not_stored() -> None:
 @virtual_time
 async def test_a_pause_lasts_its_time_or_until_there_is_nothing_more_to_tell() -> None:
     made, loop = live(), asyncio.get_running_loop()
-    await made.pause(3)
+    await made.wait_for_end(3)
     assert loop.time() == 3
     async with asyncio.TaskGroup() as tasks:
-        pausing = tasks.create_task(made.pause(1000))
+        pausing = tasks.create_task(made.wait_for_end(1000))
         await settle()
-        made.tell(ENDED)
+        made.publish(ENDED)
     assert pausing.done()
     assert loop.time() == 3
 
@@ -413,16 +413,16 @@ async def test_a_pause_lasts_its_time_or_until_there_is_nothing_more_to_tell() -
 @virtual_time
 async def test_who_is_dismissed_was_told_everything_before() -> None:
     made = live()
-    follower, _ = await made.join(FREE)
-    made.tell([delta(0, "x")])
+    follower, _ = await made.subscribe(FREE)
+    made.publish([delta(0, "x")])
     await follower.next()
-    made.tell([event(5, "node.log", "a", message="last")])
-    made.dismiss(Draining())
+    made.publish([event(5, "node.log", "a", message="last")])
+    made.disconnect_all(ShuttingDown())
     assert [e.seq for e in (await follower.next()).events] == [5]
-    with pytest.raises(Draining):
+    with pytest.raises(ShuttingDown):
         await follower.next()
-    late, _ = await made.join(FREE)
-    with pytest.raises(Draining):
+    late, _ = await made.subscribe(FREE)
+    with pytest.raises(ShuttingDown):
         await late.next()
     assert made.watchers == 0
 
@@ -430,9 +430,9 @@ async def test_who_is_dismissed_was_told_everything_before() -> None:
 @virtual_time
 async def test_who_watches_a_run_that_broke_is_told_why() -> None:
     made = live()
-    follower, _ = await made.join(FREE)
+    follower, _ = await made.subscribe(FREE)
     made.error = StoreError("the disk is full")
-    made.finish()
+    made.mark_finished()
     with pytest.raises(StoreError, match="disk is full"):
         await follower.next()
     assert made.finished.is_set()
@@ -441,6 +441,6 @@ async def test_who_watches_a_run_that_broke_is_told_why() -> None:
 @virtual_time
 async def test_it_is_idle_when_it_neither_runs_nor_anybody_holds_it() -> None:
     made = live()
-    assert made.is_idle
+    assert made.is_unused
     made.holders += 1
-    assert not made.is_idle
+    assert not made.is_unused

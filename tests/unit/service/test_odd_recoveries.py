@@ -24,7 +24,7 @@ from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage.records import DISK_FULL
 from tests.fakes.model_rig import until
-from tests.fakes.service import graph_of, rooms, text_node
+from tests.fakes.service import make_graph, dependencies, text_node
 from tests.unit.service.test_control import (
     QUESTION,
     WORK,
@@ -36,8 +36,8 @@ from tests.unit.service.test_control import (
     reached,
 )
 
-BESIDE = graph_of(Node("q", "asks", "Q"), Node("b", "counts", "B", data={"hold": True}))
-INSIDE = graph_of(Node("n", "nests", "N"))
+BESIDE = make_graph(Node("q", "asks", "Q"), Node("b", "counts", "B", data={"hold": True}))
+INSIDE = make_graph(Node("n", "nests", "N"))
 
 
 class Nests:
@@ -149,7 +149,7 @@ async def test_what_waits_inside_a_paused_node_is_answered_before_and_after_the_
 
 async def test_what_broke_goes_on_with_the_next_command(tmp_path: Path) -> None:
     counts = Counts()
-    graph = graph_of(*BESIDE.nodes, text_node("c"), edges=[("b", "c")])
+    graph = make_graph(*BESIDE.nodes, text_node("c"), edges=[("b", "c")])
     async with opened(tmp_path, graph, Asks(), counts) as service:
         execution_id = await executed(service)
         request_id = await waiting(service, execution_id)
@@ -212,7 +212,7 @@ async def test_what_was_left_is_taken_up_once_there_is_room_on_the_disk(tmp_path
 async def test_what_nodes_were_settled_with_is_not_counted_as_results_after_a_restart(
     tmp_path: Path,
 ) -> None:
-    graph = graph_of(
+    graph = make_graph(
         Node("s", "start", "S"), Node("b", "counts", "B", data={"hold": True}), edges=[("s", "b")]
     )
     counts = Counts()
@@ -265,7 +265,7 @@ def changed(directory: Path, kind: str, change: Callable[[list[Any]], Any]) -> N
 async def test_what_makes_no_sense_is_set_aside_or_refused_and_all_else_goes_on(
     tmp_path: Path, kind: str, change: Callable[[list[Any]], Any], is_seen: bool
 ) -> None:
-    graph = graph_of(Node("a", "counts", "A"), *BESIDE.nodes, edges=[("a", "q"), ("a", "b")])
+    graph = make_graph(Node("a", "counts", "A"), *BESIDE.nodes, edges=[("a", "q"), ("a", "b")])
     async with opened(tmp_path, graph, Asks(), Counts()) as service:
         odd = await executed(service)
         request_id = await waiting(service, odd)
@@ -314,7 +314,7 @@ def without_large_results(directory: Path) -> None:
 async def test_what_has_lost_something_is_cancelled_once_and_can_be_deleted(
     tmp_path: Path, lose: Callable[[Path], None]
 ) -> None:
-    graph = graph_of(Node("s", "start", "S"), Node("q", "asks", "Q"), edges=[("s", "q")])
+    graph = make_graph(Node("s", "start", "S"), Node("q", "asks", "Q"), edges=[("s", "q")])
     async with opened(tmp_path, graph, Asks()) as service:
         plan = await service.create_plan("do it")
         large = {"s": {"output": "x" * 1_100_000}}
@@ -338,7 +338,7 @@ async def test_what_has_lost_something_is_cancelled_once_and_can_be_deleted(
 
 
 async def test_of_a_parent_that_makes_no_sense_nothing_is_taken_over(tmp_path: Path) -> None:
-    graph = graph_of(Node("a", "counts", "A"), text_node("t", "{{ input }}"), edges=[("a", "t")])
+    graph = make_graph(Node("a", "counts", "A"), text_node("t", "{{ input }}"), edges=[("a", "t")])
     counts = Counts()
     async with opened(tmp_path, graph, counts) as service:
         first = await executed(service)
@@ -381,8 +381,8 @@ async def test_a_request_whose_execution_ended_while_the_disk_was_full_runs_out_
 ) -> None:
     asks = Asks(timeout_s=0.05)
     told: list[str] = []
-    async with Service(rooms(graph_of(Node("q", asks.node_type, "Q")), types=[asks])) as service:
-        tell = service._tell
+    async with Service(dependencies(make_graph(Node("q", asks.node_type, "Q")), types=[asks])) as service:
+        tell = service._send_command
 
         async def refused_once(execution_id: str, ask: Any) -> Any:
             told.append(execution_id)

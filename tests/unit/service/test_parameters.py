@@ -8,7 +8,7 @@ import planwave
 from planwave.events import Event
 from planwave.nodes.library import LIBRARY
 from planwave.service.explain import explain
-from planwave.service.parameters import parameters, told
+from planwave.service.parameters import wired_parameters, describe_sources
 from planwave.storage.memory import MemoryStore
 from tests.fakes.node_context import services_with
 
@@ -103,14 +103,14 @@ def test_only_the_last_attempt_counts() -> None:
     fields = {"a": {"channel": "flow", "edge": "e", "source": "s", "over": []}}
     wired = event(2, "node.event", event_type="wired", data={"fields": fields})
     events = [event(1, "node.started"), wired]
-    assert parameters(events, "n") == fields
-    assert parameters(events, "other") == {}
-    assert parameters([*events, event(3, "node.started")], "n") == {}
-    assert list(told(fields)) == ["Its 'a' came by the flow from 's'."]
+    assert wired_parameters(events, "n") == fields
+    assert wired_parameters(events, "other") == {}
+    assert wired_parameters([*events, event(3, "node.started")], "n") == {}
+    assert list(describe_sources(fields)) == ["Its 'a' came by the flow from 's'."]
 
 
 def test_all_that_lost_is_told() -> None:
     fed = {"channel": "link", "edge": "e", "source": "s", "over": ["flow", "inline"]}
-    assert list(told({"a": fed})) == [
+    assert list(describe_sources({"a": fed})) == [
         "Its 'a' came by the link from 's', which beats the flow and what is written in it."
     ]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from planwave.errors import LateWriter, StoreError
+from planwave.errors import StaleEpoch, StoreError
 from planwave.events import Event
 from planwave.providers.api import CallKey
-from planwave.service.patience import Patience, PatientJournal, PatientRecorder
+from planwave.service.patience import StoreRetry, RetryingJournal, RetryingRecorder
 from planwave.storage.memory import MemoryStore
 from planwave.storage.records import ExecutionRecord
 from tests.fakes.virtual_loop import virtual_time
@@ -62,7 +62,7 @@ async def refusing(*codes: str) -> Refusing:
 @virtual_time
 async def test_an_append_waits_longer_and_longer_until_there_is_room() -> None:
     store = await refusing("disk-full", *["store-busy"] * 2, *["disk-full"] * 4)
-    await PatientJournal(store).append("x1", 1, [log(1)])
+    await RetryingJournal(store).append("x1", 1, [log(1)])
     assert [round(at, 1) for at in store.tried] == [0, 0.2, 0.6, 1.4, 3.0, 5.0, 7.0, 9.0]
     assert [e.seq for e in await store.events("x1")] == [1]
 
@@ -70,7 +70,7 @@ async def test_an_append_waits_longer_and_longer_until_there_is_room() -> None:
 @virtual_time
 async def test_it_never_gives_up() -> None:
     store = await refusing(*["disk-full"] * 10_000)
-    await PatientJournal(store).append("x1", 1, [log(1)])
+    await RetryingJournal(store).append("x1", 1, [log(1)])
     assert len(store.tried) == 10_001
     assert await store.events("x1") == [log(1)]
 
@@ -78,7 +78,7 @@ async def test_it_never_gives_up() -> None:
 @virtual_time
 async def test_the_next_append_begins_with_a_short_wait_again() -> None:
     store = await refusing(*["disk-full"] * 5)
-    journal = PatientJournal(store)
+    journal = RetryingJournal(store)
     await journal.append("x1", 1, [log(1)])
     store.codes, store.tried = ["disk-full"], []
     await journal.append("x1", 1, [log(2)])
@@ -92,7 +92,7 @@ def test_whatever_does_not_pass_is_passed_on(before: list[str], code: str) -> No
     async def run() -> None:
         store = await refusing(*before, code)
         with pytest.raises(StoreError) as refused:
-            await PatientJournal(store).append("x1", 1, [log(1)])
+            await RetryingJournal(store).append("x1", 1, [log(1)])
         assert refused.value.code == code
         assert len(store.tried) == len(before) + 1
 
@@ -103,8 +103,8 @@ def test_whatever_does_not_pass_is_passed_on(before: list[str], code: str) -> No
 async def test_an_owner_whose_epoch_is_over_is_told_so() -> None:
     store = await refusing("disk-full")
     await store.claim("x1")
-    with pytest.raises(LateWriter):
-        await PatientJournal(store).append("x1", 1, [log(1)])
+    with pytest.raises(StaleEpoch):
+        await RetryingJournal(store).append("x1", 1, [log(1)])
 
 
 @virtual_time
@@ -112,7 +112,7 @@ async def test_who_waits_can_be_cancelled() -> None:
     store = await refusing(*["disk-full"] * 100)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(5):
-            await PatientJournal(store).append("x1", 1, [log(1)])
+            await RetryingJournal(store).append("x1", 1, [log(1)])
     store.codes = []
     assert await store.events("x1") == []
 
@@ -120,12 +120,12 @@ async def test_who_waits_can_be_cancelled() -> None:
 @virtual_time
 async def test_who_is_told_to_give_up_tries_once_more_and_says_why() -> None:
     store = await refusing(*["disk-full"] * 100)
-    journal = PatientJournal(store)
+    journal = RetryingJournal(store)
     async with asyncio.TaskGroup() as group:
         waits = group.create_task(code_of(journal.append("x1", 1, [log(1)])))
         await asyncio.sleep(4)
         assert not waits.done()
-        journal.give_up()
+        journal.stop()
     assert waits.result() == "disk-full"
     assert asyncio.get_running_loop().time() <= 6
     tried = len(store.tried)
@@ -142,8 +142,8 @@ def test_waiting_and_going_on_are_logged_once_for_all(caplog: pytest.LogCaptureF
     @virtual_time
     async def run() -> None:
         store = await refusing(*["disk-full"] * 9)
-        patience = Patience()
-        journal, recorder = PatientJournal(store, patience), PatientRecorder(store, patience)
+        patience = StoreRetry()
+        journal, recorder = RetryingJournal(store, patience), RetryingRecorder(store, patience)
         async with asyncio.TaskGroup() as group:
             group.create_task(journal.append("x1", 1, [log(1)]))
             group.create_task(recorder.record(KEY, {"text": "paid"}))
@@ -159,7 +159,7 @@ def test_waiting_and_going_on_are_logged_once_for_all(caplog: pytest.LogCaptureF
 @virtual_time
 async def test_a_paid_reply_waits_for_room_instead_of_being_lost() -> None:
     store = await refusing(*["disk-full"] * 3)
-    recorder = PatientRecorder(store)
+    recorder = RetryingRecorder(store)
     assert await recorder.recorded(KEY) is None
     await recorder.record(KEY, {"text": "paid"})
     assert await recorder.recorded(KEY) == {"text": "paid"}

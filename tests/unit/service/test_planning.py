@@ -6,13 +6,13 @@ import pytest
 from planwave.errors import NotFound
 from planwave.service.service import Service
 from planwave.settings import Limits
-from tests.fakes.service import graph_of, rooms, text_node
+from tests.fakes.service import make_graph, dependencies, text_node
 
-CHAIN = graph_of(text_node("a"), text_node("b"), edges=[("a", "b")])
+CHAIN = make_graph(text_node("a"), text_node("b"), edges=[("a", "b")])
 
 
 async def test_a_stored_plan_is_checked_against_what_there_is_now() -> None:
-    made = rooms(CHAIN)
+    made = dependencies(CHAIN)
     async with Service(made) as service:
         plan = await service.create_plan("do it")
         report = await service.validate(plan.plan_id)
@@ -26,7 +26,7 @@ async def test_a_stored_plan_is_checked_against_what_there_is_now() -> None:
 
 
 async def test_a_stored_plan_is_forecast_as_things_are_now() -> None:
-    async with Service(rooms(CHAIN)) as service:
+    async with Service(dependencies(CHAIN)) as service:
         plan = await service.read_plan(json.dumps(CHAIN.to_document()))
         await service.create_execution(plan)
         assert await service.forecast(plan.plan_id) == plan.forecast
@@ -34,7 +34,7 @@ async def test_a_stored_plan_is_forecast_as_things_are_now() -> None:
 
 
 async def test_a_deleted_plan_is_gone() -> None:
-    async with Service(rooms(CHAIN)) as service:
+    async with Service(dependencies(CHAIN)) as service:
         plan = await service.create_plan("do it")
         await service.delete_plan(plan.plan_id)
         for ask in (service.plan, service.delete_plan, service.validate, service.forecast):

@@ -7,10 +7,10 @@ import pytest
 from planwave.errors import GraphInvalid, UnavailableProvider
 from planwave.graph.model import Policy, Retry
 from planwave.graph.read import read_graph
-from planwave.service.policies import with_policies
+from planwave.service.policies import apply_policies
 from planwave.service.service import Service
 from planwave.settings import Limits
-from tests.fakes.service import graph_of, rooms, text_node
+from tests.fakes.service import make_graph, dependencies, text_node
 
 GRAPH, _ = read_graph(
     {
@@ -29,17 +29,17 @@ GRAPH, _ = read_graph(
 
 def faults(policies: Any, limits: Limits | None = None) -> list[tuple[str, str]]:
     with pytest.raises(GraphInvalid) as caught:
-        with_policies(GRAPH, policies, limits)
+        apply_policies(GRAPH, policies, limits)
     return [(found.code, found.pointer) for found in caught.value.diagnostics]
 
 
 def test_without_policies_the_graph_is_the_same() -> None:
-    assert with_policies(GRAPH, None) is GRAPH
-    assert with_policies(GRAPH, {}) is GRAPH
+    assert apply_policies(GRAPH, None) is GRAPH
+    assert apply_policies(GRAPH, {}) is GRAPH
 
 
 def test_a_named_field_takes_the_place_of_the_nodes_own_and_the_others_stay() -> None:
-    changed = with_policies(GRAPH, {"a": {"timeoutS": 2, "onError": "continue"}})
+    changed = apply_policies(GRAPH, {"a": {"timeoutS": 2, "onError": "continue"}})
     a, b = changed.nodes
     assert a.policy == Policy(retry=Retry(3, 1), timeout_s=2, on_error="continue")
     assert b is GRAPH.nodes[1]
@@ -47,12 +47,12 @@ def test_a_named_field_takes_the_place_of_the_nodes_own_and_the_others_stay() ->
 
 
 def test_null_takes_a_field_away() -> None:
-    a, _ = with_policies(GRAPH, {"a": {"timeoutS": None, "retry": None}}).nodes
+    a, _ = apply_policies(GRAPH, {"a": {"timeoutS": None, "retry": None}}).nodes
     assert (a.policy, a.policy_document) == (Policy(), None)
 
 
 def test_what_was_changed_is_written_with_the_graph() -> None:
-    changed = with_policies(GRAPH, {"b": {"join": "any"}})
+    changed = apply_policies(GRAPH, {"b": {"join": "any"}})
     again, _ = read_graph(changed.to_document())
     assert again.nodes[1].policy == Policy(join="any")
 
@@ -73,13 +73,13 @@ def test_every_fault_is_told_with_its_place() -> None:
 
 def test_values_are_held_to_the_limits_of_all_json() -> None:
     long: dict[str, Any] = {"a": {"onError": "default", "default": {"handle": "x", "value": "yy"}}}
-    with_policies(GRAPH, long, Limits(string_bytes=8))
+    apply_policies(GRAPH, long, Limits(string_bytes=8))
     long["a"]["default"]["value"] = "y" * 9
     assert faults(long, Limits(string_bytes=8)) == [("limit-exceeded", "/policies/a/default/value")]
 
 
 async def test_an_execution_carries_the_policies_it_was_given_and_its_plan_does_not() -> None:
-    async with Service(rooms(graph_of(text_node("a")))) as service:
+    async with Service(dependencies(make_graph(text_node("a")))) as service:
         plan = await service.create_plan("do it")
         record = await service.execute(plan.plan_id, policies={"a": {"timeoutS": 7}})
         await service.wait(record.execution_id)
@@ -91,7 +91,7 @@ async def test_an_execution_carries_the_policies_it_was_given_and_its_plan_does_
 
 
 async def test_policies_are_checked_with_the_graph_before_anything_is_made() -> None:
-    async with Service(rooms(graph_of(text_node("a")))) as service:
+    async with Service(dependencies(make_graph(text_node("a")))) as service:
         plan = await service.create_plan("do it")
         for policy, code in (
             ({"onError": "continue"}, "error-unhandled"),
@@ -105,7 +105,7 @@ async def test_policies_are_checked_with_the_graph_before_anything_is_made() -> 
 
 async def test_a_graph_becomes_a_plan_with_its_first_execution_and_not_before() -> None:
     source = '{"nodes": [{"id": "a", "type": "text", "data": {"text": "x"}}], "edges": []}'
-    async with Service(rooms()) as service:
+    async with Service(dependencies()) as service:
         plan = await service.read_plan(source)
         assert await service.plans() == []
         record = await service.create_execution(plan)
@@ -115,7 +115,7 @@ async def test_a_graph_becomes_a_plan_with_its_first_execution_and_not_before() 
 
 async def test_a_graph_that_cannot_run_here_leaves_no_plan() -> None:
     agent = '{"id": "a", "type": "agent", "description": "x", "data": {"provider": "off"}}'
-    async with Service(rooms()) as service:
+    async with Service(dependencies()) as service:
         plan = await service.read_plan(f'{{"nodes": [{agent}], "edges": []}}')
         with pytest.raises(UnavailableProvider):
             await service.create_execution(plan)

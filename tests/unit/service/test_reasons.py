@@ -11,15 +11,15 @@ from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Node, Policy, Retry
 from planwave.service.explain import explain
 from planwave.service.service import Service
-from tests.fakes.catalogue import graph_of
-from tests.fakes.service import Held, rooms, text_node
-from tests.fakes.service import graph_of as nodes_of
-from tests.fakes.stones import Rig, gives
-from tests.fakes.stories import AT, after, boom, created, events_of, suspends
+from tests.fakes.catalogue import parse_graph
+from tests.fakes.service import HeldNode, dependencies, text_node
+from tests.fakes.service import make_graph as nodes_of
+from tests.fakes.stones import ExecutionHarness, result_with
+from tests.fakes.stories import TIMESTAMP, is_event, raise_error, created_event, run_events, suspend
 
 
 async def test_a_node_that_ran_says_what_it_waited_for() -> None:
-    told = await events_of(graph_of("a b c", "a>c", "b>c"))
+    told = await run_events(parse_graph("a b c", "a>c", "b>c"))
     first = explain(told, "a")
     assert (first["path"], first["status"], first["code"]) == ("a", "completed", "root")
     assert first["reason"] == "It needs nothing from other nodes, so it could start at once."
@@ -38,8 +38,8 @@ async def test_a_node_that_ran_says_what_it_waited_for() -> None:
 
 
 async def test_a_node_that_takes_the_first_input_names_the_winner() -> None:
-    graph = graph_of("a b c", "a>c", "b>c", policies={"c": Policy(join="any")})
-    found = explain(await events_of(graph, {"a": boom}), "c")
+    graph = parse_graph("a b c", "a>c", "b>c", policies={"c": Policy(join="any")})
+    found = explain(await run_events(graph, {"a": raise_error}), "c")
     assert found["code"] == "first-input"
     assert "'b'" in found["reason"]
     assert [(each["node"], each["settled"]) for each in found["because"]] == [
@@ -49,8 +49,8 @@ async def test_a_node_that_takes_the_first_input_names_the_winner() -> None:
 
 
 async def test_a_skipped_node_says_which_way_was_taken_instead() -> None:
-    graph = graph_of("fork yes no after", "fork.yes>yes", "fork.no>no", "no>after")
-    told = await events_of(graph, {"fork": gives(1, "yes")})
+    graph = parse_graph("fork yes no after", "fork.yes>yes", "fork.no>no", "no>after")
+    told = await run_events(graph, {"fork": result_with(1, "yes")})
     found = explain(told, "no")
     assert found["code"] == "no-input"
     assert found["reason"] == "Nothing arrived on any of its inputs: 'fork' gave 'yes', not 'no'."
@@ -61,15 +61,15 @@ async def test_a_skipped_node_says_which_way_was_taken_instead() -> None:
 
 
 async def test_a_node_whose_required_input_was_skipped_names_it() -> None:
-    graph = graph_of("fork b n:picky", "fork.no>n.need", "b>n")
-    found = explain(await events_of(graph, {"fork": gives(1, "yes")}), "n")
+    graph = parse_graph("fork b n:picky", "fork.no>n.need", "b>n")
+    found = explain(await run_events(graph, {"fork": result_with(1, "yes")}), "n")
     assert (found["status"], found["code"]) == ("skipped", "required-input-skipped")
     assert "'need'" in found["reason"]
     assert [each["node"] for each in found["because"]] == ["fork"]
 
 
 async def test_a_blocked_node_names_the_first_failure_and_what_lies_between() -> None:
-    told = await events_of(graph_of("a b c d", "a>b", "b>c", "d>c"), {"a": boom})
+    told = await run_events(parse_graph("a b c d", "a>b", "b>c", "d>c"), {"a": raise_error})
     assert explain(told, "a")["error"]["message"] == "boom"
     assert explain(told, "a")["reason"].endswith("It failed: boom.")
     assert explain(told, "b")["reason"] == "It needs 'a', and 'a' failed: boom."
@@ -82,14 +82,14 @@ async def test_a_blocked_node_names_the_first_failure_and_what_lies_between() ->
 
 async def test_a_failure_that_was_caught_blocks_nobody() -> None:
     caught = Policy(on_error="default", default={"handle": "output", "value": 1})
-    told = await events_of(graph_of("a b", "a>b", policies={"a": caught}), {"a": boom})
+    told = await run_events(parse_graph("a b", "a>b", policies={"a": caught}), {"a": raise_error})
     assert "Its policy caught" in explain(told, "a")["reason"]
     assert explain(told, "b")["code"] == "inputs-arrived"
 
 
 async def test_what_a_failure_stopped_names_the_failure() -> None:
-    graph = graph_of("a b c", "b>c")
-    told = await events_of(graph, {"a": boom}, RunOptions(on_failure="stop", max_parallel=1))
+    graph = parse_graph("a b c", "b>c")
+    told = await run_events(graph, {"a": raise_error}, RunOptions(on_failure="stop", max_parallel=1))
     found = explain(told, "c")
     assert (found["status"], found["code"]) == ("cancelled", "stopped")
     assert "'a' failed: boom" in found["reason"]
@@ -97,15 +97,15 @@ async def test_what_a_failure_stopped_names_the_failure() -> None:
 
 
 async def test_what_was_cancelled_says_by_what() -> None:
-    told = await events_of(graph_of("a b", "a>b"), {"a": suspends})
+    told = await run_events(parse_graph("a b", "a>b"), {"a": suspend})
     assert explain(told, "a")["reason"] == "It was cancelled while it ran: nobody answers."
     assert explain(told, "b")["code"] == "cancelled"
     assert "before it could start" in explain(told, "b")["reason"]
 
 
 async def test_a_waiting_node_gives_its_request_and_what_is_behind_it_says_so() -> None:
-    graph = graph_of("a b c", "a>b", "b>c")
-    told = await events_of(graph, {"a": suspends}, until=after("execution.paused"))
+    graph = parse_graph("a b c", "a>b", "b>c")
+    told = await run_events(graph, {"a": suspend}, until=is_event("execution.paused"))
     found = explain(told, "a")
     assert (found["status"], found["code"]) == ("waiting", "waits-for-answer")
     assert found["requests"][0]["request"] == "which one?"
@@ -122,7 +122,7 @@ async def test_a_node_that_waits_for_a_time_says_for_which() -> None:
     def timed(*_: Any) -> Any:
         return Suspension({"kind": "timer", "until": "2030-01-31T09:00:00+00:00"}, None, 3_600)
 
-    told = await events_of(graph_of("a"), {"a": timed}, until=after("execution.paused"))
+    told = await run_events(parse_graph("a"), {"a": timed}, until=is_event("execution.paused"))
     found = explain(told, "a")
     assert (found["status"], found["code"]) == ("waiting", "waits-for-time")
     assert found["reason"].startswith("It waits until 2030-01-31T09:00:00+00:00.")
@@ -132,56 +132,56 @@ async def test_a_node_that_is_tried_again_says_what_went_wrong() -> None:
     def not_yet(*_: Any) -> Any:
         raise NodeError("busy", retryable=True)
 
-    graph = graph_of("a", policies={"a": Policy(retry=Retry(2, 0))})
-    told = await events_of(graph, {"a": not_yet}, until=after("node.retrying", "a"))
+    graph = parse_graph("a", policies={"a": Policy(retry=Retry(2, 0))})
+    told = await run_events(graph, {"a": not_yet}, until=is_event("node.retrying", "a"))
     found = explain(told, "a")
     assert (found["status"], found["code"]) == ("retrying", "waits-to-retry")
     assert "Attempt 1 failed (busy)" in found["reason"]
 
 
 async def test_a_linked_node_says_who_may_call_on_it() -> None:
-    told = await events_of(graph_of("g u", "g~u"))
+    told = await run_events(parse_graph("g u", "g~u"))
     found = explain(told, "g")
     assert (found["status"], found["code"]) == ("linked", "linked")
     assert found["because"] == [{"node": "u", "status": "completed", "edge": "e1"}]
 
 
 async def test_what_a_linked_node_needs_its_users_need_too() -> None:
-    graph = graph_of("a b g:vein h:vein u", "a>g", "g~h", "h~u", "b>u")
-    told = await events_of(graph, {"a": boom})
+    graph = parse_graph("a b g:vein h:vein u", "a>g", "g~h", "h~u", "b>u")
+    told = await run_events(graph, {"a": raise_error})
     found = explain(told, "u")
     assert (found["status"], found["reason"]) == ("blocked", "It needs 'a', and 'a' failed: boom.")
     assert found["because"][0]["through"] == "g"
 
 
 async def test_before_the_start_a_node_waits_for_that() -> None:
-    assert explain([created(graph_of("a b", "a>b"))], "b")["code"] == "not-started"
+    assert explain([created_event(parse_graph("a b", "a>b"))], "b")["code"] == "not-started"
 
 
 async def test_an_execution_that_ended_before_its_nodes_started_says_why() -> None:
     error = {"code": "unavailable-provider", "message": "no key"}
-    ended = Event("x1", 2, AT, "execution.failed", None, None, {"error": error, "failures": []})
-    found = explain([created(graph_of("a")), ended], "a")
+    ended = Event("x1", 2, TIMESTAMP, "execution.failed", None, None, {"error": error, "failures": []})
+    found = explain([created_event(parse_graph("a")), ended], "a")
     assert found["code"] == "execution-ended"
     assert "no key" in found["reason"]
 
 
 async def test_a_node_whose_inputs_are_there_waits_for_its_wave_or_a_place() -> None:
-    graph = graph_of("a b c d", "a>c", "b>d")
+    graph = parse_graph("a b c d", "a>c", "b>d")
     waves = RunOptions(scheduling="waves", max_parallel=1)
-    first_done = after("node.completed", "a")
-    assert explain(await events_of(graph, options=waves, until=first_done), "c")["code"] == (
+    first_done = is_event("node.completed", "a")
+    assert explain(await run_events(graph, options=waves, until=first_done), "c")["code"] == (
         "wave-closed"
     )
     narrow = RunOptions(max_parallel=1)
-    assert explain(await events_of(graph, options=narrow, until=first_done), "c")["code"] == "ready"
-    behind = explain(await events_of(graph, options=narrow, until=first_done), "d")
+    assert explain(await run_events(graph, options=narrow, until=first_done), "c")["code"] == "ready"
+    behind = explain(await run_events(graph, options=narrow, until=first_done), "d")
     assert behind["code"] == "sources-open"
 
 
 async def test_inputs_say_where_an_execution_was_entered() -> None:
-    graph = graph_of("a:door b:door c d", "a>c", "b>d")
-    told = await events_of(graph, inputs={"a": {"output": "hi"}})
+    graph = parse_graph("a:door b:door c d", "a>c", "b>d")
+    told = await run_events(graph, inputs={"a": {"output": "hi"}})
     assert {path: explain(told, path)["code"] for path in fold(told).nodes} == {
         "a": "given",
         "b": "other-entry",
@@ -193,8 +193,8 @@ async def test_inputs_say_where_an_execution_was_entered() -> None:
 
 
 async def test_options_that_leave_a_node_out_are_named() -> None:
-    graph = graph_of("a b c", "a>b", "b>c")
-    told = await events_of(graph, options=RunOptions(run_from=("a",), run_to=("a",)))
+    graph = parse_graph("a b c", "a>b", "b>c")
+    told = await run_events(graph, options=RunOptions(run_from=("a",), run_to=("a",)))
     found = explain(told, "b")
     assert found["code"] == "not-reached"
     assert found["reason"] == "run_from 'a' and run_to 'a' left it out of what runs."
@@ -202,10 +202,10 @@ async def test_options_that_leave_a_node_out_are_named() -> None:
 
 async def test_a_nested_node_is_explained_by_the_node_that_runs_it() -> None:
     async def nests(inputs: Any, context: Any) -> Any:
-        inner = graph_of("i f s", "f>s")
+        inner = parse_graph("i f s", "f>s")
         await context.runtime.run_graph("2", inner, {})
 
-    told = await events_of(graph_of("loop"), {"loop": nests, "f": boom})
+    told = await run_events(parse_graph("loop"), {"loop": nests, "f": raise_error})
     started, failed, blocked = (path for path in fold(told).nodes if path != "loop")
     assert explain(told, started)["code"] == explain(told, failed)["code"] == "nested"
     assert explain(told, started)["because"] == [{"node": "loop", "status": "failed"}]
@@ -215,11 +215,11 @@ async def test_a_nested_node_is_explained_by_the_node_that_runs_it() -> None:
 
 async def test_a_nested_node_is_explained_by_the_nodes_beside_it() -> None:
     async def nests(inputs: Any, context: Any) -> Any:
-        inner = graph_of("s t u:picky v", "s>t", "s>u", "s.no>u.need", "u>v")
+        inner = parse_graph("s t u:picky v", "s>t", "s>u", "s.no>u.need", "u>v")
         await context.runtime.run_graph("2", inner, {"s": {"output": "in"}})
-        return gives(1)
+        return result_with(1)
 
-    told = await events_of(graph_of("loop"), {"loop": nests})
+    told = await run_events(parse_graph("loop"), {"loop": nests})
     given, started = explain(told, "loop[2]/s"), explain(told, "loop[2]/t")
     assert given["code"] == "given"
     assert given["reason"] == "Its result was given by 'loop', so it was not run."
@@ -233,20 +233,20 @@ async def test_a_nested_node_is_explained_by_the_nodes_beside_it() -> None:
 
 async def test_what_a_nested_link_waits_for_is_a_reason_of_who_uses_it() -> None:
     async def nests(inputs: Any, context: Any) -> Any:
-        await context.runtime.run_graph("2", graph_of("a g:vein u", "a>g", "g~u"), {})
-        return gives(1)
+        await context.runtime.run_graph("2", parse_graph("a g:vein u", "a>g", "g~u"), {})
+        return result_with(1)
 
-    told = await events_of(graph_of("loop"), {"loop": nests})
+    told = await run_events(parse_graph("loop"), {"loop": nests})
     (need,) = explain(told, "loop[2]/u")["because"]
     assert (need["node"], need["through"]) == ("loop[2]/a", "loop[2]/g")
 
 
 async def test_a_nested_node_of_an_entry_not_taken_names_who_entered_elsewhere() -> None:
     async def nests(inputs: Any, context: Any) -> Any:
-        await context.runtime.run_graph("2", graph_of("d:door e:door"), {"d": {"output": "in"}})
-        return gives(1)
+        await context.runtime.run_graph("2", parse_graph("d:door e:door"), {"d": {"output": "in"}})
+        return result_with(1)
 
-    told = await events_of(graph_of("loop"), {"loop": nests})
+    told = await run_events(parse_graph("loop"), {"loop": nests})
     found = explain(told, "loop[2]/e")
     assert found["code"] == "other-entry"
     assert found["reason"] == "'loop' entered the graph it is part of elsewhere."
@@ -254,10 +254,10 @@ async def test_a_nested_node_of_an_entry_not_taken_names_who_entered_elsewhere()
 
 async def test_a_nested_node_of_a_graph_that_was_never_told_is_explained_by_who_runs_it() -> None:
     async def nests(inputs: Any, context: Any) -> Any:
-        await context.runtime.run_graph("2", graph_of("s t", "s>t"), {})
-        return gives(1)
+        await context.runtime.run_graph("2", parse_graph("s t", "s>t"), {})
+        return result_with(1)
 
-    told = await events_of(graph_of("loop"), {"loop": nests})
+    told = await run_events(parse_graph("loop"), {"loop": nests})
     older = [each._replace(data=_without_document(each.data)) for each in told]
     assert explain(older, "loop[2]/t")["code"] == "nested"
     assert explain(older, "loop[2]/t")["inputs"] == {}
@@ -272,10 +272,10 @@ def _without_document(data: dict[str, Any]) -> dict[str, Any]:
 
 async def test_a_node_that_waits_for_what_is_inside_it_names_that() -> None:
     async def nests(inputs: Any, context: Any) -> Any:
-        await context.runtime.run_graph("2", graph_of("i q"), {})
+        await context.runtime.run_graph("2", parse_graph("i q"), {})
 
-    graph = graph_of("loop")
-    told = await events_of(graph, {"loop": nests, "q": suspends}, until=after("execution.paused"))
+    graph = parse_graph("loop")
+    told = await run_events(graph, {"loop": nests, "q": suspend}, until=is_event("execution.paused"))
     found = explain(told, "loop")
     assert (found["status"], found["code"]) == ("waiting", "waits-for-answer")
     assert found["reason"].startswith("What runs inside it waits: 'loop[2]/q'.")
@@ -284,18 +284,18 @@ async def test_a_node_that_waits_for_what_is_inside_it_names_that() -> None:
 
 
 async def test_an_unknown_node_is_not_found_and_the_others_are_named() -> None:
-    told = await events_of(graph_of("a b"))
+    told = await run_events(parse_graph("a b"))
     with pytest.raises(NotFound, match="'nobody'") as caught:
         explain(told, "nobody")
     assert "'a' and 'b'" in (caught.value.hint or "")
 
 
 async def test_one_node_cancelled_by_itself_is_told_from_the_end_of_all() -> None:
-    def alone(rig: Rig, event: Event) -> None:
+    def alone(rig: ExecutionHarness, event: Event) -> None:
         if event.type == "execution.paused":
             rig.execution.cancel_node("a", "no need")
 
-    told = await events_of(graph_of("a b c", "a>b"), {"a": suspends}, then=alone)
+    told = await run_events(parse_graph("a b c", "a>b"), {"a": suspend}, on_event=alone)
     found = explain(told, "a")
     assert (found["code"], found["status"]) == ("node-cancelled", "cancelled")
     assert found["reason"] == (
@@ -305,14 +305,14 @@ async def test_one_node_cancelled_by_itself_is_told_from_the_end_of_all() -> Non
 
 
 async def test_what_a_pause_by_request_holds_up_says_so() -> None:
-    def pauses(rig: Rig, event: Event) -> None:
+    def pauses(rig: ExecutionHarness, event: Event) -> None:
         if (event.type, event.path) == ("node.started", "a"):
             rig.execution.pause()
         elif event.type == "execution.paused":
             rig.execution.cancel("enough")
 
-    graph = graph_of("a b", "a>b")
-    paused = await events_of(graph, then=pauses, until=after("execution.paused"))
+    graph = parse_graph("a b", "a>b")
+    paused = await run_events(graph, on_event=pauses, until=is_event("execution.paused"))
     assert explain(paused, "b")["code"] == "sources-open"
     ready = [*paused[:-1], *_completed("a", paused[-1]), _after(paused[-1], 1)]
     found = explain(ready, "b")
@@ -337,28 +337,28 @@ def settled_without_a_run(told: list[Event], **facts: Any) -> list[Event]:
 
 
 async def test_a_result_that_was_taken_over_says_from_where() -> None:
-    told = await events_of(graph_of("a b", "a>b"), until=after("node.completed", "a"))
+    told = await run_events(parse_graph("a b", "a>b"), until=is_event("node.completed", "a"))
     found = explain(settled_without_a_run(told, reused={"execution_id": "x0"}), "a")
     assert (found["code"], found["status"]) == ("reused", "completed")
     assert "its result in execution x0 was taken over" in found["reason"]
 
 
 async def test_a_result_that_a_fork_changed_says_so() -> None:
-    told = await events_of(graph_of("a b", "a>b"), until=after("node.completed", "a"))
+    told = await run_events(parse_graph("a b", "a>b"), until=is_event("node.completed", "a"))
     found = explain(settled_without_a_run(told, changed=True), "a")
     assert (found["code"], found["status"], found["inputs"]) == ("changed", "completed", {})
 
 
 async def test_a_running_execution_is_explained_as_it_is_now() -> None:
-    held = Held()
+    held = HeldNode()
     graph = nodes_of(Node("a", "held", "a"), text_node("b"), edges=[("a", "b")])
-    async with Service(rooms(graph, types=[held])) as service:
+    async with Service(dependencies(graph, types=[held])) as service:
         plan = await service.create_plan("do it")
         record = await service.execute(plan.plan_id)
         await held.started.wait()
         found = await service.explain(record.execution_id, "b")
         assert (found["code"], found["reason"]) == ("sources-open", "It waits for 'a' (running).")
-        held.let_go.set()
+        held.release.set()
         await service.wait(record.execution_id)
         assert (await service.explain(record.execution_id, "b"))["code"] == "inputs-arrived"
         with pytest.raises(NotFound):

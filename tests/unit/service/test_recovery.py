@@ -10,7 +10,7 @@ import pytest
 
 from planwave.errors import NotFound
 from planwave.events import Event
-from planwave.service.recovery import PROOF_S, Recovery
+from planwave.service.recovery import PROGRESS_TIMEOUT_S, Recovery
 from planwave.settings import Limits
 from planwave.storage.records import ExecutionRecord, Store
 from tests.fakes.virtual_loop import virtual_time
@@ -71,4 +71,4 @@ def test_what_may_have_ended_its_process_comes_last_once_the_one_before_has_come
 @pytest.mark.parametrize("kind", ["node.log", "execution.resumed"])
 def test_one_that_does_not_come_on_holds_the_others_up_for_some_time_only(kind: str) -> None:
     taken = Left(kind, a=4, b=4).recovered(recoveries_per_s=10_000, recoveries=5)
-    assert [(own, round(at)) for own, at in taken] == [("a", 0), ("b", round(PROOF_S))]
+    assert [(own, round(at)) for own, at in taken] == [("a", 0), ("b", round(PROGRESS_TIMEOUT_S))]

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planwave.errors import GraphInvalid
-from planwave.service.requests import MOST_NOTE_CHARS, AnswerInvalid, checked_answer
+from planwave.service.requests import MAX_NOTE_CHARS, InvalidAnswer, validate_answer
 
 FORM = {
     "type": "object",
@@ -37,9 +37,9 @@ CUT_OFF = {
 GO = {"decision": "approve"}
 
 
-def refusal(request: Any, answer: Any) -> AnswerInvalid:
-    with pytest.raises(AnswerInvalid) as caught:
-        checked_answer(request, answer)
+def refusal(request: Any, answer: Any) -> InvalidAnswer:
+    with pytest.raises(InvalidAnswer) as caught:
+        validate_answer(request, answer)
     assert isinstance(caught.value, GraphInvalid), "which every surface shows with its issues"
     assert caught.value.status_hint == 422
     return caught.value
@@ -50,7 +50,7 @@ def refusal(request: Any, answer: Any) -> AnswerInvalid:
     [
         (PLAIN, GO, {"decision": "approve", "note": ""}),
         (PLAIN, {"decision": "reject", "note": "no"}, {"decision": "reject", "note": "no"}),
-        (PLAIN, {**GO, "note": "n" * MOST_NOTE_CHARS}, {**GO, "note": "n" * MOST_NOTE_CHARS}),
+        (PLAIN, {**GO, "note": "n" * MAX_NOTE_CHARS}, {**GO, "note": "n" * MAX_NOTE_CHARS}),
         (PLAIN, {**GO, "form": None}, {**GO, "note": ""}),
         (OPEN, {**GO, "value": [1]}, {**GO, "note": "", "value": [1]}),
         (OPEN, {**GO, "value": None}, {**GO, "note": "", "value": None}),
@@ -71,7 +71,7 @@ def refusal(request: Any, answer: Any) -> AnswerInvalid:
     ],
 )
 def test_what_fits_is_kept_as_it_is_to_be_stored(request_: Any, answer: Any, kept: Any) -> None:
-    assert checked_answer(request_, answer) == kept
+    assert validate_answer(request_, answer) == kept
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_what_fits_is_kept_as_it_is_to_be_stored(request_: Any, answer: Any, kep
         (PLAIN, [GO], "invalid-answer", ""),
         (PLAIN, {**GO, "reason": "x"}, "invalid-answer", "/reason"),
         (PLAIN, {**GO, "note": None}, "invalid-answer", "/note"),
-        (PLAIN, {**GO, "note": "n" * (MOST_NOTE_CHARS + 1)}, "invalid-answer", "/note"),
+        (PLAIN, {**GO, "note": "n" * (MAX_NOTE_CHARS + 1)}, "invalid-answer", "/note"),
         (PLAIN, {**GO, "note": "\ud800"}, "invalid-answer", "/note"),
         (PLAIN, {}, "unknown-decision", "/decision"),
         (PLAIN, {"decision": "later"}, "unknown-decision", "/decision"),
@@ -182,11 +182,11 @@ CODES = {"invalid-answer", "unknown-decision", "value-not-editable", "invalid-fo
 @given(request_=requests | any_json, answer=answers)
 @example(request_=FILLED, answer={**GO, "form": {"days": 1}})
 def test_any_answer_is_taken_whole_or_refused_with_a_code(request_: Any, answer: Any) -> None:
-    refused: AnswerInvalid | None = None
+    refused: InvalidAnswer | None = None
     kept: Any = None
     try:
-        kept = checked_answer(request_, answer)
-    except AnswerInvalid as error:
+        kept = validate_answer(request_, answer)
+    except InvalidAnswer as error:
         refused = error
     if refused is not None:
         assert refused.code in CODES
@@ -197,4 +197,4 @@ def test_any_answer_is_taken_whole_or_refused_with_a_code(request_: Any, answer:
     assert json.loads(json.dumps(kept, allow_nan=False)) == kept
     if kept != answer:
         assert kept == {"note": "", **{k: v for k, v in answer.items() if (k, v) != ("form", None)}}
-    assert checked_answer(request_, kept) == kept, "what is stored would be taken again"
+    assert validate_answer(request_, kept) == kept, "what is stored would be taken again"

@@ -8,11 +8,11 @@ from typing import Any
 
 from planwave.events import Event
 from planwave.graph.model import Graph, Node
-from planwave.providers.api import CallEnd
-from planwave.service.frames import Bounds
+from planwave.providers.api import CallReport
+from planwave.service.frames import BacklogLimits
 from planwave.service.service import Service
-from tests.fakes.linked import Drinker, Well, two_at_one_well
-from tests.fakes.service import Held, graph_of, rooms, text_node
+from tests.fakes.linked import LinkConsumer, LinkedSource, two_consumers_of_one_source
+from tests.fakes.service import HeldNode, make_graph, dependencies, text_node
 
 
 class Counts:
@@ -26,7 +26,7 @@ class Counts:
         self.links: list[tuple[int, int]] = []
         self.lags: list[float] = []
         self.drops = 0
-        self.calls: list[CallEnd] = []
+        self.calls: list[CallReport] = []
 
     def started(self, execution_id: str, graph: Graph, waited_s: float) -> None:
         self.graphs[execution_id] = graph
@@ -35,30 +35,30 @@ class Counts:
     def published(self, events: Sequence[Event]) -> None:
         self.events += events
 
-    def left(self, execution_id: str) -> None:
+    def execution_left(self, execution_id: str) -> None:
         self.gone.append(execution_id)
 
-    def linked(self, hits: int, misses: int) -> None:
+    def link_cache_used(self, hits: int, misses: int) -> None:
         self.links.append((hits, misses))
 
-    def told(self, lag_s: float) -> None:
+    def delivered(self, lag_s: float) -> None:
         self.lags.append(lag_s)
 
-    def dropped(self) -> None:
+    def subscriber_dropped(self) -> None:
         self.drops += 1
 
-    def called(self, call: CallEnd) -> None:
+    def model_called(self, call: CallReport) -> None:
         self.calls.append(call)
 
 
 def counted(graph: Graph, **more: Any) -> tuple[Service, Counts]:
-    service, counts = Service(rooms(graph, **more)), Counts()
-    service.observe(counts)
+    service, counts = Service(dependencies(graph, **more)), Counts()
+    service.set_observer(counts)
     return service, counts
 
 
 async def test_an_execution_is_told_with_its_graph_its_events_and_its_links() -> None:
-    service, counts = counted(two_at_one_well(), types=[Well(), Drinker()])
+    service, counts = counted(two_consumers_of_one_source(), types=[LinkedSource(), LinkConsumer()])
     async with service:
         plan = await service.create_plan("do it")
         record = await service.execute(plan.plan_id)
@@ -71,7 +71,7 @@ async def test_an_execution_is_told_with_its_graph_its_events_and_its_links() ->
 
 
 async def test_an_execution_cancelled_before_its_start_is_told_too() -> None:
-    service, counts = counted(graph_of(text_node("a")))
+    service, counts = counted(make_graph(text_node("a")))
     async with service:
         plan = await service.create_plan("do it")
         record = await service.create_execution(plan.plan_id)
@@ -81,8 +81,8 @@ async def test_an_execution_cancelled_before_its_start_is_told_too() -> None:
 
 
 async def test_an_execution_that_is_cut_off_is_told_to_have_left() -> None:
-    held = Held()
-    graph = graph_of(text_node("a"), Node("h", "held", "h"))
+    held = HeldNode()
+    graph = make_graph(text_node("a"), Node("h", "held", "h"))
     service, counts = counted(graph, types=[held])
     async with service:
         plan = await service.create_plan("do it")
@@ -94,23 +94,23 @@ async def test_an_execution_that_is_cut_off_is_told_to_have_left() -> None:
 
 
 async def test_watchers_are_counted_with_how_late_they_were_told_and_who_was_dropped() -> None:
-    first, second = Held(), Held()
+    first, second = HeldNode(), HeldNode()
     second.node_type = "held-too"
-    graph = graph_of(Node("h", "held", "h"), Node("i", "held-too", "i"), edges=[("h", "i")])
+    graph = make_graph(Node("h", "held", "h"), Node("i", "held-too", "i"), edges=[("h", "i")])
     service, counts = counted(graph, types=[first, second])
     async with service:
         plan = await service.create_plan("do it")
         record = await service.execute(plan.plan_id)
         await first.started.wait()
         async with (
-            service.follow(record.execution_id) as reading,
-            service.follow(record.execution_id, bounds=Bounds(events=0)),
+            service.subscribe(record.execution_id) as reading,
+            service.subscribe(record.execution_id, bounds=BacklogLimits(events=0)),
         ):
             assert service.load.watchers == 2
-            first.let_go.set()
+            first.release.set()
             await anext(reading)
             assert counts.drops == 0, "one frame may always wait"
-            second.let_go.set()
+            second.release.set()
             assert [frame.is_last async for frame in reading][-1]
             assert (counts.drops, service.load.watchers) == (1, 1)
         assert service.load.watchers == 0
@@ -120,15 +120,15 @@ async def test_watchers_are_counted_with_how_late_they_were_told_and_who_was_dro
 
 
 async def test_a_watcher_that_is_let_go_by_a_drain_was_not_dropped() -> None:
-    held = Held()
-    service, counts = counted(graph_of(Node("h", "held", "h")), types=[held])
+    held = HeldNode()
+    service, counts = counted(make_graph(Node("h", "held", "h")), types=[held])
     async with service:
         plan = await service.create_plan("do it")
         record = await service.execute(plan.plan_id)
         await held.started.wait()
-        async with service.follow(record.execution_id):
+        async with service.subscribe(record.execution_id):
             service.close_streams()
-            held.let_go.set()
+            held.release.set()
             assert (await service.wait(record.execution_id)).status == "completed"
     assert counts.drops == 0
 
@@ -138,7 +138,7 @@ async def test_model_calls_are_told_from_where_they_are_made() -> None:
         on_call = None
 
     calls: Any = Made()
-    service, counts = counted(graph_of(text_node("a")), calls=calls)
+    service, counts = counted(make_graph(text_node("a")), calls=calls)
     async with service:
-        calls.on_call(CallEnd("openai", "gpt", "completed"))
+        calls.on_call(CallReport("openai", "gpt", "completed"))
     assert [call.provider for call in counts.calls] == ["openai"]

@@ -25,9 +25,9 @@ from planwave.settings import Limits
 from planwave.storage import document
 from planwave.storage.memory import MemoryStore
 from planwave.storage.records import ExecutionRecord, PlanRecord
-from tests.fakes.service import Broken, Held, PlanOf, graph_of, plan_with, rooms, text_node
+from tests.fakes.service import FailingNode, HeldNode, FixedPlanner, make_graph, make_plan, dependencies, text_node
 
-CHAIN = graph_of(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")])
+CHAIN = make_graph(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")])
 
 
 async def run_to_end(service: Service, plan: str | Plan, **more: Any) -> tuple[str, list[Event]]:
@@ -36,7 +36,7 @@ async def run_to_end(service: Service, plan: str | Plan, **more: Any) -> tuple[s
 
 
 async def test_a_plan_is_stored_before_it_is_given() -> None:
-    async with Service(rooms(CHAIN)) as service:
+    async with Service(dependencies(CHAIN)) as service:
         plan = await service.create_plan("do it")
         stored = await service.plan(plan.plan_id)
         assert (stored.user_prompt, stored.hash) == ("do it", plan.hash)
@@ -44,7 +44,7 @@ async def test_a_plan_is_stored_before_it_is_given() -> None:
 
 
 async def test_an_executed_plan_is_watched_from_creation_to_its_end(tmp_path) -> None:
-    async with Service(rooms(CHAIN, directory=tmp_path)) as service:
+    async with Service(dependencies(CHAIN, directory=tmp_path)) as service:
         plan = await service.create_plan("do it")
         execution_id, events = await run_to_end(service, plan.plan_id)
         record = await service.wait(execution_id)
@@ -60,7 +60,7 @@ async def test_an_executed_plan_is_watched_from_creation_to_its_end(tmp_path) ->
 
 async def test_options_are_held_below_the_limits_and_stored_with_the_execution() -> None:
     limits = Limits(parallel_nodes=3, node_timeout_s=5, largest_result_bytes=9, run_state_bytes=99)
-    async with Service(rooms(CHAIN, limits=limits)) as service:
+    async with Service(dependencies(CHAIN, limits=limits)) as service:
         plan = await service.create_plan("do it")
         options = RunOptions(scheduling="waves", max_parallel=50, node_timeout_s=2)
         _, events = await run_to_end(service, plan.plan_id, options=options)
@@ -71,7 +71,7 @@ async def test_options_are_held_below_the_limits_and_stored_with_the_execution()
 
 
 async def test_inputs_settle_nodes_without_running_them() -> None:
-    async with Service(rooms(CHAIN)) as service:
+    async with Service(dependencies(CHAIN)) as service:
         plan = await service.create_plan("do it")
         execution_id, events = await run_to_end(
             service, plan.plan_id, inputs={"a": {"output": "given"}}
@@ -82,8 +82,8 @@ async def test_inputs_settle_nodes_without_running_them() -> None:
 
 
 async def test_flat_inputs_are_stored_by_node_and_apart_from_what_was_handed_in() -> None:
-    graph = graph_of(Node("s", "start", "S"), text_node("t"), edges=[("s", "t")])
-    async with Service(rooms(graph)) as service:
+    graph = make_graph(Node("s", "start", "S"), text_node("t"), edges=[("s", "t")])
+    async with Service(dependencies(graph)) as service:
         plan = await service.create_plan("do it")
         handed: dict[str, Any] = {"output": ["hi"]}
         accepted = await service.execute(plan.plan_id, inputs=handed)
@@ -107,7 +107,7 @@ async def test_flat_inputs_are_stored_by_node_and_apart_from_what_was_handed_in(
 async def test_nothing_is_created_for_inputs_no_node_can_be_given(
     inputs: Any, code: str, says: str
 ) -> None:
-    async with Service(rooms(CHAIN)) as service:
+    async with Service(dependencies(CHAIN)) as service:
         plan = await service.create_plan("do it")
         with pytest.raises(InputError) as caught:
             await service.execute(plan.plan_id, inputs=inputs)
@@ -124,7 +124,7 @@ class Looking:
     def __init__(self) -> None:
         self.looks = 0
 
-    def find_faults(self, data: Any, wiring: Any) -> list[Any]:
+    def check(self, data: Any, view: Any) -> list[Any]:
         self.looks += 1
         return []
 
@@ -136,8 +136,8 @@ LOOKING = {"nodes": [{"id": "a", "type": "looking"}], "edges": []}
 
 async def test_what_was_checked_just_now_is_not_checked_again() -> None:
     type_ = Looking()
-    async with Service(rooms(types=[type_])) as service:
-        checked = await service.read_checked(LOOKING)
+    async with Service(dependencies(types=[type_])) as service:
+        checked = await service.parse_and_check(LOOKING)
         assert type_.looks == 1
         record = await service.create_execution(checked)
         assert type_.looks == 1
@@ -150,8 +150,8 @@ async def test_what_was_checked_just_now_is_not_checked_again() -> None:
 
 async def test_what_was_checked_otherwise_is_checked_before_it_runs() -> None:
     type_ = Looking()
-    async with Service(rooms(types=[type_])) as other, Service(rooms(types=[type_])) as service:
-        theirs, checked = await other.read_checked(LOOKING), await service.read_checked(LOOKING)
+    async with Service(dependencies(types=[type_])) as other, Service(dependencies(types=[type_])) as service:
+        theirs, checked = await other.parse_and_check(LOOKING), await service.parse_and_check(LOOKING)
         type_.looks = 0
         await service.create_execution(theirs)  # against limits and providers of their own
         assert type_.looks == 1
@@ -159,11 +159,11 @@ async def test_what_was_checked_otherwise_is_checked_before_it_runs() -> None:
         assert type_.looks == 2
         with pytest.raises(GraphInvalid, match="timeoutS"):
             await service.create_execution(checked, policies={"a": {"timeoutS": 1e9}})
-        changed = replace(checked.plan, graph=graph_of(text_node("a"), edges=[("a", "lost")]))
+        changed = replace(checked.plan, graph=make_graph(text_node("a"), edges=[("a", "lost")]))
         with pytest.raises(GraphInvalid, match="lost"):
             await service.create_execution(checked._replace(plan=changed))
         await service.create_execution(checked)
-        stored = await service.read_checked({"plan_id": checked.plan.plan_id, **LOOKING})
+        stored = await service.parse_and_check({"plan_id": checked.plan.plan_id, **LOOKING})
         assert stored.plan.plan_id == checked.plan.plan_id
         type_.looks = 0
         await service.create_execution(stored)  # of the graph as it is stored
@@ -171,9 +171,9 @@ async def test_what_was_checked_otherwise_is_checked_before_it_runs() -> None:
 
 
 async def test_what_was_found_of_a_provider_stops_an_execution_without_a_second_look() -> None:
-    graph = graph_of(Node("a", "agent", "a", data={"provider": "off", "userPrompt": "x"}))
-    async with Service(rooms()) as service:
-        checked = await service.read_checked(graph.to_document())
+    graph = make_graph(Node("a", "agent", "a", data={"provider": "off", "userPrompt": "x"}))
+    async with Service(dependencies()) as service:
+        checked = await service.parse_and_check(graph.to_document())
         with pytest.raises(UnavailableProvider):
             await service.create_execution(checked)
         assert await service.executions() == []
@@ -183,8 +183,8 @@ async def test_what_was_found_of_a_provider_stops_an_execution_without_a_second_
     ("provider", "error"), [("off", UnavailableProvider), ("nobody", UnknownProvider)]
 )
 async def test_nothing_is_created_where_a_provider_cannot_be_used(provider, error) -> None:
-    graph = graph_of(Node("a", "agent", "A", data={"provider": provider, "userPrompt": "x"}))
-    async with Service(rooms(graph)) as service:
+    graph = make_graph(Node("a", "agent", "A", data={"provider": provider, "userPrompt": "x"}))
+    async with Service(dependencies(graph)) as service:
         plan = await service.create_plan("do it")
         with pytest.raises(error) as caught:
             await service.execute(plan.plan_id)
@@ -193,15 +193,15 @@ async def test_nothing_is_created_where_a_provider_cannot_be_used(provider, erro
 
 
 async def test_an_unknown_plan_is_not_found() -> None:
-    async with Service(rooms()) as service:
+    async with Service(dependencies()) as service:
         with pytest.raises(NotFound, match="no plan"):
             await service.execute("nope")
 
 
 async def test_a_running_execution_is_cancelled_durably(tmp_path) -> None:
-    held = Held()
-    graph = graph_of(Node("h", "held", "H"), text_node("after"), edges=[("h", "after")])
-    async with Service(rooms(graph, directory=tmp_path, types=[held])) as service:
+    held = HeldNode()
+    graph = make_graph(Node("h", "held", "H"), text_node("after"), edges=[("h", "after")])
+    async with Service(dependencies(graph, directory=tmp_path, types=[held])) as service:
         plan = await service.create_plan("do it")
         record = await service.execute(plan.plan_id)
         await held.started.wait()
@@ -217,9 +217,9 @@ async def test_a_running_execution_is_cancelled_durably(tmp_path) -> None:
 
 
 async def test_leaving_the_service_cancels_what_runs_and_keeps_it() -> None:
-    held, store = Held(), MemoryStore()
+    held, store = HeldNode(), MemoryStore()
     async with Service(
-        rooms(graph_of(Node("h", "held", "H")), types=[held], store=store)
+        dependencies(make_graph(Node("h", "held", "H")), types=[held], store=store)
     ) as service:
         plan = await service.create_plan("do it")
         record = await service.execute(plan.plan_id)
@@ -231,7 +231,7 @@ async def test_leaving_the_service_cancels_what_runs_and_keeps_it() -> None:
 
 async def test_an_execution_left_by_a_crash_can_be_cancelled(tmp_path) -> None:
     store = MemoryStore()
-    async with Service(rooms(CHAIN, store=store)) as service:
+    async with Service(dependencies(CHAIN, store=store)) as service:
         plan = await service.create_plan("do it")
         execution_id, _ = await run_to_end(service, plan.plan_id)
         done = await store.events(execution_id)
@@ -253,15 +253,15 @@ async def test_a_cancel_is_accepted_though_its_document_cannot_be_written(tmp_pa
     store = MemoryStore()
     record = ExecutionRecord("x1", None, "t", "g", "starting", "t")
     await store.create_execution(record, [Event("x1", 1, "t", "execution.created", None, None, {})])
-    async with Service(rooms(CHAIN, store=store, directory=tmp_path / "gone")) as service:
+    async with Service(dependencies(CHAIN, store=store, directory=tmp_path / "gone")) as service:
         await service.cancel("x1")
         assert (await service.execution("x1")).status == "cancelled"
 
 
 async def test_several_watchers_see_the_same_and_late_ones_the_whole() -> None:
-    held = Held()
-    graph = graph_of(Node("h", "held", "H"), text_node("after"), edges=[("h", "after")])
-    async with Service(rooms(graph, types=[held])) as service:
+    held = HeldNode()
+    graph = make_graph(Node("h", "held", "H"), text_node("after"), edges=[("h", "after")])
+    async with Service(dependencies(graph, types=[held])) as service:
         plan = await service.create_plan("do it")
         record = await service.execute(plan.plan_id)
 
@@ -273,7 +273,7 @@ async def test_several_watchers_see_the_same_and_late_ones_the_whole() -> None:
             await held.started.wait()
             second = tasks.create_task(seqs())
             cursor = tasks.create_task(seqs(after=3))
-            held.let_go.set()
+            held.release.set()
         last = (await service.execution(record.execution_id)).last_seq
         assert first.result() == second.result() == list(range(1, last + 1))
         assert cursor.result() == list(range(4, last + 1))
@@ -281,8 +281,8 @@ async def test_several_watchers_see_the_same_and_late_ones_the_whole() -> None:
 
 
 async def test_a_failed_node_fails_the_execution_and_nothing_else() -> None:
-    graph = graph_of(Node("x", "broken", "X"), text_node("y"))
-    async with Service(rooms(graph, types=[Broken()])) as service:
+    graph = make_graph(Node("x", "broken", "X"), text_node("y"))
+    async with Service(dependencies(graph, types=[FailingNode()])) as service:
         plan = await service.create_plan("do it")
         execution_id, events = await run_to_end(service, plan.plan_id)
         assert events[-1].type == "execution.failed"
@@ -303,7 +303,7 @@ class RefusingStore(MemoryStore):
 
 
 async def test_a_broken_store_is_told_to_who_waits_and_who_watches() -> None:
-    async with Service(rooms(CHAIN, store=RefusingStore())) as service:
+    async with Service(dependencies(CHAIN, store=RefusingStore())) as service:
         plan = await service.create_plan("do it")
         execution_id = (await service.execute(plan.plan_id)).execution_id
         with pytest.raises(StoreError, match="disk is full"):
@@ -314,7 +314,7 @@ async def test_a_broken_store_is_told_to_who_waits_and_who_watches() -> None:
 
 async def test_a_run_that_broke_can_be_cancelled_once_the_store_works_again() -> None:
     store = RefusingStore()
-    async with Service(rooms(CHAIN, store=store)) as service:
+    async with Service(dependencies(CHAIN, store=store)) as service:
         plan = await service.create_plan("do it")
         execution_id = (await service.execute(plan.plan_id)).execution_id
         with pytest.raises(StoreError, match="disk is full"):
@@ -341,7 +341,7 @@ class SlowStore(MemoryStore):
 
 async def test_an_execution_whose_caller_left_before_it_began_does_not_stay_open() -> None:
     store = SlowStore()
-    async with Service(rooms(CHAIN, store=store)) as service:
+    async with Service(dependencies(CHAIN, store=store)) as service:
         plan = await service.create_plan("do it")
         async with asyncio.TaskGroup() as tasks:
             caller = tasks.create_task(service.execute(plan.plan_id))
@@ -365,7 +365,7 @@ async def test_two_cancels_of_an_execution_left_by_a_crash_end_it_once() -> None
     store = RacingStore()
     record = ExecutionRecord("x1", None, "t", "g", "starting", "t")
     await store.create_execution(record, [Event("x1", 1, "t", "execution.created", None, None, {})])
-    async with Service(rooms(CHAIN, store=store)) as service:
+    async with Service(dependencies(CHAIN, store=store)) as service:
         with pytest.raises(Conflict, match="already cancelled"):
             await service.cancel("x1")
         assert [e.seq for e in await service.events("x1")] == [1, 2]
@@ -373,11 +373,11 @@ async def test_two_cancels_of_an_execution_left_by_a_crash_end_it_once() -> None
 
 async def test_documents_that_lag_are_written_at_the_next_start(tmp_path) -> None:
     store = MemoryStore()
-    async with Service(rooms(CHAIN, store=store)) as service:
+    async with Service(dependencies(CHAIN, store=store)) as service:
         plan = await service.create_plan("do it")
         execution_id, _ = await run_to_end(service, plan.plan_id)
         assert await store.lagging_documents() == [execution_id]
-        async with Service(rooms(CHAIN, store=store, directory=tmp_path)):
+        async with Service(dependencies(CHAIN, store=store, directory=tmp_path)):
             assert (tmp_path / f"{execution_id}.json").is_file()
             assert await store.lagging_documents() == []
 
@@ -409,8 +409,8 @@ async def test_a_slow_document_of_a_pause_never_replaces_that_of_the_end(
         return {}
 
     monkeypatch.setattr("planwave.storage.document.write_documents", write)
-    graph = graph_of(Node("q", "asks", "Q"))
-    async with Service(rooms(graph, directory=tmp_path, types=[Asks()])) as service:
+    graph = make_graph(Node("q", "asks", "Q"))
+    async with Service(dependencies(graph, directory=tmp_path, types=[Asks()])) as service:
         plan = await service.create_plan("do it")
         record = await service.execute(plan.plan_id)
         await writing.wait()
@@ -425,7 +425,7 @@ async def test_a_slow_document_of_a_pause_never_replaces_that_of_the_end(
 
 
 async def test_a_long_run_is_made_a_document_beside_the_event_loop(tmp_path, monkeypatch) -> None:
-    made = document.project
+    made = document.build_document
     threads: list[threading.Thread] = []
 
     def project(*given: Any) -> dict[str, Any]:
@@ -433,7 +433,7 @@ async def test_a_long_run_is_made_a_document_beside_the_event_loop(tmp_path, mon
         return made(*given)
 
     monkeypatch.setattr(document, "project", project)
-    async with Service(rooms(CHAIN, directory=tmp_path)) as service:
+    async with Service(dependencies(CHAIN, directory=tmp_path)) as service:
         plan = await service.create_plan("do it")
         execution_id, _ = await run_to_end(service, plan.plan_id)
         await service.wait(execution_id)
@@ -444,7 +444,7 @@ async def test_a_long_run_is_made_a_document_beside_the_event_loop(tmp_path, mon
 
 async def test_a_document_that_cannot_be_written_loses_no_execution(tmp_path) -> None:
     missing = tmp_path / "gone"
-    async with Service(rooms(CHAIN, directory=missing)) as service:
+    async with Service(dependencies(CHAIN, directory=missing)) as service:
         plan = await service.create_plan("do it")
         execution_id, _ = await run_to_end(service, plan.plan_id)
         assert (await service.wait(execution_id)).status == "completed"
@@ -453,7 +453,7 @@ async def test_a_document_that_cannot_be_written_loses_no_execution(tmp_path) ->
 
 async def test_a_graph_made_by_hand_becomes_a_stored_plan_with_its_execution() -> None:
     source = json.dumps({"title": "Mine", **CHAIN.to_document()})
-    async with Service(rooms()) as service:
+    async with Service(dependencies()) as service:
         plan = await service.read_plan(source)
         assert (plan.title, plan.forecast["waves"]) == ("Mine", 2)
         assert await service.plans() == []
@@ -463,7 +463,7 @@ async def test_a_graph_made_by_hand_becomes_a_stored_plan_with_its_execution() -
 
 
 async def test_a_stored_plan_keeps_its_id_until_it_is_edited() -> None:
-    async with Service(rooms(CHAIN)) as service:
+    async with Service(dependencies(CHAIN)) as service:
         plan = await service.create_plan("do it")
         document = plan.as_json()
         again = await service.read_plan(json.dumps(document))
@@ -481,7 +481,7 @@ async def test_a_faulty_document_is_refused_with_everything_found_and_not_stored
             "edges": [{"source": "a", "target": "zz", "data": {"channel": "flow"}}],
         }
     )
-    async with Service(rooms()) as service:
+    async with Service(dependencies()) as service:
         report = service.check_document(source)
         with pytest.raises(GraphInvalid) as caught:
             await service.read_plan(source)
@@ -496,8 +496,8 @@ async def test_the_planner_is_told_the_goal_and_its_progress_is_passed_on() -> N
 
     told: list[Any] = []
     said = PlanProgress("title", {"title": "T"})
-    planner = PlanOf(plan_with(CHAIN), [said])
-    async with Service(rooms(planner=planner)) as service:
+    planner = FixedPlanner(make_plan(CHAIN), [said])
+    async with Service(dependencies(planner=planner)) as service:
         await service.create_plan("my goal", on_progress=told.append)
     assert (planner.goals, told) == (["my goal"], [said])
 
@@ -509,7 +509,7 @@ async def test_closing_closes_the_rooms_before_the_store() -> None:
         await store.executions()
         closed.append(True)
 
-    async with Service(rooms(store=store, close=close)):
+    async with Service(dependencies(store=store, close=close)):
         pass
     assert closed == [True]
     with pytest.raises(StoreError):

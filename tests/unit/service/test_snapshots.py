@@ -10,9 +10,9 @@ import pytest
 
 from planwave.events import Event, ExecutionState
 from planwave.events.node_state import NodeState
-from planwave.service.following import Lives
-from planwave.service.frames import Bounds
-from planwave.service.live import Live
+from planwave.service.following import LiveExecutions
+from planwave.service.frames import BacklogLimits
+from planwave.service.live import LiveExecution
 from planwave.service.snapshots import snapshot_of
 from planwave.storage.memory import MemoryStore
 
@@ -94,17 +94,17 @@ async def test_nobody_holds_a_snapshot_for_as_long_as_it_is_followed(
 ) -> None:
     marks: list[ref[_Mark]] = []
 
-    def marked(live: Live) -> bytes:
+    def marked(live: LiveExecution) -> bytes:
         snapshot = _Marked(b"{}")
         snapshot.mark = mark = _Mark()
         marks.append(ref(mark))
         return snapshot
 
-    monkeypatch.setattr(Live, "snapshot", marked)
-    lives = Lives(MemoryStore())
-    live = lives.begin(events()[0])
+    monkeypatch.setattr(LiveExecution, "snapshot", marked)
+    lives = LiveExecutions(MemoryStore())
+    live = lives.create(events()[0])
     live.holders += 1
-    async with lives.follow("x", None, Bounds(), with_snapshot=True) as following:
+    async with lives.subscribe("x", None, BacklogLimits(), with_snapshot=True) as following:
         assert following.snapshot == b"{}"
         assert marks[0]() is not None
         following.snapshot = None

@@ -25,25 +25,25 @@ from hypothesis.stateful import (
 
 from planwave.errors import (
     Conflict,
-    Draining,
+    ShuttingDown,
     Gone,
     InputError,
     NodeError,
     StoreError,
-    TooSlow,
+    SlowConsumer,
 )
 from planwave.events import TERMINAL, Event, ExecutionState, fold
 from planwave.executor.options import RunOptions
 from planwave.graph.capabilities import ExecutionResult, Suspension
 from planwave.graph.model import Graph, Node, Policy, Retry
 from planwave.graph.values import DataValue
-from planwave.service.frames import Bounds
+from planwave.service.frames import BacklogLimits
 from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage.ids import new_id
 from planwave.storage.memory import MemoryStore
 from tests.fakes.invariants import check_events, settled_attempts
-from tests.fakes.service import graph_of, plan_with, rooms
+from tests.fakes.service import make_graph, make_plan, dependencies
 from tests.fakes.virtual_loop import VirtualLoop
 from tests.fakes.wires import make_edge
 from tests.unit.service.test_control import QUESTION, Asks, Counts, executed, opened, reached
@@ -73,7 +73,7 @@ async def test_what_is_ended_while_it_waits_for_its_turn_is_not_run_to_an_end_ag
 async def test_an_answer_before_its_turn_to_be_recovered_comes_takes_an_execution_up(
     tmp_path: Path,
 ) -> None:
-    graph = graph_of(Node("q", "asks", "Q"), Node("b", "counts", "B", data={"hold": True}))
+    graph = make_graph(Node("q", "asks", "Q"), Node("b", "counts", "B", data={"hold": True}))
     counts = Counts()
     async with opened(tmp_path, graph, Asks(), counts) as service:
         execution_id = await executed(service)
@@ -111,12 +111,12 @@ def _node(node_id: str, **policy: Any) -> Node:
 
 PATIENT = Retry(3, 1.0)
 GRAPHS = (
-    graph_of(_node("a", retry=PATIENT), _node("b"), edges=[("a", "b")]),
-    graph_of(_node("a"), _node("b"), _node("c", join="any"), _node("d"),
+    make_graph(_node("a", retry=PATIENT), _node("b"), edges=[("a", "b")]),
+    make_graph(_node("a"), _node("b"), _node("c", join="any"), _node("d"),
              edges=[("a", "c"), ("b", "c"), ("c", "d"), ("a", "d")]),
-    graph_of(_node("a", effect="once"), _node("b", effect="once"), _node("c"),
+    make_graph(_node("a", effect="once"), _node("b", effect="once"), _node("c"),
              edges=[("a", "b"), ("b", "c")]),
-    graph_of(_node("a", on_error="continue"), _node("b"), _node("c", retry=PATIENT),
+    make_graph(_node("a", on_error="continue"), _node("b"), _node("c", retry=PATIENT),
              edges=[make_edge("a", "b", source_handle="error"), ("a", "c")]),
 )  # fmt: skip
 ASKED = {"question": "?"}
@@ -199,8 +199,8 @@ class Watcher:
     async def watch(self, service: Service) -> None:
         while True:
             after = len(self.seen)
-            with suppress(TooSlow):
-                async with service.follow(self.execution_id, after, Bounds(events=6)) as following:
+            with suppress(SlowConsumer):
+                async with service.subscribe(self.execution_id, after, BacklogLimits(events=6)) as following:
                     async for frame in following:
                         self.seen += [event for event in frame.events if event.seq]
                         await asyncio.sleep(0.3)
@@ -246,7 +246,7 @@ class Executions(RuleBasedStateMachine):
     async def _open(self) -> None:
         self.store, self.puppet = Mortal(self.kept), Puppet()
         limits = Limits(concurrent_executions=AT_ONCE, recoveries_per_s=1_000, recoveries=1_000)
-        parts = rooms(types=[self.puppet], store=self.store, limits=limits)
+        parts = dependencies(types=[self.puppet], store=self.store, limits=limits)
         self.service = Service(parts)
         await self.service.__aenter__()
         await self.service.recover()
@@ -261,7 +261,7 @@ class Executions(RuleBasedStateMachine):
             self.watching.create_task(self._watch(watcher))
 
     async def _watch(self, watcher: Watcher) -> None:
-        with suppress(Draining, StoreError):
+        with suppress(ShuttingDown, StoreError):
             await watcher.watch(self.service)
 
     async def _end(self) -> None:
@@ -339,7 +339,7 @@ class Executions(RuleBasedStateMachine):
         options = RunOptions(
             scheduling="waves" if waves else "eager", on_failure="stop" if stops else "continue"
         )
-        made = self.do(self.service.execute(plan_with(which, new_id()), options=options))
+        made = self.do(self.service.execute(make_plan(which, new_id()), options=options))
         self.accepted.append(made.execution_id)
         for what in done:
             held = [told for (own, _), told in self.puppet.held.items() if own == made.execution_id]

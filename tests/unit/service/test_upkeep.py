@@ -12,7 +12,7 @@ from planwave.service.service import Service
 from planwave.settings import Limits
 from planwave.storage import document
 from planwave.storage.sqlite import SqliteStore
-from tests.fakes.service import Held, graph_of, rooms, text_node
+from tests.fakes.service import HeldNode, make_graph, dependencies, text_node
 
 LARGE = text_node("a", "x" * 2_000)
 
@@ -20,7 +20,7 @@ LARGE = text_node("a", "x" * 2_000)
 @pytest.fixture
 async def service(tmp_path: Path) -> AsyncIterator[Service]:
     store = SqliteStore.open(tmp_path, artifact_bytes=1_000)
-    async with Service(rooms(graph_of(LARGE), directory=tmp_path, store=store)) as opened:
+    async with Service(dependencies(make_graph(LARGE), directory=tmp_path, store=store)) as opened:
         yield opened
 
 
@@ -51,8 +51,8 @@ async def test_a_deleted_execution_leaves_no_file(service: Service, tmp_path: Pa
 
 
 async def test_a_running_execution_and_its_plan_are_not_deleted(tmp_path: Path) -> None:
-    held = Held()
-    async with Service(rooms(graph_of(Node("a", "held", "a")), types=[held])) as service:
+    held = HeldNode()
+    async with Service(dependencies(make_graph(Node("a", "held", "a")), types=[held])) as service:
         plan = await service.create_plan("do it")
         record = await service.execute(plan.plan_id)
         await held.started.wait()
@@ -62,7 +62,7 @@ async def test_a_running_execution_and_its_plan_are_not_deleted(tmp_path: Path) 
         with pytest.raises(Conflict, match=record.execution_id) as refused:
             await service.delete_plan(plan.plan_id)
         assert refused.value.code == "plan-in-use"
-        held.let_go.set()
+        held.release.set()
         await service.wait(record.execution_id)
         await service.delete_plan(plan.plan_id)
         assert (await service.document(record.execution_id))["graph"]["nodes"][0]["id"] == "a"
@@ -118,21 +118,21 @@ async def test_a_time_that_is_none_is_refused(service: Service, time: str) -> No
 
 async def test_an_idempotency_key_is_kept_for_its_hours(tmp_path: Path) -> None:
     now = [datetime(2026, 1, 1, tzinfo=UTC)]
-    made = rooms(limits=Limits(idempotency_hours=2), now=lambda: now[0])
+    made = dependencies(limits=Limits(idempotency_hours=2), now=lambda: now[0])
     async with Service(replace(made, directory=tmp_path)) as service:
-        assert (await service.remember("k", "d")).is_new
-        await service.keep_answer("k", 201, "{}")
-        assert (await service.remember("k", "d")).body == "{}"
+        assert (await service.claim_idempotency_key("k", "d")).is_new
+        await service.store_idempotency_key("k", 201, "{}")
+        assert (await service.claim_idempotency_key("k", "d")).body == "{}"
         now[0] += timedelta(hours=2)
-        assert not (await service.remember("k", "d")).is_new
+        assert not (await service.claim_idempotency_key("k", "d")).is_new
         await service.prune("2000-01-01")
-        assert not (await service.remember("k", "d")).is_new
+        assert not (await service.claim_idempotency_key("k", "d")).is_new
         now[0] += timedelta(microseconds=1)
         await service.prune("2000-01-01")
-        assert await service._store.remembered("k") is None
-        assert (await service.remember("k", "other")).is_new
-        await service.forget("k")
-        assert (await service.remember("k", "third")).is_new
+        assert await service._store.idempotency_record("k") is None
+        assert (await service.claim_idempotency_key("k", "other")).is_new
+        await service.release_idempotency_key("k")
+        assert (await service.claim_idempotency_key("k", "third")).is_new
 
 
 async def test_a_backup_of_a_running_service_holds_what_is_stored(

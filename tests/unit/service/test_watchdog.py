@@ -15,10 +15,10 @@ from planwave.graph.capabilities import ExecutionResult
 from planwave.graph.model import Node
 from planwave.graph.values import DataValue
 from planwave.service.service import Service
-from planwave.service.watchdog import LONGEST_S, LOOK_S, Watchdog
+from planwave.service.watchdog import STALL_THRESHOLD_S, PROBE_INTERVAL_S, EventLoopMonitor
 from planwave.settings import Settings
-from tests.fakes.scraping import client_of, scrape
-from tests.fakes.service import graph_of, rooms
+from tests.fakes.scraping import asgi_client, scrape_metrics
+from tests.fakes.service import make_graph, dependencies
 
 
 class Blocks:
@@ -49,9 +49,9 @@ async def test_a_node_that_blocks_the_loop_is_named_once_with_how_long_and_where
 ) -> None:
     lags: list[float] = []
     told: list[str] = []
-    service = Service(rooms(graph_of(Node("cpu", "blocks", "CPU")), types=[Blocks()]))
+    service = Service(dependencies(make_graph(Node("cpu", "blocks", "CPU")), types=[Blocks()]))
     async with service:
-        with Watchdog(lags.append):
+        with EventLoopMonitor(lags.append):
             plan = await service.create_plan("do it")
             while not told:  # a busy machine may let its thread look too late
                 lags.clear()
@@ -71,18 +71,18 @@ async def test_a_node_that_blocks_the_loop_is_named_once_with_how_long_and_where
 
 async def test_a_loop_that_turns_is_left_in_peace(caplog: pytest.LogCaptureFixture) -> None:
     lags: list[float] = []
-    with Watchdog(lags.append):
+    with EventLoopMonitor(lags.append):
         await looked_at(lags)
         while min(lags) >= 0.1:  # a busy machine may take its time away
             await looked_at(lags)
     told = warnings_of(caplog)
-    assert len(told) == sum(lag > LONGEST_S - LOOK_S / 2 for lag in lags)
+    assert len(told) == sum(lag > STALL_THRESHOLD_S - PROBE_INTERVAL_S / 2 for lag in lags)
 
 
 async def test_what_does_not_end_is_told_before_it_does(caplog: pytest.LogCaptureFixture) -> None:
     lags: list[float] = []
     told: list[str] = []
-    with Watchdog(lags.append, endless_s=0.2), caplog.at_level(logging.INFO):
+    with EventLoopMonitor(lags.append, endless_s=0.2), caplog.at_level(logging.INFO):
         while not any("still does" in each for each in told):  # its thread may look too late
             caplog.clear()
             await asyncio.sleep(0)
@@ -96,7 +96,7 @@ async def test_what_does_not_end_is_told_before_it_does(caplog: pytest.LogCaptur
 
 async def test_it_ends_with_what_it_watches_also_in_the_middle_of_a_stop() -> None:
     before = set(watchdogs())
-    with Watchdog():
+    with EventLoopMonitor():
         assert set(watchdogs()) - before
         time.sleep(0.4)  # noqa: ASYNC251 - that is the point
     assert set(watchdogs()) <= before
@@ -108,7 +108,7 @@ def watchdogs() -> list[threading.Thread]:
 
 async def test_it_costs_next_to_nothing() -> None:
     before = set(watchdogs())
-    with Watchdog():
+    with EventLoopMonitor():
         (own,) = set(watchdogs()) - before
         clock = time.pthread_getcpuclockid(own.ident or 0)
         began, began_at = time.clock_gettime(clock), time.monotonic()
@@ -119,17 +119,17 @@ async def test_it_costs_next_to_nothing() -> None:
 
 async def test_the_application_counts_how_late_its_loop_is() -> None:
     before = set(watchdogs())
-    app = create_app(Settings(), lambda _: Service(rooms(graph_of())))
-    async with client_of(app) as client:
+    app = create_app(Settings(), lambda _: Service(dependencies(make_graph())))
+    async with asgi_client(app) as client:
         looks = 0.0
         while not looks:
             await asyncio.sleep(0.05)
-            looks = (await scrape(client)).value("planwave_event_loop_lag_seconds_count")
+            looks = (await scrape_metrics(client)).value("planwave_event_loop_lag_seconds_count")
     assert set(watchdogs()) <= before
 
 
 async def test_garbage_is_collected_again_after_a_look() -> None:
-    with Watchdog(endless_s=0.2):
+    with EventLoopMonitor(endless_s=0.2):
         await asyncio.sleep(0)
         time.sleep(0.6)  # noqa: ASYNC251 - that is the point
         await asyncio.sleep(0.1)

@@ -14,11 +14,11 @@ AT, LATER, EXPIRED = "2026-01-01T10", "2026-01-01T11", "2026-01-01T00"
 
 async def test_an_answer_survives_a_restart(tmp_path: Path) -> None:
     first = SqliteStore.open(tmp_path)
-    await first.remember("k", "d", AT, expired=EXPIRED)
-    await first.answer("k", 201, '{"execution_id": "x"}')
+    await first.claim_idempotency_key("k", "d", AT, expired=EXPIRED)
+    await first.store_response("k", 201, '{"execution_id": "x"}')
     await first.close()
     again = SqliteStore.open(tmp_path)
-    kept = await again.remember("k", "d", LATER, expired=EXPIRED)
+    kept = await again.claim_idempotency_key("k", "d", LATER, expired=EXPIRED)
     assert (kept.is_new, kept.status, kept.body) == (False, 201, '{"execution_id": "x"}')
     assert kept.created_at == AT
     await again.close()
@@ -28,21 +28,21 @@ async def test_a_key_whose_taker_closed_the_store_goes_to_one_who_asks_again(
     tmp_path: Path,
 ) -> None:
     first = SqliteStore.open(tmp_path)
-    taken = await first.remember("k", "d", AT, expired=EXPIRED)
-    assert not (await first.remember("k", "d", LATER, expired=EXPIRED)).is_new
+    taken = await first.claim_idempotency_key("k", "d", AT, expired=EXPIRED)
+    assert not (await first.claim_idempotency_key("k", "d", LATER, expired=EXPIRED)).is_new
     await first.close()
     again = SqliteStore.open(tmp_path)
-    other = await again.remember("k", "another body", LATER, expired=EXPIRED)
+    other = await again.claim_idempotency_key("k", "another body", LATER, expired=EXPIRED)
     assert (other.is_new, other.digest, other.status) == (False, "d", None)
     async with asyncio.TaskGroup() as group:
         asked = [
-            group.create_task(again.remember("k", "d", LATER, expired=EXPIRED)) for _ in range(9)
+            group.create_task(again.claim_idempotency_key("k", "d", LATER, expired=EXPIRED)) for _ in range(9)
         ]
     found = [task.result() for task in asked]
     assert sum(each.is_new for each in found) == 1
     assert {each.subject for each in found} == {taken.subject}
-    await again.answer("k", 202, "{}")
-    kept = await again.remembered("k")
+    await again.store_response("k", 202, "{}")
+    kept = await again.idempotency_record("k")
     assert kept is not None
     assert (kept.status, kept.subject) == (202, taken.subject)
     await again.close()
@@ -50,14 +50,14 @@ async def test_a_key_whose_taker_closed_the_store_goes_to_one_who_asks_again(
 
 async def test_any_number_of_old_keys_is_forgotten_a_few_at_a_time(tmp_path: Path) -> None:
     store = SqliteStore.open(tmp_path)
-    for number in (0, answers.SOME, 2 * answers.SOME + 1):
+    for number in (0, answers.DELETE_BATCH_SIZE, 2 * answers.DELETE_BATCH_SIZE + 1):
         async with asyncio.TaskGroup() as group:
             for n in range(number):
-                group.create_task(store.remember(f"k{n}", "d", AT, expired=EXPIRED))
+                group.create_task(store.claim_idempotency_key(f"k{n}", "d", AT, expired=EXPIRED))
         before = store.commits
-        assert await store.forget_older(AT) == 0
-        assert await store.forget_older(LATER) == number
-        assert store.commits - before == 2 + number // answers.SOME
+        assert await store.delete_expired_keys(AT) == 0
+        assert await store.delete_expired_keys(LATER) == number
+        assert store.commits - before == 2 + number // answers.DELETE_BATCH_SIZE
     await store.close()
 
 
@@ -84,6 +84,6 @@ async def test_a_key_whose_taker_was_killed_goes_to_one_who_asks_again(tmp_path:
     os.kill(killed.pid, signal.SIGKILL)
     await killed.wait()
     store = SqliteStore.open(tmp_path)
-    kept = await store.remember("k", "d", LATER, expired=EXPIRED)
+    kept = await store.claim_idempotency_key("k", "d", LATER, expired=EXPIRED)
     assert (kept.is_new, kept.subject) == (True, subject)
     await store.close()

@@ -17,7 +17,7 @@ from planwave.errors import InputError, NotFound, SchemaTooNew, StoreError
 from planwave.events import Event
 from planwave.storage import backup
 from planwave.storage.backup import back_up
-from planwave.storage.document import project
+from planwave.storage.document import build_document
 from planwave.storage.flows import FlowRecord
 from planwave.storage.ids import new_id
 from planwave.storage.records import ExecutionRecord, PlanRecord
@@ -48,7 +48,7 @@ async def ran(store: SqliteStore, value: Any = LARGE, *, end: str = "completed")
     record = await store.execution(name)
     assert record is not None
     if end != "started":
-        await write_document(store._directory, name, project(events, record))
+        await write_document(store._directory, name, build_document(events, record))
         await store.set_document_seqs({name: 3})
     return name
 
@@ -182,14 +182,14 @@ async def test_a_backup_that_does_not_read_back_is_thrown_away(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await ran(store)
-    leave = backup._Package.__exit__
+    leave = backup._BackupArchive.__exit__
 
-    def flip(package: backup._Package, *error: object) -> None:
+    def flip(package: backup._BackupArchive, *error: object) -> None:
         leave(package, *error)
         content = package._path.read_bytes()
         package._path.write_bytes(content.replace(b"\xc3\xbc", b"\xc3\xa4", 1))
 
-    monkeypatch.setattr(backup._Package, "__exit__", flip)
+    monkeypatch.setattr(backup._BackupArchive, "__exit__", flip)
     with pytest.raises(StoreError, match="read back") as refused:
         back_up(tmp_path / "kept", tmp_path / "b.tar")
     assert refused.value.code == "backup-failed"

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from planwave.storage.bulk import Bulk
+from planwave.storage.bulk import MultiRowStatement
 
-INSERT = Bulk.insert("kept", "key, text")
-KEEP_FIRST = Bulk.insert("kept", "key, text", "ON CONFLICT DO NOTHING")
-SET = Bulk(
+INSERT = MultiRowStatement.insert("kept", "key, text")
+KEEP_FIRST = MultiRowStatement.insert("kept", "key, text", "ON CONFLICT DO NOTHING")
+SET = MultiRowStatement(
     2,
     "UPDATE kept SET text = ? WHERE key = ?",
     "UPDATE kept SET text = column1 FROM (VALUES {}) WHERE key = column2",

@@ -78,10 +78,10 @@ async def test_a_large_result_given_again_in_the_commit_that_deletes_it_stays(
 ) -> None:
     await ran(store, "x1", "a" * 100)
     await store.create_execution(record("x2"), [])
-    await store._write(lambda connection: deleting.hide_execution(connection, "x1"))
+    await store._write(lambda connection: deleting.soft_delete_execution(connection, "x1"))
     before = store.commits
     async with asyncio.TaskGroup() as group:
-        group.create_task(store._sweep())
+        group.create_task(store._purge_deleted())
         group.create_task(store.append("x2", 1, [result("x2", 1, "a" * 100)]))
     assert store.commits == before + 1
     assert await store.events("x2") == [result("x2", 1, "a" * 100)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planwave.errors import InputError
 from planwave.events import Event
-from planwave.storage.document import document_text, project, write_documents
+from planwave.storage.document import document_text, build_document, write_documents
 from planwave.storage.ids import new_id
 from planwave.storage.records import ExecutionRecord
 from tests.fakes.documents import write_document
@@ -82,7 +82,7 @@ def inside() -> list[Event]:
 
 
 def test_nested_nodes_show_what_the_graph_inside_says_of_them() -> None:
-    nodes = {each["path"]: each for each in project(inside(), RECORD)["nodes"]}
+    nodes = {each["path"]: each for each in build_document(inside(), RECORD)["nodes"]}
     i, j = nodes["l[1]/i"], nodes["l[1]/j"]
     assert (j["id"], j["type"], j["name"], j["description"]) == ("j", "agent", "J", "d")
     assert (i["provider"], i["model"], i["dependencies"]) == ("p", "m", [])
@@ -117,7 +117,7 @@ def story() -> list[Event]:
 
 
 def test_the_document_says_what_was_asked_and_how_it_ended() -> None:
-    made = project(story(), RECORD)
+    made = build_document(story(), RECORD)
     assert {
         key: made[key]
         for key in ("execution_id", "plan_id", "user_prompt", "title", "timestamp", "status")
@@ -139,7 +139,7 @@ def test_the_document_says_what_was_asked_and_how_it_ended() -> None:
 
 
 def test_nodes_come_in_graph_order_with_flow_sources_as_dependencies() -> None:
-    nodes = project(story(), RECORD)["nodes"]
+    nodes = build_document(story(), RECORD)["nodes"]
     assert [(n["id"], n["status"], n["dependencies"]) for n in nodes] == [
         ("c", "failed", ["a", "b"]),
         ("a", "completed", []),
@@ -151,13 +151,13 @@ def test_nodes_come_in_graph_order_with_flow_sources_as_dependencies() -> None:
 
 
 def test_results_are_texts_and_only_those_that_exist() -> None:
-    made = project(story(), RECORD)
+    made = build_document(story(), RECORD)
     assert made["node_results"] == {"a": "one", "b": '{"k":"ü"}'}
     assert [n["result"] for n in made["nodes"]] == [None, "one", '{"k":"ü"}', None, None]
 
 
 def test_a_node_shows_what_it_got_and_who_answered() -> None:
-    c, a, b, *_ = project(story(), RECORD)["nodes"]
+    c, a, b, *_ = build_document(story(), RECORD)["nodes"]
     assert (a["provider"], a["model"], b["provider"], b["model"]) == ("p", "m", "p2", "m2")
     assert (b["prompt"], b["attempts"], b["wave"], b["execution_time"]) == (
         {"prompt": "say"},
@@ -173,18 +173,18 @@ def test_a_node_shows_what_it_got_and_who_answered() -> None:
 def test_several_arrivals_at_a_handle_are_a_list_and_a_winner_stands_alone() -> None:
     events = story()
     events[7] = events[7]._replace(data={"outputs": text("two"), "duration_s": 1})
-    assert project(events, RECORD)["nodes"][0]["inputs"] == {
+    assert build_document(events, RECORD)["nodes"][0]["inputs"] == {
         "input": {"type": "list", "value": ["one", "two"]}
     }
     events[9] = events[9]._replace(data={"wave": 2, "via": "b-c"})
-    assert project(events, RECORD)["nodes"][0]["inputs"] == {
+    assert build_document(events, RECORD)["nodes"][0]["inputs"] == {
         "input": {"type": "text", "value": "two"}
     }
 
 
 def test_an_open_request_shows_in_the_document() -> None:
     waiting = Event("x1", 5, AT, "node.waiting", "b", 1, {"request_id": "r", "request": {}})
-    made = project([*story()[:4], waiting], RECORD)
+    made = build_document([*story()[:4], waiting], RECORD)
     assert (made["waitingForInput"], made["currentNodeId"]) == (True, "b")
     assert [(each["request_id"], each["path"]) for each in made["requests"]] == [("r", "b")]
 
@@ -196,7 +196,7 @@ def test_answers_and_reentries_stay_in_the_document() -> None:
         ("node.started", {"wave": 1, "reentry": 1}),
     ]
     more = [Event("x1", n, AT, kind, "b", 1, data) for n, (kind, data) in enumerate(facts, 5)]
-    made = project([*story()[:4], *more], RECORD)
+    made = build_document([*story()[:4], *more], RECORD)
     b = next(each for each in made["nodes"] if each["id"] == "b")
     assert b["reentries"] == 1
     (answer,) = b["answers"]
@@ -209,9 +209,9 @@ def test_answers_and_reentries_stay_in_the_document() -> None:
 def test_a_fork_names_what_it_is_a_fork_of() -> None:
     first = story()[0]
     parent = {"execution_id": "x0"}
-    made = project([first._replace(data={**first.data, "parent": parent})], RECORD)
+    made = build_document([first._replace(data={**first.data, "parent": parent})], RECORD)
     assert made["parent"] == parent
-    assert project([first], RECORD)["parent"] is None
+    assert build_document([first], RECORD)["parent"] is None
 
 
 @pytest.mark.parametrize("ends", ["completed", "failed"])
@@ -225,23 +225,23 @@ def test_a_failure_inside_a_node_is_handled_where_that_completed(ends: str) -> N
         Event("x1", 5, AT, "node.failed", "a[0]/sub", 1, {"error": error, "handled": False}),
         Event("x1", 6, AT, f"node.{ends}", "a", 1, data),
     ]
-    handled = {node["path"]: node["handled"] for node in project(events, RECORD)["nodes"]}
+    handled = {node["path"]: node["handled"] for node in build_document(events, RECORD)["nodes"]}
     assert handled["a[0]/sub"] is (ends == "completed")
 
 
 def test_a_nested_node_follows_the_graph_s_own() -> None:
     nested = Event("x1", 3, AT, "node.started", "a[0]/sub", 1, {"wave": 1})
-    last = project([*story()[:2], nested], RECORD)["nodes"][-1]
+    last = build_document([*story()[:2], nested], RECORD)["nodes"][-1]
     assert (last["id"], last["path"], last["name"]) == ("sub", "a[0]/sub", "sub")
     named = Event("x1", 3, AT, "node.started", "a[0]/sub", 1, {"wave": 1, "name": "Sum up"})
-    assert project([*story()[:2], named], RECORD)["nodes"][-1]["name"] == "Sum up"
+    assert build_document([*story()[:2], named], RECORD)["nodes"][-1]["name"] == "Sum up"
 
 
 @given(st.integers(1, 12))
 def test_projecting_is_deterministic_and_gives_json(length: int) -> None:
     events = story()[:length]
-    once = json.dumps(project(events, RECORD))
-    assert once == json.dumps(project([Event(*e) for e in events], RECORD))
+    once = json.dumps(build_document(events, RECORD))
+    assert once == json.dumps(build_document([Event(*e) for e in events], RECORD))
     assert json.loads(once)["last_seq"] == length
 
 

@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from planwave.errors import Conflict
-from planwave.storage.faults import blames_store, cause_of, is_recoverable, passing, store_error
-from planwave.storage.records import PASSING, STORE_STATUSES
+from planwave.storage.faults import is_store_failure, cause_of, is_recoverable, as_transient, to_store_error
+from planwave.storage.records import TRANSIENT_CODES, STORE_STATUSES
 
 
 def of_sqlite(code: int) -> sqlite3.OperationalError:
@@ -30,13 +30,13 @@ def of_sqlite(code: int) -> sqlite3.OperationalError:
     ],
 )
 def test_what_passes_carries_a_code_that_says_so(error: Exception, code: str) -> None:
-    trouble = passing(error)
+    trouble = as_transient(error)
     assert trouble is not None
     assert trouble.code == code
     assert trouble.hint
     assert is_recoverable(error)
-    assert code in PASSING <= STORE_STATUSES
-    assert store_error(error).code == code
+    assert code in TRANSIENT_CODES <= STORE_STATUSES
+    assert to_store_error(error).code == code
 
 
 @pytest.mark.parametrize(
@@ -52,16 +52,16 @@ def test_what_passes_carries_a_code_that_says_so(error: Exception, code: str) ->
     ],
 )
 def test_what_does_not_pass_is_the_store_s_fault_until_a_restart(error: Exception) -> None:
-    assert passing(error) is None
+    assert as_transient(error) is None
     assert not is_recoverable(error)
-    assert blames_store(error)
-    assert store_error(error).code == "store-failed"
+    assert is_store_failure(error)
+    assert to_store_error(error).code == "store-failed"
 
 
 def test_what_an_execution_is_at_fault_for_is_told_as_it_is() -> None:
     found = Conflict("wrong moment")
-    assert store_error(found) is found
-    assert not blames_store(found)
+    assert to_store_error(found) is found
+    assert not is_store_failure(found)
 
 
 def test_the_driver_s_own_error_is_what_counts() -> None:

@@ -7,13 +7,13 @@ import pytest
 
 from planwave.events import Event
 from planwave.storage import files
-from planwave.storage.files import Footing, bring_back, free_bytes, put_aside, write_whole
+from planwave.storage.files import FileIdentity, load_artifacts, free_bytes, offload_artifacts, write_atomically
 
 
 def test_a_whole_file_replaces_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "f.json"
-    write_whole(path, b"old")
-    write_whole(path, b"new")
+    write_atomically(path, b"old")
+    write_atomically(path, b"new")
     assert (path.read_bytes(), os.listdir(tmp_path)) == (b"new", ["f.json"])
 
 
@@ -21,14 +21,14 @@ def test_a_failed_write_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "f.json"
-    write_whole(path, b"old")
+    write_atomically(path, b"old")
 
     def fail(_handle: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(files.os, "fsync", fail)
     with pytest.raises(OSError, match="No space"):
-        write_whole(path, b"new")
+        write_atomically(path, b"new")
     assert (path.read_bytes(), os.listdir(tmp_path)) == (b"old", ["f.json"])
 
 
@@ -37,14 +37,14 @@ def test_an_event_without_large_values_stays_itself(
     tmp_path: Path, data: dict[str, object]
 ) -> None:
     event = Event("x1", 1, "t", "node.completed", "a", 1, data)
-    assert put_aside(event, 10) == (event, [])
-    assert bring_back(event, tmp_path) == event
+    assert offload_artifacts(event, 10) == (event, [])
+    assert load_artifacts(event, tmp_path) == event
 
 
 def test_files_that_stay_where_they_are_may_change(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_text("old")
-    footing = Footing(path)
+    footing = FileIdentity(path)
     path.write_text("new, and longer")
     path.chmod(0o600)
     footing.check()
@@ -60,14 +60,14 @@ def test_a_file_that_is_gone_from_its_place_is_noticed(
     one, two = folder / "one", folder / "two"
     one.write_text("1")
     two.write_text("2")
-    footing = Footing(one, two)
+    footing = FileIdentity(one, two)
     footing.check()
     if way == "deleted":
         two.unlink()
     elif way == "moved":
         two.rename(folder / "three")
     elif way == "replaced":
-        write_whole(two, b"2")
+        write_atomically(two, b"2")
     else:
         folder.rename(tmp_path / "elsewhere")
     for _ in range(2):
@@ -78,7 +78,7 @@ def test_a_file_that_is_gone_from_its_place_is_noticed(
 
 def test_what_is_not_there_gives_no_footing(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        Footing(tmp_path / "nothing")
+        FileIdentity(tmp_path / "nothing")
 
 
 def test_free_room_is_what_an_ordinary_user_may_still_write(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from planwave.storage.lists import EXECUTIONS, Listed
-from planwave.storage.queries import newest_of
-from planwave.storage.records import ExecutionRecord, Place
+from planwave.storage.lists import EXECUTIONS, ListQuery
+from planwave.storage.queries import select_newest_statuses
+from planwave.storage.records import ExecutionRecord, PageCursor
 from planwave.storage.sqlite import SqliteStore
 from planwave.storage.sqlite_flows import FLOWS, VERSIONS
 
@@ -59,11 +59,11 @@ async def test_any_choices_together_give_what_meets_them_all(
     chosen: dict[str, Any] = {name: CHOICES[name] for name in names}
     assert await store.executions(**chosen, limit=100) == expected
     pages: list[ExecutionRecord] = []
-    before: str | Place | None = None
+    before: str | PageCursor | None = None
     while page := await store.executions(**chosen, before=before, limit=3):
         pages += page
         last = page[-1]
-        before = last.execution_id if len(pages) % 2 else Place(last.created_at, last.execution_id)
+        before = last.execution_id if len(pages) % 2 else PageCursor(last.created_at, last.execution_id)
     assert pages == expected
 
 
@@ -87,23 +87,23 @@ async def test_what_utf8_cannot_hold_names_nothing(store: SqliteStore) -> None:
         ({"text": "report"}, "executions_by_age"),
     ],
 )
-@pytest.mark.parametrize("before", [None, Place("2026", "x")])
+@pytest.mark.parametrize("before", [None, PageCursor("2026", "x")])
 async def test_a_page_is_read_off_an_index_that_is_in_order(
-    store: SqliteStore, chosen: dict[str, str], index: str, before: Place | None
+    store: SqliteStore, chosen: dict[str, str], index: str, before: PageCursor | None
 ) -> None:
     await is_read_off(store, EXECUTIONS, chosen, index, before)
 
 
-@pytest.mark.parametrize("before", [None, Place("2026", "x")])
+@pytest.mark.parametrize("before", [None, PageCursor("2026", "x")])
 async def test_so_are_pages_of_flows_and_of_their_versions(
-    store: SqliteStore, before: Place | None
+    store: SqliteStore, before: PageCursor | None
 ) -> None:
     await is_read_off(store, FLOWS, {}, "flows_by_age", before)
     await is_read_off(store, VERSIONS, {"flow_id": "f"}, "flow_versions_by_age", before)
 
 
 async def is_read_off(
-    store: SqliteStore, rows: Listed, chosen: dict[str, str], index: str, before: Place | None
+    store: SqliteStore, rows: ListQuery, chosen: dict[str, str], index: str, before: PageCursor | None
 ) -> None:
     def plan_of(connection: Connection) -> list[str]:
         ran: list[str] = []
@@ -121,7 +121,7 @@ async def is_read_off(
 
 async def test_statuses_of_plans_are_read_off_an_index(store: SqliteStore) -> None:
     def plan_of(connection: Connection) -> list[str]:
-        sql = str(newest_of(["p0"]).compile(connection, compile_kwargs={"literal_binds": True}))
+        sql = str(select_newest_statuses(["p0"]).compile(connection, compile_kwargs={"literal_binds": True}))
         return [row.detail for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}")]
 
     steps = await store._read(plan_of)

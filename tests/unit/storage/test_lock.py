@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from planwave.errors import StoreError
-from planwave.storage.lock import LOCK_NAME, DirectoryLock, holder_of
+from planwave.storage.lock import LOCK_NAME, DirectoryLock, read_owner
 
 HOLD = """
 import os, pathlib, sys
@@ -49,13 +49,13 @@ def test_a_killed_holder_leaves_no_lock(tmp_path: Path, more: str) -> None:
 
 def test_the_holder_tells_how_to_reach_it(tmp_path: Path) -> None:
     lock = DirectoryLock(tmp_path)
-    lock.tell({"pid": 1, "url": "http://127.0.0.1:1"})
-    assert holder_of(tmp_path) == {"pid": 1, "url": "http://127.0.0.1:1"}
+    lock.write_owner({"pid": 1, "url": "http://127.0.0.1:1"})
+    assert read_owner(tmp_path) == {"pid": 1, "url": "http://127.0.0.1:1"}
     assert (tmp_path / LOCK_NAME).stat().st_mode & 0o777 == 0o600
     lock.release()
     lock.release()
-    lock.tell({"pid": os.getpid()})
-    assert holder_of(tmp_path) is None
+    lock.write_owner({"pid": os.getpid()})
+    assert read_owner(tmp_path) is None
 
 
 def test_a_lock_that_cannot_be_written_is_let_go(
@@ -86,7 +86,7 @@ def test_a_disk_that_knows_no_locks_is_not_taken_for_a_locked_one(
 def test_a_holder_that_wrote_nonsense_is_unknown(tmp_path: Path, content: str) -> None:
     held = DirectoryLock(tmp_path)
     (tmp_path / LOCK_NAME).write_text(content, "latin-1")
-    assert holder_of(tmp_path) is None
+    assert read_owner(tmp_path) is None
     with pytest.raises(StoreError, match="pid unknown"):
         DirectoryLock(tmp_path)
     held.release()

@@ -4,14 +4,14 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from planwave.storage.opening import part_after_fault, part_with, present_schema
+from planwave.storage.opening import close_after_failure, close, open_for_writing
 from planwave.storage.schema import DATABASE_NAME, SCHEMA_VERSION
 from planwave.storage.sqlite import SqliteStore
 
 
 def opened(directory: Path) -> tuple[Path, sqlite3.Connection, object]:
     path = directory / DATABASE_NAME
-    raw, connection = present_schema(path)
+    raw, connection = open_for_writing(path)
     raw.execute("INSERT INTO plans VALUES ('p', '', '', '', '', '', '{}')")
     return path, raw, connection
 
@@ -26,7 +26,7 @@ def is_closed(raw: sqlite3.Connection) -> bool:
 
 def test_after_a_fault_the_log_stays_for_the_next_opening(tmp_path: Path) -> None:
     path, raw, connection = opened(tmp_path)
-    part_after_fault(connection, path)  # type: ignore[arg-type]
+    close_after_failure(connection, path)  # type: ignore[arg-type]
     assert is_closed(raw)
     assert path.with_name(f"{path.name}-wal").stat().st_size
     with closing(sqlite3.connect(path)) as again:
@@ -37,7 +37,7 @@ def test_after_a_fault_a_database_that_is_gone_is_let_go_as_well(tmp_path: Path)
     path, raw, connection = opened(tmp_path)
     for file in tmp_path.iterdir():
         file.unlink()
-    part_after_fault(connection, path)  # type: ignore[arg-type]
+    close_after_failure(connection, path)  # type: ignore[arg-type]
     assert is_closed(raw)
     assert list(tmp_path.iterdir()) == []
 
@@ -45,7 +45,7 @@ def test_after_a_fault_a_database_that_is_gone_is_let_go_as_well(tmp_path: Path)
 def test_a_new_database_has_the_present_schema(tmp_path: Path) -> None:
     _, raw, connection = opened(tmp_path)
     assert raw.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
-    part_with(connection)  # type: ignore[arg-type]
+    close(connection)  # type: ignore[arg-type]
 
 
 async def test_nobody_else_reads_what_is_kept(tmp_path: Path) -> None:

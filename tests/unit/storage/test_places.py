@@ -241,8 +241,8 @@ async def test_the_key_of_a_deleted_execution_is_free_only_when_its_rows_are_gon
     await ended(store, "last")
 
     def hide(connection: Any) -> None:
-        deleting.hide_execution(connection, "last")
-        store._writer.bury(["last"])  # type: ignore[union-attr]
+        deleting.soft_delete_execution(connection, "last")
+        store._writer.mark_deleted(["last"])  # type: ignore[union-attr]
 
     await store._write(hide)
     store = await again(store)

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection
 
 from planwave.errors import StoreError
-from planwave.storage.readers import Readers
+from planwave.storage.readers import ReaderPool
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.schema import empty_engine
 from planwave.storage.sqlite import SqliteStore
@@ -55,15 +55,15 @@ def version() -> Version:
 
 
 @pytest.fixture
-async def readers(version: Version) -> AsyncIterator[Readers]:
-    made = Readers(empty_engine(), version)
+async def readers(version: Version) -> AsyncIterator[ReaderPool]:
+    made = ReaderPool(empty_engine(), version)
     yield made
     await made.run(made.close)
-    made.end()
+    made.shutdown()
 
 
 async def test_who_asks_the_same_between_two_commits_shares_one_query(
-    readers: Readers, query: Counting, version: Version
+    readers: ReaderPool, query: Counting, version: Version
 ) -> None:
     query.leave.clear()
     async with asyncio.TaskGroup() as group:
@@ -78,7 +78,7 @@ async def test_who_asks_the_same_between_two_commits_shares_one_query(
 
 
 async def test_who_asks_after_a_commit_does_not_get_what_was_read_before(
-    readers: Readers, query: Counting, version: Version
+    readers: ReaderPool, query: Counting, version: Version
 ) -> None:
     query.leave.clear()
     async with asyncio.TaskGroup() as group:
@@ -94,7 +94,7 @@ async def test_who_asks_after_a_commit_does_not_get_what_was_read_before(
 
 
 async def test_leaving_does_not_take_the_answer_from_the_others(
-    readers: Readers, query: Counting
+    readers: ReaderPool, query: Counting
 ) -> None:
     query.leave.clear()
     async with asyncio.TaskGroup() as group:
@@ -106,7 +106,7 @@ async def test_leaving_does_not_take_the_answer_from_the_others(
     assert staying.result() == 1
 
 
-async def test_a_failure_is_not_kept(readers: Readers, query: Counting) -> None:
+async def test_a_failure_is_not_kept(readers: ReaderPool, query: Counting) -> None:
     query.fails = True
     with pytest.raises(StoreError):
         await readers.read_shared("q", query)
@@ -114,7 +114,7 @@ async def test_a_failure_is_not_kept(readers: Readers, query: Counting) -> None:
     assert await readers.read_shared("q", query) == 2
 
 
-async def test_only_the_last_questions_are_kept(readers: Readers, query: Counting) -> None:
+async def test_only_the_last_questions_are_kept(readers: ReaderPool, query: Counting) -> None:
     for question in range(20):
         await readers.read_shared(question, query)
     assert await readers.read_shared(19, query) == 20
@@ -122,23 +122,23 @@ async def test_only_the_last_questions_are_kept(readers: Readers, query: Countin
 
 
 async def test_an_answer_too_large_to_keep_is_shared_only_meanwhile(
-    readers: Readers, query: Counting
+    readers: ReaderPool, query: Counting
 ) -> None:
     query.leave.clear()
     async with asyncio.TaskGroup() as group:
-        asked = [group.create_task(readers.read_shared("q", query, keeps=False)) for _ in range(9)]
+        asked = [group.create_task(readers.read_shared("q", query, keep_result=False)) for _ in range(9)]
         await readers.run(query.begun.acquire)
         query.leave.set()
     assert {task.result() for task in asked} == {1}
-    assert not readers._answers
-    assert await readers.read_shared("q", query, keeps=False) == 2
+    assert not readers._shared_results
+    assert await readers.read_shared("q", query, keep_result=False) == 2
 
 
 async def test_beside_another_process_nothing_is_shared(query: Counting) -> None:
-    alone = Readers(empty_engine())
+    alone = ReaderPool(empty_engine())
     assert [await alone.read_shared("q", query) for _ in range(2)] == [1, 2]
     await alone.run(alone.close)
-    alone.end()
+    alone.shutdown()
 
 
 async def test_a_list_that_was_shared_is_each_callers_own(tmp_path: Path) -> None:

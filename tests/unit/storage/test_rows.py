@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from planwave.errors import StoreError
 from planwave.events import Event
 from planwave.graph.json_values import is_plain
-from planwave.storage.rows import batch_of, encode, encode_known
+from planwave.storage.rows import encode_batch, dumps_exact, dumps_trusted
 
 TEXT = st.text(st.characters())  # lone surrogates and NUL too
 VALUES = st.recursive(
@@ -23,16 +23,16 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_any_json_value_comes_back_from_its_text(value: Any) -> None:
-    text = encode(value)
+    text = dumps_exact(value)
     assert json.loads(text) == value
     assert json.dumps(json.loads(text)) == json.dumps(value)  # 1 is not 1.0, nor True
     text.encode()  # a database takes it
-    assert json.dumps(json.loads(encode_known(value))) == json.dumps(value)
+    assert json.dumps(json.loads(dumps_trusted(value))) == json.dumps(value)
 
 
 @given(VALUES.filter(is_plain))
 def test_what_is_known_to_be_plain_has_the_same_text(value: Any) -> None:
-    assert encode([None, value], plain=True) == encode([None, value])
+    assert dumps_exact([None, value], plain=True) == dumps_exact([None, value])
 
 
 def circle() -> list[Any]:
@@ -50,5 +50,5 @@ def test_what_is_not_json_is_refused_naming_the_event(value: Any) -> None:
     good = Event("x1", 6, "t", "node.log", "a", 1, {"value": 1})
     event = Event("x1", 7, "t", "node.log", "a", 1, {"value": [value]})
     with pytest.raises(StoreError, match=r"event 7 \(node.log\)") as refused:
-        batch_of("x1", [good, event])
+        encode_batch("x1", [good, event])
     assert refused.value.code == "not-json"

@@ -16,8 +16,8 @@ import pytest
 from planwave.errors import Conflict, PlanwaveError, SchemaTooNew, StoreError
 from planwave.events import Event
 from planwave.storage import schema
-from planwave.storage.files import bring_back
-from planwave.storage.lock import DirectoryLock, holder_of
+from planwave.storage.files import load_artifacts
+from planwave.storage.lock import DirectoryLock, read_owner
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.schema import SCHEMA_VERSION
 from planwave.storage.sqlite import SqliteStore
@@ -82,7 +82,7 @@ async def test_writes_of_one_turn_of_the_event_loop_share_one_commit(store: Sqli
 
 
 async def test_it_says_how_many_writes_shared_a_commit(store: SqliteStore) -> None:
-    assert (store.use.writes, sum(store.use.commits)) == (0, 0)
+    assert (store.stats.writes, sum(store.stats.commits)) == (0, 0)
     async with asyncio.TaskGroup() as group:
         for n in range(5):
             group.create_task(store.create_execution(record(f"x{n}"), []))
@@ -90,9 +90,9 @@ async def test_it_says_how_many_writes_shared_a_commit(store: SqliteStore) -> No
     async with asyncio.TaskGroup() as group:
         group.create_task(swallowed(store.append("x0", 1, [log(9, "x0")])))
         group.create_task(store.append("x1", 1, [log(1, "x1")]))
-    assert store.use.writes == 7, "the one that did not fit was not written"
-    assert store.use.commits[:5] == (2, 0, 0, 1, 0)
-    assert store.use.fault is None
+    assert store.stats.writes == 7, "the one that did not fit was not written"
+    assert store.stats.commits[:5] == (2, 0, 0, 1, 0)
+    assert store.stats.fatal_error is None
 
 
 async def test_a_commit_is_counted_when_sqlite_commits(store: SqliteStore) -> None:
@@ -155,7 +155,7 @@ async def test_after_a_failed_commit_only_reading_goes_on(
             await store.append("x1", 1, [log(2)])
         assert refused.value.code == "store-read-only"
     assert [e.seq for e in await store.events("x1")] == [1]
-    assert isinstance(store.use.fault, FailingDisk)
+    assert isinstance(store.stats.fatal_error, FailingDisk)
 
 
 async def test_what_queued_behind_a_failed_commit_is_refused_too(
@@ -291,35 +291,35 @@ async def test_trouble_is_told_until_a_write_comes_through(
 ) -> None:
     await store.create_execution(record(), [])
     with monkeypatch.context() as patched:
-        patched.setattr("planwave.storage.writer._LOOK_AGAIN_S", 60)
+        patched.setattr("planwave.storage.writer._PROBE_INTERVAL_S", 60)
         refuse(store, patched, code)
         assert await swallowed(store.append("x1", 1, [log(1)])) == status
-        assert (store.use.status, store.use.fault) == (status, None)
+        assert (store.stats.status, store.stats.fatal_error) == (status, None)
     await store.append("x1", 1, [log(1)])
-    assert store.use == store.use._replace(trouble=None)
-    assert store.use.status == "ok"
+    assert store.stats == store.stats._replace(trouble=None)
+    assert store.stats.status == "ok"
 
 
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY])
 async def test_trouble_ends_by_itself_where_nobody_writes(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    monkeypatch.setattr("planwave.storage.writer._LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr("planwave.storage.writer._PROBE_INTERVAL_S", 0.01)
     await store.create_execution(record(), [])
-    before = store.use.writes
+    before = store.stats.writes
     with monkeypatch.context() as patched:
         refuse(store, patched, code)
         assert await swallowed(store.append("x1", 1, [log(1)])) is not None
-        assert store.use.trouble is not None
-    await until(lambda: store.use.status == "ok")
-    assert store.use.writes == before, "to look is no write"
+        assert store.stats.transient_error is not None
+    await until(lambda: store.stats.status == "ok")
+    assert store.stats.writes == before, "to look is no write"
     assert await store.events("x1") == []
 
 
 async def test_a_disk_with_hardly_any_room_is_still_full(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("planwave.storage.writer._LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr("planwave.storage.writer._PROBE_INTERVAL_S", 0.01)
     looked: list[Path] = []
 
     def hardly_any(directory: Path) -> int:
@@ -333,21 +333,21 @@ async def test_a_disk_with_hardly_any_room_is_still_full(
             refuse(store, failing, sqlite3.SQLITE_FULL)
             assert await swallowed(store.append("x1", 1, [log(1)])) == "disk-full"
         await until(lambda: len(looked) >= 3)
-        assert store.use.status == "disk-full"
-    await until(lambda: store.use.status == "ok")
+        assert store.stats.status == "disk-full"
+    await until(lambda: store.stats.status == "ok")
 
 
 async def test_a_disk_that_fails_while_room_is_looked_for_is_broken(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("planwave.storage.writer._LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr("planwave.storage.writer._PROBE_INTERVAL_S", 0.01)
     await store.create_execution(record(), [])
     with monkeypatch.context() as patched:
         refuse(store, patched, sqlite3.SQLITE_BUSY)
         assert await swallowed(store.append("x1", 1, [log(1)])) == "store-busy"
         refuse(store, patched, sqlite3.SQLITE_IOERR_FSYNC)
-        await until(lambda: store.use.status == "store-read-only")
-    assert store.use.trouble is None
+        await until(lambda: store.stats.status == "store-read-only")
+    assert store.stats.transient_error is None
     assert await swallowed(store.append("x1", 1, [log(1)])) == "store-read-only"
 
 
@@ -360,12 +360,12 @@ async def test_a_large_result_without_room_is_trouble_too(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("planwave.storage.writer._LOOK_AGAIN_S", 60)
+        patched.setattr("planwave.storage.writer._PROBE_INTERVAL_S", 60)
         patched.setattr("planwave.storage.writer.write_artifact", full)
         assert await swallowed(store.append("x1", 1, [result(1, "x" * 2_000)])) == "disk-full"
-        assert store.use.status == "disk-full"
+        assert store.stats.status == "disk-full"
     await store.append("x1", 1, [result(1, "x" * 2_000)])
-    assert store.use.status == "ok"
+    assert store.stats.status == "ok"
 
 
 async def test_text_that_is_no_unicode_comes_back_as_it_was(store: SqliteStore) -> None:
@@ -459,9 +459,9 @@ async def test_what_is_deleted_while_it_is_read_was_not_changed(
 
     def deleted_before(event: Event, directory: Path) -> Event:
         asyncio.run_coroutine_threadsafe(store.delete_execution("x1"), loop).result()
-        return bring_back(event, directory)
+        return load_artifacts(event, directory)
 
-    monkeypatch.setattr("planwave.storage.sqlite.bring_back", deleted_before)
+    monkeypatch.setattr("planwave.storage.sqlite.load_artifacts", deleted_before)
     assert await store.events("x1") == []
 
 
@@ -585,9 +585,9 @@ async def test_a_second_writer_is_told_who_holds_the_directory(
 async def test_a_closed_store_lets_the_directory_go(tmp_path: Path) -> None:
     for _ in range(2):
         store = SqliteStore.open(tmp_path)
-        assert holder_of(tmp_path) == {"pid": os.getpid()}
+        assert read_owner(tmp_path) == {"pid": os.getpid()}
         await store.close()
-    assert holder_of(tmp_path) is None
+    assert read_owner(tmp_path) is None
 
 
 async def test_a_newer_database_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -719,13 +719,13 @@ def test_appends_of_a_loop_that_is_gone_are_kept(tmp_path: Path) -> None:
 
 async def test_the_lock_says_where_its_holder_is_reached_until_it_is_let_go(tmp_path: Path) -> None:
     store = SqliteStore.open(tmp_path)
-    store.announce("http://127.0.0.1:8000", "secret")
-    assert holder_of(tmp_path) == {
+    store.publish_address("http://127.0.0.1:8000", "secret")
+    assert read_owner(tmp_path) == {
         "pid": os.getpid(),
         "url": "http://127.0.0.1:8000",
         "token": "secret",
     }
     assert (tmp_path / "planwave.lock").stat().st_mode & 0o777 == 0o600
     await store.close()
-    store.announce("http://127.0.0.1:8001", None)
-    assert holder_of(tmp_path) is None
+    store.publish_address("http://127.0.0.1:8001", None)
+    assert read_owner(tmp_path) is None

@@ -39,7 +39,7 @@ cover: $(VENV)/.dev ## Fail unless every branch of the graph room and the kernel
 	@$(PYTEST) -n 2 -q -m "not slow" tests/unit/graph tests/unit/executor tests/contract \
 	  --cov planwave --cov-branch --cov-report= --cov-config pyproject.toml
 	@$(BIN)/coverage report --show-missing --fail-under 100 --include \
-	  'planwave/graph/*,planwave/executor/schedule.py,planwave/executor/tally.py,planwave/executor/waves.py'
+	  'planwave/graph/*,planwave/executor/scheduling/*'
 
 bench: $(VENV)/.dev ## Measure beside raw asyncio and peers; ratios of one run, JSON under bench/results
 	@$(BIN)/python bench/run.py $(ARGS)

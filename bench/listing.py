@@ -28,9 +28,9 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from planwave.events import Event
-from planwave.storage.ids import new_id
+from planwave.ids import new_id
 from planwave.storage.records import ExecutionRecord
-from planwave.storage.sqlite import SqliteStore
+from planwave.storage.sqlite.store import SqliteStore
 
 STORED = 10_000
 PLANS = 500

@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 
 from planwave.api.server import serve
-from planwave.graph.capabilities import ExecutionResult, NodeEvent
-from planwave.graph.values import DataValue
-from planwave.main import open_service
+from planwave.bootstrap import open_service
+from planwave.graph.model import DataValue
+from planwave.graph.protocols import ExecutionResult, NodeEvent
 from planwave.settings import Limits, Settings
 
 LIMITS = {

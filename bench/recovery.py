@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any
 
 from planwave.events import Event
-from planwave.storage.ids import new_id
+from planwave.ids import new_id
 from planwave.storage.records import ExecutionRecord
-from planwave.storage.sqlite import SqliteStore
+from planwave.storage.sqlite.store import SqliteStore
 
 STORED, OPEN, NODES = 10_000, 500, 10
 AT_ONCE = 250

@@ -14,7 +14,7 @@ TIMES = 7
 _IMPORT = "import time; t = time.perf_counter(); import planwave; print(time.perf_counter() - t)"
 _ONE_EXECUTION = """
 import asyncio, pathlib, sys, planwave
-from planwave.storage.sqlite import SqliteStore
+from planwave.storage.sqlite.store import SqliteStore
 
 async def main():
     store = SqliteStore.open(pathlib.Path(sys.argv[1]))

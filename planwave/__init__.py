@@ -9,23 +9,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from planwave.bootstrap import build, run, run_sync
     from planwave.client import AsyncClient, Client
     from planwave.errors import GraphInvalid, NodeError, PlanInvalid, PlanwaveError
     from planwave.events import Event
-    from planwave.events.chunks import chunks
+    from planwave.events.chat_chunks.encoder import chunks
     from planwave.executor.options import RunOptions
     from planwave.graph.builder import GraphBuilder
-    from planwave.graph.capabilities import (
-        ExecutionResult,
-        FlowContext,
-        NodeEvent,
-        Suspension,
-    )
-    from planwave.graph.model import Edge, Graph, Node, Port
-    from planwave.graph.values import DataValue, Inputs
-    from planwave.main import build, run, run_sync
-    from planwave.nodes.function import Result, node
-    from planwave.nodes.node_type import LinkType, NodeData, NodeType, template
+    from planwave.graph.inputs import Inputs
+    from planwave.graph.model import DataValue, Edge, Graph, Node, Port
+    from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, Suspension
+    from planwave.nodes.authoring.function import Result, node
+    from planwave.nodes.authoring.node_type import LinkType, NodeData, NodeType, template
     from planwave.nodes.registry import Registry
     from planwave.service.library import BuiltGraph, Run, RunResult
 
@@ -35,15 +30,15 @@ _MODULES = {
     "planwave.client": ("AsyncClient", "Client"),
     "planwave.errors": ("GraphInvalid", "NodeError", "PlanInvalid", "PlanwaveError"),
     "planwave.events": ("Event",),
-    "planwave.events.chunks": ("chunks",),
+    "planwave.events.chat_chunks.encoder": ("chunks",),
     "planwave.executor.options": ("RunOptions",),
     "planwave.graph.builder": ("GraphBuilder",),
-    "planwave.graph.capabilities": ("ExecutionResult", "FlowContext", "NodeEvent", "Suspension"),
-    "planwave.graph.model": ("Edge", "Graph", "Node", "Port"),
-    "planwave.graph.values": ("DataValue", "Inputs"),
-    "planwave.main": ("build", "run", "run_sync"),
-    "planwave.nodes.function": ("Result", "node"),
-    "planwave.nodes.node_type": ("LinkType", "NodeData", "NodeType", "template"),
+    "planwave.graph.protocols": ("ExecutionResult", "FlowContext", "NodeEvent", "Suspension"),
+    "planwave.graph.inputs": ("Inputs",),
+    "planwave.graph.model": ("DataValue", "Edge", "Graph", "Node", "Port"),
+    "planwave.bootstrap": ("build", "run", "run_sync"),
+    "planwave.nodes.authoring.function": ("Result", "node"),
+    "planwave.nodes.authoring.node_type": ("LinkType", "NodeData", "NodeType", "template"),
     "planwave.nodes.registry": ("Registry",),
     "planwave.service.library": ("BuiltGraph", "Run", "RunResult"),
 }

@@ -126,7 +126,9 @@ class PlanInvalid(GraphInvalid):
 
     code = "plan-invalid"
 
-    def __init__(self, diagnostics: Sequence[DiagnosticLike], attempts: Sequence[dict[str, Any]]) -> None:
+    def __init__(
+        self, diagnostics: Sequence[DiagnosticLike], attempts: Sequence[dict[str, Any]]
+    ) -> None:
         errors = [d for d in diagnostics if d.severity == "error"]
         first = errors[0].message if errors else "no usable reply"
         super().__init__(

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from planwave.errors import InputError
-from planwave.shapes import describe_error
+from planwave.validation import describe_error
 
 
 class EnvFirstSettings(BaseSettings):

@@ -16,7 +16,7 @@ from httpx2._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from tests.fakes.server import RunningServer
+    from tests.support.server.running_server import RunningServer
 
 _parse = ast.parse
 
@@ -68,12 +68,12 @@ def server() -> Iterator[RunningServer]:
     It goes on beside tests that look at what is logged, and a busy machine holds it up at any time:
     its watchdog says nothing.
     """
-    from tests.fakes.server import running_server
+    from tests.support.server.running_server import running_server
 
     before = set(threading.enumerate())
     with running_server() as running:
         own = {each.ident for each in threading.enumerate() if each not in before}
-        log = logging.getLogger("planwave.service.watchdog")
+        log = logging.getLogger("planwave.service.loop_monitor")
 
         def is_of_others(record: logging.LogRecord) -> bool:
             return record.thread not in own

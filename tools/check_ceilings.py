@@ -1,6 +1,6 @@
 """Check the size ceilings: what grows past them has two jobs and is to be split by meaning.
 
-Modules have at most 400 lines, kernel files 250, functions 50. (Branch complexity is ruff's C90.)
+Modules have at most 600 lines, kernel files 300, functions 50. (Branch complexity is ruff's C90.)
 Usage: ``python tools/check_ceilings.py``; exits 1 and names every place that is over.
 """
 
@@ -11,9 +11,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MODULE, KERNEL, FUNCTION = 400, 250, 50
+MODULE, KERNEL, FUNCTION = 600, 300, 50
 KERNEL_FILES = frozenset(
-    f"planwave/executor/{name}.py" for name in ("decisions", "schedule", "tally", "waves")
+    f"planwave/executor/scheduling/{name}.py"
+    for name in ("decisions", "joins", "schedule", "waves")
 )
 
 

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import planwave
-from planwave.nodes.loop import Loop
+from planwave.nodes.library.loop import Loop
 
 NAME = "planwave"
 MODE = "eager"
@@ -60,7 +60,7 @@ async def run(graph):
 
 
 async def durable_open(folder):
-    from planwave.storage.sqlite import SqliteStore
+    from planwave.storage.sqlite.store import SqliteStore
 
     return SqliteStore.open(Path(folder))
 

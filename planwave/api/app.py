@@ -11,51 +11,50 @@ from typing import Final
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
-from planwave.api import (
-    catalogues,
-    comparing,
-    controlling,
-    executions,
-    first_service,
-    flows,
-    forking,
-    operations,
-    plans,
-    problems,
-    reference,
-    sessions,
-    sockets,
-    sse,
-)
-from planwave.api.access import Authenticator
-from planwave.api.bounds import RequestLimitsMiddleware
-from planwave.api.gate import HostOriginMiddleware
-from planwave.api.heads import HeadMethodMiddleware
-from planwave.api.idempotency import IdempotencyMiddleware
+from planwave.api import problems
+from planwave.api.auth import Authenticator
+from planwave.api.dependencies import AppState
 from planwave.api.metrics import PrometheusObserver
+from planwave.api.middleware.head_method import HeadMethodMiddleware
+from planwave.api.middleware.host_origin import HostOriginMiddleware
+from planwave.api.middleware.idempotency import IdempotencyMiddleware
+from planwave.api.middleware.request_context import RequestContextMiddleware
+from planwave.api.middleware.request_limits import RequestLimitsMiddleware
 from planwave.api.openapi import build_openapi
-from planwave.api.requests import RequestContextMiddleware
+from planwave.api.routes import (
+    catalog,
+    docs,
+    events,
+    execution_commands,
+    executions,
+    flows,
+    forks,
+    health,
+    legacy,
+    plans,
+    sessions,
+    websocket,
+)
 from planwave.api.shortcuts import shorten
-from planwave.api.state import AppState
+from planwave.service.loop_monitor import EventLoopMonitor
 from planwave.service.service import Service
-from planwave.service.watchdog import EventLoopMonitor
 from planwave.settings import Settings
 
 ServiceFactory = Callable[[Settings], Service]
 
 ROUTERS: Final = (
-    sockets,  # first: routes are tried one after the other, and nobody else has WebSockets
-    plans,
-    executions,
-    controlling,
-    forking,
-    comparing,
-    flows,
-    first_service,
-    catalogues,
-    sse,
-    sessions,
-    operations,
+    websocket.router,  # first: routes are tried in order, and no other router has WebSockets
+    plans.router,
+    executions.router,
+    execution_commands.router,
+    forks.router,
+    forks.diff_router,
+    flows.router,
+    legacy.router,
+    catalog.router,
+    events.router,
+    sessions.router,
+    health.router,
 )
 
 
@@ -64,14 +63,14 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
 
     Args:
         settings: Token, hosts, origins and limits.
-        open_service: Puts the rooms together; see ``main.create_service``.
+        create_service: Puts the rooms together; see ``main.create_service``.
     """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         service = create_service(settings)
         metrics.attach(service)
-        async with service, operations.retention_task(settings, service):
+        async with service, health.retention_task(settings, service):
             access.closed.open(service.directory)
             app.state.planwave = AppState(settings, service, access, metrics)
             with EventLoopMonitor(metrics.loop_lagged):
@@ -96,9 +95,9 @@ def create_app(settings: Settings, create_service: ServiceFactory) -> FastAPI:
         ],
     )
     problems.register_handlers(app)
-    for routes in [*ROUTERS, reference] if settings.api_docs else ROUTERS:
+    for router in [*ROUTERS, docs.router] if settings.api_docs else ROUTERS:
         # Not include_router(): its routers within routers cost more than many an answer.
-        for route in routes.router.routes:
+        for route in router.routes:
             shorten(route)
             app.router.routes.append(route)
     app.openapi = cache(partial(build_openapi, app, app.openapi))

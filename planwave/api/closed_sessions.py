@@ -63,7 +63,9 @@ class ClosedSessions:
             return
         async with self._writing:
             try:
-                await asyncio.to_thread(write_atomically, self._path, json.dumps(self._until).encode())
+                await asyncio.to_thread(
+                    write_atomically, self._path, json.dumps(self._until).encode()
+                )
             except OSError as error:
                 _log.warning("closed sessions are only remembered until a restart: %s", error)
 

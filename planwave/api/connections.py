@@ -31,7 +31,7 @@ from planwave.api.framing import check_head, check_websocket, head_of, refusal_o
 from planwave.api.problems import ProblemError, problem_details
 from planwave.api.timers import Timer, Untaken, nothing
 from planwave.errors import PlanwaveError
-from planwave.storage.rows import dumps_exact
+from planwave.jsonio import dumps_exact
 
 _BITE: Final = 4_096
 """Bytes that are read at a time: a request is a thousand times as large as what asks for it."""
@@ -228,7 +228,9 @@ class Connection(HttpToolsProtocol):
             raise ProblemError(400, "invalid-request", "this is no proxy to connect through")
         if self._should_upgrade():
             if self._at_work is not None:
-                raise ProblemError(400, "invalid-request", "a WebSocket's request waits for its turn")
+                raise ProblemError(
+                    400, "invalid-request", "a WebSocket's request waits for its turn"
+                )
             check_websocket(self.url, self.headers)
             super().on_headers_complete()
 
@@ -301,7 +303,9 @@ class Connection(HttpToolsProtocol):
 
     def _give_up(self) -> None:
         if self._reading is _Reading.HEAD:
-            self._say(ProblemError(408, "request-timeout", "the request's head did not arrive in time"))
+            self._say(
+                ProblemError(408, "request-timeout", "the request's head did not arrive in time")
+            )
         else:
             self.transport.close()
 

@@ -9,7 +9,7 @@ from websockets.http11 import MAX_LINE_LENGTH, MAX_NUM_HEADERS
 
 from planwave.api.problems import MEDIA_TYPE, ProblemError
 from planwave.errors import PlanwaveError
-from planwave.storage.ids import new_id
+from planwave.ids import new_id
 
 _BODY: Final = frozenset({b"content-length", b"transfer-encoding"})
 """Headers that announce a body."""
@@ -29,7 +29,9 @@ def check_head(version: str, headers: list[tuple[bytes, bytes]]) -> None:
         if name == b"host":
             hosts += 1
         elif name == b"transfer-encoding" and value.lower() != b"chunked":
-            raise ProblemError(400, "invalid-request", "a body comes as it is, or in chunks of that")
+            raise ProblemError(
+                400, "invalid-request", "a body comes as it is, or in chunks of that"
+            )
     if hosts > 1 or (hosts == 0 and version == "1.1"):
         raise ProblemError(400, "invalid-request", "a request has one header 'Host'")
 

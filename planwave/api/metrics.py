@@ -22,8 +22,8 @@ from planwave.api.measures import Measures
 from planwave.api.tallies import OTHER, Counts, Names, Spreads, buckets_of, gauge
 from planwave.events import TERMINAL, Event
 from planwave.graph.model import Graph
-from planwave.providers.api import CallReport
-from planwave.service.service import ServiceLoad, Service
+from planwave.providers.protocols import CallReport
+from planwave.service.service import Service, ServiceLoad
 from planwave.storage.records import StoreStats
 
 _IDLE: Final = ServiceLoad(running=0, queued=0, is_draining=False, watchers=0)
@@ -93,7 +93,9 @@ class PrometheusObserver:
     def started(self, execution_id: str, graph: Graph, waited_s: float) -> None:
         self.measures.started.add()
         self.measures.queue_time.of().note(waited_s)
-        kinds: dict[str | None, _NodeTypeMetrics] = {node.id: self._kind(node.type) for node in graph.nodes}
+        kinds: dict[str | None, _NodeTypeMetrics] = {
+            node.id: self._kind(node.type) for node in graph.nodes
+        }
         self._running[execution_id] = _RunningExecution(kinds, perf_counter())
 
     def published(self, events: Sequence[Event]) -> None:
@@ -103,24 +105,24 @@ class PrometheusObserver:
             if take is not None:
                 take(event)
 
-    def left(self, execution_id: str) -> None:
+    def execution_left(self, execution_id: str) -> None:
         self._running.pop(execution_id, None)
 
-    def linked(self, hits: int, misses: int) -> None:
+    def link_cache_used(self, hits: int, misses: int) -> None:
         self.measures.link_hits.add(amount=hits)
         self.measures.link_misses.add(amount=misses)
 
-    def told(self, lag_s: float) -> None:
+    def delivered(self, lag_s: float) -> None:
         self.measures.lag.of().note(lag_s)
 
-    def dropped(self) -> None:
+    def subscriber_dropped(self) -> None:
         self.measures.drops.add()
 
     def loop_lagged(self, lag_s: float) -> None:
         """Take in how late the event loop was; called in the watchdog's thread, by nobody else."""
         self.measures.loop_lag.of().note(lag_s)
 
-    def called(self, call: CallReport) -> None:
+    def model_called(self, call: CallReport) -> None:
         provider, model = call.provider, self._models.of(call.model)
         self.measures.calls.add((provider, model, call.outcome))
         if call.outcome != "recorded":

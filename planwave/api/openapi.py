@@ -10,9 +10,9 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
 from pydantic.json_schema import models_json_schema
 
-from planwave.api.access import require_principal
-from planwave.api.bodies import body_model
-from planwave.api.idempotency import IDEMPOTENCY_HEADER, takes_key
+from planwave.api.auth import require_principal
+from planwave.api.json_body import body_model
+from planwave.api.middleware.idempotency import IDEMPOTENCY_HEADER, takes_key
 from planwave.api.problems import Problem, problems
 
 ALL_ROUTES_STATUSES: Final[tuple[int, ...]] = (403, 408, 413, 431, 500, 503)

@@ -1,14 +1,16 @@
 """Every failure as ``application/problem+json`` (RFC 9457) with a stable ``code``.
 
-Routes raise; nobody writes an error answer by hand. What a route may answer with goes into the
-OpenAPI document by ``responses=problems(404, 409)``.
+Routes raise; nobody writes an error response by hand. What a route may answer with goes into the
+OpenAPI document by ``responses=problems(404, 409)``. Pointers in diagnostics are prefixed so that they
+point into the request body.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -22,8 +24,6 @@ from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from planwave.errors import (
-    TooManyRequests,
-    ShuttingDown,
     GraphInvalid,
     InputError,
     LimitExceeded,
@@ -31,11 +31,14 @@ from planwave.errors import (
     PlanInvalid,
     PlanwaveError,
     ProviderError,
+    ShuttingDown,
+    TooManyRequests,
     Unauthorized,
 )
-from planwave.graph.json_values import short_repr
-from planwave.shapes import describe_error
-from planwave.storage.rows import dumps_exact
+from planwave.graph.diagnostics import Diagnostic, short_repr
+from planwave.jsonio import dumps_exact
+from planwave.service.plans.policies import POLICIES
+from planwave.validation import describe_error
 
 MEDIA_TYPE: Final = "application/problem+json"
 DRAINING_RETRY_S: Final = 5.0
@@ -87,7 +90,9 @@ class Problem(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    type: str = Field("about:blank", description="Always `about:blank`: `exit_code` tells them apart.")
+    type: str = Field(
+        "about:blank", description="Always `about:blank`: `exit_code` tells them apart."
+    )
     title: str = Field(description="The code in words.")
     status: int = Field(description="The HTTP status.")
     code: str = Field(description="Stable and machine-readable; branch on it, never on `detail`.")
@@ -286,3 +291,29 @@ def _from_validation_error(connection: HTTPConnection, found: Sequence[Any]) -> 
 
 def _truncated(text: str) -> str:
     return text.encode()[:_LONGEST_REASON].decode(errors="ignore")
+
+
+GRAPH_POINTER: Final = "/graph"
+"""Where the graph is in bodies that hold one."""
+_OPTIONS_POINTER: Final = "/options"
+
+
+@contextmanager
+def prefix_error_pointers(graph: str = "") -> Generator[None]:
+    """Have pointers of what is wrong point into the body, where ``graph`` is that of its graph."""
+    try:
+        yield
+    except GraphInvalid as error:
+        found: tuple[Diagnostic, ...] = error.diagnostics
+        error.diagnostics = tuple(
+            replace(
+                each,
+                pointer=f"{_OPTIONS_POINTER if _is_policy_error(each) else graph}{each.pointer}",
+            )
+            for each in found
+        )
+        raise
+
+
+def _is_policy_error(found: Diagnostic) -> bool:
+    return found.pointer.startswith(f"{POLICIES}/")

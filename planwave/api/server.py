@@ -27,8 +27,8 @@ from uvicorn import Server as Uvicorn
 
 from planwave.api.app import ServiceFactory, create_app
 from planwave.api.connections import Connection, Crowd
-from planwave.api.logs import configure_logging
-from planwave.api.state import AppState
+from planwave.api.dependencies import AppState
+from planwave.api.logging_config import configure_logging
 from planwave.api.websockets import Socket
 from planwave.errors import InputError
 from planwave.settings import Settings
@@ -55,7 +55,7 @@ _PORTS_TRIED: Final = 20
 _NOT_HERE: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 """What binding to an address fails with that this machine does not have."""
 _WILDCARD_HOSTS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - told apart, not used
-_TOKEN_HINT: Final = "set PLANWAVE_TOKEN to a long random text"
+_AUTH_HINT: Final = "set PLANWAVE_TOKEN to a long random text"
 
 
 class ShutdownSignals:
@@ -146,8 +146,8 @@ class Server:
         """Take no more connections, let requests at work finish, and end every connection.
 
         Args:
-            until: Event loop time until which requests at work may go on.
-            hurry: Ends everything at once.
+            deadline: Event loop time until which requests at work may go on.
+            abort: Ends everything at once.
         """
         state, abort = self._uvicorn.server_state, abort or asyncio.Event()
         now = asyncio.get_running_loop().time
@@ -185,7 +185,7 @@ async def serve(
 
     Args:
         settings: Host, port (0 for a free one), token and limits.
-        open_service: Puts the rooms together; see ``main.create_service``.
+        create_service: Puts the rooms together; see ``main.create_service``.
         on_listening: Told the URL once requests are answered.
 
     Raises:
@@ -268,12 +268,12 @@ def check_token(settings: Settings) -> None:
     token = settings.token
     if token is not None:
         if not token.get_secret_value().strip():
-            raise InputError("the token is empty", code="token-required", hint=_TOKEN_HINT)
+            raise InputError("the token is empty", code="token-required", hint=_AUTH_HINT)
     elif not _is_loopback(settings.host):
         raise InputError(
             f"{settings.host!r} can be reached from elsewhere: that needs a token",
             code="token-required",
-            hint=f"{_TOKEN_HINT}, or listen on 127.0.0.1",
+            hint=f"{_AUTH_HINT}, or listen on 127.0.0.1",
         )
 
 

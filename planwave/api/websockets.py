@@ -19,7 +19,7 @@ from websockets.typing import StatusLike
 from planwave.api.framing import head_of
 from planwave.api.problems import ProblemError, problem_details
 from planwave.api.timers import Untaken
-from planwave.storage.rows import dumps_exact
+from planwave.jsonio import dumps_exact
 
 PUSH: Final = "planwave.push"
 """The extension by which an application finds :meth:`Socket.push`."""

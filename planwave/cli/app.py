@@ -10,31 +10,37 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 from typer.core import TyperGroup
 
-from planwave.cli.answering import answer
-from planwave.cli.browsing import ls, show
-from planwave.cli.checking import check
-from planwave.cli.controlling import cancel, pause, resume
-from planwave.cli.diffing import diff
-from planwave.cli.errors import ExitCode, exit_code_of, internal_error, show_error, system_error, usage_error
-from planwave.cli.flows import flow_app
-from planwave.cli.forking import fork, retry
-from planwave.cli.interrupt import Interrupted
-from planwave.cli.keeping import backup, prune
-from planwave.cli.machine import doctor, model_app
-from planwave.cli.notes import logs_as_notes
+from planwave.cli.commands.answer import answer
+from planwave.cli.commands.browse import ls, show
+from planwave.cli.commands.check import check
+from planwave.cli.commands.control import cancel, pause, resume
+from planwave.cli.commands.diff import diff
+from planwave.cli.commands.flows import flow_app
+from planwave.cli.commands.forks import fork, retry
+from planwave.cli.commands.maintenance import backup, prune
+from planwave.cli.commands.models import doctor, model_app
+from planwave.cli.commands.run import exec_, plan, run
+from planwave.cli.commands.serve import serve
+from planwave.cli.commands.watch import watch
+from planwave.cli.console import CommandConsole, logs_as_notes
+from planwave.cli.errors import (
+    ExitCode,
+    exit_code_of,
+    internal_error,
+    show_error,
+    system_error,
+    usage_error,
+)
 from planwave.cli.options import (
     JSON_FLAG,
-    Factories,
     CommandContext,
+    Factories,
     JsonFlag,
     ModelOption,
     ProviderOption,
     StorageOption,
 )
-from planwave.cli.running import exec_, plan, run
-from planwave.cli.screen import CommandConsole
-from planwave.cli.serving import serve
-from planwave.cli.watching import watch
+from planwave.cli.signals import Interrupted
 from planwave.errors import PlanwaveError
 
 if TYPE_CHECKING:
@@ -96,7 +102,9 @@ def _as_planwave_error(error: BaseException) -> PlanwaveError | None:
         case OSError():
             return system_error(error)
         case Exception() if not os.environ.get(DEBUG_VARIABLE):
-            return internal_error(error, f"set {DEBUG_VARIABLE}=1 to see where, and please report it")
+            return internal_error(
+                error, f"set {DEBUG_VARIABLE}=1 to see where, and please report it"
+            )
         case _:
             return None
 

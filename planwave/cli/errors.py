@@ -8,9 +8,9 @@ from typing import Any
 
 from rich.text import Text
 
-from planwave.cli.interrupt import Interrupted
-from planwave.cli.screen import CommandConsole
-from planwave.cli.wording import one_line
+from planwave.cli.console import CommandConsole
+from planwave.cli.formatting import one_line
+from planwave.cli.signals import Interrupted
 from planwave.errors import (
     GraphInvalid,
     InputError,
@@ -21,7 +21,7 @@ from planwave.errors import (
     UnknownProvider,
 )
 from planwave.graph.diagnostics import Diagnostic
-from planwave.shapes import describe_error
+from planwave.validation import describe_error
 
 
 class ExitCode(IntEnum):
@@ -37,8 +37,8 @@ class ExitCode(IntEnum):
 
 def exit_code_of(error: PlanwaveError) -> int:
     """Give the exit code of a failure outside a running execution."""
-    from planwave.service.forking import InvalidChanges
-    from planwave.service.requests import InvalidAnswer
+    from planwave.service.executions.answers import InvalidAnswer
+    from planwave.service.executions.fork import InvalidChanges
 
     match error:
         case InvalidAnswer() | InvalidChanges():

@@ -1,14 +1,23 @@
-"""``--input``: what a person writes on the command line, as an execution's inputs."""
+"""What commands read: ``--input`` values, files, standard input, JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
-from typing import Any, cast
+import sys
+from collections.abc import (
+    Container,
+    Iterable,
+    Sequence,
+)
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO, cast
 
-from planwave.cli.wording import truncate
-from planwave.errors import GraphInvalid, InputError
-from planwave.graph.capabilities import Catalogue
+from planwave.cli.formatting import truncate
+from planwave.errors import GraphInvalid, InputError, NotFound
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json
+from planwave.graph.protocols import Catalogue
+
+if TYPE_CHECKING:
+    from planwave.graph.protocols import Catalogue
+    from planwave.service.flows.flow_queries import Flow
 
 InputValues = dict[str, dict[str, Json]]
 InputArgument = str | dict[str, Json]
@@ -25,14 +34,16 @@ def read_inputs(written: Iterable[str]) -> list[InputArgument]:
     return [_object(text) if text.lstrip().startswith("{") else text for text in written]
 
 
-def resolve_inputs(arguments: Sequence[InputArgument], graph: Graph, catalogue: Catalogue) -> InputValues:
+def resolve_inputs(
+    arguments: Sequence[InputArgument], graph: Graph, catalogue: Catalogue
+) -> InputValues:
     """Give all ``--input`` values as inputs of the graph they are meant for.
 
     Raises:
         InputError: A value names no node of the graph, or no node and there is no one entry node;
             an object that is not as an execution takes it.
     """
-    from planwave.executor.entry import copy_inputs
+    from planwave.executor.inputs import copy_inputs
     from planwave.executor.program import Program
 
     if not arguments:
@@ -53,7 +64,7 @@ def merge_inputs(
     """Give all ``--input`` values for a service that checks them itself.
 
     Args:
-        written: What :func:`read_inputs` gave.
+        arguments: What :func:`read_inputs` gave.
         graph: What they are for.
         entry_types: The node types the service takes as entries.
 
@@ -88,7 +99,7 @@ def _text(text: str, graph: Graph, entries: Sequence[str]) -> InputValues:
 
 
 def _object(text: str) -> dict[str, Json]:
-    from planwave.graph.read import parse_strict_json
+    from planwave.graph.reading.documents import parse_strict_json
 
     try:
         return cast("dict[str, Json]", parse_strict_json(text))
@@ -98,3 +109,114 @@ def _object(text: str) -> dict[str, Json]:
             hint="write {NODE: {HANDLE: VALUE}} as JSON; "
             "a text that begins with a brace is given as NODE=TEXT",
         ) from error
+
+
+STDIN: Final = "-"
+"""Stands for standard input where a goal or a file is asked for."""
+
+MAX_FILE_BYTES = 16 * 1024 * 1024
+"""Far above any graph the limits accept; keeps a wrong file name from filling the memory."""
+_NAME_SHOWN = 200
+
+
+class Source(NamedTuple):
+    """A plan or graph as it was written, and what people call the place it is from."""
+
+    name: str
+    content: bytes
+
+
+def read_source(file: str) -> Source:
+    """Read a plan or graph from a file, or from stdin.
+
+    Raises:
+        NotFound: There is no such file.
+        InputError: It cannot be read, or is far too large to be a plan.
+    """
+    if file == STDIN:
+        return Source("stdin", _read_stdin("the plan"))
+    try:
+        return Source(file, _read_file(file))
+    except NotFound as error:
+        error.hint = 'make one with: planwave plan "GOAL" --json > FILE'
+        raise
+    except InputError as error:
+        error.hint = "name a file with a plan or graph, or - for stdin"
+        raise
+
+
+def flow_source(flow: Flow) -> Source:
+    """Give the graph of a flow as if it had been read."""
+    from planwave.graph.plan import canonical_json
+
+    return Source(flow.name, canonical_json(flow.graph).encode())
+
+
+def read_json_file(file: str) -> bytes:
+    """Read JSON from a file, or from stdin, unchecked.
+
+    Raises:
+        NotFound: There is no such file.
+        InputError: It cannot be read, or is far too large.
+    """
+    return _read_stdin("the JSON") if file == STDIN else _read_file(file)
+
+
+def read_goal(written: str) -> str:
+    """Give a goal as it was written, or from stdin.
+
+    Raises:
+        InputError: Stdin is closed, far too large, or not UTF-8.
+    """
+    if written != STDIN:
+        return written
+    try:
+        return _read_stdin("the goal").decode("utf-8-sig").strip()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"the goal on stdin is not UTF-8: byte {error.start} is {error.object[error.start]:#04x}",
+            code="invalid-text",
+        ) from error
+
+
+def _read_file(file: str) -> bytes:
+    shown = truncate(repr(file), _NAME_SHOWN)
+    try:
+        with open(file, "rb") as stream:
+            content = stream.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError as error:
+        raise NotFound(f"there is no file {shown}") from error
+    except (OSError, ValueError) as error:  # ValueError: a name no file can have
+        said = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise InputError(f"{shown} cannot be read: {said}") from error
+    return _check_size(content, shown)
+
+
+def _read_stdin(what: str) -> bytes:
+    stdin = cast("TextIO | None", sys.stdin)
+    if stdin is None:
+        raise InputError(
+            f"stdin is closed: {what} cannot be read from it", hint="name a file, or open stdin"
+        )
+    return _check_size(stdin.buffer.read(MAX_FILE_BYTES + 1), "stdin")
+
+
+def _check_size(content: bytes, name: str) -> bytes:
+    if len(content) > MAX_FILE_BYTES:
+        raise InputError(f"{name} is larger than {MAX_FILE_BYTES >> 20} MiB: not a plan")
+    return content
+
+
+def parse_json(text: str | bytes, what: str) -> Json:
+    """Read JSON strictly.
+
+    Raises:
+        InputError: It is none; the message names ``what`` it was written for.
+    """
+    from planwave.graph.reading.documents import parse_strict_json
+
+    try:
+        return parse_strict_json(text)
+    except GraphInvalid as error:
+        hint = "a text is written in quotes: '\"like this\"'"
+        raise InputError(f"{what}: {error.message}", code="usage", hint=hint) from error

@@ -1,4 +1,4 @@
-"""What can be written on the command line, and what one invocation was asked for."""
+"""Command line options and arguments, and the context of one command."""
 
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeVar
 
 import typer
 
-from planwave.cli.screen import CommandConsole
-from planwave.errors import StoreError
+from planwave.cli.console import CommandConsole
+from planwave.errors import InputError, StoreError
 
 if TYPE_CHECKING:
-    from planwave.cli.remote import LockOwner, RemoteBackend
-    from planwave.cli.workplace import Backend
-    from planwave.graph.capabilities import Catalogue
-    from planwave.providers.api import Providers
-    from planwave.service.history import QueryService
+    from planwave.cli.backends.backend import Backend
+    from planwave.cli.backends.remote import LockOwner, RemoteBackend
+    from planwave.cli.console import CommandConsole
+    from planwave.graph.protocols import Catalogue
+    from planwave.providers.protocols import Providers
+    from planwave.service.queries.history import QueryService
     from planwave.service.service import Service
     from planwave.settings import Settings
 
-_Result = TypeVar("_Given")
+_Result = TypeVar("_Result")
 _GLOBAL_OPTIONS_PANEL = "Options of every command"
 JSON_FLAG: Final = "--json"
 MAX_LISTED: Final = 1000
-STDIN: Final = "-"
-"""Stands for standard input where a goal or a file is asked for."""
 
 JsonFlag = Annotated[
     bool,
@@ -252,12 +251,14 @@ class CommandContext:
 
     def running_service(self, settings: Settings) -> LockOwner | None:
         """Give the service that holds the storage directory and answers; looked for once."""
-        from planwave.cli.remote import is_planwave_service, lock_owner
+        from planwave.cli.backends.remote import is_planwave_service, lock_owner
 
         directory = settings.storage_dir
         if directory not in self._running_services:
             found = lock_owner(directory)
-            is_there = found is not None and found.url is not None and is_planwave_service(found.url)
+            is_there = (
+                found is not None and found.url is not None and is_planwave_service(found.url)
+            )
             self._running_services[directory] = found if is_there else None
         return self._running_services[directory]
 
@@ -266,7 +267,7 @@ class CommandContext:
         served = self.running_service(settings)
         if served is None or served.url is None:
             return None
-        from planwave.cli.remote import RESPONSE_TIMEOUT_S, RemoteBackend
+        from planwave.cli.backends.remote import RESPONSE_TIMEOUT_S, RemoteBackend
         from planwave.client import AsyncClient
 
         client = AsyncClient(served.url, served.token, timeout_s=RESPONSE_TIMEOUT_S)
@@ -291,7 +292,7 @@ class CommandContext:
         Raises:
             StoreError: ``storage-locked``, among others; says where its holder should answer.
         """
-        from planwave.cli.remote import lock_owner
+        from planwave.cli.backends.remote import lock_owner
 
         try:
             return self.factories.service(settings)
@@ -314,14 +315,14 @@ class CommandContext:
             async with remote:
                 yield remote
             return
-        from planwave.cli.workplace import LocalBackend
+        from planwave.cli.backends.local import LocalBackend
 
         async with self.service(settings) as service:
             yield LocalBackend(service)
 
 
 def _embedded_model(model: str) -> str:
-    from planwave.providers.local_catalogue import is_path, model_file
+    from planwave.providers.local.catalog import is_path, model_file
 
     return model if is_path(model) else model_file(model).name
 
@@ -340,3 +341,28 @@ def command_context(
     asked.provider = provider or asked.provider
     asked.model = model or asked.model
     return asked
+
+
+ExecutionArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="An execution, by its id, the unique start of its id, or: last.",
+        show_default=False,
+    ),
+]
+
+
+async def find_execution(history: QueryService, name: str) -> str:
+    """Give the id of an execution that a short name stands for.
+
+    Raises:
+        NotFound: Nothing fits.
+        InputError: Several fit, or it is a plan.
+    """
+    found = await history.find(name)
+    if found.kind == "plan":
+        raise InputError(
+            f"{found.id} is a plan, not an execution", hint="`planwave ls` shows executions"
+        )
+    return found.id

@@ -5,10 +5,11 @@ what happened to one node and ``feeds`` what reached it, ``sentences`` and ``ent
 as log lines. Pure: no clock, no I/O, no pydantic; cheap to import.
 """
 
-from planwave.events.node_state import ENDED_NODE, NodeState, UsageTotal
-from planwave.events.sentences import TextLog, execution_logs
+from planwave.events.logs.text_log import TextLog, execution_logs
+from planwave.events.node_state import ENDED_NODE, NodeState
 from planwave.events.state import ENDED_STATUS, ExecutionState, OpenRequest, fold
-from planwave.events.vocabulary import TERMINAL, TRANSIENT, Event
+from planwave.events.types import TERMINAL, TRANSIENT, Event
+from planwave.events.usage import UsageTotal
 
 __all__ = [
     "ENDED_NODE",

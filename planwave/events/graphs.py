@@ -106,7 +106,7 @@ class GraphLookup:
 
     Args:
         own: The execution's own graph, None where it is not known.
-        inside: Those that ran inside nodes; more may be told as time goes on.
+        nested: Those that ran inside nodes; more may be told as time goes on.
     """
 
     def __init__(self, own: _Document | None, nested: NestedGraphs) -> None:

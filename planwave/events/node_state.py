@@ -1,11 +1,12 @@
-"""What the events tell of one node, and the two sums it is made of: streamed text and usage."""
+"""State of one node as far as the events tell, with its streamed text and its open request."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, Final
+
+from planwave.events.usage import NO_USAGE, UsageTotal
 
 ENDED_NODE: Final = frozenset(
     {"completed", "failed", "skipped", "blocked", "cancelled", "linked", "not_reached"}
@@ -41,49 +42,6 @@ class StreamedText:
         if len(self._pieces) > 1:
             self._pieces = ["".join(self._pieces)]
         return self._pieces[0] if self._pieces else ""
-
-
-def _amount(value: Any) -> Any:
-    """Give a number that is not negative, or None."""
-    return value if type(value) in (int, float) and value >= 0 else None
-
-
-@dataclass(frozen=True, slots=True)
-class UsageTotal:
-    """A sum of ``usage`` events. ``cost_usd`` is the known part, None where no price was known."""
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float | None = None
-    estimated: bool = False
-
-    def plus(self, data: Mapping[str, Any]) -> UsageTotal:
-        """Give the sum with one ``usage`` event's data; what is no amount there adds nothing.
-
-        Any node may say what it used: a made-up value must not make a stored run unreadable.
-        """
-        cost = _amount(data.get("cost_usd"))
-        return UsageTotal(
-            self.calls + 1,
-            self.input_tokens + (_amount(data.get("input_tokens")) or 0),
-            self.output_tokens + (_amount(data.get("output_tokens")) or 0),
-            self.cost_usd if cost is None else (self.cost_usd or 0.0) + cost,
-            self.estimated or bool(data.get("estimated")),
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        """Give the sum as JSON."""
-        return {
-            "calls": self.calls,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "cost_usd": self.cost_usd,
-            "estimated": self.estimated,
-        }
-
-
-NO_USAGE: Final = UsageTotal()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from planwave.errors import InputError
-from planwave.executor.decisions import SchedulingRules
 from planwave.executor.options import RunOptions
+from planwave.executor.scheduling.decisions import SchedulingRules
 from planwave.expressions import Template, compile_template
-from planwave.graph.capabilities import Catalogue, NodeTypeInfo
 from planwave.graph.model import FLOW, LINK, Edge, Graph, Node
 from planwave.graph.ports import fixed_outputs
+from planwave.graph.protocols import Catalogue, NodeTypeInfo
 from planwave.graph.topology import topology_of
 
 
@@ -65,11 +65,15 @@ class Program:
         kinds = self.types.items()
         passive = self._nodes_of(name for name, kind in kinds if not kind.facts.executes)
         self.topology = topology_of(graph, {graph.nodes[i].id for i in passive})
-        self.entry_nodes = frozenset(self._nodes_of(name for name, kind in kinds if kind.facts.entry))
+        self.entry_nodes = frozenset(
+            self._nodes_of(name for name, kind in kinds if kind.facts.entry)
+        )
         self.join_any = frozenset(
             i for i, s in enumerate(self.steps) if s.node.policy.join == "any"
         )
-        needy = {name: handles for name, kind in kinds if (handles := _required_handles(kind.facts))}
+        needy = {
+            name: handles for name, kind in kinds if (handles := _required_handles(kind.facts))
+        }
         self.required = {i: needy[graph.nodes[i].type] for i in self._nodes_of(needy)}
         self.flow_edges_into = self._flow_edges()
         self.has_timeouts = any(s.node.policy.timeout_s is not None for s in self.steps)

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from planwave.errors import Conflict, Gone, PlanwaveError
 from planwave.events import Event
-from planwave.executor.attempt import Attempt
-from planwave.graph.capabilities import Suspension
+from planwave.executor.state import Attempt
+from planwave.graph.protocols import Suspension
 
 ANSWERED: Final = "answered"
 
@@ -54,7 +54,7 @@ class PendingRequests:
         by_id: The open ones; looked at with every turn, so without a call.
     """
 
-    __slots__ = ("_claimed", "_closed", "_by_path", "by_id")
+    __slots__ = ("_by_path", "_claimed", "_closed", "by_id")
 
     def __init__(self) -> None:
         self.by_id: dict[str, PendingRequest] = {}

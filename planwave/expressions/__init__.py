@@ -6,14 +6,22 @@ limits on time, memory and output (see ``renderer.py``).
 
 from typing import TYPE_CHECKING, Any
 
-from planwave.expressions.references import VariableRef
-from planwave.expressions.template import VariableSource, Template, compile_template
-from planwave.expressions.text import copy_json, to_text
+from planwave.expressions.json_text import copy_json, to_text
+from planwave.expressions.syntax import VariableRef
+from planwave.expressions.templates import Template, VariableSource, compile_template
 
 if TYPE_CHECKING:
     from planwave.expressions.renderer import Renderer
 
-__all__ = ["VariableRef", "Renderer", "VariableSource", "Template", "compile_template", "copy_json", "to_text"]
+__all__ = [
+    "Renderer",
+    "Template",
+    "VariableRef",
+    "VariableSource",
+    "compile_template",
+    "copy_json",
+    "to_text",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, cast
 
 from planwave.errors import TemplateError
-from planwave.expressions.faults import FAILED, TOO_LARGE, UNDEFINED
-from planwave.expressions.text import Json, to_text
+from planwave.expressions.errors import FAILED, TOO_LARGE, UNDEFINED
+from planwave.expressions.json_text import Json, to_text
 
 MAX_TEXT = 8 * 1024 * 1024
 """Characters any filter may produce: the hard cap of template output."""
@@ -76,6 +76,7 @@ def apply_filters(value: Json, calls: tuple[FilterCall, ...]) -> Json:
 
 
 def wrong_type(name: str, value: Json, expected: str) -> TemplateError:
+    """Return the error of a filter that was applied to a value of another type."""
     kind = "null" if value is None else type(value).__name__
     return TemplateError(
         f"filter {name} needs {expected}, met {kind}", code=FAILED, hint="convert the value first"

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from planwave.errors import TemplateError
-from planwave.expressions import faults
-from planwave.expressions.text import Json
+from planwave.expressions import errors
+from planwave.expressions.json_text import Json
 
 START_S = 20.0
 """How long the interpreter and the engine may take to load on a busy machine, seconds."""
@@ -43,7 +43,7 @@ class _Worker:
         self.socket.setblocking(False)
         with theirs:
             # -P: never import from the working directory. -S -s: no site hooks, a faster start.
-            command = [sys.executable, "-P", "-S", "-s", "-m", "planwave.expressions.worker"]
+            command = [sys.executable, "-P", "-S", "-s", "-m", "planwave.expressions.render_worker"]
             try:
                 self.process = subprocess.Popen(  # noqa: S603 - our own module, numbers only
                     [*command, *arguments],
@@ -148,8 +148,8 @@ class Renderer:
 
     async def _send(self, op: str, source: str, variables: dict[str, Json]) -> Any:
         limit = self.max_template_bytes
-        if (met := faults.byte_length(source, limit)) > limit:
-            raise faults.too_large("the template", limit, met, "template_bytes")
+        if (met := errors.byte_length(source, limit)) > limit:
+            raise errors.too_large("the template", limit, met, "template_bytes")
         payload = _encode_request(op, source, variables)
         async with self._lock_of_loop():
             self._reap()
@@ -160,7 +160,7 @@ class Renderer:
                 raise
         if "error" in reply:
             code = reply["error"]["code"]
-            raise TemplateError(reply["error"]["message"], code=code, hint=faults.HINTS.get(code))
+            raise TemplateError(reply["error"]["message"], code=code, hint=errors.HINTS.get(code))
         return reply["value"]
 
     def _lock_of_loop(self) -> asyncio.Lock:
@@ -201,7 +201,7 @@ class Renderer:
         except (EOFError, OSError) as error:  # TimeoutError is an OSError
             raise TemplateError(
                 "the render worker does not start",
-                code=faults.UNAVAILABLE,
+                code=errors.UNAVAILABLE,
                 hint="check that minijinja is installed and PLANWAVE_LIMIT_TEMPLATE_MEMORY_BYTES "
                 "leaves room for it",
                 retryable=True,
@@ -220,7 +220,7 @@ class Renderer:
     def _timeout_error(self) -> TemplateError:
         return TemplateError(
             f"the template takes longer than {self.wall_s:g} s",
-            code=faults.TIMEOUT,
+            code=errors.TIMEOUT,
             hint="loop over less, or raise PLANWAVE_LIMIT_TEMPLATE_WALL_S",
         )
 
@@ -232,10 +232,10 @@ class Renderer:
         if status in (EXIT_MEMORY, -signal.SIGABRT, -signal.SIGKILL):
             return TemplateError(
                 f"the template needs more memory than {self.memory_bytes} bytes",
-                code=faults.MEMORY,
+                code=errors.MEMORY,
                 hint="build less text, or raise PLANWAVE_LIMIT_TEMPLATE_MEMORY_BYTES",
             )
-        return TemplateError(f"the render worker died (status {status})", code=faults.CRASHED)
+        return TemplateError(f"the render worker died (status {status})", code=errors.CRASHED)
 
 
 def _encode_request(op: str, source: str, variables: dict[str, Json]) -> bytes:
@@ -245,13 +245,13 @@ def _encode_request(op: str, source: str, variables: dict[str, Json]) -> bytes:
         ).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise TemplateError(
-            f"a value in the expression is not JSON: {error}", code=faults.FAILED
+            f"a value in the expression is not JSON: {error}", code=errors.FAILED
         ) from error
     if len(payload) > MAX_REQUEST_BYTES:
         raise TemplateError(
             f"the values a template refers to are too large: limit {MAX_REQUEST_BYTES} bytes, "
             f"met {len(payload)}",
-            code=faults.TOO_LARGE,
+            code=errors.TOO_LARGE,
         )
     return payload
 

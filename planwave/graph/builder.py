@@ -81,7 +81,11 @@ class Endpoint:
             TypeError: Two handles are named.
         """
         if handle is not None:
-            target = target[handle] if isinstance(target, NodeRef) else _reject_second_handle(target, handle)
+            target = (
+                target[handle]
+                if isinstance(target, NodeRef)
+                else _reject_second_handle(target, handle)
+            )
         self._builder.connect(self, target, LINK)
 
     @property

@@ -1,7 +1,8 @@
-"""What the checker finds: one record for each fault, warning or fix."""
+"""Findings about a graph document: one record for each error, warning or fix, and their common parts."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -90,3 +91,17 @@ def limit_exceeded(
         pointer,
         hint=hint or f"make it smaller or raise PLANWAVE_LIMIT_{limit.upper()}",
     )
+
+
+_CONTAINER_NAMES: Final[dict[type, str]] = {dict: "an object", list: "an array"}
+_MAX_REPR_CHARS: Final = 60
+
+
+def short_repr(value: object) -> str:
+    """Give a value for a message, short and printable; what holds others only by its kind."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    is_plain = isinstance(value, (str, int, float))
+    text = repr(value) if is_plain else _CONTAINER_NAMES.get(type(value), type(value).__name__)
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text if len(text) <= _MAX_REPR_CHARS else f"{text[:_MAX_REPR_CHARS]}…"

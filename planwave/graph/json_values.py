@@ -16,11 +16,10 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
-from planwave.graph.diagnostics import Diagnostic, limit_exceeded
+from planwave.graph.diagnostics import Diagnostic, limit_exceeded, short_repr
 from planwave.graph.model import Json
+from planwave.jsonio import MAX_JSON_DEPTH, SCALAR_TYPES
 
-MAX_JSON_DEPTH: Final = 64
-"""Nesting that is always enforced; the document itself is level 1."""
 NO_LIMIT: Final = 1 << 62
 """Stands for "no limit" where comparing with a number is cheaper than testing for None."""
 
@@ -30,8 +29,6 @@ MAX_VALUE_DEPTH: Final = 200
 _INTEGER_BITS: Final = 14_000
 """Python itself refuses to write or read integers of more than 4300 digits."""
 _MAX_NUMBER: Final = 10**308
-_CONTAINER_NAMES: Final[dict[type, str]] = {dict: "an object", list: "an array"}
-_MAX_REPR_CHARS: Final = 60
 
 
 class NotJson(ValueError):
@@ -64,11 +61,8 @@ class RepeatedKeys(dict[str, Any]):
 
 _OBJECT_TYPES: Final[tuple[type, ...]] = (dict, RepeatedKeys)
 _PLAIN_CONTAINERS: Final[tuple[type, ...]] = (dict, list)
-_OBJECT: Final[type] = dict
-_CONTAINER_TYPES: Final[frozenset[type]] = frozenset({dict, list, tuple})
-_SCALAR_TYPES: Final[frozenset[type]] = frozenset({str, int, bool, type(None)})
 _JSON_CONTAINERS: Final[tuple[type, ...]] = (dict, RepeatedKeys, list)
-_EXACT_TYPES: Final[frozenset[type]] = _SCALAR_TYPES | {float, dict, list}
+_EXACT_TYPES: Final[frozenset[type]] = SCALAR_TYPES | {float, dict, list}
 
 
 def pointer_part(name: object) -> str:
@@ -80,16 +74,6 @@ def pointer_of_name(name: object) -> str:
     """Give ``/name`` for a field name that may be anything, short and printable."""
     spelled = short_repr(name)
     return f"/{pointer_part(spelled[1:-1] if isinstance(name, str) else spelled)}"
-
-
-def short_repr(value: object) -> str:
-    """Give a value for a message, short and printable; what holds others only by its kind."""
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    is_plain = isinstance(value, (str, int, float))
-    text = repr(value) if is_plain else _CONTAINER_NAMES.get(type(value), type(value).__name__)
-    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    return text if len(text) <= _MAX_REPR_CHARS else f"{text[:_MAX_REPR_CHARS]}…"
 
 
 def to_json(value: Any) -> Json:
@@ -168,33 +152,6 @@ def is_utf8_text(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def is_plain(value: object, depth: int = MAX_JSON_DEPTH) -> bool:
-    """Say whether JSON nests at most ``depth`` deep, and everybody writes its numbers alike.
-
-    That is, all are finite, and of a size that is written without an exponent (Python's ``repr``
-    has one below 1e-4 and from 1e16 on, where other writers differ); a reader that has no integers
-    over 64 bits makes such numbers of them. Values of other types are not plain: some writers make
-    JSON of them, others refuse.
-    """
-    item: Any
-    level: list[Any] = [(value,)]
-    for _ in range(depth + 1):
-        inside: list[Any] = []
-        for box in level:
-            for item in box.values() if type(box) is _OBJECT else box:
-                kind = type(item)  # pyright: ignore[reportUnknownVariableType] - of whatever there is
-                if kind in _SCALAR_TYPES:
-                    continue
-                if kind in _CONTAINER_TYPES:
-                    inside.append(item)
-                elif kind is not float or (item and not 1e-4 <= abs(item) < 1e16):
-                    return False
-        if not inside:
-            return True
-        level = inside
-    return False
 
 
 def size_of(value: Json) -> int:
@@ -292,16 +249,20 @@ class _Location(NamedTuple):
         return "".join(f"/{part}" for part in reversed(parts))
 
 
-def json_faults(value: Json, pointer: str = "", limits: JsonLimits = DEFAULT_LIMITS) -> list[Diagnostic]:
+def json_faults(
+    value: Json, pointer: str = "", limits: JsonLimits = DEFAULT_LIMITS
+) -> list[Diagnostic]:
     """Find everything in a value that is not JSON or cannot be stored, without recursion.
 
     Args:
         value: Any Python value.
         pointer: JSON pointer of the value itself.
-        room: Levels and bytes; where it nests deeper, that is the only finding.
+        limits: Levels and bytes; where it nests deeper, that is the only finding.
     """
     faults: list[Diagnostic] = []
-    stack: list[tuple[Any, _Location | None, int]] = [(value, None, limits.depth - limits.levels_above)]
+    stack: list[tuple[Any, _Location | None, int]] = [
+        (value, None, limits.depth - limits.levels_above)
+    ]
     while stack:
         item, place, left = stack.pop()
         if type(item) not in _JSON_CONTAINERS:

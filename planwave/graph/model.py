@@ -1,7 +1,7 @@
-"""The graph as planwave holds it: immutable nodes, edges and ports.
+"""The data model: immutable nodes, edges, ports and graphs, and the values that move along edges.
 
-On the wire these are camelCase (``sourceHandle``), here snake_case; ``read.py`` reads the wire form
-and :meth:`Graph.to_document` writes it back without losing anything it was given.
+In JSON the fields are camelCase (``sourceHandle``), here snake_case. ``reading/documents.py`` reads the
+JSON form, and :meth:`Graph.to_document` writes it back without loss.
 """
 
 from __future__ import annotations
@@ -132,7 +132,9 @@ class Graph:
 
     def to_document(self) -> dict[str, Json]:
         """Give the wire form; nodes, edges and what they hold by name are the caller's own."""
-        return {kind: [_copy_fields(each) for each in listed] for kind, listed in self.document.items()}
+        return {
+            kind: [_copy_fields(each) for each in listed] for kind, listed in self.document.items()
+        }
 
 
 def _node_document(node: Node) -> dict[str, Json]:
@@ -177,3 +179,21 @@ def _copy_fields(document: Mapping[str, Json]) -> dict[str, Json]:
 def fixed_handles(ports: Iterable[Port]) -> tuple[str, ...]:
     """Give the names of ports, for messages."""
     return tuple(port.name for port in ports)
+
+
+class DataValue(NamedTuple):
+    """A JSON value and its socket type (``text``, ``json``, ``number`` … opaque to the kernel)."""
+
+    type: str
+    value: Json
+
+
+class Arrival(NamedTuple):
+    """One value that reached one node along one flow edge."""
+
+    edge_id: str
+    source_id: str
+    source_name: str
+    source_handle: str
+    target_handle: str
+    value: DataValue

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import orjson
 
-from planwave.graph.json_values import MAX_JSON_DEPTH, is_plain
 from planwave.graph.model import Graph, Json
+from planwave.jsonio import MAX_JSON_DEPTH, is_plain
 
 _LEVELS_ABOVE_PARTS: Final = 2
 """Levels that a document has above the fields of a node, and a list of them has not."""
@@ -106,7 +106,9 @@ def is_plain_document(graph: Graph) -> bool:
     found: bool | None = graph.derived.get(is_plain_document)
     if found is None:
         parts = _arbitrary_values(graph.document)
-        found = graph.derived[is_plain_document] = is_plain(parts, MAX_JSON_DEPTH - _LEVELS_ABOVE_PARTS)
+        found = graph.derived[is_plain_document] = is_plain(
+            parts, MAX_JSON_DEPTH - _LEVELS_ABOVE_PARTS
+        )
     return found
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from planwave.graph.capabilities import NodeTypeInfo
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, ERROR_HANDLE, Port, fixed_handles
+from planwave.graph.protocols import NodeTypeInfo
 
 NUMBER_PLACEHOLDER: Final = "i"
 """``{i}`` in a port name stands for a whole number, any other ``{word}`` for any text."""
@@ -73,7 +73,11 @@ def _specificity(name: str) -> int:
 def _pattern(name: str) -> re.Pattern[str]:
     parts = _PLACEHOLDER.split(name)
     spelled = [
-        re.escape(part) if n % 2 == 0 else r"(?:0|[1-9][0-9]{0,5})" if part == NUMBER_PLACEHOLDER else r".+"
+        re.escape(part)
+        if n % 2 == 0
+        else r"(?:0|[1-9][0-9]{0,5})"
+        if part == NUMBER_PLACEHOLDER
+        else r".+"
         for n, part in enumerate(parts)
     ]
     return re.compile("".join(spelled), re.DOTALL)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from planwave.errors import GraphInvalid
-from planwave.graph.cycles import cycle_diagnostics
+from planwave.graph.checking.cycles import cycle_diagnostics
 from planwave.graph.model import Graph
 from planwave.graph.topology import Topology, topology_of
 

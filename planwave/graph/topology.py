@@ -63,8 +63,19 @@ class Topology:
     """
 
     __slots__ = (
-        "depth", "edges", "handles", "ids", "incoming", "index", "linked", "in_degrees", "nodes", "order",
-        "outgoing", "sources", "targets",
+        "depth",
+        "edges",
+        "handles",
+        "ids",
+        "in_degrees",
+        "incoming",
+        "index",
+        "linked",
+        "nodes",
+        "order",
+        "outgoing",
+        "sources",
+        "targets",
     )  # fmt: skip
 
     def __init__(self, graph: Graph, linked: Container[str] | None = None) -> None:

@@ -25,8 +25,8 @@ from pydantic import (
 )
 
 from planwave.graph.model import Json
-from planwave.nodes.node_type import NodeData
-from planwave.providers.api import PromptMessage, ModelRequest, text_tokens
+from planwave.nodes.authoring.node_type import NodeData
+from planwave.providers.protocols import ModelRequest, PromptMessage, text_tokens
 
 IMAGE_TOKENS: Final = 1_000
 """What an image is taken for: providers count 85 to 1,600 tokens, by its size in pixels."""
@@ -202,7 +202,9 @@ def with_messages(request: ModelRequest, messages: Sequence[ChatMessage] | None)
         return request
     system = [request.system, *(said.text for said in messages if said.role == "system")]
     turns = tuple(
-        PromptMessage(said.role, said.text, said.images) for said in messages if said.role != "system"
+        PromptMessage(said.role, said.text, said.images)
+        for said in messages
+        if said.role != "system"
     )
     return replace(request, system="\n\n".join(filter(None, system)) or None, messages=turns)
 
@@ -217,7 +219,8 @@ def strip_images(request: ModelRequest) -> tuple[ModelRequest, int]:
         return request, 0
     turns = tuple(
         PromptMessage(
-            turn.role, "\n".join([*filter(None, [turn.text]), *[_IMAGE_PLACEHOLDER] * len(turn.images)])
+            turn.role,
+            "\n".join([*filter(None, [turn.text]), *[_IMAGE_PLACEHOLDER] * len(turn.images)]),
         )
         for turn in request.messages
     )

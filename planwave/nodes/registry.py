@@ -11,18 +11,18 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from planwave.errors import InputError
-from planwave.graph.capabilities import NodeTypeInfo
 from planwave.graph.diagnostics import Diagnostic
 from planwave.graph.model import DEFAULT_POLICY, Graph, Node
-from planwave.graph.policy import policy_limit_findings
-from planwave.nodes.checks import DataChecks, model_finding
-from planwave.nodes.nested_checks import inline_graphs, check_subgraph
-from planwave.nodes.node_type import NodeFinding
-from planwave.nodes.services import with_default_model
-from planwave.nodes.sockets import accepts
+from planwave.graph.protocols import NodeTypeInfo
+from planwave.graph.reading.policy import policy_limit_findings
+from planwave.nodes.authoring.data_fields import accepts
+from planwave.nodes.authoring.node_type import NodeFinding
+from planwave.nodes.checking.data_checks import DataChecks, model_finding
+from planwave.nodes.checking.node_view import GraphIndex
+from planwave.nodes.checking.subgraphs import check_subgraph, inline_graphs
+from planwave.nodes.model_choice import with_default_model
 from planwave.nodes.spec import RegisteredType, as_document, data_schema, spec_of
-from planwave.nodes.wiring import GraphIndex
-from planwave.providers.api import ModelProfile, Providers
+from planwave.providers.protocols import ModelProfile, Providers
 
 if TYPE_CHECKING:
     from planwave.settings import Limits
@@ -216,7 +216,10 @@ class Registry:
         """Give the view of a graph, kept while the same graph is checked node by node."""
         kept = self._cached_index
         if kept is None or kept[0]() is not graph:
-            kept = self._cached_index = (weakref.ref(graph), GraphIndex(graph, self._specs, self._variable_names))
+            kept = self._cached_index = (
+                weakref.ref(graph),
+                GraphIndex(graph, self._specs, self._variable_names),
+            )
         return kept[1]
 
     def _look_up(

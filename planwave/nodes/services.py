@@ -1,19 +1,23 @@
-"""What the library's nodes find in ``context.services``."""
+"""What the library's nodes find in ``context.services``, and the limits that hold for all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from planwave.errors import InputError, NodeError
-from planwave.graph.capabilities import FlowContext
 from planwave.graph.model import Graph, Json
 from planwave.graph.plan import Plan
-from planwave.providers.api import UNSET, CallScope, CallSettings, Models, Providers
+from planwave.graph.protocols import FlowContext
+from planwave.nodes.model_choice import with_default_model
+from planwave.providers.protocols import UNSET, CallScope, CallSettings, Models, Providers
 
 if TYPE_CHECKING:
     from planwave.settings import Limits
+
+MAX_WAIT_S: Final = 366 * 86_400.0
+"""No request of a node waits for longer."""
 
 
 class FlowSource(Protocol):
@@ -105,20 +109,6 @@ class NodeServices:
             return self.providers.resolve(*wanted)
         except InputError as error:
             raise NodeError(error.message, code=error.code, hint=error.hint) from error
-
-
-def with_default_model(
-    provider: str | None,
-    model: str | None,
-    default_provider: str | None,
-    default_model: str | None,
-) -> tuple[str | None, str | None]:
-    """Fill in defaults; the default model belongs to the default provider alone."""
-    if provider is None:
-        provider = default_provider
-    if model is None and provider == default_provider:
-        model = default_model
-    return provider, model
 
 
 def limits_of(context: FlowContext) -> Limits | None:

@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple, cast
 
 from pydantic import BaseModel
 
-from planwave.graph.capabilities import FlowExecutor, LinkMaterializer, NodeTypeInfo
 from planwave.graph.model import LINK, Json, Port
-from planwave.nodes.node_type import INPUT, OUTPUT, NodeType
-from planwave.nodes.sockets import DataField, fields_of, sockets_of, with_field_ports
+from planwave.graph.protocols import FlowExecutor, LinkMaterializer, NodeTypeInfo
+from planwave.nodes.authoring.data_fields import DataField, fields_of, sockets_of, with_field_ports
+from planwave.nodes.authoring.node_type import INPUT, OUTPUT, NodeType
 
 _TEMPLATE_SCHEMA: Final = {"type": "string", "pattern": r"\{[{%]"}
 _FIELD_KEYWORDS: Final = ("title", "description", "default", "template", "planned")
@@ -145,7 +145,10 @@ def data_schema(spec: RegisteredType) -> dict[str, Any]:
         if field.template and field.socket not in ("text", "any"):
             typed = fields[field.json_name]
             kept = {name: typed.pop(name) for name in _FIELD_KEYWORDS if name in typed}
-            fields[field.json_name] = {"anyOf": [*typed.get("anyOf", [typed]), _TEMPLATE_SCHEMA], **kept}
+            fields[field.json_name] = {
+                "anyOf": [*typed.get("anyOf", [typed]), _TEMPLATE_SCHEMA],
+                **kept,
+            }
         for name in field.aliases:
             fields[name] = {**fields[field.json_name], "sameAs": field.json_name}
     return schema

@@ -13,28 +13,27 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from planwave.errors import InputError, LimitExceeded, PlanInvalid, ProviderError
-from planwave.graph.capabilities import Catalogue
 from planwave.graph.diagnostics import Diagnostic, errors_in
 from planwave.graph.json_values import is_storable_text
 from planwave.graph.model import Graph
 from planwave.graph.plan import Plan, graph_hash
-from planwave.planner.document import ModelDefaults
-from planwave.planner.extract import RETRY_WITHOUT_REPLY
-from planwave.planner.forecast import forecast
-from planwave.planner.offers import (
+from planwave.graph.protocols import Catalogue
+from planwave.planner.capabilities import (
     NO_RULES,
     PlanRules,
     check_can_plan,
+    plan_schema,
     plannable_types,
     provider_cards,
-    plan_schema,
     type_cards,
 )
-from planwave.planner.progress import ProgressListener, PlanProgress, PlanScanner, graph_progress
-from planwave.planner.reply import ParseContext, ParseResult, read_reply
-from planwave.planner.small import read_small_reply, small_request
+from planwave.planner.cost_estimate import forecast
+from planwave.planner.graph_builder import ModelDefaults
+from planwave.planner.progress import PlanProgress, PlanScanner, ProgressListener, graph_progress
+from planwave.planner.reply_parser import RETRY_WITHOUT_REPLY, ParseContext, ParseResult, read_reply
+from planwave.planner.small_models import read_small_reply, small_request
 from planwave.prompts.render import planner_prompt, repair_prompt
-from planwave.providers.api import (
+from planwave.providers.protocols import (
     UNSET,
     CallScope,
     CallSettings,
@@ -147,10 +146,17 @@ class Planner:
             max_nodes,
         )
         ask = partial(self._ask, on_progress=on_progress or _ignore_progress, scope=scope)
-        return await self._ask_until_valid(prompt, questions, reader, on_progress or _ignore_progress, ask)
+        return await self._ask_until_valid(
+            prompt, questions, reader, on_progress or _ignore_progress, ask
+        )
 
     async def _ask_until_valid(
-        self, goal: str, conversation: _Conversation, context: ParseContext, on_progress: ProgressListener, ask: _Ask
+        self,
+        goal: str,
+        conversation: _Conversation,
+        context: ParseContext,
+        on_progress: ProgressListener,
+        ask: _Ask,
     ) -> Plan:
         """Ask, read, and hand faults back until there is a plan or the patience is over."""
         request = conversation.first
@@ -304,7 +310,9 @@ class _Conversation:
     first: ModelRequest
     small: bool
 
-    def next_request(self, previous: ModelRequest, result: ParseResult, answer: _ModelAnswer) -> ModelRequest:
+    def next_request(
+        self, previous: ModelRequest, result: ParseResult, answer: _ModelAnswer
+    ) -> ModelRequest:
         errors = errors_in(result.diagnostics)
         if all(d.code in RETRY_WITHOUT_REPLY for d in errors):
             return previous

@@ -119,7 +119,7 @@ class PlanScanner:
             if isinstance(part, dict):
                 table = cast("dict[str, Any]", part)
                 told = {f: table[f] for f in fields if isinstance(table.get(f), str)}
-                yield PlanProgress(cast("Kind", kind), told)
+                yield PlanProgress(cast("ProgressKind", kind), told)
         self._depth = max(0, self._depth - 1)
 
     def _finish_recording(self) -> Any:

@@ -131,7 +131,7 @@ def _render(template: str, **values: Any) -> str:
 def _templates() -> jinja2.Environment:
     import jinja2
 
-    folder = resources.files("planwave.prompts")
+    folder = resources.files("planwave.prompts") / "templates"
     return jinja2.Environment(
         loader=jinja2.FunctionLoader(lambda name: folder.joinpath(name).read_text("utf-8")),
         undefined=jinja2.StrictUndefined,

@@ -17,9 +17,12 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from planwave.errors import ProviderError
-from planwave.providers.api import (
-    CallReport,
+from planwave.providers.attempt import AttemptResult, stream_attempt
+from planwave.providers.catalog import ProviderCatalog, ProviderConfig
+from planwave.providers.errors import classify
+from planwave.providers.protocols import (
     CallKey,
+    CallReport,
     CallScope,
     Delta,
     ModelReply,
@@ -27,15 +30,12 @@ from planwave.providers.api import (
     Recorder,
     Usage,
 )
-from planwave.providers.calls import AttemptResult, stream_attempt
-from planwave.providers.catalogue import ProviderConfig, ProviderCatalog
-from planwave.providers.faults import classify
-from planwave.providers.lanes import CallContext, CallGate
 from planwave.providers.recordings import idempotency_key, key_of, reply_from
+from planwave.providers.resilience.call_gate import CallContext, CallGate
 from planwave.settings import Settings
 
 if TYPE_CHECKING:
-    from planwave.providers.wire import SdkClient
+    from planwave.providers.transport import SdkClient
 
 _BACKOFF_S = 0.5
 _BACKOFF_CAP_S = 20.0
@@ -140,7 +140,7 @@ class ModelClient:
             delivered = False
             began: float | None = None
             try:
-                async with lane.acquire(call, again=number > 1):
+                async with lane.acquire(call, is_retry=number > 1):
                     began = self._clock()
                     async with aclosing(self._attempt(connection, request, key)) as items:
                         async for item in items:
@@ -251,7 +251,7 @@ class ModelClient:
             self._loaded_sdks.add(kind)
 
     async def _sdk_client(self, connection: ProviderConfig, model: str) -> SdkClient:
-        from planwave.providers.wire import CallDeadlines, SdkClient
+        from planwave.providers.transport import CallDeadlines, SdkClient
 
         limits = self._limits
         url, key = connection.base_url, connection.api_key
@@ -271,6 +271,6 @@ class ModelClient:
 
 
 def _load_sdk(kind: str) -> None:
-    from planwave.providers.wire import load_sdk
+    from planwave.providers.transport import load_sdk
 
     load_sdk(kind)

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 from urllib.parse import quote
 
 from planwave.errors import StoreError
-from planwave.providers.api import CallKey, CallScope, ModelReply, ModelRequest, Usage
+from planwave.providers.protocols import CallKey, CallScope, ModelReply, ModelRequest, Usage
 
 USAGE_UNREPORTED: Final = "untold"
 """What a reply says that was recorded, and of which nobody has told yet what it took."""

@@ -18,19 +18,19 @@ from typing import Any
 
 from planwave.errors import GraphInvalid, InputError
 from planwave.events import Event
-from planwave.executor.entry import validate_inputs
+from planwave.executor.driver.execution import Execution
+from planwave.executor.inputs import validate_inputs
 from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
-from planwave.executor.run import Execution
 from planwave.expressions import Renderer
 from planwave.graph.builder import GraphBuilder
-from planwave.graph.capabilities import Catalogue
-from planwave.graph.check import read_and_check
+from planwave.graph.checking.checker import read_and_check
 from planwave.graph.diagnostics import Diagnostic, errors_in
-from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Graph, Json
-from planwave.graph.values import DataValue, result_text
-from planwave.graph.within import all_nodes
-from planwave.storage.ids import new_id
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Graph, Json
+from planwave.graph.protocols import Catalogue
+from planwave.graph.subgraphs import all_nodes
+from planwave.graph.upstream_text import result_text
+from planwave.ids import new_id
 from planwave.storage.records import ExecutionRecord, Store
 
 ServicesFactory = Callable[[str], AbstractAsyncContextManager[Any]]
@@ -143,7 +143,9 @@ class Run:
             execution_id=execution_id,
             inputs=given,
             options=options,
-            journal=None if store is None else _CreatingJournal(store, execution_id, built.graph, facts),
+            journal=None
+            if store is None
+            else _CreatingJournal(store, execution_id, built.graph, facts),
             last_seq=1 if store is not None else 0,
             variables={"goal": goal, "trigger": None},
             services=services,

@@ -17,21 +17,26 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from planwave.errors import Conflict
-from planwave.events.reading import guard_stored
+from planwave.events.unreadable import guard_stored
 from planwave.graph.model import Json
 from planwave.graph.plan import Plan, graph_hash
-from planwave.service.documents import run_spec_from_event, raise_for_run
-from planwave.service.flow_history import FlowRef
-from planwave.service.live import require_not_started
-from planwave.service.making import Executable, CreatedExecution, ExecutionService
-from planwave.service.orders import RunSpec
-from planwave.service.policies import Policies, apply_policies
-from planwave.service.rooms import Observer
+from planwave.service.dependencies import Observer
+from planwave.service.executions.execution_service import (
+    CreatedExecution,
+    Executable,
+    ExecutionService,
+)
+from planwave.service.executions.loading import run_spec_from_event
+from planwave.service.executions.queue_entry import RunSpec
+from planwave.service.flows.flow_queries import FlowRef
+from planwave.service.plans.documents import raise_for_run
+from planwave.service.plans.policies import Policies, apply_policies
+from planwave.service.streaming.live_execution import require_not_started
 from planwave.storage.records import ExecutionRecord, StoreStats
 
 if TYPE_CHECKING:
     from planwave.executor.options import RunOptions
-    from planwave.service.forking import NodeChanges, ForkRequest
+    from planwave.service.executions.fork import ForkRequest, NodeChanges
 
 
 class ServiceLoad(NamedTuple):
@@ -50,7 +55,9 @@ class Service(ExecutionService):
     def load(self) -> ServiceLoad:
         """How much is going on."""
         carrier = self._runner
-        return ServiceLoad(carrier.running, carrier.queued, carrier.is_draining, self._live_executions.watchers)
+        return ServiceLoad(
+            carrier.running, carrier.queued, carrier.is_draining, self._live_executions.watchers
+        )
 
     @property
     def is_draining(self) -> bool:
@@ -147,7 +154,7 @@ class Service(ExecutionService):
                 node; these nodes are settled with these values.
             options: How to run; the limits of the service apply in any case.
             policies: Node policies of this execution, over those of the plan; see
-                :func:`planwave.service.policies.apply_policies`.
+                :func:`planwave.service.plans.policies.apply_policies`.
             trigger: What expressions see as ``trigger``.
             execution_id: Its id, chosen by who may ask twice: what there is by then is given.
 
@@ -219,7 +226,8 @@ class Service(ExecutionService):
         Raises:
             Conflict: ``nothing-to-retry``, ``still-running``; nothing was created.
         """
-        from planwave.service.forking import ForkRequest, failed_nodes
+        from planwave.service.executions.fork import ForkRequest
+        from planwave.service.executions.retry import failed_nodes
 
         again = failed_nodes(await self.state(execution_id))
         return await self._fork(execution_id, ForkRequest(again, is_retry=True), start, new_id)
@@ -255,7 +263,7 @@ class Service(ExecutionService):
             InputError, UnavailableProvider, UnknownProvider, UnknownModel, QueueFull, ShuttingDown:
                 Nothing was created.
         """
-        from planwave.service.forking import ForkRequest
+        from planwave.service.executions.fork import ForkRequest
 
         wanted = ForkRequest(rerun, changes, options)
         return await self._fork(execution_id, wanted, start, new_id)
@@ -275,14 +283,16 @@ class Service(ExecutionService):
     async def _create_fork(
         self, execution_id: str, request: ForkRequest, new_id: str | None, *, queued: bool = False
     ) -> CreatedExecution:
-        from planwave.executor.entry import plan_inputs, validate_inputs
+        from planwave.executor.inputs import plan_inputs, validate_inputs
         from planwave.executor.program import Program
-        from planwave.service.forking import build_fork
-        from planwave.service.reusing import parent_data
+        from planwave.service.executions.fork import build_fork
+        from planwave.service.executions.parent_results import parent_data
 
         state = await self.state(execution_id)
         with guard_stored(execution_id):
-            before = run_spec_from_event((await self._store.events(execution_id, limit=1))[0], self.limits)
+            before = run_spec_from_event(
+                (await self._store.events(execution_id, limit=1))[0], self.limits
+            )
         options = request.options
         fork = build_fork(state, before.graph, request, limits=self.limits)
         raise_for_run(self._check(fork.graph))
@@ -328,7 +338,7 @@ class Service(ExecutionService):
         *,
         queued: bool = False,
     ) -> CreatedExecution:
-        from planwave.executor.entry import plan_inputs, validate_inputs
+        from planwave.executor.inputs import plan_inputs, validate_inputs
         from planwave.executor.program import Program
 
         made = await self._resolve(plan)

@@ -29,12 +29,18 @@ from sqlalchemy import Connection, func, select, update
 from sqlalchemy.exc import DBAPIError
 
 from planwave.errors import InputError, NotFound, StoreError
-from planwave.storage import schema
-from planwave.storage.deleting import soft_delete, purge
-from planwave.storage.faults import cause_of
+from planwave.storage.event_codec import ENDED_STATUSES
 from planwave.storage.files import ARTIFACT_DIR, sync_directory
-from planwave.storage.rows import ENDED_STATUSES
-from planwave.storage.schema import artifact_uses, executions, flows, plans
+from planwave.storage.sqlite import migrations
+from planwave.storage.sqlite.connection import (
+    DATABASE_NAME,
+    engine_of,
+    reading_connection,
+    writing_connection,
+)
+from planwave.storage.sqlite.deletes import purge, soft_delete
+from planwave.storage.sqlite.errors import cause_of
+from planwave.storage.sqlite.schema import artifact_uses, executions, flows, plans
 
 _PRIVATE_MODE: Final = 0o600
 """Mode of everything written: results may be anything."""
@@ -73,7 +79,7 @@ def back_up(directory: Path, file: Path) -> Backup:
         StoreError: ``backup-failed``, ``store-damaged``: no file was written.
         SchemaTooNew: A newer planwave wrote the database.
     """
-    source = directory / schema.DATABASE_NAME
+    source = directory / DATABASE_NAME
     if not source.is_file():
         raise NotFound(f"nothing is stored in {str(directory)!r}, so there is nothing to back up")
     if file.is_dir() or not file.parent.is_dir():
@@ -99,8 +105,8 @@ def back_up(directory: Path, file: Path) -> Backup:
 
 
 def _back_up(directory: Path, file: Path, workplace: Path) -> Backup:
-    copy, packed = workplace / schema.DATABASE_NAME, workplace / "packed"
-    with closing(schema.reading_connection(directory / schema.DATABASE_NAME)) as living:
+    copy, packed = workplace / DATABASE_NAME, workplace / "packed"
+    with closing(reading_connection(directory / DATABASE_NAME)) as living:
         _copy_database(living, copy)
         with _BackupArchive(packed, is_small=file.suffix in (".gz", ".tgz")) as package:
             with _open_copy(copy) as connection:
@@ -141,9 +147,9 @@ def _copy_database(living: sqlite3.Connection, copy: Path) -> None:
 @contextmanager
 def _open_copy(copy: Path) -> Generator[Connection]:
     """Open the copy for changes, with the present schema; it is one file again when left."""
-    connection = schema.engine_of(schema.writing_connection(copy)).connect()
+    connection = engine_of(writing_connection(copy)).connect()
     try:
-        schema.migrate(connection)
+        migrations.migrate(connection)
         _purge_all(connection)
         yield connection
         connection.exec_driver_sql("PRAGMA journal_mode=DELETE")
@@ -218,7 +224,9 @@ class _BackupArchive:
 
     def __init__(self, path: Path, *, is_small: bool) -> None:
         self._path = path
-        self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _PRIVATE_MODE), "w+b")
+        self._file = os.fdopen(
+            os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _PRIVATE_MODE), "w+b"
+        )
         self._tar = tarfile.open(fileobj=self._file, mode="w:gz" if is_small else "w")  # noqa: SIM115 - closed on leaving
         self.digests: dict[str, str] = {}
 

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from planwave.errors import StoreError
 from planwave.events import Event
-from planwave.events.reading import unreadable_error
-from planwave.storage.ids import UUID_PATTERN
-from planwave.storage.rows import dumps_exact
+from planwave.events.unreadable import unreadable_error
+from planwave.ids import UUID_PATTERN
+from planwave.jsonio import dumps_exact
 
 ARTIFACT_DIR: Final = "artifacts"
 MIGRATION_BACKUP_DIR: Final = "backups"
@@ -207,7 +207,9 @@ def _is_offloaded(output: Any) -> bool:
 
 def _read_artifact(directory: Path, execution_id: str, digest: Any) -> Any:
     if not isinstance(digest, str) or not _HASH.fullmatch(digest):
-        raise unreadable_error(execution_id, "a large result of it has no name that a file could have")
+        raise unreadable_error(
+            execution_id, "a large result of it has no name that a file could have"
+        )
     path = directory / ARTIFACT_DIR / f"{digest}.json"
     try:
         content = path.read_bytes()

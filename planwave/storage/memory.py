@@ -4,45 +4,163 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from planwave.errors import StoreError
 from planwave.events import Event
-from planwave.providers.api import CallKey
-from planwave.storage.ids import new_id
-from planwave.storage.memory_flows import MemoryFlows
-from planwave.storage.ordering import newest_first
+from planwave.ids import new_id
+from planwave.providers.protocols import CallKey
+from planwave.storage.errors import (
+    append_to_unknown,
+    execution_not_ended,
+    execution_not_found,
+    flow_in_use,
+    flow_not_found,
+    plan_in_use,
+    plan_not_found,
+    stale_epoch,
+    store_closed,
+    unexpected_seq,
+    unknown_cursor,
+)
+from planwave.storage.event_codec import (
+    ACTIVE_STATUSES,
+    ENDED_STATUSES,
+    EncodedBatch,
+    decode_events,
+    encode_batch,
+    encode_document,
+    search_key,
+    storable_text,
+)
 from planwave.storage.records import (
     ExecutionRecord,
+    FlowRecord,
+    FlowVersion,
+    IdempotencyRecord,
     PageCursor,
     PlanRecord,
     Projected,
     Projection,
-    IdempotencyRecord,
     StoreStats,
 )
-from planwave.storage.rows import (
-    ENDED_STATUSES,
-    ACTIVE_STATUSES,
-    EncodedBatch,
-    encode_batch,
-    store_closed,
-    encode_document,
-    decode_events,
-    flow_in_use,
-    stale_epoch,
-    execution_not_found,
-    plan_not_found,
-    plan_in_use,
-    search_key,
-    execution_not_ended,
-    storable_text,
-    append_to_unknown,
-    unexpected_seq,
-)
+
+_Row = TypeVar("_Row")
+
+
+def newest_first(
+    rows: Iterable[_Row],
+    sort_key: Callable[[_Row], tuple[str, str]],
+    before: str | PageCursor | None,
+) -> list[_Row]:
+    """Sort rows, and leave out what comes before the one after ``before``.
+
+    Args:
+        rows: In any order.
+        sort_key: Gives the time a row was made, and its id.
+        before: The last row already seen: its id, or its place.
+
+    Raises:
+        NotFound: ``before`` is the id of none of them.
+    """
+    ordered = sorted(rows, key=sort_key, reverse=True)
+    if before is None:
+        return ordered
+    if isinstance(before, PageCursor):
+        return [row for row in ordered if sort_key(row) < before]
+    for index, row in enumerate(ordered):
+        if sort_key(row)[1] == before:
+            return ordered[index + 1 :]
+    raise unknown_cursor(before)
+
+
+@dataclass(slots=True)
+class _StoredFlow:
+    record: FlowRecord
+    graphs: dict[str, str] = field(default_factory=dict[str, str])
+    versions: dict[str, FlowVersion] = field(default_factory=dict[str, FlowVersion])
+
+
+class MemoryFlows:
+    """The ``FlowStore`` port over dictionaries; graphs are kept as JSON text, as on disk.
+
+    Args:
+        check_open: Refuses writes to a store that was closed.
+        check_unused: Refuses to have a flow deleted that is in use.
+    """
+
+    def __init__(self, check_open: Callable[[], None], check_unused: Callable[[str], None]) -> None:
+        self._check_open = check_open
+        self._check_unused = check_unused
+        self._flows: dict[str, _StoredFlow] = {}
+
+    async def save(
+        self, flow: FlowRecord, graph: dict[str, Any] | None = None, *, after: int = 0
+    ) -> bool:
+        self._check_open()
+        text = None if graph is None else encode_document(graph, f"flow {flow.flow_id!r}")
+        kept = self._flows.get(flow.flow_id)
+        if after != (0 if kept is None else kept.record.revision):
+            return False
+        record = replace(
+            flow, name=storable_text(flow.name), description=storable_text(flow.description)
+        )
+        if kept is None:
+            kept = self._flows[flow.flow_id] = _StoredFlow(record)
+        kept.record = record
+        if text is not None:
+            kept.graphs[flow.version] = text
+            kept.versions.setdefault(
+                flow.version,
+                FlowVersion(
+                    flow.flow_id, flow.version, flow.revision, flow.updated_at, flow.node_count
+                ),
+            )
+        return True
+
+    async def get(self, flow_id: str) -> FlowRecord | None:
+        kept = self._flows.get(flow_id)
+        return None if kept is None else kept.record
+
+    async def version(self, flow_id: str, version: str) -> FlowVersion | None:
+        kept = self._flows.get(flow_id)
+        if kept is None or version not in kept.versions:
+            return None
+        return replace(kept.versions[version], graph=json.loads(kept.graphs[version]))
+
+    async def page(
+        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
+    ) -> Sequence[FlowRecord]:
+        found = newest_first((kept.record for kept in self._flows.values()), _flow_sort_key, before)
+        return [flow for flow in found if _flow_matches(flow, text)][: max(limit, 0)]
+
+    async def versions(
+        self, flow_id: str, *, before: PageCursor | None = None, limit: int = 50
+    ) -> Sequence[FlowVersion]:
+        kept = self._flows.get(flow_id)
+        own = () if kept is None else kept.versions.values()
+        return newest_first(own, _version_sort_key, before)[: max(limit, 0)]
+
+    async def delete(self, flow_id: str) -> None:
+        self._check_open()
+        self._check_unused(flow_id)
+        if self._flows.pop(flow_id, None) is None:
+            raise flow_not_found(flow_id)
+
+
+def _flow_sort_key(flow: FlowRecord) -> tuple[str, str]:
+    return flow.created_at, flow.flow_id
+
+
+def _version_sort_key(version: FlowVersion) -> tuple[str, str]:
+    return version.created_at, version.version
+
+
+def _flow_matches(flow: FlowRecord, text: str | None) -> bool:
+    return not text or storable_text(text).casefold() in search_key(flow.name, flow.description)
 
 
 @dataclass(slots=True)
@@ -186,7 +304,9 @@ class MemoryStore:
     async def open_executions(self) -> list[ExecutionRecord]:
         records = sorted((kept.record for kept in self._executions.values()), key=_sort_key)
         return [
-            r for r in records if r.status in ACTIVE_STATUSES or (r.status == "starting" and r.queued)
+            r
+            for r in records
+            if r.status in ACTIVE_STATUSES or (r.status == "starting" and r.queued)
         ]
 
     async def delete_execution(self, execution_id: str) -> None:
@@ -199,7 +319,9 @@ class MemoryStore:
     async def prune(self, before: str, limit: int) -> list[str]:
         self._check_open()
         records = sorted((kept.record for kept in self._executions.values()), key=_sort_key)
-        ended = (r for r in records if r.status in ENDED_STATUSES and (r.completed_at or before) < before)
+        ended = (
+            r for r in records if r.status in ENDED_STATUSES and (r.completed_at or before) < before
+        )
         ids = [r.execution_id for r in ended][:limit]
         for execution_id in ids:
             self._delete(execution_id)
@@ -243,7 +365,9 @@ class MemoryStore:
     async def idempotency_record(self, key: str) -> IdempotencyRecord | None:
         return self._idempotency_records.get(key)
 
-    async def claim_idempotency_key(self, key: str, digest: str, at: str, *, expired: str) -> IdempotencyRecord:
+    async def claim_idempotency_key(
+        self, key: str, digest: str, at: str, *, expired: str
+    ) -> IdempotencyRecord:
         self._check_open()
         found = self._idempotency_records.get(key)
         if found is None or self._has_expired(found, expired):
@@ -265,7 +389,11 @@ class MemoryStore:
 
     async def delete_expired_keys(self, expired: str) -> int:
         self._check_open()
-        old = [key for key, kept in self._idempotency_records.items() if self._has_expired(kept, expired)]
+        old = [
+            key
+            for key, kept in self._idempotency_records.items()
+            if self._has_expired(kept, expired)
+        ]
         for key in old:
             del self._idempotency_records[key]
         return len(old)

@@ -1,4 +1,4 @@
-"""The rows stores keep beside events, and the port every store satisfies.
+"""The records that stores keep beside events, and the ports `Store` and `FlowStore`.
 
 One contract suite (``tests/contract``) runs over all implementations.
 """
@@ -11,9 +11,96 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from planwave.errors import StoreError
 from planwave.events import Event
-from planwave.providers.api import CallKey
-from planwave.storage.flows import FlowStore
-from planwave.storage.rows import SETTLED_STATUSES
+from planwave.providers.protocols import CallKey
+from planwave.storage.event_codec import SETTLED_STATUSES
+
+
+@dataclass(frozen=True, slots=True)
+class FlowRecord:
+    """A flow as lists show it.
+
+    Attributes:
+        version: The hash of its present graph: what is the same is the same version.
+        revision: Counts its changes; 1 for a new one.
+        node_count: Of its present graph.
+    """
+
+    flow_id: str
+    name: str
+    description: str
+    version: str
+    revision: int
+    created_at: str
+    updated_at: str
+    node_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class FlowVersion:
+    """One content of a flow.
+
+    Attributes:
+        revision: Of the flow, when this content was saved first.
+        created_at: When that was, UTC.
+        graph: The graph document as it was saved last; None in lists.
+    """
+
+    flow_id: str
+    version: str
+    revision: int
+    created_at: str
+    node_count: int
+    graph: dict[str, Any] | None = None
+
+
+class FlowStore(Protocol):
+    """Flows and their versions. Writes are durable on return."""
+
+    async def save(
+        self, flow: FlowRecord, graph: dict[str, Any] | None = None, *, after: int = 0
+    ) -> bool:
+        """Keep a flow, and where ``graph`` is given its present content.
+
+        Args:
+            flow: As it is from now on.
+            graph: The document that ``flow.version`` is the hash of; a new flow has one.
+            after: The revision this one follows; 0 for a new flow.
+
+        Returns:
+            Whether it was kept: not where another revision, or another flow of that id, came first.
+        """
+        ...
+
+    async def get(self, flow_id: str) -> FlowRecord | None: ...
+    async def version(self, flow_id: str, version: str) -> FlowVersion | None:
+        """Give one version, with its graph."""
+        ...
+
+    async def page(
+        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
+    ) -> Sequence[FlowRecord]:
+        """Give flows, newest first; ``before`` is the last one already seen: its id, or its place.
+
+        Raises:
+            NotFound: ``before`` is nobody's id.
+        """
+        ...
+
+    async def versions(
+        self, flow_id: str, *, before: PageCursor | None = None, limit: int = 50
+    ) -> Sequence[FlowVersion]:
+        """Give the versions of a flow, newest first, without their graphs."""
+        ...
+
+    async def delete(self, flow_id: str) -> None:
+        """Delete a flow with all its versions; its executions stay, they carry their graph.
+
+        Raises:
+            NotFound: There is none of that id.
+            Conflict: ``flow-in-use``: an execution of it has not ended.
+        """
+        ...
+
 
 Projected = TypeVar("Projected")
 
@@ -22,7 +109,7 @@ Projected = TypeVar("Projected")
 class PlanRecord:
     """A stored plan: columns to search by, and ``document``, the whole of ``Plan.as_json()``.
 
-    ``plain``: :func:`planwave.graph.json_values.is_plain` was found to hold of the document.
+    ``plain``: :func:`planwave.jsonio.is_plain` was found to hold of the document.
     """
 
     plan_id: str
@@ -252,7 +339,9 @@ class Store(Protocol):
         """Give what is kept under an idempotency key."""
         ...
 
-    async def claim_idempotency_key(self, key: str, digest: str, at: str, *, expired: str) -> IdempotencyRecord:
+    async def claim_idempotency_key(
+        self, key: str, digest: str, at: str, *, expired: str
+    ) -> IdempotencyRecord:
         """Take a key for the caller, or give what is kept under it; one caller gets it.
 
         A key taken before ``expired`` is free again, unless the execution its request made has not

@@ -11,20 +11,23 @@ from fastapi.routing import APIWebSocketRoute, iter_route_contexts
 from pydantic import SecretStr
 from websockets.asyncio.client import connect
 
-from planwave.api.access import require_principal
 from planwave.api.app import create_app
-from planwave.api.gate import HEALTH_PATHS
+from planwave.api.auth import require_principal
+from planwave.api.middleware.host_origin import HEALTH_PATHS
 from planwave.api.openapi import dependencies_of, http_routes
 from planwave.service.service import Service
 from planwave.settings import Limits, Settings
-from tests.fakes.server import RunningServer, running_server
-from tests.fakes.service import make_graph, dependencies, text_node
+from tests.support.graph.builders import make_graph, text_node
+from tests.support.server.running_server import RunningServer, running_server
+from tests.support.service.dependencies import dependencies
 
 ID = "01900000-0000-7000-8000-000000000001"
 
 
 def app_of(**settings: Any) -> FastAPI:
-    return create_app(Settings(**settings), lambda _: Service(dependencies(make_graph(text_node("a")))))
+    return create_app(
+        Settings(**settings), lambda _: Service(dependencies(make_graph(text_node("a"))))
+    )
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,21 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from planwave.api.connections import Connection, Crowd
 from planwave.api.websockets import Socket
-from tests.fakes.leftovers import uncollected
-from tests.fakes.model_rig import until
-from tests.fakes.raw_http import SHORT_WAIT_S, WEBSOCKET_UPGRADE, RawConnection, raw_connection
-from tests.fakes.raw_socket import raw_websocket
-from tests.fakes.server import NO_RATE_LIMITS, PlanningGate, RunningServer, running_server
+from tests.support.object_lifetimes import uncollected
+from tests.support.polling import until
+from tests.support.server.raw_http import (
+    SHORT_WAIT_S,
+    WEBSOCKET_UPGRADE,
+    RawConnection,
+    raw_connection,
+)
+from tests.support.server.raw_websocket import raw_websocket
+from tests.support.server.running_server import (
+    NO_RATE_LIMITS,
+    PlanningGate,
+    RunningServer,
+    running_server,
+)
 
 PATIENCE_S = 15.0
 """Of the server, whose time leaps; less than uvicorn keeps a connection between two requests."""
@@ -30,7 +40,9 @@ LONG, SHORT = "x" * 2_000_000, "x" * 50_000
 
 @pytest.fixture(scope="module")
 def hasty() -> Iterator[RunningServer]:
-    with running_server(limits=NO_RATE_LIMITS.model_copy(update={"body_read_s": PATIENCE_S})) as running:
+    with running_server(
+        limits=NO_RATE_LIMITS.model_copy(update={"body_read_s": PATIENCE_S})
+    ) as running:
         yield running
 
 
@@ -452,7 +464,9 @@ async def test_many_requests_in_one_go_are_begun_a_few_at_a_time(server: Running
 
 @pytest.mark.parametrize("end", [b"0\r\nX-More: ", b"1;"])
 async def test_what_comes_with_a_body_and_is_not_of_it_has_a_bound(end: bytes) -> None:
-    with running_server(limits=NO_RATE_LIMITS.model_copy(update={"header_bytes": 1_024})) as running:
+    with running_server(
+        limits=NO_RATE_LIMITS.model_copy(update={"header_bytes": 1_024})
+    ) as running:
         async with raw_connection(running) as raw, raw_connection(running) as other:
             await raw.send(
                 "POST", "/api/check", "Content-Type: application/json",

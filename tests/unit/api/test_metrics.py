@@ -11,19 +11,22 @@ from starlette.types import Message, Receive, Scope, Send
 
 from planwave.api.app import create_app
 from planwave.api.metrics import PrometheusObserver
-from planwave.api.requests import RequestContextMiddleware
+from planwave.api.middleware.request_context import RequestContextMiddleware
 from planwave.errors import NodeError
 from planwave.events import Event
-from planwave.graph.capabilities import ExecutionResult, FlowContext
-from planwave.graph.model import Graph, Node
-from planwave.graph.values import DataValue, Inputs
-from planwave.providers.api import CallReport, Usage
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import DataValue, Graph, Node
+from planwave.graph.protocols import ExecutionResult, FlowContext
+from planwave.providers.protocols import CallReport, Usage
 from planwave.service.service import Service
 from planwave.settings import Settings
-from tests.fakes.cpu_time import cpu_within
-from tests.fakes.linked import LinkConsumer, LinkedSource, two_consumers_of_one_source
-from tests.fakes.scraping import MetricsScrape, asgi_client, scrape_metrics
-from tests.fakes.service import FailingNode, HeldNode, make_graph, dependencies, text_node
+from tests.support.cpu_time import cpu_within
+from tests.support.graph.builders import make_graph, text_node
+from tests.support.nodes.held_nodes import FailingNode, HeldNode
+from tests.support.nodes.linked_nodes import LinkConsumer, LinkedSource, two_consumers_of_one_source
+from tests.support.server.in_process_client import asgi_client
+from tests.support.server.metrics_scrape import MetricsScrape, scrape_metrics
+from tests.support.service.dependencies import dependencies
 
 
 class Flaky:
@@ -78,7 +81,9 @@ async def test_executions_and_nodes_are_counted_by_type_and_by_what_became_of_th
 
 
 async def test_links_are_counted_as_found_or_made() -> None:
-    service = Service(dependencies(two_consumers_of_one_source(), types=[LinkedSource(), LinkConsumer()]))
+    service = Service(
+        dependencies(two_consumers_of_one_source(), types=[LinkedSource(), LinkConsumer()])
+    )
     async with asgi_client(application(service)) as client:
         assert await run(service) == "completed"
         found = await scrape_metrics(client)
@@ -246,7 +251,9 @@ async def test_websockets_are_counted_when_they_are_let_in_or_turned_away() -> N
 
 
 async def test_it_speaks_openmetrics_too_where_asked() -> None:
-    async with asgi_client(application(Service(dependencies(make_graph(text_node("a")))))) as client:
+    async with asgi_client(
+        application(Service(dependencies(make_graph(text_node("a")))))
+    ) as client:
         plain = await client.get("/metrics", headers={"accept": "*/*"})
         modern = await client.get(
             "/metrics", headers={"accept": "application/openmetrics-text;version=1.0.0"}
@@ -259,7 +266,9 @@ async def test_it_speaks_openmetrics_too_where_asked() -> None:
 
 
 async def test_every_name_has_the_prefix_and_counters_end_in_total() -> None:
-    async with asgi_client(application(Service(dependencies(make_graph(text_node("a")))))) as client:
+    async with asgi_client(
+        application(Service(dependencies(make_graph(text_node("a")))))
+    ) as client:
         found = await scrape_metrics(client)
     assert len(found.types) > 20
     assert {name for name in found.types if not name.startswith("planwave_")} == set()

@@ -6,16 +6,16 @@ from fastapi.routing import RouteContext
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from planwave.api.access import require_principal
 from planwave.api.app import create_app
-from planwave.api.bodies import json_body
-from planwave.api.idempotency import PreassignedIdDep
-from planwave.api.models import ExecuteOptionsModel
-from planwave.api.openapi import dependencies_of, build_openapi, http_routes
+from planwave.api.auth import require_principal
+from planwave.api.dependencies import PreassignedIdDep
+from planwave.api.json_body import json_body
+from planwave.api.openapi import build_openapi, dependencies_of, http_routes
 from planwave.api.problems import MEDIA_TYPE, Problem
+from planwave.api.schemas.requests import ExecuteOptionsModel
 from planwave.service.service import Service
 from planwave.settings import Settings
-from tests.fakes.service import dependencies
+from tests.support.service.dependencies import dependencies
 
 OPEN = {"/healthz", "/readyz", "/api/session"}
 
@@ -64,7 +64,9 @@ def test_what_needs_the_token_says_so_and_everything_but_health_needs_it(
             assert {"401", "429"} <= set(operation["responses"]), (method, path)
     for route in http_routes(app):
         is_open = route.path in OPEN and route.methods != {"DELETE"}
-        assert (require_principal in list(dependencies_of(route.dependant))) is not is_open, route.path
+        assert (require_principal in list(dependencies_of(route.dependant))) is not is_open, (
+            route.path
+        )
 
 
 def test_every_body_is_shown_with_its_model_and_failures(whole: dict[str, Any]) -> None:

@@ -4,15 +4,22 @@ import httpx2
 import pytest
 from fastapi import FastAPI, Path, Query
 
-from planwave.api.problems import MEDIA_TYPE, Problem, problem_response, register_handlers, problem_details, problems
+from planwave.api.problems import (
+    MEDIA_TYPE,
+    Problem,
+    problem_details,
+    problem_response,
+    problems,
+    register_handlers,
+)
 from planwave.errors import (
-    ShuttingDown,
     GraphInvalid,
     LimitExceeded,
     PlanInvalid,
     PlanwaveError,
     ProviderError,
     QueueFull,
+    ShuttingDown,
     Unauthorized,
 )
 from planwave.graph.diagnostics import Diagnostic

@@ -17,9 +17,14 @@ from planwave.errors import InputError
 from planwave.service.service import Service
 from planwave.settings import Settings
 from planwave.storage.memory import MemoryStore
-from tests.fakes.raw_http import raw_connection
-from tests.fakes.server import NO_RATE_LIMITS, PlanningGate, RunningServer, running_server
-from tests.fakes.service import dependencies
+from tests.support.server.raw_http import raw_connection
+from tests.support.server.running_server import (
+    NO_RATE_LIMITS,
+    PlanningGate,
+    RunningServer,
+    running_server,
+)
+from tests.support.service.dependencies import dependencies
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - what is to be refused
 BODY = b'{"prompt": "slow"}'

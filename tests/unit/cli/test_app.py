@@ -7,9 +7,9 @@ from typer.testing import CliRunner, Result
 
 from planwave.cli.app import DEBUG_VARIABLE, app
 from planwave.errors import PlanwaveError, StoreError
-from planwave.service.history import QueryService
+from planwave.service.queries.history import QueryService
 from planwave.storage.memory import MemoryStore
-from tests.fakes.composition import fake_factories
+from tests.support.cli.fake_factories import fake_factories
 
 
 def planwave(*args: str, fails: BaseException | None = None) -> Result:

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
+from planwave.cli.console import CommandConsole
 from planwave.cli.errors import ExitCode, exit_code_of, show_error
-from planwave.cli.screen import CommandConsole
 from planwave.errors import (
     GraphInvalid,
     InputError,
@@ -19,7 +19,7 @@ from planwave.errors import (
     UnknownProvider,
 )
 from planwave.graph.diagnostics import Diagnostic
-from tests.fakes.terminal import plain_console, console_output
+from tests.support.cli.fake_console import console_output, plain_console
 
 TWO = (
     Diagnostic("flow-cycle", "error", "a waits for itself", "/edges/1", hint="remove an edge"),

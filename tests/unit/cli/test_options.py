@@ -6,7 +6,7 @@ import pytest
 
 from planwave.cli.options import CommandContext, command_context
 from planwave.errors import UnknownModel
-from tests.fakes.composition import fake_factories
+from tests.support.cli.fake_factories import fake_factories
 
 
 def test_options_lie_over_settings() -> None:
@@ -38,14 +38,18 @@ def test_another_provider_does_not_inherit_the_model_of_the_settings() -> None:
 
 
 def test_a_model_of_the_embedded_provider_is_the_one_that_gets_fetched() -> None:
-    asked = CommandContext(fake_factories(), provider="local", model="qwen2.5-coder-0.5b").settings()
+    asked = CommandContext(
+        fake_factories(), provider="local", model="qwen2.5-coder-0.5b"
+    ).settings()
     assert asked.local_model == "qwen2.5-coder-0.5b"
 
 
 def test_the_first_place_is_the_environment_the_second_the_option(monkeypatch) -> None:
     monkeypatch.setenv("PLANWAVE_STORAGE_DIR", "env")
     assert CommandContext(fake_factories()).settings().storage_dir == Path("env")
-    assert CommandContext(fake_factories(), storage="option").settings().storage_dir == Path("option")
+    assert CommandContext(fake_factories(), storage="option").settings().storage_dir == Path(
+        "option"
+    )
 
 
 def test_an_embedded_model_nobody_knows_is_said_so_before_anything_is_fetched() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from planwave.errors import Conflict, InputError, InvalidTransition
-from planwave.events.reading import UNREADABLE, guard_stored
+from planwave.events.unreadable import UNREADABLE, guard_stored
 
 
 class Typed:

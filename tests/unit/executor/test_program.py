@@ -9,8 +9,8 @@ from planwave.executor.options import RunOptions
 from planwave.executor.program import Program
 from planwave.graph.model import Graph, Node, Policy
 from planwave.graph.topology import Topology
-from tests.fakes.catalogue import parse_graph
-from tests.fakes.stones import GenericCatalog
+from tests.support.engine.generic_nodes import GenericCatalog
+from tests.support.graph.fake_catalog import parse_graph
 
 
 def program_of(graph: Graph) -> Program:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from planwave.executor.requests import PendingRequest, PendingRequests
-from planwave.graph.capabilities import Suspension
+from planwave.graph.protocols import Suspension
 
 
 class Unread(dict[str, Any]):

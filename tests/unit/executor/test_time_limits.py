@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from planwave.errors import NodeError
-from planwave.events.vocabulary import REQUESTED
+from planwave.events.types import REQUESTED
 from planwave.executor.options import RunOptions
-from planwave.executor.past import History
-from planwave.graph.capabilities import Suspension
+from planwave.executor.recovery.history import History
 from planwave.graph.model import Graph, Policy
-from tests.fakes.catalogue import parse_graph
-from tests.fakes.stones import MemoryJournal, ExecutionHarness, result_with
-from tests.fakes.virtual_loop import virtual_time
+from planwave.graph.protocols import Suspension
+from tests.support.engine.generic_nodes import ExecutionHarness, MemoryJournal, result_with
+from tests.support.graph.fake_catalog import parse_graph
+from tests.support.virtual_loop import virtual_time
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -28,7 +28,9 @@ def clock() -> str:
     return now.isoformat(timespec="microseconds")
 
 
-def rig_of(graph: Graph, acts: dict[str, Any], options: RunOptions, **more: Any) -> ExecutionHarness:
+def rig_of(
+    graph: Graph, acts: dict[str, Any], options: RunOptions, **more: Any
+) -> ExecutionHarness:
     """Return a rig whose events carry the time of the virtual loop."""
     return ExecutionHarness(graph, acts, options, now=clock, **more)
 

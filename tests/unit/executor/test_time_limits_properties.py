@@ -14,15 +14,20 @@ from hypothesis import strategies as st
 
 from planwave.errors import NodeError, PlanwaveError
 from planwave.events import Event
-from planwave.events.vocabulary import REQUESTED
+from planwave.events.types import REQUESTED
 from planwave.executor.options import RunOptions
-from planwave.executor.past import History, is_paused_by_request
-from planwave.graph.capabilities import Suspension
+from planwave.executor.recovery.history import History, is_paused_by_request
 from planwave.graph.model import Graph, Policy, Retry
-from tests.fakes.cases import ByteChoices
-from tests.fakes.catalogue import parse_graph
-from tests.fakes.stones import TERMINAL_TYPES, MemoryJournal, ExecutionHarness, result_with
-from tests.fakes.virtual_loop import virtual_time
+from planwave.graph.protocols import Suspension
+from tests.support.engine.generic_nodes import (
+    TERMINAL_TYPES,
+    ExecutionHarness,
+    MemoryJournal,
+    result_with,
+)
+from tests.support.engine.random_schedules import ByteChoices
+from tests.support.graph.fake_catalog import parse_graph
+from tests.support.virtual_loop import virtual_time
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LEVELS = (("a", "b", "c"), ("i", "j"), ("x", "y"))
@@ -109,7 +114,9 @@ class Scene:
             node: self._plan(level) for level, nodes in enumerate(LEVELS) for node in nodes
         }
         self.graph = self._graph(0)
-        self.script = [(choices.below(4) * 0.75, choices.below(5)) for _ in range(1 + choices.below(8))]
+        self.script = [
+            (choices.below(4) * 0.75, choices.below(5)) for _ in range(1 + choices.below(8))
+        ]
         self.own = Own()
         self.stored: list[Event] = []
         self.rig: ExecutionHarness | None = None
@@ -291,7 +298,10 @@ def active_s(stored: list[Event]) -> float:
     total, since, last = 0.0, None, 0.0
     for event in stored:
         at = seconds(event)
-        if event.type in ("execution.paused", "execution.resumed", *TERMINAL_TYPES) and since is not None:
+        if (
+            event.type in ("execution.paused", "execution.resumed", *TERMINAL_TYPES)
+            and since is not None
+        ):
             total += (last if event.type == "execution.resumed" else at) - since
             since = None
         if event.type in ("execution.started", "execution.resumed"):

@@ -6,7 +6,8 @@ import pytest
 
 from planwave.errors import TemplateError
 from planwave.expressions.filters import UNDEFINED_VALUE
-from planwave.expressions.paths import evaluate_path, parse_path
+from planwave.expressions.paths import evaluate_path
+from planwave.expressions.syntax import parse_path
 
 
 def value_of(source: str, root: Any) -> Any:

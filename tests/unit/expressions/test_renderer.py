@@ -11,8 +11,8 @@ import pytest
 
 from planwave.errors import TemplateError
 from planwave.expressions import Renderer
+from planwave.expressions.render_worker import EXIT_MEMORY as WORKER_EXIT_MEMORY
 from planwave.expressions.renderer import EXIT_MEMORY, FUEL
-from planwave.expressions.worker import EXIT_MEMORY as WORKER_EXIT_MEMORY
 
 WALL_S = 60.0
 """What only a template that never ends would need, whatever the machine."""

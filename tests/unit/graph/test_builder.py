@@ -9,7 +9,7 @@ import pytest
 from planwave.errors import InputError
 from planwave.graph.builder import GraphBuilder
 from planwave.graph.model import Graph
-from planwave.graph.read import read_graph
+from planwave.graph.reading.documents import read_graph
 
 
 def wires(g: GraphBuilder) -> list[str]:

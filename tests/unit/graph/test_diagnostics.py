@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from planwave.graph.diagnostics import Diagnostic, errors_in, sorted_by_location
+from tests.support.paths import ROOT
 
 
 def test_fields_that_do_not_apply_are_left_out() -> None:
@@ -43,7 +43,6 @@ def test_findings_are_ordered_by_place_and_else_stay_as_they_are() -> None:
     ]  # fmt: skip
 
 
-ROOT = Path(__file__).resolve().parents[3]
 WHILE_RUNNING = {
     "empty-prompt", "foreign-node", "invalid-result", "nested-run-failed", "no-flows", "no-models",
     "no-planner", "no-value", "not-a-boolean", "not-a-list", "provider-error", "unknown-decision",

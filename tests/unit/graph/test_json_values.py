@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planwave.graph.json_values import MAX_VALUE_DEPTH, NotJson, to_json, to_json_each
-from planwave.storage.rows import dumps_exact
+from planwave.jsonio import dumps_exact
 
 
 class Colour(enum.StrEnum):

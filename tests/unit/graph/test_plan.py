@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planwave.graph.json_values import MAX_JSON_DEPTH, is_plain
 from planwave.graph.model import FLOW, Edge, Graph, Node
 from planwave.graph.plan import (
     Plan,
@@ -22,7 +21,8 @@ from planwave.graph.plan import (
     graph_hash,
     is_plain_document,
 )
-from tests.fakes.catalogue import parse_graph
+from planwave.jsonio import MAX_JSON_DEPTH, is_plain
+from tests.support.graph.fake_catalog import parse_graph
 
 
 def test_equal_json_has_one_text() -> None:

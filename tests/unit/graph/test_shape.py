@@ -6,7 +6,6 @@ import itertools
 import json
 import math
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,18 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planwave.errors import GraphInvalid
-from planwave.graph.cycles import cycle_diagnostics
+from planwave.graph.checking.cycles import cycle_diagnostics
 from planwave.graph.model import Graph, Node
 from planwave.graph.shape import GraphShape, measure
 from planwave.graph.topology import Topology
-from tests.fakes.catalogue import parse_graph
-from tests.fakes.wires import make_edge
+from tests.support.graph.builders import make_edge
+from tests.support.graph.fake_catalog import parse_graph
+from tests.support.paths import SHARED
 
-SHAPES = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "shapes.jsonl"
+SHAPES = SHARED / "data" / "shapes.jsonl"
 
 
 def test_a_diamond_has_three_waves() -> None:
-    graph = parse_graph("end start left right", "start>left", "start>right", "left>end", "right>end")
+    graph = parse_graph(
+        "end start left right", "start>left", "start>right", "left>end", "right>end"
+    )
     assert measure(graph, {"right": 5.0}) == GraphShape(
         waves=[["start"], ["left", "right"], ["end"]],
         depth=3,

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from planwave.graph.model import Graph, Node
 from planwave.graph.topology import Topology, materialized_ids
-from tests.fakes.cases import ByteChoices, random_graph
-from tests.fakes.catalogue import parse_graph
-from tests.fakes.oracle import ScheduleCase
-from tests.fakes.wires import make_edge
+from tests.support.engine.random_schedules import ByteChoices, random_graph
+from tests.support.engine.reference_scheduler import ScheduleCase
+from tests.support.graph.builders import make_edge
+from tests.support.graph.fake_catalog import parse_graph
 
 
 def depths(topology: Topology, **options: set[int]) -> dict[str, int]:
@@ -84,7 +84,9 @@ def test_depths_of_a_part_are_those_of_the_part_alone(source: bytes) -> None:
     settled = {n for n in runnable if choices.one_in(4)}
     part = {n for n in plain.nodes if n in plain.linked or not choices.one_in(4)}
     topology = Topology(graph, materialized_ids(graph, {f"n{n}" for n in passive}))
-    case = ScheduleCase(graph, passive, preset=dict.fromkeys(settled, frozenset()), selected=frozenset(part))
+    case = ScheduleCase(
+        graph, passive, preset=dict.fromkeys(settled, frozenset()), selected=frozenset(part)
+    )
     depth = topology.depths(settled, part)
     assert all(depth[n] == case.depth(n) for n in case.nodes if case.runs(n))
 

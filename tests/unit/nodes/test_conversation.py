@@ -9,25 +9,25 @@ from pydantic import Field
 
 import planwave
 from planwave.errors import NodeError
-from planwave.graph.values import Inputs
-from planwave.nodes.agent import Agent
+from planwave.graph.inputs import Inputs
+from planwave.nodes.authoring.node_type import NodeData, NodeType, validate_data
 from planwave.nodes.conversation import (
     ChatMessage,
     Files,
     Images,
+    strip_images,
     user_message,
     with_messages,
-    strip_images,
 )
 from planwave.nodes.library import LIBRARY
-from planwave.nodes.llm import Llm
-from planwave.nodes.node_type import NodeData, NodeType, validate_data
+from planwave.nodes.library.agent import Agent
+from planwave.nodes.library.llm import Llm
 from planwave.nodes.registry import Registry
-from planwave.providers.api import PromptMessage, ModelProfile, ModelRequest
-from tests.fakes.node_context import (
-    ListedProviders,
-    make_inputs,
+from planwave.providers.protocols import ModelProfile, ModelRequest, PromptMessage
+from tests.support.llm.fake_providers import ListedProviders
+from tests.support.nodes.node_context import (
     context_for,
+    make_inputs,
     result_and_events,
     services_with,
 )
@@ -176,7 +176,10 @@ def test_a_conversation_goes_before_the_prompt_and_its_system_messages_to_the_ot
     late = {"role": "system", "content": "Be exact."}
     request = with_messages(ASKED, read(messages=[*TALK, late]).messages)
     assert request.system == "Be kind.\n\nBe brief.\n\nBe exact."
-    assert request.messages == (PromptMessage("user", "I am Ann."), PromptMessage("assistant", "Hello Ann."))
+    assert request.messages == (
+        PromptMessage("user", "I am Ann."),
+        PromptMessage("assistant", "Hello Ann."),
+    )
     assert request.prompt == "And now?"
     assert with_messages(ASKED, None) is ASKED
     assert with_messages(ASKED, []) is ASKED
@@ -188,7 +191,10 @@ def test_a_model_that_sees_nothing_is_told_where_images_were() -> None:
     blind, left_out = strip_images(request)
     assert left_out == 3
     note = "[an image that cannot be shown to this model]"
-    assert blind.messages == (PromptMessage("user", f"Look:\n{note}\n{note}"), PromptMessage("user", note))
+    assert blind.messages == (
+        PromptMessage("user", f"Look:\n{note}\n{note}"),
+        PromptMessage("user", note),
+    )
     assert strip_images(ASKED) == (ASKED, 0)
 
 

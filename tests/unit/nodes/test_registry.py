@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from planwave.graph.capabilities import Catalogue, NodeTypeInfo
 from planwave.graph.model import Graph, Node, Port
+from planwave.graph.protocols import Catalogue, NodeTypeInfo
+from planwave.nodes.authoring.node_type import BaseNode
 from planwave.nodes.library import LIBRARY
-from planwave.nodes.node_type import BaseNode
+from planwave.nodes.library.text import Text
 from planwave.nodes.registry import Registry, default_registry
-from planwave.nodes.text import Text
-from tests.fakes.node_context import ListedProviders
+from tests.support.llm.fake_providers import ListedProviders
 
 
 class Bare:
@@ -117,7 +117,7 @@ def test_the_default_registry_is_one_and_holds_the_library() -> None:
 
 
 PACKAGE = """
-from planwave.nodes.node_type import NodeType
+from planwave.nodes.authoring.node_type import NodeType
 
 class Good(NodeType):
     node_type = "good"
@@ -133,7 +133,7 @@ class Thief(Good):
 both = [Good, Better]
 some = [Better, Thief]
 
-from planwave.nodes.function import node
+from planwave.nodes.authoring.function import node
 
 @node("planwave_test_decorated", replace=True)
 async def decorated(input):
@@ -173,7 +173,7 @@ def test_a_broken_package_is_a_warning_and_leaves_the_others_alone(
     assert type(registry.implementation("start")).__name__ == "Start"
     assert [w.code for w in registry.warnings] == ["broken-node-package"] * 4
     assert "ModuleNotFoundError" in registry.warnings[0].message
-    start = "'start' is registered already, by planwave.nodes.start.Start;"
+    start = "'start' is registered already, by planwave.nodes.library.start.Start;"
     assert start in registry.warnings[3].message
     assert len([r for r in caplog.records if r.name == "planwave.nodes.registry"]) == 4
 
@@ -215,7 +215,7 @@ def test_the_group_is_read_from_installed_metadata(
 
 def test_importing_the_room_loads_no_sdk() -> None:
     code = (
-        "import sys, planwave.nodes.library, planwave.nodes.function\n"
+        "import sys, planwave.nodes.library, planwave.nodes.authoring.function\n"
         "heavy = {'openai', 'anthropic', 'pydantic_ai', 'jinja2', 'minijinja', 'sqlalchemy',"
         " 'jsonschema_rs'}\n"
         "print(sorted(heavy & sys.modules.keys()))"

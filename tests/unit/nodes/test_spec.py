@@ -4,7 +4,7 @@ import jsonschema_rs
 import pytest
 from pydantic import AliasChoices, Field
 
-from planwave.nodes.node_type import NodeData, NodeType, template
+from planwave.nodes.authoring.node_type import NodeData, NodeType, template
 from planwave.nodes.spec import as_document, data_schema, spec_of
 
 

@@ -19,25 +19,25 @@ from planwave.errors import (
     UnknownProvider,
 )
 from planwave.graph.plan import Plan, graph_hash
-from planwave.planner.offers import PlanRules
+from planwave.planner.capabilities import PlanRules
 from planwave.planner.planner import Planner, new_plan_id
 from planwave.planner.progress import PlanProgress
-from planwave.planner.small import MAX_TOKENS
-from planwave.providers.api import CallScope, CallSettings
+from planwave.planner.small_models import MAX_TOKENS
+from planwave.providers.protocols import CallScope, CallSettings
 from planwave.settings import Limits
-from tests.fakes.planning import (
+from tests.support.llm.fake_providers import FakeProviders, library_registry
+from tests.support.llm.planner_replies import (
     DIAMOND_REPLY,
-    FakeProviders,
-    ScriptedReply,
-    ScriptedModels,
-    reply_edge,
-    library_registry,
-    reply_node,
     planner_reply,
+    reply_edge,
+    reply_node,
     small_model_reply,
 )
+from tests.support.llm.scripted_models import ScriptedModels, ScriptedReply
 
-CYCLE = planner_reply(reply_node("a"), reply_node("b"), edges=[reply_edge("a", "b"), reply_edge("b", "a")])
+CYCLE = planner_reply(
+    reply_node("a"), reply_node("b"), edges=[reply_edge("a", "b"), reply_edge("b", "a")]
+)
 GHOST = planner_reply(reply_node("a"), edges=[reply_edge("a", "ghost")])
 
 
@@ -53,7 +53,9 @@ def planner_of(models: ScriptedModels, limits: Limits | None = None) -> Planner:
     )
 
 
-async def planned(*script: ScriptedReply | str | Exception, **options: Any) -> tuple[Plan, ScriptedModels]:
+async def planned(
+    *script: ScriptedReply | str | Exception, **options: Any
+) -> tuple[Plan, ScriptedModels]:
     models = ScriptedModels(script)
     return await planner_of(models).create_plan("Do it all", **options), models
 
@@ -65,7 +67,10 @@ async def failed(*script: ScriptedReply | str | Exception, **options: Any) -> Pl
 
 
 async def test_settings_of_the_call_beat_the_planners_own() -> None:
-    plain, set_so = (await planned(DIAMOND_REPLY), await planned(DIAMOND_REPLY, settings=CallSettings(0.5, 9)))
+    plain, set_so = (
+        await planned(DIAMOND_REPLY),
+        await planned(DIAMOND_REPLY, settings=CallSettings(0.5, 9)),
+    )
     (usual,), (asked,) = plain[1].requests, set_so[1].requests
     assert (asked.temperature, asked.max_tokens) == (0.5, 9)
     assert asked.reasoning_effort == usual.reasoning_effort
@@ -225,7 +230,9 @@ async def test_a_reply_over_the_limit_is_stopped_while_it_streams() -> None:
 async def test_a_reply_cut_off_by_its_length_is_asked_for_again_with_more_room_if_there_is_any(
     model: str, room: list[int | None]
 ) -> None:
-    plan, models = await planned(ScriptedReply(DIAMOND_REPLY[:50], "length"), CYCLE, DIAMOND_REPLY, model=model)
+    plan, models = await planned(
+        ScriptedReply(DIAMOND_REPLY[:50], "length"), CYCLE, DIAMOND_REPLY, model=model
+    )
     assert plan.attempts[0]["diagnostics"][0]["code"] == "truncated-reply"
     assert "finish_reason length" in models.requests[1].prompt
     assert "more compactly" in models.requests[1].prompt
@@ -233,7 +240,9 @@ async def test_a_reply_cut_off_by_its_length_is_asked_for_again_with_more_room_i
 
 
 async def test_a_failing_proxy_is_asked_again_without_being_shown_its_answer() -> None:
-    plan, models = await planned("<html>502</html>", '{"error": {"message": "busy"}}', DIAMOND_REPLY)
+    plan, models = await planned(
+        "<html>502</html>", '{"error": {"message": "busy"}}', DIAMOND_REPLY
+    )
     assert models.requests[0] == models.requests[1] == models.requests[2]
     assert len(plan.attempts) == 3
 
@@ -257,7 +266,9 @@ async def test_a_long_goal_makes_a_short_title() -> None:
 async def test_the_plan_is_told_while_it_is_written() -> None:
     heard: list[PlanProgress] = []
     pieces = [DIAMOND_REPLY[i : i + 9] for i in range(0, len(DIAMOND_REPLY), 9)]
-    await planned(ScriptedReply(DIAMOND_REPLY, pieces=pieces, reasoning="hm"), on_progress=heard.append)
+    await planned(
+        ScriptedReply(DIAMOND_REPLY, pieces=pieces, reasoning="hm"), on_progress=heard.append
+    )
     assert heard[0] == PlanProgress("delta", {"text": "hm", "reasoning": True})
     text = "".join(p.data["text"] for p in heard if p.kind == "delta" and not p.data["reasoning"])
     assert text == DIAMOND_REPLY
@@ -310,9 +321,14 @@ async def test_a_thousand_faults_are_handed_back_in_forty_lines() -> None:
 
 
 async def test_of_every_kind_of_fault_some_are_handed_back_in_the_order_of_the_plan() -> None:
-    edges = [reply_edge("a", "b"), reply_edge("b", "a"), *(reply_edge("a", f"ghost{i}") for i in range(200))]
+    edges = [
+        reply_edge("a", "b"),
+        reply_edge("b", "a"),
+        *(reply_edge("a", f"ghost{i}") for i in range(200)),
+    ]
     _, models = await planned(
-        planner_reply(reply_node("a"), reply_node("b"), reply_node("c", type="x"), edges=edges), DIAMOND_REPLY
+        planner_reply(reply_node("a"), reply_node("b"), reply_node("c", type="x"), edges=edges),
+        DIAMOND_REPLY,
     )
     told = models.requests[1].prompt
     places = [told.index(f"[{code}]") for code in ("flow-cycle", "unknown-node-type")]
@@ -326,7 +342,11 @@ async def test_faults_of_shape_and_of_the_graph_go_back_in_one_repair() -> None:
         reply_node("a", kind="agent"),
         reply_node("b", type="nope"),
         reply_node("c", description=5),
-        edges=[reply_edge("a", "b"), reply_edge("b", "a"), {"source": "b", "to": "c", "channel": "flow"}],
+        edges=[
+            reply_edge("a", "b"),
+            reply_edge("b", "a"),
+            {"source": "b", "to": "c", "channel": "flow"},
+        ],
     )
     plan, models = await planned(faulty, DIAMOND_REPLY)
     assert len(plan.attempts) == 2
@@ -354,7 +374,9 @@ async def test_without_limits_a_plan_may_be_of_any_size() -> None:
 
 async def test_a_plan_may_be_asked_for_with_fewer_types_and_nodes() -> None:
     rules = {"node_types": ["agent", "text"], "max_nodes": 2}
-    plan, models = await planned(DIAMOND_REPLY, GHOST, planner_reply(reply_node("a"), reply_node("b")), **rules)
+    plan, models = await planned(
+        DIAMOND_REPLY, GHOST, planner_reply(reply_node("a"), reply_node("b")), **rules
+    )
     assert [n.id for n in plan.graph.nodes] == ["a", "b"]
     asked, again, _ = models.requests
     assert "- text: " in str(asked.system)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planwave.planner.progress import PlanProgress, PlanScanner
-from tests.fakes.planning import DIAMOND_REPLY, reply_edge, reply_node, planner_reply
+from tests.support.llm.planner_replies import DIAMOND_REPLY, planner_reply, reply_edge, reply_node
 
 
 def told(text: str, size: int = 10_000) -> list[PlanProgress]:
@@ -44,7 +44,9 @@ def test_a_node_is_told_with_its_last_brace_and_not_before() -> None:
 
 
 def test_what_is_told_of_a_node_leaves_its_data_out() -> None:
-    text = planner_reply(reply_node("a", type="llm", provider="p", model="m", data={"api_key": "sk-1"}))
+    text = planner_reply(
+        reply_node("a", type="llm", provider="p", model="m", data={"api_key": "sk-1"})
+    )
     (_, progress) = told(text)
     assert progress.data == {
         "id": "a",
@@ -58,7 +60,10 @@ def test_what_is_told_of_a_node_leaves_its_data_out() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [f'Here is "the plan:\n```json\n{DIAMOND_REPLY}\n```', json.dumps(json.loads(DIAMOND_REPLY), indent=2)],
+    [
+        f'Here is "the plan:\n```json\n{DIAMOND_REPLY}\n```',
+        json.dumps(json.loads(DIAMOND_REPLY), indent=2),
+    ],
 )
 def test_prose_fences_and_layout_do_not_matter(text: str) -> None:
     assert parts(text, 5) == EXPECTED

@@ -11,22 +11,23 @@ from typing import Any
 import pytest
 
 from planwave.errors import ProviderError, StoreError, UnavailableProvider, UnknownProvider
-from planwave.providers.api import (
-    CallReport,
+from planwave.providers.catalog import ProviderCatalog
+from planwave.providers.client import ModelClient
+from planwave.providers.protocols import (
     CallKey,
+    CallReport,
     CallScope,
     Delta,
-    PromptMessage,
     ModelProfile,
     ModelReply,
     ModelRequest,
+    PromptMessage,
 )
-from planwave.providers.catalogue import ProviderCatalog
-from planwave.providers.client import ModelClient
 from planwave.settings import Limits, ProviderSettings, Settings
-from planwave.storage.sqlite import SqliteStore
-from tests.fakes.llm_server import ErrorReply, FakeLLMServer, TextReply
-from tests.fakes.model_rig import ModelClientHarness, model_client_harness, until
+from planwave.storage.sqlite.store import SqliteStore
+from tests.support.llm.client_harness import ModelClientHarness, model_client_harness
+from tests.support.llm.fake_llm_server import ErrorReply, FakeLLMServer, TextReply
+from tests.support.polling import until
 
 
 class Notebook:
@@ -54,7 +55,7 @@ async def stored_in(place: Path) -> AsyncGenerator[SqliteStore]:
 
 def test_importing_the_room_loads_no_sdk() -> None:
     code = (
-        "import sys, planwave.providers.catalogue, planwave.providers.client\n"
+        "import sys, planwave.providers.catalog, planwave.providers.client\n"
         "heavy = {'openai', 'anthropic', 'pydantic_ai', 'genai_prices', 'httpx2', 'httpx'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
@@ -72,7 +73,9 @@ async def test_a_finished_call_is_recorded_before_it_is_returned() -> None:
 
 
 async def test_a_reentered_attempt_is_served_its_calls_again_and_pays_only_for_new_ones() -> None:
-    async with model_client_harness(TextReply("one"), TextReply("two"), TextReply("three"), recorder=Notebook()) as rig:
+    async with model_client_harness(
+        TextReply("one"), TextReply("two"), TextReply("three"), recorder=Notebook()
+    ) as rig:
         first = CallScope("e", "n", 1)
         told = [await rig.ask(prompt=p, scope=first) for p in ("a", "b")]
         again = CallScope("e", "n", 1)
@@ -234,7 +237,9 @@ async def test_a_call_that_is_cut_off_in_the_middle_leaves_no_record(provider: s
     never = asyncio.Event()
     left = TextReply("abcdef", chunks=6, gates={4: never})
     cut = TextReply("abcdef", chunks=6, cut_after=5)
-    async with model_client_harness(cut, left, recorder=notebook, limits=Limits(call_attempts=1)) as rig:
+    async with model_client_harness(
+        cut, left, recorder=notebook, limits=Limits(call_attempts=1)
+    ) as rig:
         with pytest.raises(ProviderError):
             await rig.ask(provider, scope=CallScope("e", "n", 1))
         async with asyncio.TaskGroup() as group:
@@ -247,7 +252,9 @@ async def test_a_call_that_is_cut_off_in_the_middle_leaves_no_record(provider: s
 
 
 async def test_after_an_answer_an_attempt_is_not_served_what_it_asked_before() -> None:
-    async with model_client_harness(TextReply("before"), TextReply("after"), recorder=Notebook()) as rig:
+    async with model_client_harness(
+        TextReply("before"), TextReply("after"), recorder=Notebook()
+    ) as rig:
         texts: list[str] = []
         for answers in (0, 1, 0, 1):
             reply = await rig.ask(scope=CallScope("e", "n", 1, answers))
@@ -354,7 +361,9 @@ async def test_executions_take_turns_at_a_busy_provider() -> None:
 async def test_a_stream_left_early_is_closed_and_its_place_is_free_again() -> None:
     never = asyncio.Event()
     one = ProviderSettings(max_concurrency=1)
-    async with model_client_harness(TextReply("abcdef", chunks=6, gates={4: never}), box=one) as rig:
+    async with model_client_harness(
+        TextReply("abcdef", chunks=6, gates={4: never}), box=one
+    ) as rig:
         request = ModelRequest("box", "box-1", "hi")
         async with aclosing(rig.client.stream(request)) as items:
             async for _ in items:

@@ -5,7 +5,14 @@ from dataclasses import asdict, replace
 import pytest
 
 from planwave.errors import StoreError
-from planwave.providers.api import CallKey, CallScope, PromptMessage, ModelReply, ModelRequest, Usage
+from planwave.providers.protocols import (
+    CallKey,
+    CallScope,
+    ModelReply,
+    ModelRequest,
+    PromptMessage,
+    Usage,
+)
 from planwave.providers.recordings import USAGE_UNREPORTED, idempotency_key, key_of, reply_from
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import planwave
 from planwave.errors import InputError, StoreError
-from planwave.nodes.function import node
+from planwave.nodes.authoring.function import node
 from planwave.nodes.library import LIBRARY
 from planwave.storage.memory import MemoryStore
 

@@ -1,3 +1,7 @@
+"""What a caller asks for under an id of its own is made once."""
+
+from __future__ import annotations
+
 import asyncio
 import json
 import threading
@@ -17,15 +21,18 @@ from planwave.errors import (
 )
 from planwave.events import Event
 from planwave.executor.options import RunOptions
-from planwave.graph.capabilities import Suspension
 from planwave.graph.model import Node
 from planwave.graph.plan import Plan
+from planwave.graph.protocols import Suspension
+from planwave.ids import new_id
 from planwave.service.service import Service
 from planwave.settings import Limits
-from planwave.storage import document
+from planwave.storage import documents
 from planwave.storage.memory import MemoryStore
 from planwave.storage.records import ExecutionRecord, PlanRecord
-from tests.fakes.service import FailingNode, HeldNode, FixedPlanner, make_graph, make_plan, dependencies, text_node
+from tests.support.graph.builders import make_graph, make_plan, text_node
+from tests.support.nodes.held_nodes import FailingNode, HeldNode
+from tests.support.service.dependencies import FixedPlanner, dependencies
 
 CHAIN = make_graph(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")])
 
@@ -89,10 +96,10 @@ async def test_flat_inputs_are_stored_by_node_and_apart_from_what_was_handed_in(
         accepted = await service.execute(plan.plan_id, inputs=handed)
         handed["output"].append("changed")
         await service.wait(accepted.execution_id)
-        document = await service.document(accepted.execution_id)
+        documents = await service.document(accepted.execution_id)
         events = [e async for e in service.watch(accepted.execution_id)]
     assert events[0].data["inputs"] == {"s": {"output": ["hi"]}}
-    assert document["node_results"]["s"] == '["hi"]'
+    assert documents["node_results"]["s"] == '["hi"]'
 
 
 @pytest.mark.parametrize(
@@ -150,8 +157,14 @@ async def test_what_was_checked_just_now_is_not_checked_again() -> None:
 
 async def test_what_was_checked_otherwise_is_checked_before_it_runs() -> None:
     type_ = Looking()
-    async with Service(dependencies(types=[type_])) as other, Service(dependencies(types=[type_])) as service:
-        theirs, checked = await other.parse_and_check(LOOKING), await service.parse_and_check(LOOKING)
+    async with (
+        Service(dependencies(types=[type_])) as other,
+        Service(dependencies(types=[type_])) as service,
+    ):
+        theirs, checked = (
+            await other.parse_and_check(LOOKING),
+            await service.parse_and_check(LOOKING),
+        )
         type_.looks = 0
         await service.create_execution(theirs)  # against limits and providers of their own
         assert type_.looks == 1
@@ -408,7 +421,7 @@ async def test_a_slow_document_of_a_pause_never_replaces_that_of_the_end(
             written.append(status)
         return {}
 
-    monkeypatch.setattr("planwave.storage.document.write_documents", write)
+    monkeypatch.setattr("planwave.storage.documents.write_documents", write)
     graph = make_graph(Node("q", "asks", "Q"))
     async with Service(dependencies(graph, directory=tmp_path, types=[Asks()])) as service:
         plan = await service.create_plan("do it")
@@ -425,14 +438,14 @@ async def test_a_slow_document_of_a_pause_never_replaces_that_of_the_end(
 
 
 async def test_a_long_run_is_made_a_document_beside_the_event_loop(tmp_path, monkeypatch) -> None:
-    made = document.build_document
+    made = documents.build_document
     threads: list[threading.Thread] = []
 
     def project(*given: Any) -> dict[str, Any]:
         threads.append(threading.current_thread())
         return made(*given)
 
-    monkeypatch.setattr(document, "project", project)
+    monkeypatch.setattr(documents, "project", project)
     async with Service(dependencies(CHAIN, directory=tmp_path)) as service:
         plan = await service.create_plan("do it")
         execution_id, _ = await run_to_end(service, plan.plan_id)
@@ -465,11 +478,11 @@ async def test_a_graph_made_by_hand_becomes_a_stored_plan_with_its_execution() -
 async def test_a_stored_plan_keeps_its_id_until_it_is_edited() -> None:
     async with Service(dependencies(CHAIN)) as service:
         plan = await service.create_plan("do it")
-        document = plan.as_json()
-        again = await service.read_plan(json.dumps(document))
+        documents = plan.as_json()
+        again = await service.read_plan(json.dumps(documents))
         assert again.plan_id == plan.plan_id
-        document["nodes"][0]["data"]["text"] = "changed"
-        edited = await service.read_plan(json.dumps(document).encode())
+        documents["nodes"][0]["data"]["text"] = "changed"
+        edited = await service.read_plan(json.dumps(documents).encode())
         assert edited.plan_id != plan.plan_id
         assert edited.user_prompt == "do it"
 
@@ -514,3 +527,40 @@ async def test_closing_closes_the_rooms_before_the_store() -> None:
     assert closed == [True]
     with pytest.raises(StoreError):
         await store.save_plan(None)  # type: ignore[arg-type]
+
+
+PLAN = make_graph(text_node("a"))
+
+
+async def test_a_plan_under_ones_own_id_is_written_once() -> None:
+    planner, own = FixedPlanner(make_plan(PLAN)), new_id()
+    async with Service(dependencies(planner=planner)) as service:
+        first = await service.create_plan("do it", plan_id=own)
+        again = await service.create_plan("do it", plan_id=own)
+        assert (first.plan_id, again.hash) == (own, first.hash)
+        assert planner.goals == ["do it"]
+
+
+async def test_an_execution_under_ones_own_id_is_made_once() -> None:
+    async with Service(dependencies(PLAN)) as service:
+        plan, own = await service.create_plan("do it"), new_id()
+        for _ in range(2):
+            record = await service.create_execution(plan.plan_id, execution_id=own)
+            assert (record.execution_id, record.status) == (own, "starting")
+        assert len(await service.executions()) == 1
+
+
+async def test_an_execution_that_was_made_and_not_started_is_started_by_asking_again() -> None:
+    held = HeldNode()
+    graph = make_graph(Node("h", "held", "h"))
+    async with Service(dependencies(graph, types=[held])) as service:
+        plan, own = await service.create_plan("do it"), new_id()
+        await service.create_execution(plan.plan_id, execution_id=own)
+        await service.execute(plan.plan_id, execution_id=own)
+        await held.started.wait()
+        running = await service.execute(plan.plan_id, execution_id=own)
+        assert (running.execution_id, running.status) == (own, "executing")
+        held.release.set()
+        await service.wait(own)
+        ended = await service.execute(plan.plan_id, execution_id=own)
+        assert ended.status == "completed"

@@ -15,14 +15,13 @@ import pytest
 
 from planwave.errors import InputError, NotFound, SchemaTooNew, StoreError
 from planwave.events import Event
+from planwave.ids import new_id
 from planwave.storage import backup
 from planwave.storage.backup import back_up
-from planwave.storage.document import build_document
-from planwave.storage.flows import FlowRecord
-from planwave.storage.ids import new_id
-from planwave.storage.records import ExecutionRecord, PlanRecord
-from planwave.storage.sqlite import SqliteStore
-from tests.fakes.documents import write_document
+from planwave.storage.documents import build_document
+from planwave.storage.records import ExecutionRecord, FlowRecord, PlanRecord
+from planwave.storage.sqlite.store import SqliteStore
+from tests.support.storage.documents import write_document
 
 AT = "2026-01-01T00:00:00.000000+00:00"
 LARGE = "ü" * 2_000
@@ -249,7 +248,7 @@ async def test_a_newer_database_is_not_touched(store: SqliteStore, tmp_path: Pat
 KEEP = """
 import asyncio, os, pathlib, sys
 from planwave.storage.records import ExecutionRecord
-from planwave.storage.sqlite import SqliteStore
+from planwave.storage.sqlite.store import SqliteStore
 
 async def main():
     store = SqliteStore.open(pathlib.Path(sys.argv[1]))

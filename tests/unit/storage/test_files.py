@@ -7,7 +7,13 @@ import pytest
 
 from planwave.events import Event
 from planwave.storage import files
-from planwave.storage.files import FileIdentity, load_artifacts, free_bytes, offload_artifacts, write_atomically
+from planwave.storage.files import (
+    FileIdentity,
+    free_bytes,
+    load_artifacts,
+    offload_artifacts,
+    write_atomically,
+)
 
 
 def test_a_whole_file_replaces_the_old_one(tmp_path: Path) -> None:

@@ -1,0 +1,167 @@
+"""JSON bodies: read by our own strict reader, then held against a pydantic model.
+
+::
+
+    class PlanBody(BaseModel):
+        model_config = ConfigDict(extra="forbid")
+        prompt: str
+
+    @router.post("/api/plan")
+    async def create_plan(body: Annotated[PlanBody, json_body(PlanBody)]) -> …
+
+As a dependency it comes after the access check, which FastAPI's own body parameters do not. The
+OpenAPI document shows the model as the request's body (``openapi.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from fastapi import Depends
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+
+from planwave.api.dependencies import app_state
+from planwave.api.problems import ProblemError
+from planwave.errors import GraphInvalid
+from planwave.graph.diagnostics import Diagnostic, limit_exceeded, short_repr
+from planwave.graph.json_values import pointer_part
+from planwave.graph.reading.strict_json import parse_strict_json
+from planwave.validation import describe_error, json_type
+
+BODY_MODEL_ATTRIBUTE: Final = "planwave_body"
+"""Attribute of a dependency made here: ``(model, may_be_empty)``."""
+_ENVELOPE_DEPTH: Final = 1
+"""Levels of nesting around a graph, which alone the limit ``json_depth`` is about."""
+_CODES: Final = {"missing": "missing-field", "extra_forbidden": "unknown-field"}
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class InvalidBody(GraphInvalid):
+    """A body that cannot be used; ``diagnostics`` holds everything that is wrong, with pointers."""
+
+    code = "invalid-body"
+
+
+def json_body(model: type[_Model], *, may_be_empty: bool = False) -> Any:
+    """Give the dependency (a ``Depends``) that reads the body as a ``model``.
+
+    Values are taken strictly: ``"1"`` is no integer. Use ``Literal`` rather than enumerations.
+
+    Args:
+        model: What the body has to be: an object, unless it is a ``RootModel``.
+        may_be_empty: No body at all stands for ``{}``.
+
+    Raises (in the request):
+        Refused: 415: it is not ``application/json``.
+        BodyInvalid: 400 ``invalid-json``; 413 ``limit-exceeded``; 422 ``duplicate-key``,
+            ``invalid-number``, ``invalid-text``, ``invalid-body``.
+    """
+
+    async def read(request: Request) -> _Model:
+        raw = await request.body()
+        if not raw and may_be_empty:
+            return model()
+        _require_json_type(request)
+        return _validated(model, read_json(raw, graph_depth(request)))
+
+    setattr(read, BODY_MODEL_ATTRIBUTE, (model, may_be_empty))
+    return Depends(read)
+
+
+def body_model(call: Callable[..., Any] | None) -> tuple[type[BaseModel], bool] | None:
+    """Give the model a dependency reads a body as, and whether the body may be empty."""
+    return getattr(call, BODY_MODEL_ATTRIBUTE, None)
+
+
+def graph_depth(request: Request) -> int:
+    """Give how deep a graph may nest in a body; what is deeper was refused with it."""
+    return app_state(request).settings.limits.json_depth
+
+
+def read_json(raw: bytes, json_depth: int) -> Any:
+    """Read JSON strictly.
+
+    Raises:
+        BodyInvalid: It is not JSON (400), or such as no store could keep.
+    """
+    try:
+        return parse_strict_json(raw, max_depth=json_depth + _ENVELOPE_DEPTH)
+    except GraphInvalid as error:
+        found = [
+            _too_deep(json_depth) if each.code == "limit-exceeded" else each
+            for each in error.diagnostics
+        ]
+        raise _invalid_body(found) from error
+
+
+def _too_deep(json_depth: int) -> Diagnostic:
+    """Tell of the limit as it was set: the reader was given one that has room for the envelope."""
+    return limit_exceeded("json_depth", json_depth, f"more than {json_depth}", "nesting")
+
+
+def _invalid_body(found: Sequence[Diagnostic]) -> InvalidBody:
+    refusal = InvalidBody(found)
+    if len(codes := {each.code for each in found}) == 1:
+        refusal.code = codes.pop()
+    refusal.status_hint = {"invalid-json": 400, "limit-exceeded": 413}.get(refusal.code, 422)
+    return refusal
+
+
+def _require_json_type(request: Request) -> None:
+    kind, *parameters = request.headers.get("content-type", "").lower().split(";")
+    charsets = [p.strip().removeprefix("charset=").strip('"') for p in parameters]
+    if kind.strip() != "application/json" or any(c not in ("", "utf-8", "utf8") for c in charsets):
+        raise ProblemError(
+            415,
+            "unsupported-media-type",
+            f"a body is JSON in UTF-8, not {short_repr(request.headers.get('content-type', ''))}",
+            hint="send Content-Type: application/json",
+        )
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise ProblemError(
+            415,
+            "unsupported-media-type",
+            "a body is sent as it is, not encoded",
+            hint="leave out Content-Encoding",
+        )
+
+
+def _validated(model: type[_Model], value: Any) -> _Model:
+    if not (isinstance(value, dict) or model.__pydantic_root_model__):
+        message = f"the body is {json_type(value)}, not an object"
+        raise InvalidBody([Diagnostic("invalid-field", "error", message)])
+    try:
+        return model.model_validate(value, strict=True)
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        raise InvalidBody([_issue(model, value, each) for each in found]) from error
+
+
+def _issue(model: type[BaseModel], value: Any, found: Any) -> Diagnostic:
+    kind, pointer = found["type"], _pointer(value, found["loc"], found["type"])
+    hint = None
+    if kind == "extra_forbidden" and len(found["loc"]) == 1:
+        hint = f"known are: {', '.join(_names(model))}"
+    code = _CODES.get(kind, "invalid-field")
+    message = describe_error(pointer or "the body", found)
+    return Diagnostic(code, "error", message, pointer, hint=hint)
+
+
+def _names(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _pointer(value: Any, place: Sequence[int | str], kind: str) -> str:
+    """Give the JSON pointer of a place; pydantic also names the branch of a union in it."""
+    parts: list[str] = []
+    for at, part in enumerate(place):
+        is_missing = kind == "missing" and at == len(place) - 1
+        if not is_missing:
+            try:
+                value = value[part]
+            except (KeyError, IndexError, TypeError):
+                continue
+        parts.append(f"/{pointer_part(part)}")
+    return "".join(parts)

@@ -1,0 +1,112 @@
+"""Structured logs: one line a record, as text or JSON, each with the request it belongs to.
+
+What is logged of a request is its method, the route's pattern, the status, the time and the id:
+never a header, a query, a body, or the text of a path that no route knows.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import IO, Any, Final, Literal
+
+FIELDS: Final = "planwave_fields"
+"""``extra={FIELDS: {…}}`` gives a record what else it says, by name."""
+ACCESS_LOG: Final = logging.getLogger("planwave.access")
+
+
+class RequestContext:
+    """The request that is being answered.
+
+    Work it leaves behind, such as an execution, inherits the context; it no longer counts as part
+    of the request once that is over.
+    """
+
+    __slots__ = ("id", "is_ended")
+
+    def __init__(self, request_id: str) -> None:
+        self.id = request_id
+        self.is_ended = False
+
+
+current_request: Final[ContextVar[RequestContext | None]] = ContextVar(
+    "planwave_request", default=None
+)
+
+
+def request_id() -> str | None:
+    """Give the id of the request that is being answered."""
+    found = current_request.get()
+    return None if found is None or found.is_ended else found.id
+
+
+class _RequestIdFilter(logging.Filter):
+    """Notes on each record which request it belongs to, while that is known."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        fields: dict[str, Any] = dict(getattr(record, FIELDS, None) or {})
+        if "request_id" not in fields and (found := request_id()) is not None:
+            fields["request_id"] = found
+        setattr(record, FIELDS, fields)
+        return True
+
+
+class _TextFormatter(logging.Formatter):
+    """``time LEVEL logger message name=value …`` on one line; a traceback on lines of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields: dict[str, Any] = getattr(record, FIELDS, {})
+        said = [_time(record), record.levelname, record.name, _line(record.getMessage())]
+        said += [f"{name}={_line(str(value))}" for name, value in fields.items()]
+        trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
+        return " ".join(said) + trace
+
+
+class _JsonFormatter(logging.Formatter):
+    """One JSON object a line: ``{at, level, logger, message, request_id?, …, error?}``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields: dict[str, Any] = getattr(record, FIELDS, {})
+        told = {
+            "at": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **fields,
+        }
+        if record.exc_info:
+            told["error"] = self.formatException(record.exc_info)
+        return json.dumps(told, default=str)
+
+
+@contextmanager
+def configure_logging(stream: IO[str], form: Literal["text", "json"]) -> Generator[None]:
+    """Send all logs to a stream, and nowhere else, until left."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
+    handler.addFilter(_RequestIdFilter())
+    root = logging.getLogger()
+    before, level = root.handlers, root.level
+    root.handlers = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger("planwave").setLevel(logging.INFO)
+    # What clients do wrong is answered; the server's own log of it would be theirs to fill.
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        root.handlers = before
+        root.setLevel(level)
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+
+
+def _line(text: str) -> str:
+    """Give text that stays on its line, whatever is in it."""
+    return text if text.isprintable() else repr(text)[1:-1]

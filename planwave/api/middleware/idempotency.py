@@ -1,0 +1,298 @@
+"""``Idempotency-Key``: a repeated POST gets the response of the first one, and does nothing again.
+
+A key belongs to its principal and route. The first request with it does the work; a repeated request
+waits for that one, or gets the stored response, also after a restart, for ``idempotency_hours``. Only
+successful responses are stored: a request that failed may be sent again with its key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from starlette.requests import HTTPConnection, Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from planwave.api.auth import authenticate
+from planwave.api.dependencies import PREASSIGNED_ID, app_state
+from planwave.api.problems import ProblemError, problem_response
+from planwave.errors import InputError, LimitExceeded, PlanwaveError
+from planwave.jsonio import dumps_exact
+from planwave.service.service import Service
+
+_log = logging.getLogger(__name__)
+
+IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
+REPLAYED_HEADER: Final = "idempotency-replayed"
+WAIT_TIMEOUT_S: Final = 30.0
+"""How long a repeated request waits for the first one before it is told to come back."""
+_RETRY_AFTER_S: Final = 2
+NOT_REPLAYABLE: Final = "planwave.made-nothing"
+"""Set in its scope by a request that answers with a stream and tells in it that it failed."""
+_PREFIX: Final = "/api/"
+_SESSION: Final = "/api/session"
+_STORED_HEADERS: Final = (b"content-length", b"content-type", b"location")
+"""Headers kept with an answer."""
+
+
+class StoredResponse(NamedTuple):
+    """A whole answer, as it is kept."""
+
+    status: int
+    headers: Sequence[tuple[str, str]]
+    body: bytes
+
+    @property
+    def is_success(self) -> bool:
+        """Whether something was made."""
+        return 200 <= self.status < 300
+
+    def serialize(self) -> str:
+        """Give headers and body as the store keeps them."""
+        return dumps_exact(
+            {"headers": [list(each) for each in self.headers], "body": self.body.decode()}
+        )
+
+    async def send(self, send: Send) -> None:
+        """Give it once more."""
+        headers = [(name.encode(), value.encode()) for name, value in self.headers]
+        headers.append((REPLAYED_HEADER.encode(), b"true"))
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": self.body, "more_body": False})
+
+
+class _InFlight:
+    """A request under way with its key.
+
+    Attributes:
+        is_settled: It was answered; what it made is kept, or its key was given back.
+        is_unstored: It made something, and the store could not keep the answer.
+    """
+
+    def __init__(self, digest: str) -> None:
+        self.digest = digest
+        self.is_settled = self.is_unstored = False
+        self.response: asyncio.Future[StoredResponse | None] = (
+            asyncio.get_running_loop().create_future()
+        )
+
+
+class IdempotencyMiddleware:
+    """Pure ASGI, inside gate and bounds: it has a request's body read before its route runs."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._in_flight: dict[str, _InFlight] = {}
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        if scope["type"] != "http" or not (keys := _key_headers(scope)):
+            return self._app(scope, receive, send)
+        return self._handle(keys, scope, receive, send)
+
+    async def _handle(
+        self, keys: Sequence[str], scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        request = Request(scope, receive)
+        try:
+            name = f"{authenticate(request)} {scope['path']} {_validated_key(request, keys)}"
+            body = await request.body()
+            await self._once(name, request, body, send)
+        except PlanwaveError as error:
+            await problem_response(error)(scope, receive, send)
+
+    async def _once(self, name: str, request: Request, body: bytes, send: Send) -> None:
+        digest = sha256(request.scope["query_string"] + b"\0" + body).hexdigest()
+        while (claim := self._in_flight.get(name)) is not None:
+            _require_same_request(claim.digest, digest)
+            if (answer := await _wait_for_first(claim)) is not None:
+                await answer.send(send)
+                return
+        claim = self._in_flight[name] = _InFlight(digest)
+        try:
+            await self._run_or_replay(name, claim, request, body, send)
+        finally:
+            self._release(name, claim)
+            if not claim.response.done():  # cut off: whoever waits is first now
+                claim.response.set_result(None)
+
+    async def _run_or_replay(
+        self, name: str, claim: _InFlight, request: Request, body: bytes, send: Send
+    ) -> None:
+        service = app_state(request).service
+        kept = await service.claim_idempotency_key(name, claim.digest)
+        _require_same_request(kept.digest, claim.digest)
+        if not kept.is_new:
+            if kept.status is None or kept.body is None:
+                raise _still_running()
+            answer = _parse_stored(kept.status, kept.body)
+            claim.response.set_result(answer)
+            await answer.send(send)
+            return
+        request.scope[PREASSIGNED_ID] = kept.subject
+        let_go = partial(self._release, name, claim)
+        recorder = _Recorder(service, name, claim, let_go, request.scope, send)
+        try:
+            await self._app(request.scope, _replayed_body(body, request.receive), recorder.send)
+        finally:
+            if not claim.is_settled:
+                await asyncio.shield(_release_key(service, name))
+
+    def _release(self, name: str, claim: _InFlight) -> None:
+        if self._in_flight.get(name) is claim and not claim.is_unstored:
+            del self._in_flight[name]
+
+
+class _Recorder:
+    """Passes an answer on, and keeps it or gives the key back before its last piece goes out.
+
+    So whoever has the whole answer may send the next request under the key at once.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        name: str,
+        claim: _InFlight,
+        let_go: Callable[[], None],
+        scope: Scope,
+        send: Send,
+    ) -> None:
+        self._service = service
+        self._name = name
+        self._claim = claim
+        self._release = let_go
+        self._scope = scope
+        self._send = send
+        self._held_start: Message | None = None
+        self._start: Message = {}
+        self._pieces: list[bytes] = []
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._held_start = self._start = message
+            return
+        self._pieces.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            await asyncio.shield(self._store_response())
+        if self._held_start is not None:
+            held, self._held_start = self._held_start, None
+            await self._send(held)
+        await self._send(message)
+
+    async def _store_response(self) -> None:
+        headers = [
+            (name.decode("latin-1"), value.decode("latin-1"))
+            for name, value in self._start["headers"]
+            if name.lower() in _STORED_HEADERS
+        ]
+        answer = StoredResponse(self._start["status"], headers, b"".join(self._pieces))
+        self._claim.is_settled = True
+        if answer.is_success and NOT_REPLAYABLE not in self._scope:
+            try:
+                await self._service.store_idempotency_key(
+                    self._name, answer.status, answer.serialize()
+                )
+            except PlanwaveError as error:  # what was asked is done; that comes first
+                _log.warning("the answer under an idempotency key was not kept: %s", error)
+                self._claim.is_unstored = True
+        else:
+            await _release_key(self._service, self._name)
+            self._release()
+        self._claim.response.set_result(answer)
+
+
+async def _release_key(service: Service, name: str) -> None:
+    try:
+        await service.release_idempotency_key(name)
+    except PlanwaveError as error:
+        _log.warning("an idempotency key was not given back: %s", error)
+
+
+def takes_key(method: str, path: str) -> bool:
+    """Say whether a request's ``Idempotency-Key`` is looked at; before any route, that is."""
+    return method == "POST" and path.startswith(_PREFIX) and path != _SESSION
+
+
+def _key_headers(scope: Scope) -> list[str]:
+    if not takes_key(scope["method"], scope["path"]):
+        return []
+    return HTTPConnection(scope).headers.getlist(IDEMPOTENCY_HEADER)
+
+
+def _validated_key(request: Request, keys: Sequence[str]) -> str:
+    """Give the key.
+
+    Raises:
+        InputError: ``invalid-idempotency-key``.
+        LimitExceeded: It is too long.
+    """
+    key, *more = keys
+    if more or not key or not key.isprintable():
+        raise InputError(
+            f"{IDEMPOTENCY_HEADER} is one printable text",
+            code="invalid-idempotency-key",
+            hint="a new UUID for each request will do",
+        )
+    most = app_state(request).settings.limits.idempotency_key_chars
+    if len(key) > most:
+        error = LimitExceeded("idempotency_key_chars", most, len(key), what=IDEMPOTENCY_HEADER)
+        error.status_hint = 422
+        raise error
+    return key
+
+
+def _require_same_request(kept: str, given: str) -> None:
+    if kept != given:
+        raise InputError(
+            f"this {IDEMPOTENCY_HEADER} came with another request before",
+            code="idempotency-key-reused",
+            hint="take a new key for a new request",
+        )
+
+
+async def _wait_for_first(claim: _InFlight) -> StoredResponse | None:
+    """Wait for the first request; None where it was cut off.
+
+    Raises:
+        Refused: It takes long.
+    """
+    try:
+        async with asyncio.timeout(WAIT_TIMEOUT_S):
+            return await asyncio.shield(claim.response)
+    except TimeoutError:
+        raise _still_running() from None
+
+
+def _still_running() -> ProblemError:
+    return ProblemError(
+        409,
+        "request-under-way",
+        f"the request that came first with this {IDEMPOTENCY_HEADER} is still under way",
+        hint="send it again in a moment",
+        headers={"Retry-After": str(_RETRY_AFTER_S)},
+    )
+
+
+def _parse_stored(status: int, text: str) -> StoredResponse:
+    kept: dict[str, Any] = json.loads(text)
+    headers = [(name, value) for name, value in kept["headers"]]
+    return StoredResponse(status, headers, kept["body"].encode())
+
+
+def _replayed_body(body: bytes, receive: Receive) -> Receive:
+    """Give a body that was read once more, then what the connection has to say."""
+    is_told = False
+
+    async def told() -> Message:
+        nonlocal is_told
+        if is_told:
+            return await receive()
+        is_told = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return told

@@ -1,0 +1,144 @@
+"""What routes take from path and query: ids, what to look for, and where a page begins."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, urlsafe_b64encode
+from collections.abc import Sequence
+from typing import Annotated, Final, TypeVar
+
+from fastapi import Path, Query
+
+from planwave.api.schemas.examples import EXECUTION_ID, FLOW_ID, PLAN_ID, REQUEST_ID
+from planwave.errors import InputError, LimitExceeded, NotFound
+from planwave.graph.diagnostics import short_repr
+from planwave.ids import UUID_PATTERN
+from planwave.settings import Limits
+from planwave.storage.records import (
+    ExecutionRecord,
+    FlowRecord,
+    FlowVersion,
+    PageCursor,
+    PlanRecord,
+)
+
+_DEFAULT_PAGE_SIZE: Final = 50
+"""Items on a page where nobody asked for a number of them."""
+_UUID: Final = f"^{UUID_PATTERN.pattern}$"
+_CURSOR: Final = re.compile(
+    rf"([0-9T:.+-]{{10,40}}) ({UUID_PATTERN.pattern}|[0-9a-f]{{64}})", re.ASCII
+)
+"""A time, and an id or a version."""
+
+PlanId = Annotated[str, Path(description="A plan's id.", pattern=_UUID, examples=[PLAN_ID])]
+ExecutionId = Annotated[
+    str,
+    Path(
+        description="An execution's id.",
+        pattern=_UUID,
+        examples=[EXECUTION_ID],
+    ),
+]
+FlowId = Annotated[str, Path(description="A flow's id.", pattern=_UUID, examples=[FLOW_ID])]
+RequestId = Annotated[
+    str,
+    Path(
+        description="A request's id, unique in its execution.",
+        pattern="^r[1-9][0-9]{0,17}$",
+        examples=[REQUEST_ID],
+    ),
+]
+PlanIdFilter = Annotated[
+    str | None, Query(alias="plan_id", description="Only those of this plan.", pattern=_UUID)
+]
+FlowIdFilter = Annotated[
+    str | None, Query(alias="flow_id", description="Only those of this flow.", pattern=_UUID)
+]
+Search = Annotated[
+    str | None,
+    Query(alias="q", description="Only those with this in title or goal.", max_length=1_000),
+]
+SearchFlows = Annotated[
+    str | None,
+    Query(alias="q", description="Only those with this in name or description.", max_length=1_000),
+]
+PageSize = Annotated[
+    int | None,
+    Query(
+        alias="limit",
+        ge=1,
+        description=f"Items on the page, {_DEFAULT_PAGE_SIZE} by default; the limit `page_items` is the most.",
+    ),
+]
+Cursor = Annotated[
+    str | None, Query(alias="cursor", description="The `next_cursor` of the page before.")
+]
+_Record = TypeVar("_Record", PlanRecord, ExecutionRecord, FlowRecord, FlowVersion)
+
+
+def validate_id(value: str, what: str) -> str:
+    """Give an id that stands in a body.
+
+    Raises:
+        NotFound: No id of that form was ever given out.
+    """
+    if UUID_PATTERN.fullmatch(value) is None:
+        raise NotFound(f"{short_repr(value)} is no {what} id")
+    return value
+
+
+def page_size(requested: int | None, limits: Limits) -> int:
+    """Give how many items a page is to have.
+
+    Raises:
+        LimitExceeded: More than ``page_items``, as 422.
+    """
+    if requested is not None and requested > limits.page_items:
+        error = LimitExceeded("page_items", limits.page_items, requested, what="a page")
+        error.status_hint = 422
+        error.hint = f"ask for {limits.page_items} at most, and for the rest with next_cursor"
+        raise error
+    return min(requested or _DEFAULT_PAGE_SIZE, limits.page_items)
+
+
+def decode_cursor(cursor: str | None) -> PageCursor | None:
+    """Give where a page begins.
+
+    Raises:
+        InputError: ``invalid-cursor``: no page ever ended with it.
+    """
+    if cursor is None:
+        return None
+    try:
+        text = b64decode(cursor, altchars=b"-_", validate=True).decode("ascii")
+    except ValueError:
+        text = ""
+    found = _CURSOR.fullmatch(text)
+    if found is None:
+        raise InputError(
+            "the cursor is not one of this service",
+            code="invalid-cursor",
+            hint="use next_cursor of the page before as it is, or leave it out to begin anew",
+        )
+    return PageCursor(found[1], found[2])
+
+
+def paginate(found: Sequence[_Record], size: int) -> tuple[Sequence[_Record], str | None]:
+    """Give a page, and the cursor of the next one, out of one record more than fits on it."""
+    if len(found) <= size:
+        return found, None
+    last = found[size - 1]
+    place = f"{last.created_at} {_record_id(last)}"
+    return found[:size], urlsafe_b64encode(place.encode()).decode("ascii")
+
+
+def _record_id(record: PlanRecord | ExecutionRecord | FlowRecord | FlowVersion) -> str:
+    match record:
+        case PlanRecord():
+            return record.plan_id
+        case ExecutionRecord():
+            return record.execution_id
+        case FlowRecord():
+            return record.flow_id
+        case FlowVersion():
+            return record.version

@@ -1,0 +1,403 @@
+"""Routes: executing plans, and what becomes of executions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Path, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from planwave.api.dependencies import (
+    AUTHENTICATED,
+    PreassignedExecutionIdDep,
+    ServiceDep,
+    app_state,
+)
+from planwave.api.json_body import graph_depth, json_body
+from planwave.api.pagination import (
+    Cursor,
+    ExecutionId,
+    FlowIdFilter,
+    PageSize,
+    PlanIdFilter,
+    Search,
+    decode_cursor,
+    page_size,
+    paginate,
+    validate_id,
+)
+from planwave.api.problems import GRAPH_POINTER, prefix_error_pointers, problems
+from planwave.api.responses import json_response, json_response_in_thread
+from planwave.api.schemas.common import ExecutionStatus
+from planwave.api.schemas.examples import (
+    CREATED,
+    DOCUMENT,
+    EXECUTION,
+    EXECUTIONS,
+    EXPLANATION,
+    QUEUED,
+    RESULT,
+    example_response,
+)
+from planwave.api.schemas.executions import (
+    DocumentResponse,
+    ExecutionCreated,
+    ExecutionResponse,
+    ExecutionsResponse,
+    ExplainResponse,
+    ResultResponse,
+)
+from planwave.api.schemas.requests import (
+    ExecuteOptionsModel,
+    ExecuteRequest,
+    RunOptionsModel,
+    RunRequest,
+)
+from planwave.errors import NotFound, PlanwaveError
+from planwave.events import Event, execution_logs, fold
+from planwave.events.logs.typed_log import execution_log_entries
+from planwave.events.unreadable import guard_stored
+from planwave.executor.options import RunOptions
+from planwave.service.executions.execution_service import Executable
+from planwave.service.flows.flow_queries import FlowRef
+from planwave.service.service import Service
+from planwave.storage.records import ExecutionRecord
+
+router = APIRouter(tags=["executions"], dependencies=AUTHENTICATED)
+
+STARTED_RESPONSES = example_response("It is made and queued (`start: true`).", QUEUED, 202)
+STARTED_RESPONSES[202]["model"] = ExecutionCreated
+"""Of routes that make an execution, and start it where they are asked to."""
+_QUEUED_RESPONSES = example_response("It is queued, or runs already.", QUEUED, 202)
+
+
+@router.post(
+    "/api/execute",
+    operation_id="createExecution",
+    summary="Make an execution",
+    status_code=201,
+    response_model=ExecutionCreated,
+    responses={
+        **example_response("It is made.", CREATED, 201),
+        **STARTED_RESPONSES,
+        **problems(404, 409),
+    },
+)
+async def create_execution(
+    request: Request,
+    preassigned_id: PreassignedExecutionIdDep,
+    body: Annotated[ExecuteRequest, json_body(ExecuteRequest)],
+) -> Response:
+    """Make an execution of a stored plan, of a flow, or of a graph, which becomes a plan by it.
+
+    It is checked whether it can run here; otherwise nothing is made. Its watchers may come before
+    its start: `POST /api/execute/{execution_id}/start`, or `start: true` to have it at once.
+    """
+    service = app_state(request).service
+    make = service.execute if body.start else service.create_execution
+    with prefix_error_pointers("" if body.graph is None else GRAPH_POINTER):
+        chosen = await _execution_source(body, service, graph_depth(request))
+        record = await make(
+            chosen, **run_arguments(body.inputs, body.options), execution_id=preassigned_id
+        )
+    return created_response(service, record, 202 if body.start else 201)
+
+
+@router.post(
+    "/api/execute/{execution_id}/start",
+    operation_id="startExecution",
+    summary="Start an execution",
+    status_code=202,
+    response_model=ExecutionCreated,
+    responses={**_QUEUED_RESPONSES, **problems(404, 409, 422)},
+)
+async def start_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
+    """Queue an execution that was made before; it starts when its turn comes."""
+    return created_response(service, await service.start(execution_id), 202)
+
+
+@router.post(
+    "/api/run",
+    operation_id="run",
+    summary="Plan a goal and run the plan",
+    status_code=202,
+    response_model=ExecutionCreated,
+    responses={**_QUEUED_RESPONSES, **problems(409, 502)},
+)
+async def run(
+    service: ServiceDep,
+    preassigned_id: PreassignedExecutionIdDep,
+    body: Annotated[RunRequest, json_body(RunRequest)],
+) -> Response:
+    """Have a model write a plan for a goal, keep it, and run it, in one step."""
+    plan_id = await _plan_of_first_request(service, preassigned_id)
+    if plan_id is None:
+        service.check_capacity()
+        own_id = None if preassigned_id is None else sibling_id(preassigned_id)
+        plan = await service.create_plan(body.prompt, body.provider, body.model, plan_id=own_id)
+        plan_id = plan.plan_id
+    how = run_arguments(body.inputs, body.options)
+    try:
+        with prefix_error_pointers():
+            record = await service.execute(plan_id, **how, execution_id=preassigned_id)
+    except PlanwaveError as error:
+        kept = f"the plan is kept: execute it with plan_id {plan_id}"
+        error.hint = f"{error.hint}; {kept}" if error.hint else kept
+        raise
+    return created_response(service, record, 202)
+
+
+@router.get(
+    "/api/executions",
+    operation_id="listExecutions",
+    summary="List executions",
+    response_model=ExecutionsResponse,
+    responses={**example_response("One page.", EXECUTIONS), **problems(422)},
+)
+async def list_executions(
+    service: ServiceDep,
+    status: Annotated[
+        ExecutionStatus | None, Query(description="Only those that are this.")
+    ] = None,
+    q: Search = None,
+    since: Annotated[
+        str | None,
+        Query(
+            description="Only those made at this time or later, ISO 8601; without a zone, UTC.",
+            examples=["2026-01-31T12:00:00Z"],
+        ),
+    ] = None,
+    plan_id: PlanIdFilter = None,
+    flow_id: FlowIdFilter = None,
+    cursor: Cursor = None,
+    limit: PageSize = None,
+) -> Response:
+    """Give executions, newest first, page by page."""
+    size = page_size(limit, service.limits)
+    found = await service.executions(
+        status=status,
+        text=q,
+        since=since,
+        plan_id=plan_id,
+        flow_id=flow_id,
+        before=decode_cursor(cursor),
+        limit=size + 1,
+    )
+    page, next_cursor = paginate(found, size)
+    return json_response({"executions": [_summary(r) for r in page], "next_cursor": next_cursor})
+
+
+@router.get(
+    "/api/executions/{execution_id}",
+    operation_id="getExecution",
+    summary="Look at an execution",
+    response_model=ExecutionResponse,
+    responses={**example_response("Its state.", EXECUTION), **problems(404, 409)},
+)
+async def get_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
+    """Give its status, that of each node, and its log so far."""
+    shown = await execution_state_json(service, execution_id)
+    return json_response({**shown, "queue_position": service.position(execution_id)})
+
+
+@router.get(
+    "/api/executions/{execution_id}/result",
+    operation_id="getResult",
+    summary="What an execution gave",
+    response_model=ResultResponse,
+    responses={**example_response("Its results.", RESULT), **problems(404, 409)},
+)
+async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response:
+    """Give the results of its nodes as text, and its log; before its end, what there is."""
+    document = await service.document(execution_id)
+    return await json_response_in_thread(
+        {name: document[name] for name in ResultResponse.model_fields}
+    )
+
+
+@router.get(
+    "/api/executions/{execution_id}/document",
+    operation_id="getDocument",
+    summary="The whole execution as one document",
+    response_model=DocumentResponse,
+    responses={**example_response("The document.", DOCUMENT), **problems(404, 409)},
+)
+async def get_document(service: ServiceDep, execution_id: ExecutionId) -> Response:
+    """Give everything: graph, inputs, prompts, results, times and usage of every node, the log."""
+    return await json_response_in_thread(await service.document(execution_id))
+
+
+@router.get(
+    "/api/executions/{execution_id}/explain/{path:path}",
+    operation_id="explainNode",
+    summary="Why a node ran, did not run, or waits",
+    response_model=ExplainResponse,
+    responses={**example_response("Why.", EXPLANATION), **problems(404, 409)},
+)
+async def explain_node(
+    service: ServiceDep,
+    execution_id: ExecutionId,
+    path: Annotated[str, Path(description="A node's id, or the path of a nested one.")],
+) -> Response:
+    """Say of one node why it is what it is."""
+    return json_response(await service.explain(execution_id, path))
+
+
+@router.delete(
+    "/api/executions/{execution_id}",
+    operation_id="deleteExecution",
+    summary="Delete an execution",
+    status_code=204,
+    response_description="It is gone.",
+    responses=problems(404, 409),
+)
+async def delete_execution(service: ServiceDep, execution_id: ExecutionId) -> Response:
+    """Delete an execution that has ended: its events, its results and its document."""
+    await service.delete_execution(execution_id)
+    return Response(status_code=204)
+
+
+async def log_response(service: Service, execution_id: str, after: int = 0) -> Response:
+    """Give the typed log of an execution: the entries of events above ``after``.
+
+    Raises:
+        NotFound: There is no execution of that id.
+        Conflict: ``unreadable_error``.
+    """
+    events = await service.events(execution_id)
+    with guard_stored(execution_id):
+        shown = await asyncio.to_thread(_log_json, events, after)
+    return await json_response_in_thread({"execution_id": execution_id, **shown})
+
+
+async def execution_state_json(service: Service, execution_id: str) -> dict[str, Any]:
+    """Give what an execution looks like by now; see ``ExecutionResponse``.
+
+    Raises:
+        NotFound: There is no execution of that id.
+        Conflict: ``unreadable_error``.
+    """
+    events = await service.events(execution_id)
+    with guard_stored(execution_id):
+        return await asyncio.to_thread(_state_json, events)
+
+
+def _state_json(events: Sequence[Event]) -> dict[str, Any]:
+    state = fold(events)
+    return {
+        "execution_id": state.execution_id,
+        "plan_id": state.plan_id,
+        "plan_hash": state.plan_hash,
+        "flow_id": state.flow_id,
+        "flow_version": state.flow_version,
+        "title": state.title,
+        "user_prompt": state.goal,
+        "status": state.status,
+        "node_states": {path: node.status for path, node in state.nodes.items()},
+        "logs": execution_logs(events),
+        "wave": state.waves,
+        "waitingForInput": state.waiting_for_input,
+        "currentNodeId": state.current_node_id,
+        "requests": [request.as_json() for request in state.requests.values()],
+        "usage": state.usage.as_json(),
+        "error": state.error,
+        "failures": state.failures,
+        "handled_failures": state.handled_failures,
+        "reason": state.reason,
+        "cause": state.cause,
+        "inputs": state.inputs,
+        "options": state.options,
+        "parent": state.parent,
+        "last_seq": state.last_seq,
+        "created_at": state.created_at,
+        "started_at": state.started_at,
+        "completed_at": state.completed_at,
+    }
+
+
+def _log_json(events: Sequence[Event], after: int) -> dict[str, Any]:
+    state = fold(events)
+    return {
+        "status": state.status,
+        "entries": [
+            entry.as_json() for entry in execution_log_entries(events) if entry.seq > after
+        ],
+        "last_seq": state.last_seq,
+    }
+
+
+async def _execution_source(body: ExecuteRequest, service: Service, depth: int) -> Executable:
+    """Give the plan's id, the flow, or what the graph says; the body has one of them.
+
+    Raises:
+        NotFound: No id of that form was ever given out.
+        GraphInvalid: The graph cannot be read.
+    """
+    if body.graph is not None:
+        return await service.parse_and_check(body.graph, own_depth=depth)
+    if body.flow_id is not None:
+        return FlowRef(validate_id(body.flow_id, "flow"), body.version)
+    return validate_id(body.plan_id or "", "plan")
+
+
+async def _plan_of_first_request(service: Service, execution_id: str | None) -> str | None:
+    """Give the plan of the execution that this request made when it was sent before."""
+    if execution_id is not None:
+        with suppress(NotFound):
+            return (await service.execution(execution_id)).plan_id
+    return None
+
+
+def sibling_id(execution_id: str) -> str:
+    """Give the id of the plan of an execution whose id is chosen: done again, it is paid for once."""
+    return str(UUID(int=UUID(execution_id).int ^ 1))
+
+
+def run_options(options: RunOptionsModel) -> RunOptions:
+    """Give what a body says of how to run."""
+    return RunOptions(
+        options.scheduling,
+        options.on_failure,
+        options.max_parallel,
+        run_to=tuple(options.run_to),
+        run_from=tuple(options.run_from),
+    )
+
+
+def run_arguments(inputs: dict[str, Any] | None, options: ExecuteOptionsModel) -> dict[str, Any]:
+    """Return the keyword arguments of the service's calls that start an execution."""
+    return {"inputs": inputs, "options": run_options(options), "policies": options.policies}
+
+
+def created_response(service: Service, record: ExecutionRecord, status: int) -> Response:
+    """Give the answer that tells of an execution what ``ExecutionCreated`` documents."""
+    shown = {
+        "execution_id": record.execution_id,
+        "plan_id": record.plan_id,
+        "flow_id": record.flow_id,
+        "flow_version": record.flow_version,
+        "status": record.status,
+        "position": service.position(record.execution_id),
+    }
+    return json_response(shown, status, location=f"/api/executions/{record.execution_id}")
+
+
+def _summary(record: ExecutionRecord) -> dict[str, Any]:
+    return {
+        "execution_id": record.execution_id,
+        "plan_id": record.plan_id,
+        "flow_id": record.flow_id,
+        "flow_version": record.flow_version,
+        "title": record.title,
+        "user_prompt": record.user_prompt,
+        "status": record.status,
+        "timestamp": record.created_at,
+        "created_at": record.created_at,
+        "started_at": record.started_at,
+        "completed_at": record.completed_at,
+    }

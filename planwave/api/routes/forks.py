@@ -1,0 +1,135 @@
+"""Routes: a new execution made from another one (retry, fork), and what differs between two."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from planwave.api.dependencies import AUTHENTICATED, PreassignedExecutionIdDep, ServiceDep
+from planwave.api.json_body import json_body
+from planwave.api.pagination import ExecutionId
+from planwave.api.problems import problems
+from planwave.api.responses import json_response_in_thread
+from planwave.api.routes.executions import STARTED_RESPONSES, created_response, run_options
+from planwave.api.schemas.examples import CREATED, DIFFERENCE, example_response
+from planwave.api.schemas.executions import (
+    DifferenceResponse,
+    ExecutionCreated,
+)
+from planwave.api.schemas.requests import ForkExecutionRequest, RetryRequest
+from planwave.errors import GraphInvalid
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.json_values import pointer_of_name
+from planwave.service.executions.fork import CHANGES
+
+router = APIRouter(tags=["control"], dependencies=AUTHENTICATED)
+
+_NODE_DATA_POINTER: Final = re.compile(r"/nodes/\d+(/data(?:/.*)?)")
+
+
+@router.post(
+    "/api/executions/{execution_id}/retry",
+    operation_id="retryExecution",
+    summary="Run what failed once more",
+    status_code=201,
+    response_model=ExecutionCreated,
+    responses={
+        **example_response("It is made.", CREATED, 201),
+        **STARTED_RESPONSES,
+        **problems(404, 409),
+    },
+)
+async def retry_execution(
+    service: ServiceDep,
+    preassigned_id: PreassignedExecutionIdDep,
+    execution_id: ExecutionId,
+    body: Annotated[RetryRequest, json_body(RetryRequest, may_be_empty=True)],
+) -> Response:
+    """Make a new execution that runs what failed, was blocked or was cancelled in this one.
+
+    Results of nodes that completed are taken over; the new execution's `parent` names this one.
+    """
+    record = await service.retry(execution_id, start=body.start, new_id=preassigned_id)
+    return created_response(service, record, 202 if body.start else 201)
+
+
+@router.post(
+    "/api/executions/{execution_id}/fork",
+    operation_id="forkExecution",
+    summary="Make a changed execution out of this one",
+    status_code=201,
+    response_model=ExecutionCreated,
+    responses={
+        **example_response("It is made.", CREATED, 201),
+        **STARTED_RESPONSES,
+        **problems(404, 409),
+    },
+)
+async def fork_execution(
+    service: ServiceDep,
+    preassigned_id: PreassignedExecutionIdDep,
+    execution_id: ExecutionId,
+    body: Annotated[ForkExecutionRequest, json_body(ForkExecutionRequest, may_be_empty=True)],
+) -> Response:
+    """Make a new execution of the same graph, with other data or results for some of its nodes.
+
+    Every result that still follows from the same is taken over; only the rest runs. This one must
+    have ended or be paused; nothing of it changes.
+    """
+    with _prefix_fork_pointers(body.changes or {}):
+        record = await service.fork(
+            execution_id,
+            rerun=body.rerun,
+            changes=body.changes,
+            options=None if body.options is None else run_options(body.options),
+            start=body.start,
+            new_id=preassigned_id,
+        )
+    return created_response(service, record, 202 if body.start else 201)
+
+
+@contextmanager
+def _prefix_fork_pointers(changes: Mapping[str, Any]) -> Generator[None]:
+    """Have pointers of what is wrong point into the body."""
+    try:
+        yield
+    except GraphInvalid as error:
+        found: tuple[Diagnostic, ...] = error.diagnostics
+        error.diagnostics = tuple(
+            replace(each, pointer=_fork_pointer(each, changes)) for each in found
+        )
+        raise
+
+
+def _fork_pointer(found: Diagnostic, changes: Mapping[str, Any]) -> str:
+    in_data = _NODE_DATA_POINTER.fullmatch(found.pointer)
+    if in_data is not None and found.node in changes:
+        return f"{CHANGES}{pointer_of_name(found.node)}{in_data[1]}"
+    return found.pointer
+
+
+diff_router = APIRouter(tags=["executions"], dependencies=AUTHENTICATED)
+
+
+@diff_router.get(
+    "/api/executions/{execution_id}/diff/{other_id}",
+    operation_id="diffExecutions",
+    summary="What differs between two executions",
+    response_model=DifferenceResponse,
+    responses={**example_response("What differs.", DIFFERENCE), **problems(404, 409)},
+)
+async def diff_executions(
+    service: ServiceDep, execution_id: ExecutionId, other_id: ExecutionId
+) -> Response:
+    """Compare two executions, such as one and a fork of it, node by node.
+
+    Status, time, tokens and cost of both; of nodes that are not the same what they gave, and how
+    their texts differ.
+    """
+    return await json_response_in_thread(await service.diff(execution_id, other_id))

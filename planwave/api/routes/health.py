@@ -1,0 +1,141 @@
+"""For operators: is it alive, does it take work, what does it do; and what a service does daily."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final, cast
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import PlainTextResponse
+from pydantic import BaseModel, Field
+
+from planwave.api.auth import require_principal
+from planwave.api.dependencies import AppState, StateDep
+from planwave.api.problems import ProblemError
+from planwave.errors import ShuttingDown
+from planwave.service.service import Service
+from planwave.settings import Settings
+from planwave.storage.records import DISK_FULL, READ_ONLY, STORE_BUSY, STORE_OK, TRANSIENT_CODES
+
+_log = logging.getLogger(__name__)
+_DAY_S: Final = 86_400.0
+_RETRY_AFTER: Final = {"Retry-After": "5"}
+_STORE_PROBLEMS: Final = {
+    DISK_FULL: (
+        "the disk is full, so nothing new is taken; executions wait",
+        "free some space; it goes on by itself",
+    ),
+    STORE_BUSY: (
+        "another program holds the database, so nothing new is taken; executions wait",
+        "close that program; it goes on by itself",
+    ),
+    READ_ONLY: (
+        "the store takes nothing more, because a write failed",
+        "look into the service's log, check its disk, then start it again",
+    ),
+}
+"""Why a store cannot write, and what to do; anybody may ask, so the particulars are for the log."""
+
+router = APIRouter(tags=["operations"])
+
+
+class Health(BaseModel):
+    """How it is."""
+
+    status: str = Field(
+        default=STORE_OK,
+        description="`ok`; `disk-full` or `store-busy`: writes are refused until that has passed; "
+        "`store-read-only`: writes are refused until a restart.",
+    )
+
+
+def _state_if_started(request: Request) -> AppState | None:
+    return cast("AppState | None", getattr(request.app.state, "planwave", None))
+
+
+async def _ready(request: Request) -> Health:
+    """Give the answer of a service that takes work.
+
+    Raises:
+        Refused: ``starting``, or a code of :class:`Health` other than ``ok``.
+        ShuttingDown: It is going down.
+    """
+    state = _state_if_started(request)
+    if state is None:
+        raise ProblemError(503, "starting", "the service has not started yet", headers=_RETRY_AFTER)
+    if state.service.is_draining:
+        raise ShuttingDown
+    status = state.service.store_stats.status
+    if status == STORE_OK:
+        return Health()
+    message, hint = _STORE_PROBLEMS[status]
+    passes = status in TRANSIENT_CODES
+    raise ProblemError(503, status, message, hint=hint, headers=_RETRY_AFTER if passes else None)
+
+
+@router.get("/healthz", summary="Whether the process is alive")
+async def healthz(request: Request) -> Health:
+    """Answer as long as the process runs and its event loop turns. Needs no token.
+
+    The answer is 200 also where the store cannot write, and says so: reading works.
+    """
+    state = _state_if_started(request)
+    return Health() if state is None else Health(status=state.service.store_stats.status)
+
+
+@router.get("/readyz", summary="Whether the service takes work")
+async def readyz(ready: Annotated[Health, Depends(_ready)]) -> Health:
+    """Answer 503 while it starts, goes down, or its store cannot write. Needs no token."""
+    return ready
+
+
+@router.get(
+    "/metrics",
+    summary="What the service does, for Prometheus",
+    dependencies=[Depends(require_principal)],
+    response_class=PlainTextResponse,
+)
+async def metrics(request: Request, state: StateDep) -> Response:
+    """Give all metrics in Prometheus' text format, or as OpenMetrics where `Accept` asks for it.
+
+    Counters begin at 0 with the process and never fall. Scrape it with the service's token:
+    `authorization: {credentials_file: …}` in Prometheus' scrape configuration.
+    """
+    text, media_type = await state.metrics.text(request.headers.get("accept", ""))
+    return Response(text, headers={"Content-Type": media_type})
+
+
+@asynccontextmanager
+async def retention_task(settings: Settings, service: Service) -> AsyncGenerator[None]:
+    """Keep house beside a service that runs: prune at the start and then daily."""
+    # Not a TaskGroup: what goes wrong in the service's own block is to be told as it is.
+    daily = asyncio.get_running_loop().create_task(_prune_daily(settings, service))
+    try:
+        yield
+    finally:
+        daily.cancel()
+        await asyncio.wait([daily])
+
+
+async def _prune_daily(settings: Settings, service: Service) -> None:
+    while True:
+        try:
+            count = await service.prune(_retention_cutoff(settings).isoformat())
+        except Exception as error:  # noqa: BLE001 - a task boundary: the service goes on without
+            _log.warning("retention: nothing was removed: %s", error)
+        else:
+            if count:
+                what = "execution" if count == 1 else "executions"
+                _log.info("retention: %d %s removed", count, what)
+        await asyncio.sleep(_DAY_S)
+
+
+def _retention_cutoff(settings: Settings) -> datetime:
+    """Give when executions that are kept ended at the earliest."""
+    if settings.retention_days is None:  # idempotency keys expire in any case
+        return datetime.min.replace(tzinfo=UTC)
+    return datetime.now(UTC) - timedelta(days=settings.retention_days)

@@ -1,0 +1,105 @@
+"""Routes of the first service, under its own paths and in its shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from planwave.api.dependencies import AUTHENTICATED, ServiceDep
+from planwave.api.pagination import ExecutionId
+from planwave.api.problems import problems
+from planwave.api.responses import json_response, json_response_in_thread
+from planwave.api.routes.executions import execution_state_json
+from planwave.api.schemas.common import ExecutionStatus, NodeStatus, ResponseModel
+from planwave.api.schemas.examples import DOCUMENT, LEGACY_RESULT, LEGACY_STATUS, example_response
+from planwave.api.schemas.executions import DocumentResponse
+
+router = APIRouter(tags=["first service"], dependencies=AUTHENTICATED)
+
+
+class LegacyStatus(ResponseModel):
+    """The state of an execution, as the first service told it."""
+
+    execution_id: str
+    plan_id: str | None
+    status: ExecutionStatus
+    node_states: dict[str, NodeStatus]
+    logs: list[str]
+
+
+class LegacyNodeResult(ResponseModel):
+    """What one node gave."""
+
+    node_id: str
+    name: str
+    status: NodeStatus
+    result: str | None
+    error: str | None
+    execution_time: float | None
+    """Seconds."""
+
+
+class LegacyResult(ResponseModel):
+    """What an execution gave, as the first service told it."""
+
+    execution_id: str
+    plan_id: str | None
+    status: ExecutionStatus
+    node_results: list[LegacyNodeResult]
+    execution_logs: list[str]
+    started_at: str | None
+    completed_at: str | None
+
+
+@router.get(
+    "/api/execution/{execution_id}/status",
+    operation_id="getFirstStatus",
+    summary="The state of an execution, in the first service's shape",
+    response_model=LegacyStatus,
+    responses={**example_response("Its state.", LEGACY_STATUS), **problems(404, 409)},
+)
+async def get_status(service: ServiceDep, execution_id: ExecutionId) -> Response:
+    """Give its status, that of each node, and its log so far."""
+    shown = await execution_state_json(service, execution_id)
+    return json_response({name: shown[name] for name in LegacyStatus.model_fields})
+
+
+@router.get(
+    "/api/execution/{execution_id}/result",
+    operation_id="getFirstResult",
+    summary="What an execution gave, in the first service's shape",
+    response_model=LegacyResult,
+    responses={**example_response("Its results.", LEGACY_RESULT), **problems(404, 409)},
+)
+async def get_result(service: ServiceDep, execution_id: ExecutionId) -> Response:
+    """Give what became of each node as a list, and the log."""
+    document = await service.document(execution_id)
+    results = [_node_result(node) for node in document["nodes"]]
+    shown = {name: document[name] for name in LegacyResult.model_fields}
+    return await json_response_in_thread({**shown, "node_results": results})
+
+
+@router.get(
+    "/api/execution/{execution_id}/load",
+    operation_id="loadExecution",
+    summary="The whole execution as one document",
+    response_model=DocumentResponse,
+    responses={**example_response("The document.", DOCUMENT), **problems(404, 409)},
+)
+async def load(service: ServiceDep, execution_id: ExecutionId) -> Response:
+    """Give the same as `GET /api/executions/{execution_id}/document`."""
+    return await json_response_in_thread(await service.document(execution_id))
+
+
+def _node_result(node: dict[str, Any]) -> dict[str, Any]:
+    error: dict[str, Any] | None = node["error"]
+    return {
+        "node_id": node["path"],
+        "name": node["name"],
+        "status": node["status"],
+        "result": node["result"],
+        "error": None if error is None else error["message"],
+        "execution_time": node["execution_time"],
+    }

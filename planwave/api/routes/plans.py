@@ -1,0 +1,181 @@
+"""Routes: plans, and checking graphs."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from planwave.api.dependencies import AUTHENTICATED, PreassignedIdDep, ServiceDep
+from planwave.api.json_body import graph_depth, json_body
+from planwave.api.pagination import (
+    Cursor,
+    PageSize,
+    PlanId,
+    Search,
+    decode_cursor,
+    page_size,
+    paginate,
+)
+from planwave.api.problems import problems
+from planwave.api.responses import json_response
+from planwave.api.schemas.examples import CHECK, FORECAST, PLAN, PLANS, example_response
+from planwave.api.schemas.plans import CheckResponse, ForecastResponse, PlanResponse, PlansResponse
+from planwave.api.schemas.requests import CheckRequest, PlanRequest
+from planwave.api.streaming.sse import PLAN_STREAM_RESPONSES, PlanStream
+from planwave.service.plans.documents import CheckReport
+from planwave.storage.records import PlanRecord
+
+router = APIRouter(tags=["plans"], dependencies=AUTHENTICATED)
+
+Stream = Annotated[
+    bool,
+    Query(description="Tell how the plan is written, as server-sent events, before giving it."),
+]
+
+
+@router.post(
+    "/api/plan",
+    operation_id="createPlan",
+    summary="Plan a goal",
+    status_code=201,
+    response_model=PlanResponse,
+    responses={
+        **example_response("The plan.", PLAN, 201),
+        **PLAN_STREAM_RESPONSES,
+        **problems(409, 502),
+    },
+)
+async def create_plan(
+    service: ServiceDep,
+    preassigned_id: PreassignedIdDep,
+    body: Annotated[PlanRequest, json_body(PlanRequest)],
+    stream: Stream = False,
+) -> Response:
+    """Have a model write a plan for a goal, check it, and keep it.
+
+    With `stream=1` the answer is `200` with events: `delta {text, reasoning}`, `title {title}`,
+    `node {id, name, …}`, `edge {source, target, channel}`, `repair {attempt, diagnostics}` (the
+    plan is written anew: forget what was told of it), `fix {fix}`; the last one is `plan` with the
+    whole plan, or `problem`. What is wrong before the model is asked is answered with its own
+    status. Who leaves the stream stops the planning; nothing is kept then.
+    """
+    create = partial(
+        service.create_plan, body.prompt, body.provider, body.model, plan_id=preassigned_id
+    )
+    if stream:
+        return PlanStream(lambda tell: create(on_progress=tell), lambda: service.is_draining)
+    plan = await create()
+    return json_response(plan.as_json(), 201, location=f"/api/plans/{plan.plan_id}")
+
+
+@router.get(
+    "/api/plans",
+    operation_id="listPlans",
+    summary="List plans",
+    response_model=PlansResponse,
+    responses={**example_response("One page.", PLANS), **problems(422)},
+)
+async def list_plans(
+    service: ServiceDep, q: Search = None, cursor: Cursor = None, limit: PageSize = None
+) -> Response:
+    """Give plans, newest first, page by page."""
+    size = page_size(limit, service.limits)
+    found = await service.plans(text=q, before=decode_cursor(cursor), limit=size + 1)
+    page, next_cursor = paginate(found, size)
+    statuses = await service.plan_statuses([plan.plan_id for plan in page])
+    plans = [_summary(plan, statuses[plan.plan_id]) for plan in page]
+    return json_response({"plans": plans, "next_cursor": next_cursor})
+
+
+@router.get(
+    "/api/plans/{plan_id}",
+    operation_id="getPlan",
+    summary="Look at a plan",
+    response_model=PlanResponse,
+    responses={**example_response("The plan.", PLAN), **problems(404)},
+)
+async def get_plan(service: ServiceDep, plan_id: PlanId) -> Response:
+    """Give a plan as it was made, with the status of its newest execution."""
+    record = await service.plan(plan_id)
+    return json_response({**record.document, "status": await service.plan_status(plan_id)})
+
+
+@router.delete(
+    "/api/plans/{plan_id}",
+    operation_id="deletePlan",
+    summary="Delete a plan",
+    status_code=204,
+    response_description="It is gone.",
+    responses=problems(404, 409),
+)
+async def delete_plan(service: ServiceDep, plan_id: PlanId) -> Response:
+    """Delete a plan. Its executions stay, with their graphs; one that has not ended forbids it."""
+    await service.delete_plan(plan_id)
+    return Response(status_code=204)
+
+
+@router.post(
+    "/api/plans/{plan_id}/validate",
+    operation_id="validatePlan",
+    summary="Check a plan again",
+    response_model=CheckResponse,
+    responses={**example_response("What was found.", CHECK), **problems(404)},
+)
+async def validate_plan(service: ServiceDep, plan_id: PlanId) -> Response:
+    """Check a plan against the node types, providers and limits there are now."""
+    return json_response(_checked(await service.validate(plan_id)))
+
+
+@router.get(
+    "/api/plans/{plan_id}/forecast",
+    operation_id="forecastPlan",
+    summary="Estimate what a plan will take",
+    response_model=ForecastResponse,
+    responses={**example_response("The estimate.", FORECAST), **problems(404, 422)},
+)
+async def forecast_plan(service: ServiceDep, plan_id: PlanId) -> Response:
+    """Give waves, critical path, calls, tokens, cost range and side effects, by today's prices."""
+    return json_response(await service.forecast(plan_id))
+
+
+@router.post(
+    "/api/check",
+    operation_id="checkGraph",
+    summary="Check a graph",
+    response_model=CheckResponse,
+    responses=example_response("What was found.", CHECK),
+)
+async def check_graph(
+    request: Request, service: ServiceDep, body: Annotated[CheckRequest, json_body(CheckRequest)]
+) -> Response:
+    """Find everything that is wrong with a graph, all at once; nothing is kept.
+
+    Pointers are into the graph.
+    """
+    report = service.check_document(body.graph, own_depth=graph_depth(request))
+    return json_response(_checked(report))
+
+
+def _checked(report: CheckReport) -> dict[str, Any]:
+    found = [diagnostic.as_json() for diagnostic in report.diagnostics]
+    return {"valid": report.can_run, "diagnostics": found}
+
+
+def _summary(plan: PlanRecord, status: str) -> dict[str, Any]:
+    document = plan.document
+    return {
+        "plan_id": plan.plan_id,
+        "user_prompt": plan.user_prompt,
+        "title": plan.title,
+        "status": status,
+        "revision": document.get("revision", 1),
+        "hash": plan.hash,
+        "created_at": plan.created_at,
+        "provider": document.get("provider"),
+        "model": document.get("model"),
+        "node_count": len(document.get("nodes") or ()),
+    }

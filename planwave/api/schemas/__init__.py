@@ -1,0 +1,1 @@
+"""Pydantic models and examples that define request bodies and document responses. No routes."""

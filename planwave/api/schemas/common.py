@@ -1,0 +1,65 @@
+"""Base models of requests and responses, status values, and graph documents."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+NodeStatus = Literal[
+    "pending", "running", "retrying", "waiting", "completed", "failed",
+    "skipped", "blocked", "cancelled", "linked", "not_reached",
+]  # fmt: skip
+ExecutionStatus = Literal["starting", "executing", "paused", "completed", "failed", "cancelled"]
+PlanStatus = Literal["draft", "executing", "completed", "failed"]
+
+
+class RequestModel(BaseModel):
+    """A request: unknown fields and values of another type are refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class ResponseModel(BaseModel):
+    """An answer: documents what is written as it is stored; tests hold it to this."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+# -- graphs ---------------------------------------------------------------------------------------
+
+
+class NodeDocument(ResponseModel):
+    """One step."""
+
+    id: str = Field(pattern="^[A-Za-z0-9_.-]{1,64}$")
+    type: str
+    """A node type; `GET /api/node-types` lists them."""
+    name: str | None = None
+    description: str | None = None
+    data: dict[str, Any] | None = None
+    """What the type asks for; see its schema."""
+    policy: dict[str, Any] | None = None
+    """`{join, retry: {attempts, backoffS}, timeoutS, onError, default, effect}`, all optional."""
+    ui: dict[str, Any] | None = None
+    """Kept for editors, never read."""
+
+
+class EdgeDocument(ResponseModel):
+    """One wire."""
+
+    id: str | None = None
+    source: str
+    sourceHandle: str | None = None
+    target: str
+    targetHandle: str | None = None
+    type: str | None = None
+    data: dict[str, Any]
+    """`{"channel": "flow" | "link"}`, and whatever an editor keeps here."""
+
+
+class GraphDocument(ResponseModel):
+    """Nodes and edges, as they are stored and drawn."""
+
+    nodes: list[NodeDocument]
+    edges: list[EdgeDocument]

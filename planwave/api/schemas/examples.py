@@ -1,0 +1,414 @@
+"""Examples of requests and responses for the OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+PLAN_ID: Final = "019a0000-0000-7000-8000-000000000001"
+EXECUTION_ID: Final = "019a0000-0000-7000-8000-000000000002"
+FLOW_ID: Final = "019a0000-0000-7000-8000-00000000000a"
+REQUEST_ID: Final = "r7"
+TIME: Final = "2026-01-31T12:00:00.000000+00:00"
+GOAL: Final = "Write a note about water"
+
+_Json = dict[str, Any]
+
+GRAPH: Final[_Json] = {
+    "nodes": [
+        {
+            "id": "facts",
+            "type": "text",
+            "name": "Facts",
+            "data": {"text": "Water boils at 100 °C."},
+        },
+        {"id": "note", "type": "text", "name": "Note", "data": {"text": "Note: {{ input }}"}},
+    ],
+    "edges": [
+        {
+            "id": "e1",
+            "source": "facts",
+            "sourceHandle": "output",
+            "target": "note",
+            "targetHandle": "input",
+            "data": {"channel": "flow"},
+        }
+    ],
+}
+HASH: Final = "115e81436fbc54a229f928b4084da4c94c24dc4b8e9fd24f79aac51aa87bf9e6"
+_LOGS: Final = [
+    "Starting execution...",
+    "Executing 1 nodes in parallel: ['facts']",
+    "Starting node facts: Facts",
+    "Completed node facts (took 0.01s)",
+    "Executing 1 nodes in parallel: ['note']",
+    "Starting node note: Note",
+    "Completed node note (took 0.01s)",
+    "Execution completed. Status: completed",
+]
+_RESULTS: Final = {"facts": "Water boils at 100 °C.", "note": "Note: Water boils at 100 °C."}
+_NO_USAGE: Final[_Json] = {
+    "calls": 0,
+    "input_tokens": 0,
+    "output_tokens": 0,
+    "cost_usd": None,
+    "estimated": False,
+}
+_ENDED_FIELDS: Final[_Json] = {
+    "execution_id": EXECUTION_ID,
+    "plan_id": PLAN_ID,
+    "status": "completed",
+}
+_TIMES: Final[_Json] = {"started_at": TIME, "completed_at": TIME}
+
+CHECK: Final[_Json] = {
+    "valid": False,
+    "diagnostics": [
+        {
+            "code": "unknown-node-type",
+            "severity": "error",
+            "message": "node 'facts': there is no node type 'txt'",
+            "pointer": "/nodes/0/type",
+            "node": "facts",
+            "hint": "did you mean 'text'?",
+        }
+    ],
+}
+FORECAST: Final[_Json] = {
+    "waves": 2,
+    "nodes": 2,
+    "width": 1,
+    "depth": 2,
+    "critical_path": ["facts", "note"],
+    "calls": 0,
+    "at_least": False,
+    "tokens": {"low": 0, "high": 0},
+    "cost_usd": {"low": 0.0, "high": 0.0},
+    "effects": [],
+}
+_PLAN_FIELDS: Final[_Json] = {
+    "plan_id": PLAN_ID,
+    "user_prompt": GOAL,
+    "title": "A note about water",
+    "status": "draft",
+    "revision": 1,
+    "hash": HASH,
+    "created_at": TIME,
+    "provider": "openai",
+    "model": "gpt-4o-mini",
+}
+PLAN: Final[_Json] = {
+    **_PLAN_FIELDS,
+    **GRAPH,
+    "diagnostics": [],
+    "fixes": [],
+    "attempts": [],
+    "forecast": FORECAST,
+}
+PLANS: Final[_Json] = {"plans": [{**_PLAN_FIELDS, "node_count": 2}], "next_cursor": None}
+
+CREATED: Final[_Json] = {
+    "execution_id": EXECUTION_ID,
+    "plan_id": PLAN_ID,
+    "flow_id": None,
+    "flow_version": None,
+    "status": "starting",
+    "position": None,
+}
+QUEUED: Final[_Json] = {**CREATED, "position": 3}
+CANCELLED: Final[_Json] = {**CREATED, "status": "cancelled"}
+PAUSED: Final[_Json] = {**CREATED, "status": "paused"}
+RESUMED: Final[_Json] = {**CREATED, "status": "executing"}
+REQUESTS: Final[_Json] = {
+    "requests": [
+        {
+            "request_id": REQUEST_ID,
+            "path": "check",
+            "request": {
+                "kind": "approval",
+                "prompt": "Send it?",
+                "actions": ["approve", "reject"],
+                "form": None,
+                "value": "Note: Water boils at 100 °C.",
+                "editable": True,
+            },
+            "since": TIME,
+            "timeout_s": None,
+        }
+    ]
+}
+EXECUTIONS: Final[_Json] = {
+    "executions": [
+        {
+            **_ENDED_FIELDS,
+            "flow_id": None,
+            "flow_version": None,
+            "title": "A note about water",
+            "user_prompt": GOAL,
+            "timestamp": TIME,
+            "created_at": TIME,
+            **_TIMES,
+        }
+    ],
+    "next_cursor": None,
+}
+EXECUTION: Final[_Json] = {
+    **_ENDED_FIELDS,
+    "plan_hash": HASH,
+    "flow_id": None,
+    "flow_version": None,
+    "title": "A note about water",
+    "user_prompt": GOAL,
+    "node_states": {"facts": "completed", "note": "completed"},
+    "logs": _LOGS,
+    "wave": {"current": 2, "total": 2},
+    "queue_position": None,
+    "waitingForInput": False,
+    "currentNodeId": None,
+    "requests": [],
+    "usage": _NO_USAGE,
+    "error": None,
+    "failures": [],
+    "handled_failures": [],
+    "reason": None,
+    "cause": None,
+    "inputs": None,
+    "options": {"max_parallel": 64},
+    "parent": None,
+    "last_seq": 11,
+    "created_at": TIME,
+    **_TIMES,
+}
+RESULT: Final[_Json] = {
+    **_ENDED_FIELDS,
+    "node_results": _RESULTS,
+    "execution_logs": _LOGS,
+    "error": None,
+    **_TIMES,
+}
+
+
+def _node(number: int, inputs: _Json, dependencies: list[str]) -> _Json:
+    written = GRAPH["nodes"][number]
+    result = _RESULTS[written["id"]]
+    return {
+        "id": written["id"],
+        "path": written["id"],
+        "name": written["name"],
+        "description": "",
+        "type": written["type"],
+        "provider": None,
+        "model": None,
+        "status": "completed",
+        "result": result,
+        "outputs": {"output": {"type": "text", "value": result}},
+        "error": None,
+        "handled": False,
+        "reason": None,
+        "cause": None,
+        "execution_time": 0.01,
+        "dependencies": dependencies,
+        "inputs": inputs,
+        "prompt": None,
+        "wave": number + 1,
+        "attempts": 1,
+        "reentries": 0,
+        "answers": [],
+        **_TIMES,
+        "usage": _NO_USAGE,
+    }
+
+
+DOCUMENT: Final[_Json] = {
+    "schema_version": 1,
+    **_ENDED_FIELDS,
+    "plan_hash": HASH,
+    "flow_id": None,
+    "flow_version": None,
+    "parent": None,
+    "user_prompt": GOAL,
+    "title": "A note about water",
+    "timestamp": TIME,
+    **_TIMES,
+    "last_seq": 11,
+    "error": None,
+    "failures": [],
+    "handled_failures": [],
+    "reason": None,
+    "cause": None,
+    "waitingForInput": False,
+    "currentNodeId": None,
+    "requests": [],
+    "waves": {"current": 2, "total": 2},
+    "usage": _NO_USAGE,
+    "inputs": None,
+    "nodes": [
+        _node(0, {}, []),
+        _node(1, {"input": {"type": "text", "value": _RESULTS["facts"]}}, ["facts"]),
+    ],
+    "node_results": _RESULTS,
+    "execution_logs": _LOGS,
+    "graph": GRAPH,
+}
+EXPLANATION: Final[_Json] = {
+    "path": "note",
+    "status": "completed",
+    "code": "inputs-arrived",
+    "reason": "All it needs was settled: 'facts' delivered.",
+    "because": [{"node": "facts", "status": "completed", "settled": "delivered", "edge": "e1"}],
+    "inputs": {
+        "input": {
+            "text": _RESULTS["facts"],
+            "arrivals": [
+                {
+                    "edge": "e1",
+                    "source": "facts",
+                    "sourceName": "Facts",
+                    "sourceHandle": "output",
+                    "type": "text",
+                    "value": _RESULTS["facts"],
+                    "text": _RESULTS["facts"],
+                }
+            ],
+        }
+    },
+    "course": [
+        {"seq": 8, "at": TIME, "what": "started", "attempt": 1},
+        {"seq": 9, "at": TIME, "what": "completed", "attempt": 1, "duration_s": 0.01},
+    ],
+}
+DIFFERENCE: Final[_Json] = {
+    "a": EXECUTION_ID,
+    "b": "019a0000-0000-7000-8000-000000000003",
+    "status": ["completed", "completed"],
+    "duration_s": [0.02, 0.01],
+    "usage": [_NO_USAGE, _NO_USAGE],
+    "counts": {"same": 1, "changed": 1, "only_a": 0, "only_b": 0},
+    "nodes": [
+        {
+            "path": "note",
+            "change": "changed",
+            "status": ["completed", "completed"],
+            "duration_s": [0.01, 0.01],
+            "usage": [_NO_USAGE, _NO_USAGE],
+            "written": ["data"],
+            "outputs": {
+                "output": [
+                    {"type": "text", "value": _RESULTS["note"]},
+                    {"type": "text", "value": "A note: Water boils at 100 °C."},
+                ]
+            },
+            "result": "@@ -1 +1 @@\n-Note: Water boils at 100 °C.\n+A note: Water boils at 100 °C.",
+        }
+    ],
+    "left_off": 0,
+}
+LEGACY_STATUS: Final[_Json] = {
+    **_ENDED_FIELDS,
+    "node_states": EXECUTION["node_states"],
+    "logs": _LOGS,
+}
+LEGACY_RESULT: Final[_Json] = {
+    **_ENDED_FIELDS,
+    "node_results": [
+        {
+            "node_id": node["id"],
+            "name": node["name"],
+            "status": "completed",
+            "result": _RESULTS[node["id"]],
+            "error": None,
+            "execution_time": 0.01,
+        }
+        for node in GRAPH["nodes"]
+    ],
+    "execution_logs": _LOGS,
+    **_TIMES,
+}
+
+PROVIDERS: Final[_Json] = {
+    "providers": ["openai"],
+    "default_models": {"openai": "gpt-4o-mini"},
+    "models": {"openai": ["gpt-4o-mini"]},
+    "details": [
+        {
+            "name": "openai",
+            "kind": "openai",
+            "available": True,
+            "reason": "OPENAI_API_KEY is set",
+            "how_to_enable": "",
+            "models": ["gpt-4o-mini"],
+            "default_model": "gpt-4o-mini",
+            "open_models": True,
+        }
+    ],
+}
+_PORT: Final[_Json] = {
+    "name": "input",
+    "type": "any",
+    "label": "",
+    "channel": "flow",
+    "multiple": True,
+    "required": False,
+    "side": "",
+    "color": "",
+    "shape": "",
+}
+NODE_TYPES: Final[_Json] = {
+    "node_types": [
+        {
+            "node_type": "text",
+            "purpose": "Give a fixed text or a template filled from earlier results.",
+            "inputs": [_PORT],
+            "outputs": [{**_PORT, "name": "output", "type": "text", "multiple": False}],
+            "entry": False,
+            "executes": True,
+            "materializes": False,
+            "effect": "none",
+            "template_fields": ["text"],
+            "chooses": False,
+            "version": 1,
+            "reads_goal": False,
+            "schema": {"type": "object", "properties": {"text": {"type": "string"}}},
+            "example": {
+                "nodes": [{"id": "hello", "type": "text", "data": {"text": "Hello."}}],
+                "edges": [],
+            },
+        }
+    ]
+}
+LIMITS: Final[_Json] = {
+    "limits": [
+        {
+            "name": "page_items",
+            "value": 200,
+            "default": 200,
+            "hard_cap": 1000,
+            "unit": "count",
+            "what": "Items on one page of a list.",
+            "variable": "PLANWAVE_LIMIT_PAGE_ITEMS",
+        }
+    ]
+}
+
+
+def example_response(description: str, example: _Json, status: int = 200) -> dict[int | str, _Json]:
+    """Give OpenAPI ``responses`` for what a route answers when all is well."""
+    content = {"application/json": {"example": example}}
+    return {status: {"description": description, "content": content}}
+
+
+_FLOW_FIELDS: Final[dict[str, Any]] = {
+    "flow_id": FLOW_ID,
+    "name": "Note",
+    "description": "Write a note about water",
+    "version": HASH,
+    "revision": 1,
+    "created_at": TIME,
+    "updated_at": TIME,
+}
+FLOW: Final = {**_FLOW_FIELDS, "graph": GRAPH}
+FLOWS: Final = {"flows": [{**_FLOW_FIELDS, "node_count": 2}], "next_cursor": None}
+FLOW_VERSIONS: Final = {
+    "flow_id": FLOW_ID,
+    "versions": [{"version": HASH, "revision": 1, "created_at": TIME, "node_count": 2}],
+    "next_cursor": None,
+}

@@ -1,0 +1,323 @@
+"""Models of request bodies."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    RootModel,
+    SecretStr,
+    model_validator,
+)
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from planwave.api.schemas.common import GraphDocument, RequestModel
+from planwave.api.schemas.examples import (
+    FLOW_ID,
+    GOAL,
+    GRAPH,
+    PLAN_ID,
+)
+from planwave.service.flows.flow_service import NAME_CHARS
+
+
+class _GraphSchema:
+    """Documents an object as a graph; the graph reader checks it, and finds every fault at once."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, _: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return handler(GraphDocument.__pydantic_core_schema__)
+
+
+# -- requests -------------------------------------------------------------------------------------
+
+
+class _GoalModel(RequestModel):
+    prompt: str = Field(description="The goal, in your words.", examples=[GOAL])
+    provider: str | None = Field(
+        None, description="Who plans, and runs the steps the plan leaves open; else the default."
+    )
+    model: str | None = Field(None, description="A model of that provider.")
+
+
+class PlanRequest(_GoalModel):
+    """A goal to be planned."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"prompt": GOAL}]})
+
+
+class CheckRequest(RequestModel):
+    """A graph to be checked; whatever is wrong with it is the answer, not an error."""
+
+    graph: dict[str, Any] = Field(description="`{nodes, edges}`.", examples=[GRAPH])
+
+
+class RunOptionsModel(RequestModel):
+    """How to run; limits of the service hold in any case."""
+
+    scheduling: Literal["eager", "waves"] = Field(
+        default="eager", description="Start a node the moment it is ready, or wait for its wave."
+    )
+    on_failure: Literal["continue", "stop"] = Field(
+        default="continue",
+        description="Finish what does not depend on a failed node, or cancel it.",
+    )
+    max_parallel: int | None = Field(
+        default=None, ge=1, description="Nodes working at the same time."
+    )
+    run_to: list[str] = Field(
+        default=[], description="Ids of nodes: only these and what they need run.", examples=[[]]
+    )
+    run_from: list[str] = Field(
+        default=[],
+        description="Ids of nodes: only these and what follows them run, with what that needs.",
+        examples=[[]],
+    )
+
+
+class ExecuteOptionsModel(RunOptionsModel):
+    """How to run; limits of the service hold in any case."""
+
+    policies: dict[str, dict[str, Any]] | None = Field(
+        default=None,
+        description=(
+            "Node policies of this execution by node id, over those of the plan, field by field; "
+            "null takes a field back to its default."
+        ),
+        examples=[{"note": {"timeoutS": 30, "retry": {"attempts": 2}}}],
+    )
+
+
+_INPUTS: Final[Any] = Field(
+    None,
+    description=(
+        "`{node_id: {handle: value}}`: nodes settled with these values instead of being run; "
+        "`{handle: value}` where there is one entry node."
+    ),
+    examples=[{"facts": {"output": "Ice floats."}}],
+)
+
+
+_OPTIONS: Final[Any] = Field(
+    default_factory=ExecuteOptionsModel,  # pydantic would copy a default deeply for each request
+    json_schema_extra={"default": ExecuteOptionsModel().model_dump(mode="json")},
+)
+
+
+class ExecuteRequest(RequestModel):
+    """What to execute: a stored plan, a flow, or a graph, which becomes a plan."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"plan_id": PLAN_ID, "start": True},
+                {"flow_id": FLOW_ID, "inputs": {"facts": {"output": "Ice floats."}}},
+                {"graph": GRAPH},
+            ],
+            "oneOf": [
+                {"required": ["plan_id"]},
+                {"required": ["flow_id"]},
+                {"required": ["graph"]},
+            ],
+            "dependentRequired": {"version": ["flow_id"]},
+        }
+    )
+
+    plan_id: str | None = Field(None, description="A stored plan.")
+    flow_id: str | None = Field(None, description="A flow.")
+    version: str | None = Field(None, description="One of its versions; else the present one.")
+    graph: Annotated[dict[str, Any], _GraphSchema] | None = Field(
+        None, description="A graph, or a plan as `POST /api/plan` gave it."
+    )
+    inputs: dict[str, Any] | None = _INPUTS
+    options: ExecuteOptionsModel = _OPTIONS
+    start: bool = Field(
+        False, description="Start it at once; else `POST /api/execute/{execution_id}/start` does."
+    )
+
+    @model_validator(mode="after")
+    def _require_one_source(self) -> ExecuteRequest:
+        if [self.plan_id, self.flow_id, self.graph].count(None) != 2:
+            raise PydanticCustomError("either", "give one of plan_id, flow_id and graph")
+        if self.version is not None and self.flow_id is None:
+            raise PydanticCustomError("either", "a version is one of a flow: give its flow_id")
+        return self
+
+
+class RunRequest(_GoalModel):
+    """A goal to be planned and run."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"prompt": GOAL}]})
+
+    inputs: dict[str, Any] | None = _INPUTS
+    options: ExecuteOptionsModel = _OPTIONS
+
+
+# -- flows ----------------------------------------------------------------------------------------
+
+_GRAPH_OR_PLAN: Final[dict[str, Any]] = {
+    "oneOf": [{"required": ["graph"]}, {"required": ["plan_id"]}]
+}
+
+
+class FlowCreateRequest(RequestModel):
+    """A graph, or a stored plan, to be saved under a name."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"name": "Note", "graph": GRAPH}, {"name": "Note", "plan_id": PLAN_ID}],
+            **_GRAPH_OR_PLAN,
+        }
+    )
+
+    name: str = Field(
+        description="What it is called; one line.", min_length=1, max_length=NAME_CHARS
+    )
+    description: str | None = Field(
+        None, description="What it is for, by default the goal of its plan; see `goal_chars`."
+    )
+    graph: Annotated[dict[str, Any], _GraphSchema] | None = Field(
+        None, description="A graph, or a plan as `POST /api/plan` gave it."
+    )
+    plan_id: str | None = Field(None, description="A stored plan that has its graph.")
+
+    @model_validator(mode="after")
+    def _require_one_source(self) -> FlowCreateRequest:
+        if (self.plan_id is None) == (self.graph is None):
+            raise PydanticCustomError("either", "give either graph or plan_id")
+        return self
+
+
+class FlowUpdateRequest(RequestModel):
+    """What is to be another than before."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"graph": GRAPH}, {"name": "Notes"}],
+            "minProperties": 1,
+            "not": {"required": ["graph", "plan_id"]},
+        }
+    )
+
+    name: str | None = Field(
+        None, description="What it is called; one line.", min_length=1, max_length=NAME_CHARS
+    )
+    description: str | None = Field(None, description="What it is for; see `goal_chars`.")
+    graph: Annotated[dict[str, Any], _GraphSchema] | None = Field(
+        None, description="A graph, or a plan as `POST /api/plan` gave it."
+    )
+    plan_id: str | None = Field(None, description="A stored plan that has its graph.")
+
+    @model_validator(mode="after")
+    def _require_change(self) -> FlowUpdateRequest:
+        if self.plan_id is not None and self.graph is not None:
+            raise PydanticCustomError("either", "give either graph or plan_id")
+        if [self.name, self.description, self.graph, self.plan_id].count(None) == 4:
+            raise PydanticCustomError("nothing", "give name, description, graph or plan_id")
+        return self
+
+
+_LONGEST_CAUSE = 1_000
+
+
+class CancelRequest(RequestModel):
+    """What to stop, and why; without a body, the whole execution."""
+
+    cause: str = Field(
+        "cancelled by request",
+        min_length=1,
+        max_length=_LONGEST_CAUSE,
+        description="Why; it is kept with the execution.",
+        examples=["no longer needed"],
+    )
+    node: str | None = Field(
+        None,
+        description="The path of one node: only it is stopped, and what depends on it is blocked.",
+    )
+
+
+class AnswerDecision(RequestModel):
+    """An answer to a request that names its `actions`."""
+
+    decision: str = Field(
+        description="One of the request's `actions`; of an `approval`, the handle that is followed."
+    )
+    note: str = Field("", description="Kept with the answer.")
+    value: Any = Field(
+        None,
+        description="What goes on instead of the request's `value`, where that is `editable`; of "
+        "`interrupted`, what the node would have given (`give_result`).",
+    )
+    form: Any = Field(None, description="What was filled in; it fits the request's `form`.")
+
+
+class _AnswerSchema:
+    """Documents any JSON as a decision or else whatever the node understands."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, _: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        decision = handler(AnswerDecision.__pydantic_core_schema__)
+        free = {"description": "Any JSON, where the request names no `actions`."}
+        return {"anyOf": [decision, free]}
+
+
+class AnswerRequest(RootModel[Annotated[Any, _AnswerSchema]]):
+    """The answer to a request."""
+
+    model_config = {
+        "json_schema_extra": {
+            "examples": [
+                {"decision": "approve"},
+                {"decision": "approve", "note": "shorter", "value": "Ice floats."},
+            ]
+        }
+    }
+
+
+_START: Final[Any] = Field(
+    True, description="Queue it; else `POST /api/execute/{execution_id}/start` does."
+)
+
+
+class RetryRequest(RequestModel):
+    """Without a body, it is started at once."""
+
+    start: bool = _START
+
+
+class ForkExecutionRequest(RequestModel):
+    """What is to be otherwise; without a body, nothing is."""
+
+    rerun: list[str] = Field(
+        default=[], description="Ids of nodes that run again in any case.", examples=[["note"]]
+    )
+    changes: dict[str, dict[str, Any]] | None = Field(
+        None,
+        description=(
+            "By node id, `{data: {…}}`: a merge patch (RFC 7396) for the node's data, or "
+            "`{outputs: {handle: value}}`: what it gives, without being run."
+        ),
+        examples=[{"note": {"data": {"text": "A note: {{ input }}"}}}],
+    )
+    options: RunOptionsModel | None = Field(
+        None, description="How to run, all of it; null: as the execution before it ran."
+    )
+    start: bool = _START
+
+
+class SessionRequest(BaseModel):
+    """What opens a session."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"token": "the service's token"}]}
+    )
+
+    token: SecretStr = Field(description="What the service was started with.")

@@ -1,0 +1,261 @@
+"""The composition root: the only module that knows every package.
+
+Packages are imported inside the functions that put them together, so that a command loads only what
+it uses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from planwave.cli.options import Factories
+    from planwave.executor.options import RunOptions
+    from planwave.expressions.renderer import Renderer
+    from planwave.graph.model import Json
+    from planwave.nodes.registry import Registry
+    from planwave.nodes.services import NodeServices
+    from planwave.planner.planner import Planner
+    from planwave.providers.catalog import ProviderCatalog
+    from planwave.providers.local.models import LocalModelServers
+    from planwave.providers.protocols import Models
+    from planwave.service.library import BuiltGraph, Run, RunResult
+    from planwave.service.queries.history import QueryService
+    from planwave.service.service import Service
+    from planwave.settings import Limits, Settings
+    from planwave.storage.records import Store
+
+
+def open_service(settings: Settings) -> Service:
+    """Put all rooms together over the storage directory, which belongs to this process from now on.
+
+    Returns:
+        A service to be entered: ``async with open_service(settings) as service``.
+
+    Raises:
+        StoreError: The directory cannot be used, or another process writes into it.
+    """
+    from planwave.nodes.services import NodeServices
+    from planwave.providers.client import ModelClient
+    from planwave.service.dependencies import ServiceDependencies
+    from planwave.service.executions.parent_results import ParentCallRecorder
+    from planwave.service.executions.store_retry import RetryingRecorder
+    from planwave.service.flows.flow_service import FlowResolver
+    from planwave.service.service import Service
+    from planwave.storage.sqlite.store import SqliteStore
+
+    limits = settings.limits
+    providers, local = open_providers(settings)
+    catalogue = open_catalogue(settings, providers)
+    renderer = open_renderer(limits)
+    store = SqliteStore.open(settings.storage_dir, artifact_bytes=limits.node_result_bytes)
+    lending = ParentCallRecorder(RetryingRecorder(store))
+    models = ModelClient(settings, providers, lending)
+    planner = open_planner(settings, models, providers, catalogue)
+    flows = FlowResolver(store, catalogue, limits)
+
+    async def close() -> None:
+        await models.close()
+        await local.close()
+        await renderer.close()
+
+    return Service(
+        ServiceDependencies(
+            store=store,
+            catalogue=catalogue,
+            providers=providers,
+            planner=planner,
+            limits=limits,
+            node_services=lambda goal: NodeServices(
+                models, providers, goal, flows=flows, planner=planner, limits=limits
+            ),
+            renderer=renderer,
+            directory=settings.storage_dir,
+            calls=models,
+            parent_calls=lending,
+            close=close,
+        )
+    )
+
+
+def open_renderer(limits: Limits) -> Renderer:
+    """Give what resolves expressions; nothing is started."""
+    from planwave.expressions.renderer import Renderer
+
+    return Renderer(
+        wall_s=limits.template_wall_s,
+        memory_bytes=limits.template_memory_bytes,
+        max_template_bytes=limits.template_bytes,
+        max_output_bytes=limits.template_output_bytes,
+    )
+
+
+def open_history(settings: Settings) -> QueryService:
+    """Open what is kept for reading only; works while another process writes."""
+    from planwave.service.queries.history import QueryService
+    from planwave.storage.sqlite.store import SqliteStore
+
+    store = SqliteStore.open(settings.storage_dir, read_only=True)
+    return QueryService(store, settings.storage_dir)
+
+
+def open_providers(settings: Settings) -> tuple[ProviderCatalog, LocalModelServers]:
+    """Give the provider catalogue and the embedded model behind it; nothing is loaded or called."""
+    from planwave.providers.catalog import ProviderCatalog
+    from planwave.providers.local.models import LocalModelServers
+
+    local = LocalModelServers(settings)
+    return ProviderCatalog(settings, local), local
+
+
+def open_catalogue(settings: Settings, providers: ProviderCatalog | None = None) -> Registry:
+    """Give the node types: the library, installed packages, ``@planwave.node`` functions."""
+    return _installed_types().with_providers(
+        providers or open_providers(settings)[0], limits=settings.limits
+    )
+
+
+def open_planner(
+    settings: Settings, models: Models, providers: ProviderCatalog, catalogue: Registry
+) -> Planner:
+    """Give what plans goals, with the node types that plans may use here."""
+    from planwave.planner.capabilities import PlanRules
+    from planwave.planner.planner import Planner
+
+    rules = PlanRules(settings.allowed_node_types, settings.allowed_effects)
+    return Planner(models, providers, catalogue, settings.limits, rules)
+
+
+@cache
+def _installed_types() -> Registry:
+    """Look up installed packages once a process; broken ones are warned about once."""
+    from planwave.nodes.registry import default_registry
+
+    return default_registry().with_entry_points()
+
+
+def build(spec: Any, message: Json = None, *, registry: Registry | None = None) -> BuiltGraph:
+    """Read and check a graph, and bind it to its node types.
+
+    Args:
+        spec: ``{"nodes": [...], "edges": [...]}`` as JSON text or objects, a ``GraphDocument``, or a
+            ``GraphBuilder``.
+        message: Given to the graph's one entry node in place of its own value.
+        registry: The node types; the library and ``@planwave.node`` functions by default.
+
+    Raises:
+        GraphInvalid: The graph has errors; ``diagnostics`` holds all of them.
+        InputError: There is a message but not exactly one entry node.
+    """
+    from planwave.service.library import build_graph
+
+    return build_graph(spec, registry or _installed_types(), message)
+
+
+def run(
+    graph: BuiltGraph | Any,
+    *,
+    inputs: Mapping[str, Mapping[str, Json]] | None = None,
+    options: RunOptions | None = None,
+    services: Any = None,
+    store: Store | None = None,
+    goal: str = "",
+    registry: Registry | None = None,
+) -> Run:
+    """Run a graph: iterate the result for events, await it for how it ended.
+
+    Args:
+        graph: What :func:`build` gave, or anything it takes.
+        inputs: ``{node_id: {handle: value}}``: nodes settled with these values, not executed;
+            they take the place of the ``message`` the graph was built with.
+        options: Scheduling, failure policy and bounds; eager and unbounded by default.
+        services: What nodes find as ``context.services``; by default, where a node calls a model,
+            the providers configured by environment and ``planwave.toml``.
+        store: Where events become durable before dependants start; None keeps nothing.
+        goal: Shown to planned agents and to expressions as ``goal``.
+        registry: As in :func:`build`, where ``graph`` is not built yet.
+
+    Raises:
+        GraphInvalid: ``graph`` was not built yet and has errors.
+        InputError: ``check_inputs`` are not of that shape, name no node, or hold what is not JSON.
+    """
+    from planwave.executor.options import RunOptions
+    from planwave.service.library import BuiltGraph, Run
+
+    built = graph if isinstance(graph, BuiltGraph) else build(graph, registry=registry)
+    return Run(
+        built,
+        _open_model_services,
+        inputs=inputs,
+        options=options or RunOptions(),
+        services=services,
+        store=store,
+        goal=goal,
+    )
+
+
+def run_sync(graph: BuiltGraph | Any, **options: Any) -> RunResult:
+    """Run a graph to its end from code without an event loop; arguments as in :func:`run`.
+
+    Raises:
+        GraphInvalid: ``graph`` was not built yet and has errors.
+        RuntimeError: Called inside a running event loop; ``await planwave.run(…)`` there.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        raise RuntimeError(
+            "planwave.run_sync cannot wait inside a running event loop; "
+            "write: await planwave.run(…)"
+        )
+
+    async def finish() -> RunResult:
+        return await run(graph, **options)
+
+    return asyncio.run(finish())
+
+
+@asynccontextmanager
+async def _open_model_services(goal: str) -> AsyncGenerator[NodeServices]:
+    """Open the configured providers for one run."""
+    from planwave.nodes.services import NodeServices
+    from planwave.providers.client import ModelClient
+    from planwave.settings import load_settings
+
+    settings = load_settings()
+    providers, local = open_providers(settings)
+    models = ModelClient(settings, providers)
+    planner = open_planner(settings, models, providers, open_catalogue(settings, providers))
+    try:
+        yield NodeServices(models, providers, goal, planner=planner)
+    finally:
+        await models.close()
+        await local.close()
+
+
+async def serve(settings: Settings, on_listening: Callable[[str], object]) -> int:
+    """Serve HTTP until a signal says to stop; give the exit code.
+
+    Raises:
+        InputError: It may not, or cannot, listen there.
+        StoreError: The directory cannot be used, or another process writes into it.
+    """
+    from planwave.api.server import serve
+
+    return await serve(settings, open_service, on_listening)
+
+
+def cli_factories() -> Factories:
+    """Give the command line what it asks for."""
+    from planwave.cli.options import Factories
+    from planwave.settings import load_settings
+
+    return Factories(
+        load_settings, open_service, open_history, open_catalogue, open_providers, serve
+    )

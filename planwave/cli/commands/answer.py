@@ -1,0 +1,200 @@
+"""``planwave answer``: what a person decides, for an execution that waits for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from planwave.cli.commands.control import CommandResult, exit_with, send_command
+from planwave.cli.formatting import json_object, one_line, truncate
+from planwave.cli.options import (
+    CommandContext,
+    ExecutionArgument,
+    JsonFlag,
+    StorageOption,
+    command_context,
+)
+from planwave.cli.signals import Interrupt, Interrupted
+from planwave.errors import Conflict, InputError
+from planwave.events import OpenRequest
+from planwave.events.request_text import is_timer
+
+if TYPE_CHECKING:
+    from planwave.cli.backends.backend import Backend
+    from planwave.graph.model import Json
+
+_QUESTION_CHARS: Final = 60
+_FILE_PREFIX: Final = "@"
+
+
+RequestArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="REQUEST", help="Which question, where several are open.", show_default=False
+    ),
+]
+DecisionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--decision", metavar="NAME", help="One of its actions. [default: ask on the terminal]"
+    ),
+]
+NoteOption = Annotated[
+    str | None, typer.Option("--note", metavar="TEXT", help="Kept with the answer.")
+]
+ValueOption = Annotated[
+    str | None,
+    typer.Option(
+        "--value",
+        metavar="JSON",
+        help="What goes on instead of the value shown, or what the step would have given; "
+        "@FILE reads it from a file. Without a decision, the whole answer.",
+    ),
+]
+FormOption = Annotated[
+    str | None,
+    typer.Option("--form", metavar="JSON", help="The form, filled in; @FILE reads a file."),
+]
+
+
+def answer(
+    typer_ctx: typer.Context,
+    name: ExecutionArgument,
+    request: RequestArgument = None,
+    decision: DecisionOption = None,
+    note: NoteOption = None,
+    value: ValueOption = None,
+    form: FormOption = None,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+) -> None:
+    """Answer what an execution waits for; it goes on at once.
+
+    Without `--decision` the question is shown and asked on the terminal. While no server holds the
+    storage, this command itself runs the execution on, until it ends or waits again.
+
+    For example:
+
+    * `planwave answer last`
+    * `planwave answer 0199c3a1 r17 --decision approve --note "well done"`
+    * `planwave answer last --decision approve --value @letter.json --form '{"copies": 2}'`
+    """
+    asked = command_context(typer_ctx, json, storage)
+    given = _answer_from_options(decision, note, value, form)
+
+    async def tell(place: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult | None:
+        return await _answer(asked, place, interrupt, execution_id, request, given)
+
+    exit_with(send_command(asked, name, tell))
+
+
+async def _answer(
+    ctx: CommandContext,
+    backend: Backend,
+    interrupt: Interrupt,
+    execution_id: str,
+    request_id: str | None,
+    given: tuple[Json] | None,
+) -> CommandResult | None:
+    from planwave.cli.prompts import ask, terminal_prompter
+    from planwave.service.executions.answers import validate_answer
+
+    screen, found = ctx.console(), await backend.requests(execution_id)
+    chosen = _find_request(execution_id, found, request_id)
+    if chosen is None:  # not open: whoever keeps it says what became of it
+        await backend.answer(execution_id, str(request_id), None if given is None else given[0])
+        return _answer_result(ctx, execution_id, str(request_id))
+    if given is None:
+        person = terminal_prompter(screen)
+        if person is None:
+            raise _answer_required(chosen)
+        try:
+            asking = ask(screen, person, chosen, chosen.path)
+            given = await interrupt.cancel_on_signal(asking)
+        except Interrupted as left:
+            left.message = "left; the question stays open"
+            raise
+        if given is None:
+            screen.note("the question stays open")
+            return None
+    checked = validate_answer(chosen.request, given[0])  # a service would tell the first fault only
+    await backend.answer(execution_id, chosen.request_id, checked)
+    return _answer_result(ctx, execution_id, chosen.request_id)
+
+
+def _answer_result(ctx: CommandContext, execution_id: str, request_id: str) -> CommandResult:
+    return CommandResult(
+        "completed",
+        f"Answered {request_id} of {execution_id}",
+        f"Watch it with: {ctx.command_hint(f'watch {execution_id}')}",
+        json_fields={"request_id": request_id},
+    )
+
+
+def _find_request(
+    execution_id: str, found: list[OpenRequest], request_id: str | None
+) -> OpenRequest | None:
+    """Give the request that is meant; None for one that was named and is not open.
+
+    Raises:
+        Conflict: Nothing is asked, and nothing waits for a time.
+        InputError: ``ambiguous-request``: several are open.
+    """
+    if request_id is not None:
+        return next((each for each in found if each.request_id == request_id), None)
+    found = [each for each in found if not is_timer(each.request)] or found
+    if not found:
+        raise Conflict(f"execution {execution_id} asks nothing", code="nothing-asked")
+    if len(found) == 1:
+        return found[0]
+    named = ", ".join(f"{each.request_id} ({_question_of(each)})" for each in found)
+    raise InputError(
+        f"execution {execution_id} asks {len(found)} questions",
+        code="ambiguous-request",
+        hint=f"name one of them: {named}",
+    )
+
+
+def _question_of(request: OpenRequest) -> str:
+    from planwave.events.request_text import request_text
+
+    return truncate(f"{request.path}: {request_text(request.request)}", _QUESTION_CHARS)
+
+
+def _answer_required(request: OpenRequest) -> InputError:
+    actions = [one_line(str(each)) for each in json_object(request.request).get("actions") or ()]
+    way = f"--decision {', '.join(actions)}" if actions else "--value JSON"
+    return InputError(
+        f"{request.request_id} asks: {_question_of(request)}",
+        code="usage",
+        hint=f"nobody can be asked here, so give the answer: {way}",
+    )
+
+
+def _answer_from_options(
+    decision: str | None, note: str | None, value: str | None, form: str | None
+) -> tuple[Json] | None:
+    """Give the answer that was written on the command line; None where none was.
+
+    Raises:
+        InputError: It is no JSON, or its file cannot be read.
+        NotFound: There is no such file.
+    """
+    fields: dict[str, Json] = {"decision": decision, "note": note}
+    fields = {name: text for name, text in fields.items() if text is not None}
+    if value is not None:
+        fields["value"] = _parse_option(value, "--value")
+    if form is not None:
+        fields["form"] = _parse_option(form, "--form")
+    if not fields:
+        return None
+    return (fields["value"],) if fields.keys() == {"value"} else (fields,)
+
+
+def _parse_option(written: str, option: str) -> Json:
+    from planwave.cli.inputs import parse_json, read_json_file
+
+    if written.startswith(_FILE_PREFIX):
+        return parse_json(read_json_file(written.removeprefix(_FILE_PREFIX)), option)
+    return parse_json(written, option)

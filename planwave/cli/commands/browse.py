@@ -1,0 +1,298 @@
+"""``planwave ls`` and ``show``: stored plans and executions. Read only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import typer
+
+from planwave.cli.formatting import (
+    DURATION_WIDTH,
+    EXECUTION_STATUS_WIDTH,
+    counted,
+    duration,
+    facts_lines,
+    json_object,
+    local_time,
+    one_line,
+    parse_time,
+    short_id,
+    status_text,
+    truncate,
+)
+from planwave.cli.options import (
+    MAX_LISTED,
+    CommandContext,
+    IdArgument,
+    JsonFlag,
+    LimitOption,
+    NodeOption,
+    StatusOption,
+    StorageOption,
+    command_context,
+)
+from planwave.errors import InputError, NotFound
+
+if TYPE_CHECKING:
+    from planwave.cli.console import CommandConsole, Line
+    from planwave.service.queries.history import QueryService
+    from planwave.storage.records import ExecutionRecord, PlanRecord
+
+_TITLE_CHARS = 200
+_STEPS_NAMED = 20
+
+
+def ls(
+    typer_ctx: typer.Context,
+    limit: LimitOption = 20,
+    status: StatusOption = None,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+) -> None:
+    """List executions, and plans that did not run, newest first.
+
+    For example:
+
+    * `planwave ls`
+    * `planwave ls --status failed --json`
+    """
+    asked = command_context(typer_ctx, json, storage)
+    screen = asked.console()
+
+    async def read(history: QueryService) -> tuple[list[ExecutionRecord], list[PlanRecord]]:
+        executions = await history.executions(limit=limit + 1, status=status)
+        plans = [] if status else await history.plans(limit=limit)
+        started = {record.plan_id for record in executions}
+        return executions, [plan for plan in plans if plan.plan_id not in started]
+
+    found, plans = asked.read(read)
+    executions = found[:limit]
+    if screen.json:
+        screen.result(
+            {
+                "executions": [_execution_json(record) for record in executions],
+                "plans": [_plan_json(plan) for plan in plans],
+            }
+        )
+        return
+    if not executions and not plans:
+        where = asked.settings().storage_dir
+        start = f'yet. Start with: {asked.command_hint("run")} "GOAL"'
+        what = f"No {status} execution" if status else "Nothing has been planned or run"
+        screen.text(f"{what} in {where}" + ("." if status else f" {start}"))
+        return
+    screen.lines(_execution_line(screen, record) for record in executions)
+    if len(found) > limit:
+        pagination_hint(screen, asked, "ls", limit)
+    if plans:
+        if executions:
+            screen.line()
+        screen.line("Plans without an execution above:")
+        screen.lines(_plan_line(screen, plan) for plan in plans)
+
+
+def show(
+    typer_ctx: typer.Context,
+    name: IdArgument,
+    node: NodeOption = None,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+) -> None:
+    """Show an execution (steps, results, usage) or a plan.
+
+    For example:
+
+    * `planwave show last`
+    * `planwave show 0199c3a1 --node compare`
+    """
+    asked = command_context(typer_ctx, json, storage)
+    screen = asked.console()
+
+    async def read(history: QueryService) -> _StoredPlan | _StoredExecution:
+        found = await history.find(name)
+        if found.kind == "plan":
+            status = await history.plan_status(found.id)
+            return _StoredPlan(await history.plan(found.id), status)
+        path = history.document_path(found.id)
+        return _StoredExecution(await history.document(found.id), path)
+
+    kept = asked.read(read)
+    if isinstance(kept, _StoredExecution):
+        if node is None:
+            _show_execution(asked, screen, kept)
+        else:
+            _show_node(screen, kept.document, node)
+    elif node is None:
+        _show_plan(screen, kept)
+    else:
+        raise InputError(
+            f"{kept.record.plan_id} is a plan: its steps have no results yet",
+            hint="name an execution: `planwave ls` shows them",
+        )
+
+
+def pagination_hint(screen: CommandConsole, ctx: CommandContext, command: str, limit: int) -> None:
+    """Say to a person that a list was cut, and how to see more of it."""
+    if not screen.pretty:
+        return
+    if limit < MAX_LISTED:
+        more = ctx.command_hint(f"{command} --limit {min(10 * limit, MAX_LISTED)}")
+        screen.verbatim(f"There are older ones: {more}")
+    else:
+        screen.text("There are older ones.")
+
+
+class _StoredPlan(NamedTuple):
+    record: PlanRecord
+    status: str
+
+
+class _StoredExecution(NamedTuple):
+    """The document of an execution, and where its file is once there is one."""
+
+    document: dict[str, Any]
+    path: Path | None
+
+
+def _show_plan(screen: CommandConsole, kept: _StoredPlan) -> None:
+    from planwave.cli.views.plan import show_plan
+    from planwave.service.plans.documents import plan_of
+
+    plan = plan_of(kept.record)
+    if screen.json:
+        screen.result(plan.as_json(kept.status))
+        return
+    made = f"{local_time(plan.created_at)}, {status_text(kept.status)}"
+    facts = {"Goal": plan.user_prompt, "Plan": plan.plan_id, "Made": made}
+    show_plan(screen, plan, facts_lines(facts))
+
+
+def _show_execution(ctx: CommandContext, screen: CommandConsole, kept: _StoredExecution) -> None:
+    from rich.text import Text
+
+    from planwave.cli.views.result import node_lines, nodes_of, show_result, show_waiting
+
+    document, path = kept
+    if screen.json:
+        show_result(screen, document, path)
+        return
+    execution_id = str(document["execution_id"])
+    facts = {
+        "Goal": document.get("user_prompt"),
+        "Execution": execution_id,
+        "Plan": document.get("plan_id"),
+        "Flow": document.get("flow_id"),
+        "Started": local_time(document.get("started_at")),
+        "Out of": json_object(document.get("parent")).get("execution_id"),
+    }
+    screen.line(Text(one_line(str(document.get("title") or "")), style="bold"))
+    screen.texts(facts_lines(facts))
+    screen.line()
+    screen.lines(node_lines(screen, document))
+    show_result(screen, document, path)
+    show_waiting(ctx, screen, document)
+    for node in nodes_of(document):
+        if node.get("result") is not None:
+            words = f"show {short_id(screen, execution_id)} --node {node.get('path')}"
+            screen.verbatim(f"One step in full: {ctx.command_hint(words)}")
+            break
+
+
+def _show_node(screen: CommandConsole, document: dict[str, Any], name: str) -> None:
+    from planwave.cli.views.result import show_failure
+
+    node = _node_of(document, name)
+    if screen.json:
+        screen.result(node)
+    elif node.get("result") is not None:
+        screen.markdown(str(node["result"]))
+    else:
+        show_failure(screen, node)
+
+
+def _node_of(document: dict[str, Any], name: str) -> dict[str, Any]:
+    from planwave.cli.views.result import nodes_of
+
+    nodes = nodes_of(document)
+    for field in ("path", "id", "name"):
+        found = [node for node in nodes if node.get(field) == name]
+        if len(found) == 1:
+            return dict(found[0])
+        if found:
+            raise InputError(
+                f"{len(found)} steps of this execution are called {name!r}",
+                code="ambiguous-step",
+                hint=f"write which: {_sample(node.get('path') for node in found)}",
+            )
+    raise NotFound(
+        f"this execution has no step {name!r}",
+        hint=f"its steps are {_sample(node.get('path') for node in nodes)}",
+    )
+
+
+def _sample(names: Iterable[Any]) -> str:
+    shown = [str(name) for name in names]
+    more = ", …" if len(shown) > _STEPS_NAMED else ""
+    return ", ".join(shown[:_STEPS_NAMED]) + more
+
+
+def _execution_line(screen: CommandConsole, record: ExecutionRecord) -> Line:
+    from rich.text import Text
+
+    from planwave.cli.formatting import status_style
+
+    words = f"{status_text(record.status):<{EXECUTION_STATUS_WIDTH}}"
+    return Text.assemble(
+        (short_id(screen, record.execution_id), "cyan"),
+        f"  {local_time(record.created_at)}  ",
+        (f"{screen.glyph(record.status)} {words}", status_style(record.status).style),
+        (f" {_elapsed(record):>{DURATION_WIDTH}}  ", "dim"),
+        truncate(record.title or record.user_prompt, _TITLE_CHARS),
+    )
+
+
+def _plan_line(screen: CommandConsole, plan: PlanRecord) -> Line:
+    from rich.text import Text
+
+    steps = counted(len(plan.document.get("nodes") or ()), "step")
+    return Text.assemble(
+        (short_id(screen, plan.plan_id), "cyan"),
+        f"  {local_time(plan.created_at)}  ",
+        (f"{steps:>{2 + EXECUTION_STATUS_WIDTH + 1 + DURATION_WIDTH}}  ", "dim"),
+        truncate(plan.title or plan.user_prompt, _TITLE_CHARS),
+    )
+
+
+def _execution_json(record: ExecutionRecord) -> dict[str, Any]:
+    return {
+        "execution_id": record.execution_id,
+        "plan_id": record.plan_id,
+        "flow_id": record.flow_id,
+        "flow_version": record.flow_version,
+        "title": record.title,
+        "user_prompt": record.user_prompt,
+        "status": record.status,
+        "created_at": record.created_at,
+        "started_at": record.started_at,
+        "completed_at": record.completed_at,
+    }
+
+
+def _plan_json(plan: PlanRecord) -> dict[str, Any]:
+    return {
+        "plan_id": plan.plan_id,
+        "title": plan.title,
+        "user_prompt": plan.user_prompt,
+        "hash": plan.hash,
+        "created_at": plan.created_at,
+        "nodes": len(plan.document.get("nodes") or ()),
+    }
+
+
+def _elapsed(record: ExecutionRecord) -> str:
+    if not (record.started_at and record.completed_at):
+        return ""
+    spent = parse_time(record.completed_at) - parse_time(record.started_at)
+    return duration(max(spent.total_seconds(), 0.0))

@@ -1,0 +1,172 @@
+"""``planwave pause``, ``resume`` and ``cancel``: what executions that run, or rest, are told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from planwave.cli.errors import ExitCode
+from planwave.cli.formatting import one_line
+from planwave.cli.options import (
+    CommandContext,
+    ExecutionArgument,
+    JsonFlag,
+    StorageOption,
+    command_context,
+    find_execution,
+)
+from planwave.cli.signals import Interrupt
+
+if TYPE_CHECKING:
+    from planwave.cli.backends.backend import Backend
+
+
+def pause(
+    typer_ctx: typer.Context,
+    name: ExecutionArgument,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+) -> None:
+    """Have nothing more of an execution started; steps at work go on to their end.
+
+    For example:
+
+    * `planwave pause last`
+    """
+    asked = command_context(typer_ctx, json, storage)
+
+    async def tell(place: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
+        await place.pause(execution_id)
+        again = asked.command_hint(f"resume {execution_id}")
+        done = f"Paused {execution_id}; steps at work go on to their end"
+        return CommandResult("paused", done, f"Have it go on with: {again}", may_continue=False)
+
+    exit_with(send_command(asked, name, tell))
+
+
+def resume(
+    typer_ctx: typer.Context,
+    name: ExecutionArgument,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+) -> None:
+    """Have an execution go on that was paused, set aside, or cut off with its process.
+
+    While no server holds the storage, this command itself runs it on, until it ends or waits.
+
+    For example:
+
+    * `planwave resume last`
+    """
+    asked = command_context(typer_ctx, json, storage)
+
+    async def tell(place: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
+        await place.resume(execution_id)
+        again = asked.command_hint(f"watch {execution_id}")
+        return CommandResult("executing", f"{execution_id} goes on", f"Watch it with: {again}")
+
+    exit_with(send_command(asked, name, tell))
+
+
+def cancel(
+    typer_ctx: typer.Context,
+    name: ExecutionArgument,
+    node: Annotated[
+        str | None,
+        typer.Option(
+            "--node", metavar="PATH", help="Stop only this step; what depends on it is blocked."
+        ),
+    ] = None,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+) -> None:
+    """Stop an execution for good, running or not; what was done is kept.
+
+    For example:
+
+    * `planwave cancel last`
+    * `planwave cancel last --node research` (what does not need it goes on)
+    """
+    asked = command_context(typer_ctx, json, storage)
+
+    async def tell(place: Backend, execution_id: str, interrupt: Interrupt) -> CommandResult:
+        see = f"See it with: {asked.command_hint(f'show {execution_id}')}"
+        if node is None:
+            await place.cancel(execution_id)
+            done = f"Cancelled {execution_id}; what was done is kept"
+            return CommandResult("cancelled", done, see, may_continue=False, status="cancelled")
+        await place.cancel(execution_id, node=node)
+        return CommandResult("cancelled", f"Cancelled step {one_line(node)} of {execution_id}", see)
+
+    exit_with(send_command(asked, name, tell))
+
+
+class CommandResult(NamedTuple):
+    """What a command did to an execution.
+
+    Attributes:
+        sign: The status whose sign is shown with it.
+        done: What was done, a sentence.
+        next_hint: What to do next.
+        may_continue: Whether the execution may go on by it; if it is run here, it is attended to.
+        json_fields: Told with ``--json``, beside id and status.
+        status: What it has by then; None where its document tells.
+    """
+
+    sign: str
+    done: str
+    next_hint: str
+    may_continue: bool = True
+    json_fields: Mapping[str, Any] = {}
+    status: str | None = None
+
+
+SendCommand = Callable[["Backend", str, Interrupt], Awaitable[CommandResult | None]]
+"""Tells an execution something; None where the person left it."""
+
+
+def exit_with(code: int) -> None:
+    """Leave with an exit code."""
+    if code:
+        raise typer.Exit(code)
+
+
+def send_command(ctx: CommandContext, name: str, tell: SendCommand) -> int:
+    """Tell an execution something where it is run, or here, where it then goes on to its rest.
+
+    Raises:
+        NotFound, InputError: There is no such execution.
+        PlanwaveError: Whatever ``tell`` raises.
+    """
+    return asyncio.run(_send_command(ctx, name, tell))
+
+
+async def _send_command(ctx: CommandContext, name: str, tell: SendCommand) -> int:
+    from planwave.cli.follow_run import follow_run
+
+    screen, settings = ctx.console(), ctx.settings()
+    async with ctx.history(settings) as history:
+        execution_id = await find_execution(history, name)
+    with Interrupt(screen) as interrupt:
+        async with ctx.backend(settings) as place:
+            # A server's own record needs its events, and what has lost them can be cancelled yet.
+            before = (
+                (await place.service.execution(execution_id)).last_seq
+                if place.runs_in_process
+                else 0
+            )
+            told = await tell(place, execution_id, interrupt)
+            if told is None:
+                return ExitCode.OK
+            if told.may_continue and place.runs_in_process:
+                return await follow_run(ctx, place, interrupt, execution_id, after=before)
+            status = told.status or str((await place.document(execution_id))["status"])
+    if screen.json:
+        screen.result({"execution_id": execution_id, "status": status, **told.json_fields})
+        return ExitCode.OK
+    screen.verbatim(f"{screen.glyph(told.sign)} {told.done}")
+    screen.verbatim(told.next_hint)
+    return ExitCode.OK

@@ -1,0 +1,179 @@
+"""``planwave diff``: two executions beside each other. Reading only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from planwave.cli.formatting import (
+    SHORT_ID,
+    clean,
+    counted,
+    duration,
+    error_text,
+    json_object,
+    json_text,
+    money,
+    one_line,
+    status_style,
+    status_text,
+    truncate,
+)
+from planwave.cli.options import JsonFlag, StorageOption, command_context, find_execution
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from planwave.cli.console import CommandConsole
+    from planwave.service.queries.history import QueryService
+
+_ID_HELP: Final = "by its id, the unique start of its id, or: last."
+_CHANGES: Final = {"changed": "differ", "only_a": "only in A", "only_b": "only in B"}
+_COLUMN: Final = 24
+_PATH_WIDTH: Final = 40
+_VALUE_WIDTH: Final = 200
+_SIDES: Final = (("- ", "red"), ("+ ", "green"))
+_LINE_STYLES: Final = {"-": "red", "+": "green", "@": "cyan"}
+
+_Document = Mapping[str, Any]
+
+
+def diff(
+    typer_ctx: typer.Context,
+    a: Annotated[
+        str,
+        typer.Argument(metavar="A", help=f"An execution, {_ID_HELP}", show_default=False),
+    ],
+    b: Annotated[
+        str,
+        typer.Argument(metavar="B", help=f"Another one, {_ID_HELP}", show_default=False),
+    ],
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+) -> None:
+    """Compare two executions: status, time, tokens, cost, and what each step gave.
+
+    For example:
+
+    * `planwave diff 0199c3a1 last`
+    * `planwave diff 0199c3a1 0199c3b2 --json`
+    """
+    asked = command_context(typer_ctx, json, storage)
+    screen = asked.console()
+
+    async def read(history: QueryService) -> dict[str, Any]:
+        return await history.diff(
+            await find_execution(history, a), await find_execution(history, b)
+        )
+
+    told = asked.read(read)
+    if screen.json:
+        screen.result(told)
+    else:
+        show_difference(screen, told)
+
+
+def show_difference(screen: CommandConsole, difference: _Document) -> None:
+    """Write two executions side by side, then each step that is not the same in both."""
+    screen.lines(_totals(screen, difference))
+    screen.line()
+    counts = json_object(difference.get("counts"))
+    parts = [f"{counts[name]} {words}" for name, words in _CHANGES.items() if counts.get(name)]
+    same = counts.get("same", 0)
+    screen.text(f"{counted(same, 'step')} the same" + "".join(f", {part}" for part in parts))
+    for node in map(json_object, difference.get("nodes") or ()):
+        screen.line()
+        screen.line(_headline(screen, node))
+        screen.lines(_details(node))
+    if difference.get("left_off"):
+        screen.line()
+        screen.text(f"{counted(difference['left_off'], 'more step')} that differ")
+
+
+def _totals(screen: CommandConsole, difference: _Document) -> Iterator[Text]:
+    from rich.text import Text
+
+    ids = [str(difference.get(side) or "") for side in ("a", "b")]
+    shown = [each[:SHORT_ID] if screen.pretty else each for each in ids]
+    width = max(_COLUMN, *(len(each) + 2 for each in shown))
+    rows: list[tuple[str, Sequence[tuple[str, str]]]] = [
+        ("", [("A", "bold"), ("B", "bold")]),
+        ("Execution", [(each, "cyan") for each in shown]),
+        ("Status", [_status(screen, status) for status in difference.get("status") or ()]),
+        ("Time", [(_time(seconds), "") for seconds in difference.get("duration_s") or ()]),
+        ("Tokens", [(_tokens(json_object(used)), "") for used in difference.get("usage") or ()]),
+        ("Cost", [(_cost(json_object(used)), "") for used in difference.get("usage") or ()]),
+    ]
+    for name, cells in rows:
+        line = Text(f"{name:<11}")
+        for words, style in cells:
+            line.append(f"{words:<{width}}", style)
+        line.rstrip()
+        yield line
+
+
+def _headline(screen: CommandConsole, node: _Document) -> Text:
+    """Give what became of a step: its path, then each column as one value or as before and after."""
+    from rich.text import Text
+
+    arrow = f" {screen.symbol('→', '->')} "
+    line = Text.assemble((truncate(str(node.get("path")), _PATH_WIDTH), "bold cyan"), "  ")
+    sides = [_status(screen, each) for each in node.get("status") or ()]
+    for at, (words, style) in enumerate(dict.fromkeys(sides)):
+        line.append(arrow if at else "").append(words, style)
+    for words in (
+        [_time(seconds) for seconds in node.get("duration_s") or ()],
+        [_tokens(json_object(used)) for used in node.get("usage") or ()],
+    ):
+        line.append("  ").append(arrow.join(dict.fromkeys(words)), "dim")
+    return line
+
+
+def _details(node: _Document) -> Iterator[Text]:
+    """Give how a step differs, line by line."""
+    from rich.text import Text
+
+    if node.get("written"):
+        yield Text(f"  the graph has another {', '.join(map(str, node['written']))}", "dim")
+    for error, (sign, style) in zip(node.get("error") or (), _SIDES, strict=False):
+        if error is not None:
+            yield Text(f"  {sign}{truncate(error_text(error), _VALUE_WIDTH)}", style)
+    if node.get("result"):
+        for line in str(node["result"]).split("\n"):
+            yield Text(f"  {clean(line)}", _LINE_STYLES.get(line[:1], ""))
+        return
+    for handle, sides in json_object(node.get("outputs")).items():
+        for output, (sign, style) in zip(sides, _SIDES, strict=False):
+            if output is not None:
+                yield Text(f"  {sign}{one_line(handle)}: {_value(json_object(output))}", style)
+
+
+def _value(output: _Document) -> str:
+    value = output.get("preview", output.get("value"))
+    return truncate(value if isinstance(value, str) else json_text(value), _VALUE_WIDTH)
+
+
+def _status(screen: CommandConsole, status: Any) -> tuple[str, str]:
+    if status is None:
+        return screen.symbol("·", "-"), "dim"
+    return f"{screen.glyph(str(status))} {status_text(str(status))}", status_style(
+        str(status)
+    ).style
+
+
+def _time(seconds: Any) -> str:
+    return duration(float(seconds)) if isinstance(seconds, int | float) else "-"
+
+
+def _tokens(usage: _Document) -> str:
+    read, told = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
+    return f"{read:,} + {told:,} tokens"
+
+
+def _cost(usage: _Document) -> str:
+    cost = usage.get("cost_usd")
+    if cost is None:
+        return "price unknown" if usage.get("calls") else money(0)
+    return money(cost)

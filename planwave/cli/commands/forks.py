@@ -1,0 +1,181 @@
+"""``planwave retry`` and ``fork``: a new execution out of one, with every result that still holds."""
+
+from __future__ import annotations
+
+import asyncio
+import json as json_module
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from planwave.cli.commands.control import exit_with
+from planwave.cli.formatting import json_object, truncate
+from planwave.cli.options import (
+    CommandContext,
+    ExecutionArgument,
+    JsonFlag,
+    StorageOption,
+    command_context,
+    find_execution,
+)
+from planwave.cli.signals import Interrupt
+from planwave.errors import InputError
+
+if TYPE_CHECKING:
+    from planwave.cli.backends.backend import Backend
+    from planwave.graph.model import Json
+
+_SHOWN = 60
+_DATA = "data"
+
+
+def retry(
+    typer_ctx: typer.Context,
+    name: ExecutionArgument,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+) -> None:
+    """Run what failed, was blocked or was cancelled once more, as a new execution.
+
+    What completed, inside steps too, is taken over and not paid for again.
+
+    For example:
+
+    * `planwave retry last`
+    """
+    asked = command_context(typer_ctx, json, storage)
+
+    async def make(place: Backend, execution_id: str) -> str:
+        return await place.retry(execution_id)
+
+    exit_with(asyncio.run(_follow_new(asked, name, make)))
+
+
+def fork(
+    typer_ctx: typer.Context,
+    name: ExecutionArgument,
+    rerun: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rerun",
+            metavar="NODE",
+            help="Run this step in any case, with all inside it. May be given several times.",
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NODE.FIELD=VALUE",
+            help="Another value in a step's data: JSON, or text. May be given several times.",
+        ),
+    ] = None,
+    changes: Annotated[
+        str | None,
+        typer.Option(
+            "--changes",
+            metavar="FILE",
+            help="JSON {node: {data: {…}} | {outputs: {handle: value}}}; - is stdin.",
+        ),
+    ] = None,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+) -> None:
+    """Run an execution again with some of it changed, as a new execution.
+
+    Every result that still follows from the same is taken over; only the rest runs. The execution
+    itself stays as it is; `planwave diff` shows what came out differently.
+
+    For example:
+
+    * `planwave fork last --rerun compare`
+    * `planwave fork 0199c3a1 --set compare.model=gpt-4o --set research.temperature=0.2`
+    * `planwave fork last --changes changes.json`
+    """
+    asked = command_context(typer_ctx, json, storage)
+    from_file = {} if changes is None else _read_changes(changes)
+
+    async def make(place: Backend, execution_id: str) -> str:
+        ids = _node_ids(await place.document(execution_id)) if settings else ()
+        wanted = apply_settings(from_file, settings or (), ids)
+        return await place.fork(execution_id, rerun or (), wanted)
+
+    exit_with(asyncio.run(_follow_new(asked, name, make)))
+
+
+async def _follow_new(
+    ctx: CommandContext, name: str, make: Callable[[Backend, str], Awaitable[str]]
+) -> int:
+    """Have an execution made out of one, and attend to it."""
+    from planwave.cli.follow_run import follow_run
+
+    screen, settings = ctx.console(), ctx.settings()
+    async with ctx.history(settings) as history:
+        execution_id = await find_execution(history, name)
+    with Interrupt(screen) as interrupt:
+        async with ctx.backend(settings) as place:
+            made = await make(place, execution_id)
+            screen.verbatim(f"execution {made}, out of {execution_id}")
+            return await follow_run(ctx, place, interrupt, made)
+
+
+def apply_settings(
+    changes: Mapping[str, Mapping[str, Json]], written: Sequence[str], ids: Sequence[str]
+) -> dict[str, dict[str, Json]]:
+    """Give changes with what ``--set`` says laid over their data.
+
+    Args:
+        changes: ``{node_id: {"data": {…}} | {"outputs": {…}}}``.
+        written: ``NODE.FIELD=VALUE``, where a field may lie deeper: ``NODE.a.b=VALUE``.
+        ids: Of the nodes there are; they may hold dots.
+
+    Raises:
+        InputError: ``usage_error``: it does not say which field of which node.
+    """
+    made = {node_id: {**change} for node_id, change in changes.items()}
+    for each in written:
+        place, equals, value = each.partition("=")
+        node_id = max((i for i in ids if place.startswith(f"{i}.")), key=len, default="")
+        path = place.removeprefix(f"{node_id}.").split(".")
+        if not (equals and node_id and all(path)):
+            raise InputError(
+                f"--set {truncate(repr(each), _SHOWN)} names no field of a step",
+                code="usage",
+                hint=f"write NODE.FIELD=VALUE; the steps are {', '.join(ids[:8])}",
+            )
+        change = made.setdefault(node_id, {})
+        here: dict[str, Json] = {**json_object(change.get(_DATA))}
+        change[_DATA] = here
+        for name in path[:-1]:
+            deeper: dict[str, Json] = {**json_object(here.get(name))}
+            here[name] = deeper
+            here = deeper
+        here[path[-1]] = _parse_value(value)
+    return made
+
+
+def _parse_value(written: str) -> Json:
+    try:
+        return json_module.loads(written)
+    except ValueError:
+        return written
+
+
+def _read_changes(file: str) -> dict[str, dict[str, Json]]:
+    from planwave.cli.inputs import parse_json, read_json_file
+
+    changes = parse_json(read_json_file(file), f"--changes {truncate(repr(file), _SHOWN)}")
+    if isinstance(changes, dict):
+        fields = cast("dict[str, Any]", changes)
+        if all(isinstance(change, dict) for change in fields.values()):
+            return fields
+    raise InputError(
+        "--changes: it is not {node: {…}}",
+        code="usage",
+        hint='write {"NODE": {"data": {"FIELD": VALUE}}} or {"NODE": {"outputs": {…}}}',
+    )
+
+
+def _node_ids(document: Mapping[str, Any]) -> Sequence[str]:
+    return [str(node["id"]) for node in json_object(document.get("graph")).get("nodes") or ()]

@@ -1,0 +1,147 @@
+"""``planwave backup`` and ``prune``: what an operator does with the storage directory."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from planwave.cli.errors import ExitCode
+from planwave.cli.formatting import counted
+from planwave.cli.options import CommandContext, JsonFlag, StorageOption, command_context
+from planwave.errors import InputError, StoreError
+
+if TYPE_CHECKING:
+    from planwave.settings import Settings
+    from planwave.storage.backup import Backup
+
+_MOST_DAYS: Final = 36_500
+_MB: Final = 1_000_000
+
+
+def backup(
+    typer_ctx: typer.Context,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A tar file to write; compressed where its name ends in .gz or .tgz.",
+            show_default=False,
+        ),
+    ],
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+) -> None:
+    """Write everything that is stored into one file, also while a server runs.
+
+    The file is whole or not written at all. To restore it, unpack it into a new directory:
+    `mkdir DIR && tar -xf FILE -C DIR`, then use that directory with `--storage DIR`.
+
+    For example:
+
+    * `planwave backup planwave-2026-01-31.tgz`
+    """
+    from planwave.storage.backup import back_up
+    from planwave.storage.files import ARTIFACT_DIR
+
+    asked = command_context(typer_ctx, json, storage)
+    screen, settings = asked.console(), asked.settings()
+    made = back_up(settings.storage_dir, file)
+    if screen.json:
+        screen.result(_backup_json(made))
+    else:
+        held = f"{counted(made.executions, 'execution')}, {counted(made.plans, 'plan')}"
+        held += f" and {counted(made.flows, 'flow')}"
+        done, size = screen.glyph("completed"), _size_text(made.size)
+        screen.verbatim(f"{done} {held} of {settings.storage_dir} are in {file} ({size})")
+    if made.damaged:
+        lost = counted(len(made.damaged), "large result")
+        screen.error(
+            f"{lost} could not be backed up: missing or damaged in {settings.storage_dir}",
+            f"look for them in older backups: {ARTIFACT_DIR}/{made.damaged[0]}.json",
+        )
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def prune(
+    typer_ctx: typer.Context,
+    older_than: Annotated[
+        int | None,
+        typer.Option(
+            "--older-than",
+            min=1,
+            max=_MOST_DAYS,
+            metavar="DAYS",
+            help="Remove executions that ended before that. [default: PLANWAVE_RETENTION_DAYS]",
+            show_default=False,
+        ),
+    ] = None,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+) -> None:
+    """Remove executions that ended long ago: events, results, recorded calls, JSON documents.
+
+    Plans are kept, and so is what has not ended. A server that runs does this by itself, at its
+    start and daily, where PLANWAVE_RETENTION_DAYS is set.
+
+    For example:
+
+    * `planwave prune --older-than 90`
+    """
+    asked = command_context(typer_ctx, json, storage)
+    screen, settings = asked.console(), asked.settings()
+    days = older_than or settings.retention_days
+    if days is None:
+        raise InputError(
+            "nothing says how old is too old",
+            code="usage",
+            hint=f"{asked.command_hint('prune')} --older-than 90, or set PLANWAVE_RETENTION_DAYS",
+        )
+    before = datetime.now(UTC) - timedelta(days=days)
+    removed = _prune(asked, settings, before) if settings.storage_dir.is_dir() else 0
+    if screen.json:
+        screen.result({"removed": removed, "before": before.isoformat(timespec="seconds")})
+        return
+    what = f"{counted(removed, 'execution')} that ended more than {counted(days, 'day')} ago"
+    screen.text(f"{screen.glyph('completed')} Removed {what} from {settings.storage_dir}")
+
+
+def _prune(ctx: CommandContext, settings: Settings, before: datetime) -> int:
+    async def in_loop() -> int:
+        service = ctx.factories.service(settings)  # not entered: nothing is to run
+        try:
+            return await service.prune(before.isoformat())
+        finally:
+            await service.close()
+
+    try:
+        return asyncio.run(in_loop())
+    except StoreError as error:
+        if error.code != "storage-locked":
+            raise
+        raise StoreError(
+            error.message,
+            code=error.code,
+            hint="a server removes what is older than PLANWAVE_RETENTION_DAYS by itself, when it "
+            "starts and daily; or stop that process first",
+        ) from error
+
+
+def _size_text(count: int) -> str:
+    return f"{count / _MB:,.1f} MB" if count >= _MB else f"{count / 1_000:.0f} kB"
+
+
+def _backup_json(made: Backup) -> dict[str, Any]:
+    return {
+        "file": str(made.file),
+        "size": made.size,
+        "executions": made.executions,
+        "plans": made.plans,
+        "flows": made.flows,
+        "documents": made.documents,
+        "artifacts": made.artifacts,
+        "damaged": list(made.damaged),
+    }

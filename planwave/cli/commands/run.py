@@ -1,0 +1,243 @@
+"""``planwave run``, ``plan`` and ``exec``: from a goal or a file to a followed, stored execution."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+from planwave.cli.errors import ExitCode
+from planwave.cli.follow_run import follow_run
+from planwave.cli.inputs import InputArgument, flow_source, read_goal, read_inputs, read_source
+from planwave.cli.options import (
+    CommandContext,
+    FileArgument,
+    GoalArgument,
+    InputOption,
+    JsonFlag,
+    MaxParallelOption,
+    ModelOption,
+    OnFailure,
+    OnFailureOption,
+    ProviderOption,
+    RunFromOption,
+    RunToOption,
+    Scheduling,
+    SchedulingOption,
+    StorageOption,
+    command_context,
+)
+from planwave.cli.signals import Interrupt, Interrupted
+from planwave.errors import PlanwaveError
+
+if TYPE_CHECKING:
+    from planwave.cli.backends.backend import Backend
+    from planwave.cli.console import CommandConsole
+    from planwave.cli.inputs import Source
+    from planwave.cli.options import CommandContext
+    from planwave.executor.options import RunOptions
+    from planwave.graph.plan import Plan
+    from planwave.service.flows.flow_queries import Flow
+    from planwave.settings import Settings
+
+
+def run(
+    typer_ctx: typer.Context,
+    goal: GoalArgument,
+    scheduling: SchedulingOption = Scheduling.EAGER,
+    on_failure: OnFailureOption = OnFailure.CONTINUE,
+    max_parallel: MaxParallelOption = None,
+    inputs: InputOption = None,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    provider: ProviderOption = None,
+    model: ModelOption = None,
+) -> None:
+    """Plan a goal and run the plan, with live progress.
+
+    Every step's result is kept while it happens. Ctrl-C stops and keeps what is done; a second
+    Ctrl-C leaves at once. Where a step asks for a decision, you are asked; without a terminal the run
+    stops there, and `planwave answer` lets it go on.
+
+    For example:
+
+    * `planwave run "Compare three ways to store time series data and recommend one"`
+    * `planwave run "Write a haiku about tides" --provider anthropic --json > result.json`
+    * `planwave run - < goal.txt`
+    """
+    asked = command_context(typer_ctx, json, storage, provider, model)
+    options = run_options(scheduling, on_failure, max_parallel)
+    run_and_exit(
+        asked, RunJob(goal=read_goal(goal), options=options, inputs=read_inputs(inputs or ()))
+    )
+
+
+def plan(
+    typer_ctx: typer.Context,
+    goal: GoalArgument,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    provider: ProviderOption = None,
+    model: ModelOption = None,
+) -> None:
+    """Write a plan for a goal, show it and keep it; nothing runs.
+
+    For example:
+
+    * `planwave plan "Organise a two-day conference for 80 people"`
+    * `planwave plan --json "Explain tides" > plan.json` (edit it, then: planwave exec plan.json)
+    """
+    asked = command_context(typer_ctx, json, storage, provider, model)
+    run_and_exit(asked, RunJob(goal=read_goal(goal)))
+
+
+def exec_(
+    typer_ctx: typer.Context,
+    file: FileArgument,
+    scheduling: SchedulingOption = Scheduling.EAGER,
+    on_failure: OnFailureOption = OnFailure.CONTINUE,
+    max_parallel: MaxParallelOption = None,
+    run_to: RunToOption = None,
+    run_from: RunFromOption = None,
+    inputs: InputOption = None,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    provider: ProviderOption = None,
+    model: ModelOption = None,
+) -> None:
+    """Run a plan or graph from a file: made by hand, or printed by `planwave plan --json`.
+
+    For example:
+
+    * `planwave exec plan.json`
+    * `planwave exec flow.json --input start="Hello" --scheduling waves`
+    * `planwave exec flow.json --run-to summary`
+    """
+    asked = command_context(typer_ctx, json, storage, provider, model)
+    options = run_options(scheduling, on_failure, max_parallel, run_to, run_from)
+    run_and_exit(
+        asked, RunJob(source=read_source(file), options=options, inputs=read_inputs(inputs or ()))
+    )
+
+
+def run_options(
+    scheduling: Scheduling,
+    on_failure: OnFailure,
+    max_parallel: int | None,
+    run_to: Sequence[str] | None = None,
+    run_from: Sequence[str] | None = None,
+) -> RunOptions:
+    """Give how to run."""
+    from planwave.executor.options import RunOptions
+
+    return RunOptions(
+        scheduling.value,
+        on_failure.value,
+        max_parallel,
+        run_to=tuple(run_to or ()),
+        run_from=tuple(run_from or ()),
+    )
+
+
+def run_and_exit(ctx: CommandContext, job: RunJob) -> None:
+    """Do the work in an event loop and leave with its exit code."""
+    from planwave.cli.commands.models import download_model, missing_model
+    from planwave.planner.planner import check_goal
+
+    settings = ctx.settings()
+    if not job.is_planned:
+        check_goal(job.goal, settings.limits)
+    if ctx.running_service(settings) is None:  # a service has its own models
+        source = job.source if job.flow is None else flow_source(job.flow)
+        missing = missing_model(ctx.factories, settings, source)
+        if missing is not None:
+            download_model(ctx.console(), settings, missing)
+    code = asyncio.run(run_job(ctx, settings, job))
+    if code:
+        raise typer.Exit(code)
+
+
+_STOPPED_WHILE_PLANNING = "stopped while planning; nothing was run, and no plan was kept"
+
+
+@dataclass(frozen=True)
+class RunJob:
+    """What one command is to do.
+
+    Attributes:
+        goal: What is to be planned, where there is no source.
+        source: A plan or graph that was written already.
+        flow: A version of a flow, in place of both.
+        options: How to run; None only plans.
+        inputs: What the execution is given, as far as it could be read without the graph.
+    """
+
+    goal: str = ""
+    source: Source | None = None
+    flow: Flow | None = None
+    options: RunOptions | None = None
+    inputs: Sequence[InputArgument] = ()
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether there is nothing left to plan."""
+        return self.source is not None or self.flow is not None
+
+
+async def run_job(ctx: CommandContext, settings: Settings, job: RunJob) -> int:
+    """Plan, perhaps run, and show it; gives the exit code.
+
+    Raises:
+        Interrupted: The person stopped it before anything ran.
+        PlanwaveError: It could not be planned, or not be started.
+    """
+    screen = ctx.console()
+    with Interrupt(screen) as interrupt:
+        async with ctx.backend(settings) as place:
+            try:
+                made = await interrupt.cancel_on_signal(_make_plan(place, screen, job))
+            except Interrupted as stopped:
+                stopped.message = (
+                    "stopped before anything ran" if job.is_planned else _STOPPED_WHILE_PLANNING
+                )
+                raise
+            if job.options is not None:
+                execution_id = await _start_execution(ctx, place, made, job)
+                return await follow_run(ctx, place, interrupt, execution_id)
+    if screen.json:
+        screen.result(made.as_json())
+    else:
+        screen.line()
+        screen.verbatim(f"Kept; look again with: {ctx.command_hint(f'show {made.plan_id}')}")
+    return ExitCode.OK
+
+
+async def _make_plan(backend: Backend, screen: CommandConsole, job: RunJob) -> Plan:
+    from planwave.cli.views.plan import show_plan
+
+    if job.flow is not None:
+        made = await backend.plan_flow(job.flow, job.inputs)
+    elif job.source is not None:
+        made = await backend.plan_source(job.source, job.inputs)
+    else:
+        from planwave.cli.views.plan import PlanDraft, live_draft
+
+        with live_draft(screen, PlanDraft(backend.planner_name())) as tell:
+            made = await backend.plan_goal(job.goal, tell)
+        screen.line()
+    show_plan(screen, made)
+    return made
+
+
+async def _start_execution(ctx: CommandContext, backend: Backend, made: Plan, job: RunJob) -> str:
+    """Start a plan; gives the id of its execution, which is kept from here on."""
+    try:
+        return await backend.start(made, job.inputs, job.options)
+    except PlanwaveError as error:
+        if not job.is_planned:
+            kept = f"the plan is kept: {ctx.command_hint(f'show {made.plan_id}')}"
+            error.hint = f"{error.hint}; {kept}" if error.hint else kept
+        raise

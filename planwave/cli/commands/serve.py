@@ -1,0 +1,92 @@
+"""``planwave serve``: plans and executions over HTTP, until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from functools import partial
+from json import dumps
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from planwave.cli.options import (
+    JsonFlag,
+    ModelOption,
+    ProviderOption,
+    StorageOption,
+    command_context,
+)
+
+if TYPE_CHECKING:
+    from planwave.cli.console import CommandConsole
+    from planwave.settings import Settings
+
+HostOption = Annotated[
+    str | None,
+    typer.Option(
+        "--host", metavar="ADDRESS", help="Where to listen. [default: 127.0.0.1, this machine]"
+    ),
+]
+PortOption = Annotated[
+    int | None,
+    typer.Option(
+        "--port", min=0, max=65_535, metavar="N", help="0 takes any that is free. [default: 8000]"
+    ),
+]
+
+
+def serve(
+    typer_ctx: typer.Context,
+    host: HostOption = None,
+    port: PortOption = None,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+    provider: ProviderOption = None,
+    model: ModelOption = None,
+) -> None:
+    """Serve plans and executions over HTTP, WebSocket and server-sent events.
+
+    Ctrl-C (or SIGTERM) takes nothing new, lets running steps finish for a while and keeps the rest
+    as it is; a second one stops at once. On any address but this machine's own, PLANWAVE_TOKEN has
+    to be set; requests carry it as `Authorization: Bearer …`.
+
+    For example:
+
+    * `planwave serve`
+    * `PLANWAVE_TOKEN=… planwave serve --host 0.0.0.0 --port 80`
+    * `planwave serve --port 0 --json` (the first line says where it listens)
+    """
+    asked = command_context(typer_ctx, json, storage, provider, model)
+    settings = asked.settings()
+    chosen: dict[str, object] = {"host": host, "port": port}
+    settings = settings.model_copy(
+        update={name: value for name, value in chosen.items() if value is not None}
+    )
+    told = partial(_show_address, asked.console(), settings)
+    code = asyncio.run(asked.factories.serve(settings, told))
+    if code:
+        raise typer.Exit(code)
+
+
+def _show_address(screen: CommandConsole, settings: Settings, url: str) -> None:
+    """Say where the service is reached."""
+    directory = settings.storage_dir.absolute()
+    if screen.json:
+        told = {
+            "url": url,
+            "pid": os.getpid(),
+            "storage": str(directory),
+            "needs_token": settings.token is not None,
+        }
+        sys.stdout.write(dumps(told) + "\n")  # one line: whoever started it waits for that
+        sys.stdout.flush()
+        return
+    screen.verbatim(f"planwave listens on {url}")
+    if settings.api_docs:
+        screen.verbatim(f"  what it answers to: {url}/docs")
+    screen.verbatim(f"  everything is kept in {directory}")
+    if settings.token is not None:
+        screen.text("  requests carry the token: Authorization: Bearer …")
+    screen.text("  Ctrl-C stops it gently, twice at once")

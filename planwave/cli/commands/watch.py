@@ -1,0 +1,173 @@
+"""``planwave watch``: follow an execution that another process runs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from planwave.cli.errors import ExitCode
+from planwave.cli.options import (
+    CommandContext,
+    ExecutionArgument,
+    JsonFlag,
+    StorageOption,
+    command_context,
+    find_execution,
+)
+from planwave.cli.signals import Interrupt, Interrupted
+from planwave.events import ENDED_STATUS, TERMINAL, Event
+from planwave.events.request_text import is_timer
+from planwave.events.types import WAITING, pause_kind
+
+if TYPE_CHECKING:
+    from planwave.cli.console import CommandConsole
+    from planwave.service.queries.history import QueryService
+
+_KEYS_HINT: Final = "Ctrl-C leaves, it goes on"
+_POLL_INTERVAL_S: Final = 0.5
+"""Between two looks at what another process has written."""
+
+
+def watch(
+    typer_ctx: typer.Context,
+    name: ExecutionArgument,
+    json: JsonFlag = False,
+    storage: StorageOption = None,
+) -> None:
+    """Watch an execution to its end, whoever runs it; afterwards, see what happened.
+
+    Ctrl-C only leaves: the execution goes on. The exit code is that of `planwave run`.
+
+    For example:
+
+    * `planwave watch last`
+    * `planwave watch 0199c3a1 --json > result.json`
+    """
+    code = asyncio.run(_watch(command_context(typer_ctx, json, storage), name))
+    if code:
+        raise typer.Exit(code)
+
+
+async def _watch(ctx: CommandContext, name: str) -> int:
+    from planwave.cli.views.result import show_result, show_waiting
+
+    screen, settings = ctx.console(), ctx.settings()
+    with Interrupt(screen) as interrupt:
+        async with ctx.history(settings) as history:
+            try:
+                execution_id = await interrupt.cancel_on_signal(_follow(ctx, screen, history, name))
+            except Interrupted as left:
+                left.message = "left; the execution goes on as it was"
+                left.hint = f"come back with: {ctx.command_hint(f'watch {name}')}"
+                raise
+            document = await history.document(execution_id)
+            show_result(screen, document, history.document_path(execution_id))
+    show_waiting(ctx, screen, document)
+    status = document["status"]
+    if status not in (*ENDED_STATUS, "paused"):
+        cut_off = f"have it go on with: {ctx.command_hint(f'resume {execution_id}')}"
+        unstarted = f"end it with: {ctx.command_hint(f'cancel {execution_id}')}"
+        screen.error(
+            f"nobody runs this execution: it stays {status}",
+            unstarted if status == "starting" else cut_off,
+        )
+    return ExitCode.OK if status in ("completed", "paused") else ExitCode.FAILED
+
+
+async def _follow(
+    ctx: CommandContext, screen: CommandConsole, history: QueryService, name: str
+) -> str:
+    """Show an execution until it ends, or nobody runs it any more; gives its id."""
+    from planwave.cli.views.progress import progress_of
+    from planwave.cli.views.run import show_events
+
+    execution_id = await find_execution(history, name)
+    async with aclosing(_events(ctx, history, execution_id)) as events:
+        created = await anext(events)
+        before = await history.document(execution_id)
+        clock = _EventClock(created)
+        progress = progress_of(created, clock)
+        screen.line(f"{created.data.get('title') or execution_id}")
+        told = _with_hints(ctx, screen, before, clock.showing(events))
+        await show_events(screen, progress, told, _KEYS_HINT)
+    return execution_id
+
+
+async def _with_hints(
+    ctx: CommandContext,
+    screen: CommandConsole,
+    before: Mapping[str, Any],
+    events: AsyncIterator[Event],
+) -> AsyncIterator[Event]:
+    """Give events; say behind each question that is open how it is answered, and how a pause ends.
+
+    Args:
+        ctx: What the command was asked for.
+        screen: Where to.
+        before: The document when the watching began: up to there, questions may be closed by now.
+        events: What happens.
+    """
+    still_open = {each["request_id"] for each in before.get("requests") or ()}
+    async for event in events:
+        yield event
+        is_news, request_id = event.seq > before["last_seq"], event.data.get("request_id")
+        is_open = is_news or request_id in still_open
+        if event.type == "node.waiting" and is_open and not is_timer(event.data.get("request")):
+            words = ctx.command_hint(f"answer {event.execution_id} {request_id}")
+            screen.verbatim(f"  answer with: {words}")
+        elif event.type == "execution.paused" and is_news and pause_kind(event.data) != WAITING:
+            screen.verbatim(
+                f"  have it go on with: {ctx.command_hint(f'resume {event.execution_id}')}"
+            )
+
+
+async def _events(
+    ctx: CommandContext, history: QueryService, execution_id: str
+) -> AsyncGenerator[Event]:
+    """Give the events of an execution: from the service that runs it, or as they are stored."""
+    from planwave.cli.backends.remote import RemoteBackend, lock_owner
+
+    if isinstance(history, RemoteBackend):
+        async with aclosing(history.watch(execution_id)) as events:
+            async for event in events:
+                yield event
+        await history.wait(execution_id)
+        return
+    directory, seq = ctx.settings().storage_dir, 0
+    while True:
+        somebody_writes = lock_owner(directory) is not None
+        for event in await history.events(execution_id, after=seq):
+            seq = event.seq
+            yield event
+            if event.type in TERMINAL:
+                return
+        if not somebody_writes:
+            return
+        await asyncio.sleep(_POLL_INTERVAL_S)
+
+
+class _EventClock:
+    """Tells the time of an execution: while something that happened is shown, when that was."""
+
+    def __init__(self, created: Event) -> None:
+        self._at: float | None = _seconds(created)
+
+    def __call__(self) -> float:
+        return time.time() if self._at is None else self._at
+
+    async def showing(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+        """Give events; what is read off while one of them is taken in is its own time."""
+        async for event in events:
+            self._at = _seconds(event)
+            yield event
+            self._at = None
+
+
+def _seconds(event: Event) -> float:
+    return datetime.fromisoformat(event.at).timestamp()

@@ -1,0 +1,176 @@
+"""Where a command writes: results to stdout, progress beside them, errors and log records to stderr.
+
+With ``--json`` stdout gets exactly one JSON object, written last; everything else, progress included,
+goes to stderr.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
+from typing import IO, Any, TextIO, cast
+
+from rich.console import Console
+from rich.text import Text
+
+from planwave.cli.formatting import clean, json_text, one_line, status_style
+
+Line = Text | str
+_UNKNOWN_WIDTH = 80
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+class CommandConsole:
+    """The terminal (or pipe, or file) of one command.
+
+    Attributes:
+        json: Whether stdout is for one JSON object.
+        out: Progress and results for people; stderr with ``--json``.
+        err: Errors and notes.
+        live: Whether lines may be redrawn in place: a real terminal that can move the cursor.
+        pretty: Whether colours, Markdown and cutting to the width make sense.
+    """
+
+    def __init__(
+        self, *, json: bool = False, out: Console | None = None, live: bool | None = None
+    ) -> None:
+        self.json = json
+        self.err = out if out is not None else _rich_console(stderr=True)
+        self.out = out or (self.err if json else _rich_console())
+        movable = _is_terminal(self.out.file) and os.environ.get("TERM", "") not in ("", "dumb")
+        self.live = movable if live is None else live
+        self.pretty = self.live or self.out.is_terminal
+
+    @property
+    def unicode(self) -> bool:
+        """Whether glyphs outside ASCII can be written."""
+        return _is_unicode(self.out.encoding)
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal."""
+        return self.out.width
+
+    def glyph(self, status: str) -> str:
+        """Give the sign of a status that this terminal can show."""
+        look = status_style(status)
+        return look.glyph if self.unicode else look.ascii
+
+    def symbol(self, unicode: str, plain: str) -> str:
+        """Choose between a sign and its ASCII form."""
+        return unicode if self.unicode else plain
+
+    def spinner(self, seconds: float, plain: str) -> str:
+        """Give the sign of something at work at a moment: it turns, or stays in ASCII."""
+        return _SPINNER[int(seconds * 10) % len(_SPINNER)] if self.unicode else plain
+
+    def line(self, text: Line = "") -> None:
+        """Write one line: cut to the width on a terminal, whole everywhere else."""
+        shown = Text(clean(text)) if isinstance(text, str) else text
+        if self.pretty:
+            self.out.print(shown, no_wrap=True, overflow="ellipsis")
+        else:
+            self.out.print(shown, soft_wrap=True)
+
+    def lines(self, lines: Iterable[Line]) -> None:
+        """Write several lines."""
+        for each in lines:
+            self.line(each)
+
+    def text(self, text: Line) -> None:
+        """Write a text of any length, wrapped at words on a terminal."""
+        shown = Text(clean(text)) if isinstance(text, str) else text
+        self.out.print(shown, soft_wrap=not self.pretty)
+
+    def texts(self, texts: Iterable[Line]) -> None:
+        """Write several texts."""
+        for each in texts:
+            self.text(each)
+
+    def verbatim(self, text: str) -> None:
+        """Write what people copy, a path or a command, without a line break of ours in it."""
+        self.out.print(Text(clean(text)), soft_wrap=True)
+
+    def prompt(self, text: str) -> None:
+        """Write what a person is to type something behind."""
+        self.out.print(Text(clean(text)), end="", soft_wrap=True)
+        self.out.file.flush()
+
+    def markdown(self, text: str) -> None:
+        """Write a model's answer: rendered on a terminal, as it is everywhere else."""
+        if not self.pretty:
+            self.text(text)
+            return
+        from planwave.cli.views.markdown import render_markdown
+
+        self.out.print(render_markdown(clean(text)))
+
+    def result(self, value: Mapping[str, Any]) -> None:
+        """Write the one JSON object of ``--json``; nothing where stdout was closed."""
+        if (stdout := cast("TextIO | None", sys.stdout)) is not None:
+            stdout.write(json_text(value, ascii_only=not _is_unicode(stdout.encoding)) + "\n")
+            stdout.flush()
+
+    def error(self, message: str, hint: str | None = None) -> None:
+        """Write one red sentence, and the way out on a line of its own."""
+        self.err.print(
+            Text.assemble((f"{self.symbol('✗', 'x')} ", "bold red"), (one_line(message), "red")),
+            soft_wrap=True,
+        )
+        if hint:
+            self.hint(hint)
+
+    def note(self, message: str) -> None:
+        """Write one sentence that changes nothing, but should be known."""
+        self.err.print(
+            Text.assemble(("! ", "bold yellow"), (one_line(message), "yellow")), soft_wrap=True
+        )
+
+    def hint(self, text: str) -> None:
+        """Write the way out."""
+        self.err.print(
+            Text.assemble((f"  {self.symbol('→', '->')} ", "dim"), one_line(text)), soft_wrap=True
+        )
+
+
+def _rich_console(*, stderr: bool = False) -> Console:
+    console = Console(stderr=stderr, highlight=False)
+    if console.width < 1:  # COLUMNS=0: nothing at all would be printed
+        console.width = _UNKNOWN_WIDTH
+    return console
+
+
+def _is_unicode(encoding: str) -> bool:
+    return encoding.lower().startswith("utf")
+
+
+def _is_terminal(file: IO[str]) -> bool:
+    """Say whether a stream is a terminal; a closed or odd stream is none."""
+    try:
+        return file.isatty()
+    except (ValueError, AttributeError):
+        return False
+
+
+class _LogNotes(logging.Handler):
+    def __init__(self, screen: Callable[[], CommandConsole]) -> None:
+        super().__init__(logging.WARNING)
+        self._screen = screen
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with suppress(OSError):
+            self._screen().note(record.getMessage())
+
+
+@contextmanager
+def logs_as_notes(screen: Callable[[], CommandConsole]) -> Generator[None]:
+    """Show warnings of every logger on the screen there is when they come."""
+    notes, root = _LogNotes(screen), logging.getLogger()
+    root.addHandler(notes)
+    try:
+        yield
+    finally:
+        root.removeHandler(notes)

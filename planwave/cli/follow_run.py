@@ -1,0 +1,221 @@
+"""A run attended to: shown while it happens, its questions asked, until it has come to rest."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Any
+
+from planwave.cli.errors import ExitCode
+from planwave.cli.prompts import Prompter, terminal_prompter
+from planwave.cli.signals import Interrupt, Interrupted
+from planwave.cli.views.progress import RunProgress, progress_of
+from planwave.cli.views.result import show_waiting
+from planwave.errors import Conflict, Gone, InputError
+from planwave.events import TERMINAL, Event, OpenRequest
+from planwave.events.unreadable import UNREADABLE
+
+if TYPE_CHECKING:
+    from planwave.cli.backends.backend import Backend
+    from planwave.cli.console import CommandConsole
+    from planwave.cli.options import CommandContext
+    from planwave.cli.prompts import PromptResult
+
+_NODE_END_EVENTS = ("node.completed", "node.failed", "node.cancelled")
+
+
+async def follow_run(
+    ctx: CommandContext,
+    backend: Backend,
+    interrupt: Interrupt,
+    execution_id: str,
+    *,
+    after: int = 0,
+) -> int:
+    """Show an execution until it comes to rest, ask what it asks, show what came of it.
+
+    Args:
+        ctx: What the command was asked for.
+        backend: Who runs it.
+        interrupt: Its first signal stops the execution; at a question, it leaves that open.
+        execution_id: Which.
+        after: The last event that is not to be shown as news.
+
+    Returns:
+        The exit code.
+    """
+    screen = ctx.console()
+    progress = await _progress(backend, execution_id, after)
+    attendance = _RunFollower(backend, screen, interrupt, progress, execution_id, after)
+    await attendance.skip_answered()
+    if progress.is_idle and (await backend.document(execution_id))["last_seq"] <= after:
+        return await _show_outcome(
+            ctx, backend, screen, interrupt, execution_id
+        )  # nothing came of it
+
+    async def stop() -> None:
+        with suppress(Conflict):
+            await backend.cancel(execution_id, interrupt.cause)
+
+    screen.line()
+    async with asyncio.TaskGroup() as tasks:
+
+        def begin_to_stop() -> None:
+            tasks.create_task(stop())
+            screen.line("stopping; Ctrl-C again leaves at once")
+
+        with interrupt.on_stop(begin_to_stop):
+            await attendance.until_idle()
+            await backend.wait(execution_id)
+    return await _show_outcome(ctx, backend, screen, interrupt, execution_id)
+
+
+async def _progress(backend: Backend, execution_id: str, after: int) -> RunProgress:
+    """Give what is known of an execution up to an event; its first one in any case."""
+    async with aclosing(backend.watch(execution_id)) as events:
+        progress = progress_of(await anext(events))
+        if after > 1:
+            async for event in events:
+                progress.apply(event)
+                if event.seq >= after:
+                    break
+    return progress
+
+
+class _RunFollower:
+    """Shows one execution, with pauses for questions."""
+
+    def __init__(
+        self,
+        place: Backend,
+        screen: CommandConsole,
+        interrupt: Interrupt,
+        progress: RunProgress,
+        execution_id: str,
+        seq: int,
+    ) -> None:
+        self._backend, self._screen, self._interrupt = place, screen, interrupt
+        self._progress, self._execution_id, self._seq = progress, execution_id, seq
+        self._prompter: Prompter | None = terminal_prompter(screen)
+        self._handled: set[str] = set()
+        # Requests that are closed, though the events shown so far do not say so yet.
+        self._closed_requests: set[str] = set()
+
+    async def skip_answered(self) -> None:
+        """Ask nothing again that is answered already."""
+        open_now = {each.request_id for each in await self._backend.requests(self._execution_id)}
+        self._closed_requests = self._progress.requests.keys() - open_now
+        self._handled |= self._closed_requests
+
+    async def until_idle(self) -> None:
+        """Show and ask until nothing happens any more by itself."""
+        from planwave.cli.views.run import show_events
+
+        is_interrupted = True
+        while is_interrupted:
+            if self._prompter is not None and (request := self._next_request()) is not None:
+                await self._prompt(request, self._prompter)
+                continue
+            async with aclosing(self._events()) as events:
+                is_interrupted = await show_events(
+                    self._screen, self._progress, events, until=self._has_request
+                )
+
+    async def _events(self) -> AsyncGenerator[Event]:
+        """Give what happens from where it was left, until it rests."""
+        watched = self._backend.watch(self._execution_id, after=self._seq)
+        async with aclosing(watched) as events:
+            async for event in events:
+                self._seq = max(self._seq, event.seq)
+                yield event
+                is_behind = not self._closed_requests.isdisjoint(self._progress.requests)
+                if self._progress.is_idle and not is_behind:
+                    return
+
+    def _has_request(self) -> bool:
+        return self._prompter is not None and self._next_request() is not None
+
+    def _next_request(self) -> OpenRequest | None:
+        open_now = self._progress.questions
+        return next((each for each in open_now if each.request_id not in self._handled), None)
+
+    async def _prompt(self, request: OpenRequest, prompter: Prompter) -> None:
+        """Put a request to the person, and their answer to who runs the execution."""
+        self._handled.add(request.request_id)
+        try:
+            given = await self._interrupt.cancel_on_signal(self._answer(request, prompter))
+        except Interrupted:
+            self._prompter = None
+            self._screen.line()
+            self._screen.note("the question stays open; steps at work are finished first")
+            return
+        if given is None:
+            return
+        try:
+            await self._backend.answer(self._execution_id, request.request_id, given.answer)
+        except (Conflict, Gone) as error:  # somebody was faster, or time was
+            if error.code == UNREADABLE:
+                raise
+            self._screen.note(error.message)
+        except InputError as error:
+            self._screen.note(error.message)
+            return
+        self._closed_requests.add(request.request_id)
+
+    async def _answer(self, request: OpenRequest, prompter: Prompter) -> PromptResult | None:
+        """Ask, for as long as the request is open; None where it is left open, or closed."""
+        from planwave.cli.prompts import ask
+
+        node = self._progress.nodes.get(request.path)
+        name = request.path if node is None else node.name
+        async with asyncio.TaskGroup() as tasks:
+            asking = tasks.create_task(ask(self._screen, prompter, request, name))
+            closing = tasks.create_task(self._closed(request))
+            await asyncio.wait([asking, closing], return_when=asyncio.FIRST_COMPLETED)
+            asking.cancel()
+            closing.cancel()
+        if asking.cancelled():
+            self._screen.line()
+            self._screen.note("the question was closed meanwhile")
+            self._closed_requests.add(request.request_id)
+            return None
+        return asking.result()
+
+    async def _closed(self, request: OpenRequest) -> None:
+        """Wait until a request is not open any more."""
+        watched = self._backend.watch(self._execution_id, after=self._seq)
+        async with aclosing(watched) as events:
+            async for event in events:
+                if _closes_request(event, request):
+                    return
+
+
+def _closes_request(event: Event, request: OpenRequest) -> bool:
+    if event.type == "node.answered":
+        return bool(event.data.get("request_id") == request.request_id)
+    return event.type in TERMINAL or (event.type in _NODE_END_EVENTS and event.path == request.path)
+
+
+async def _show_outcome(
+    ctx: CommandContext,
+    backend: Backend,
+    screen: CommandConsole,
+    interrupt: Interrupt,
+    execution_id: str,
+) -> int:
+    """Show what came of an execution; gives the exit code."""
+    from planwave.cli.views.result import show_result
+
+    document: dict[str, Any] = await backend.document(execution_id)
+    show_result(screen, document, backend.document_path(execution_id))
+    show_waiting(ctx, screen, document)
+    status = document["status"]
+    if interrupt.received is not None and status in ("cancelled", "paused"):
+        kept = "everything that was done is kept"
+        screen.error(
+            f"interrupted; {kept if status == 'cancelled' else f'it stays paused, {kept}'}",
+            f"see it with: {ctx.command_hint(f'show {execution_id}')}",
+        )
+        return 128 + interrupt.received
+    return ExitCode.OK if status in ("completed", "paused") else ExitCode.FAILED

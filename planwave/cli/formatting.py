@@ -1,0 +1,226 @@
+"""How the command line formats statuses, ids, times, durations and amounts, and makes text safe to print."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from rich.cells import cell_len
+
+from planwave.events.request_text import is_timer, request_text
+
+if TYPE_CHECKING:
+    from planwave.cli.console import CommandConsole, Line
+
+_UNSAFE_CHARACTERS: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""Control characters (a model's reply must not move the cursor or rename the window), direction
+overrides (must not reorder what is read), lone surrogates (cannot be written)."""
+
+
+class StatusStyle(NamedTuple):
+    """How a node status looks: a glyph, the same in ASCII, and a Rich style."""
+
+    glyph: str
+    ascii: str
+    style: str
+
+
+STATUS_STYLES: Final[dict[str, StatusStyle]] = {
+    "pending": StatusStyle("·", ".", "dim"),
+    "starting": StatusStyle("·", ".", "dim"),
+    "draft": StatusStyle("·", ".", "dim"),
+    "running": StatusStyle("●", ">", "cyan"),
+    "executing": StatusStyle("●", ">", "cyan"),
+    "retrying": StatusStyle("↻", "~", "yellow"),
+    "waiting": StatusStyle("◷", "?", "yellow"),
+    "paused": StatusStyle("◷", "?", "yellow"),
+    "completed": StatusStyle("✓", "+", "green"),
+    "failed": StatusStyle("✗", "x", "red"),
+    "skipped": StatusStyle("→", "-", "dim"),
+    "blocked": StatusStyle("⊘", "!", "red"),
+    "cancelled": StatusStyle("■", "#", "yellow"),
+    "linked": StatusStyle("∞", "&", "dim"),
+    "not_reached": StatusStyle("·", ".", "dim"),
+}
+_UNKNOWN_STYLE: Final = StatusStyle("?", "?", "dim")
+STATUS_WIDTH: Final = max(map(len, STATUS_STYLES))
+EXECUTION_STATUS_WIDTH: Final = len("completed")
+DURATION_WIDTH: Final = len("59 min 59 s")
+ID_WIDTH: Final = 28
+"""Where columns follow an id; what is longer is cut."""
+
+
+def status_style(status: str) -> StatusStyle:
+    """Give the look of a status; unknown ones are shown plainly, never an error."""
+    return STATUS_STYLES.get(status, _UNKNOWN_STYLE)
+
+
+def status_text(status: str) -> str:
+    """Give a status as people read it."""
+    return status.replace("_", " ")
+
+
+def json_object(value: Any) -> Mapping[str, Any]:
+    """Give a JSON object as one, and anything else as an empty one."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def error_text(error: Any) -> str:
+    """Give the sentence of a stored error, whatever form it has; nothing for no error."""
+    fields = json_object(error)
+    if fields:
+        return str(fields.get("message") or fields.get("code") or "")
+    return "" if error is None else str(error)
+
+
+def status_reason(status: str, facts: Mapping[str, Any]) -> str:
+    """Say in one line why a node did not complete; empty for one that did, or has not yet.
+
+    Args:
+        status: What the node is.
+        facts: What its event says, or the document of its execution: error, reason, cause.
+    """
+    said = error_text(facts.get("error"))
+    match status:
+        case "failed":
+            return f"{said} (handled)" if facts.get("handled") else said
+        case "retrying":
+            wait = facts.get("delay_s")
+            return said if wait is None else f"{said}; tries again in {duration(float(wait))}"
+        case "blocked":
+            return f"because {json_object(facts.get('cause')).get('node')} failed"
+        case "cancelled":
+            return str(facts.get("cause") or "")
+        case "waiting":
+            request = facts.get("request")
+            if is_timer(request):
+                return request_text(request)
+            return "waits for an answer" + ("" if request is None else f": {request_text(request)}")
+        case _:
+            return str(facts.get("reason") or "")
+
+
+def clean(text: str) -> str:
+    """Give text that only prints: line breaks and tabs stay, everything that steers is dropped."""
+    return _UNSAFE_CHARACTERS.sub("", text)
+
+
+def one_line(text: str) -> str:
+    """Give text as one line that only prints."""
+    return " ".join(clean(text).split())
+
+
+def json_text(value: Any, *, ascii_only: bool = False) -> str:
+    """Give JSON to read and edit: in its own letters, what steers a terminal as escapes."""
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=2)
+    return _UNSAFE_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def tail(text: str, width: int) -> str:
+    """Give the end of a text as one line of at most ``width`` terminal cells."""
+    line = one_line(text[-4 * max(width, 1) :])
+    if cell_len(line) <= width:
+        return line
+    if width < 2:
+        return ""
+    while cell_len(line) > width - 1:
+        line = line[max(1, (cell_len(line) - width + 1) // 2) :]
+    return "…" + line
+
+
+def truncate(text: str, width: int) -> str:
+    """Give the start of a text as one line of at most ``width`` terminal cells."""
+    line = one_line(text[: 4 * max(width, 1)])
+    if cell_len(line) <= width:
+        return line
+    if width < 2:
+        return ""
+    while cell_len(line) > width - 1:
+        line = line[: -max(1, (cell_len(line) - width + 1) // 2)]
+    return line.rstrip() + "…"
+
+
+def duration(seconds: float) -> str:
+    """Give a duration: ``0.4 s``, ``12 s``, ``3 min 05 s``, ``2 h 10 min``."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def counted(number: int, noun: str) -> str:
+    """Give ``1 node``, ``2 nodes``, ``1,200 tokens``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def money(usd: float) -> str:
+    """Give dollars with as many decimals as the amount needs."""
+    if usd < 0.0001:
+        return "under $0.0001" if usd > 0 else "$0"
+    return f"${usd:.2f}" if usd >= 0.1 else f"${usd:.4f}"
+
+
+def number_range(low: float, high: float) -> str:
+    """Give a range of whole numbers, or the one number both ends share."""
+    low_text, high_text = f"{round(low):,}", f"{round(high):,}"
+    return low_text if low_text == high_text else f"{low_text} to {high_text}"
+
+
+def plan_progress_text(kind: str, data: Mapping[str, Any]) -> str | None:
+    """Say one thing that happened while a plan was written; None for what needs no words."""
+    match kind:
+        case "title":
+            return f"title: {one_line(str(data.get('title', '')))}"
+        case "node":
+            return f"step: {step_name(data)}"
+        case "repair":
+            faults = counted(len(data.get("diagnostics") or ()), "fault")
+            return f"the plan has {faults}: asking for a better one"
+        case "fix":
+            return f"fixed: {one_line(str(data.get('fix', '')))}"
+        case _:
+            return None
+
+
+def step_name(data: Mapping[str, Any]) -> str:
+    """Give what a step of a plan is called that is being written."""
+    return one_line(str(data.get("name") or data.get("id")))
+
+
+SHORT_ID = 13
+"""Characters of an id that a list shows: its time in milliseconds, as good as unique."""
+_GOAL_CHARS = 400
+
+
+def facts_lines(facts: dict[str, Any]) -> Iterable[Line]:
+    """Give a line of each fact that is there."""
+    for name, value in facts.items():
+        if value:
+            yield f"{name:<9} {truncate(str(value), _GOAL_CHARS)}"
+
+
+def short_id(screen: CommandConsole, full: str) -> str:
+    """Give an id as lists show it: whole where a program may read it."""
+    return full[:SHORT_ID] if screen.pretty else full
+
+
+def parse_time(text: str) -> datetime:
+    """Parse a stored time; one without a zone is UTC."""
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def local_time(text: str | None) -> str:
+    """Give a stored time as people here read it."""
+    if not text:
+        return "not yet"
+    return parse_time(text).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -1,0 +1,374 @@
+"""Questions to the person at the terminal: request for input in, answer out; lines and an editor."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import sys
+import termios
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TextIO, cast
+
+from rich.text import Text
+
+from planwave.cli.formatting import duration, json_object, json_text, one_line
+from planwave.cli.inputs import parse_json
+from planwave.errors import InputError
+from planwave.events import OpenRequest
+from planwave.events.request_text import request_text
+from planwave.graph.model import Json
+
+if TYPE_CHECKING:
+    from planwave.cli.console import CommandConsole
+
+_EDIT: Final = "e"
+_YES: Final = ("y", "yes", "true")
+_NO: Final = ("n", "no", "false")
+_KINDS: Final = {"integer": "whole number", "number": "number", "boolean": "y or n"}
+_VALUE_CHARS: Final = 4_000
+"""More of a value only hides the question; an editor shows all of it."""
+
+
+class PromptResult(NamedTuple):
+    """An answer, which may be null."""
+
+    answer: Json
+
+
+class _Skipped(Exception):
+    """The person leaves the question open."""
+
+
+_OMITTED: Final = object()
+
+
+async def ask(
+    screen: CommandConsole, prompter: Prompter, request: OpenRequest, name: str
+) -> PromptResult | None:
+    """Ask a person until there is an answer the request takes; None where they leave it open.
+
+    Args:
+        screen: Where the question is shown.
+        prompter: Who is asked.
+        request: What is asked.
+        name: Of the step that asks.
+    """
+    from planwave.service.executions.answers import InvalidAnswer, validate_answer
+
+    _show_request(screen, request, name)
+    prompter.discard_typed()
+    questions = _Questions(screen, prompter, request.request)
+    while True:
+        try:
+            return PromptResult(validate_answer(request.request, await questions.answer()))
+        except InvalidAnswer as error:
+            for found in error.diagnostics:
+                screen.note(found.message + (f" ({found.hint})" if found.hint else ""))
+        except _Skipped:
+            return None
+
+
+def _show_request(screen: CommandConsole, request: OpenRequest, name: str) -> None:
+    screen.line()
+    head = f"{screen.glyph('waiting')} {one_line(name)} asks ({request.request_id})"
+    screen.text(Text(head, style="bold yellow"))
+    screen.markdown(request_text(request.request))
+    value = json_object(request.request).get("value")
+    if value not in (None, ""):
+        screen.line(Text("Value", style="dim"))
+        text = _as_text(value)
+        screen.text(text[:_VALUE_CHARS] + ("…" if len(text) > _VALUE_CHARS else ""))
+    if request.timeout_s is not None:
+        action = json_object(request.request).get("timeoutAction")
+        way = "" if action is None else f", with {action}"
+        limit = f"Without an answer it goes on by itself after {duration(request.timeout_s)}{way}."
+        screen.text(Text(one_line(limit), style="dim"))
+
+
+class _Questions:
+    """What a person is asked to answer one request.
+
+    Raises:
+        _Later: From each question, where the person leaves it open.
+    """
+
+    def __init__(self, screen: CommandConsole, person: Prompter, request: Json) -> None:
+        self._screen, self._prompter = screen, person
+        fields = json_object(request)
+        self._actions: list[str] = [str(each) for each in fields.get("actions") or ()]
+        form = fields.get("form")
+        self._form = cast("dict[str, Any]", form) if isinstance(form, dict) else None
+        self._value: Json = fields.get("value")
+        self._is_editable = fields.get("editable") is True
+        self._is_interrupted = fields.get("kind") == "interrupted"
+
+    async def answer(self) -> Json:
+        """Give what was answered, unchecked."""
+        if not self._actions and self._form is None:
+            return _parse_json_or_text(await self._read_line("Answer (JSON, or text): "))
+        answer: dict[str, Json] = await self._decision() if self._actions else {}
+        if self._is_interrupted and answer.get("decision") == "give_result":
+            answer["value"] = _parse_json_or_text(await self._read_line("Result (JSON, or text): "))
+        if self._form is not None:
+            answer["form"] = await self._fill_form(self._form)
+        if note := (await self._read_line("Note (Enter: none): ")).strip():
+            answer["note"] = note
+        return answer
+
+    async def _decision(self) -> dict[str, Json]:
+        edited: dict[str, Json] = {}
+        can_edit = self._is_editable and _EDIT not in self._actions
+        for number, action in enumerate(self._actions, start=1):
+            self._screen.line(f"  {number}  {action}")
+        if can_edit:
+            self._screen.line(f"  {_EDIT}  edit the value first")
+        while True:
+            said = (await self._read_line("Decision: ")).strip()
+            if can_edit and said == _EDIT:
+                edited = {"value": await self._edit_value(edited.get("value", self._value))}
+            elif (chosen := _matching_action(said, self._actions)) is not None:
+                return {"decision": chosen, **edited}
+            elif said:
+                self._screen.note(f"decisions are {', '.join(self._actions)}")
+
+    async def _edit_value(self, value: Json) -> Json:
+        """Give what the person makes of a value: text stays text, anything else is JSON."""
+        kind, ending = ("text", ".txt") if isinstance(value, str) else ("JSON", ".json")
+        try:
+            if not self._prompter.has_editor:
+                return _parse_new_value(value, await self._read_line(f"New value ({kind}): "))
+            made = await self._prompter.edit(_as_text(value), ending)
+            return _parse_new_value(value, made.removesuffix("\n"))
+        except InputError as error:
+            self._screen.note(error.message)
+            return value
+
+    async def _fill_form(self, schema: Mapping[str, Any]) -> Json:
+        """Ask for the fields of a form, one by one."""
+        fields = json_object(schema.get("properties"))
+        if not fields:
+            return await self._read_json("Form (JSON): ")
+        required = schema.get("required")
+        needed: list[Any] = cast("list[Any]", required) if isinstance(required, list) else []
+        form: dict[str, Json] = {}
+        for name, field in fields.items():
+            given = await self._field(name, json_object(field), name in needed)
+            if given is not _OMITTED:
+                form[name] = given
+        return form
+
+    async def _field(self, name: str, field: Mapping[str, Any], is_needed: bool) -> Any:
+        """Give what is typed for a field, its default, or ``_OMITTED``."""
+        if description := field.get("description"):
+            self._screen.text(Text(one_line(str(description)), style="dim"))
+        prompt = _field_prompt(name, field, is_needed)
+        while True:
+            said = (await self._read_line(prompt)).strip()
+            if not said and "default" in field:
+                return field["default"]
+            if not said and not is_needed:
+                return _OMITTED
+            try:
+                return _parse_field(said, field)
+            except ValueError:
+                self._screen.note(f"that is no {_type_label(field) or 'JSON'}")
+
+    async def _read_json(self, prompt: str) -> Json:
+        while True:
+            try:
+                return json.loads(await self._read_line(prompt))
+            except ValueError as error:
+                self._screen.note(f"that is no JSON: {error}")
+
+    async def _read_line(self, prompt: str) -> str:
+        said = await self._prompter.read_line(prompt)
+        if said is None:
+            raise _Skipped
+        return said
+
+
+def _matching_action(said: str, actions: Sequence[str]) -> str | None:
+    """Give the action that was meant: by its name, its number, or the unique start of its name."""
+    if said in actions:
+        return said
+    if said.isdecimal():
+        return actions[int(said) - 1] if 0 < int(said) <= len(actions) else None
+    found = [each for each in actions if said and each.casefold().startswith(said.casefold())]
+    return found[0] if len(found) == 1 else None
+
+
+def _field_prompt(name: str, field: Mapping[str, Any], is_needed: bool) -> str:
+    notes = [_type_label(field)]
+    if "default" in field:
+        notes.append(f"Enter: {_as_text(field['default'])}")
+    elif not is_needed:
+        notes.append("Enter: leave out")
+    said = ", ".join(filter(None, notes))
+    title = one_line(str(field.get("title") or name))
+    return f"{title}{f' ({one_line(said)})' if said else ''}: "
+
+
+def _type_label(field: Mapping[str, Any]) -> str:
+    choices = field.get("enum")
+    if isinstance(choices, list):
+        return "one of " + ", ".join(map(_as_text, cast("list[Any]", choices)))
+    kind = field.get("type")
+    return "" if kind == "string" else _KINDS.get(str(kind), "JSON")
+
+
+def _parse_field(said: str, field: Mapping[str, Any]) -> Json:
+    """Read what was typed for a field.
+
+    Raises:
+        ValueError: It is not of the field's kind.
+    """
+    choices = field.get("enum")
+    if isinstance(choices, list):
+        for each in cast("list[Any]", choices):
+            if said == _as_text(each):
+                return each
+        raise ValueError
+    kind = field.get("type")
+    if kind == "string":
+        return said
+    if kind == "boolean" and said.casefold() in (*_YES, *_NO):
+        return said.casefold() in _YES
+    return json.loads(said)
+
+
+def _parse_new_value(before: Json, said: str) -> Json:
+    """Read a new value: of a text, text; of anything else, JSON.
+
+    Raises:
+        InputError: It is no JSON.
+    """
+    return said if isinstance(before, str) else parse_json(said, "the value")
+
+
+def _parse_json_or_text(said: str) -> Json:
+    try:
+        return json.loads(said)
+    except ValueError:
+        return said
+
+
+def _as_text(value: Json) -> str:
+    return value if isinstance(value, str) else json_text(value)
+
+
+_CHUNK: Final = 65_536
+
+
+class Prompter(Protocol):
+    """Whoever can be asked."""
+
+    @property
+    def has_editor(self) -> bool:
+        """Whether they have an editor."""
+        ...
+
+    async def read_line(self, prompt: str) -> str | None:
+        """Give the line they type; None where they are done with typing (Ctrl-D)."""
+        ...
+
+    async def edit(self, text: str, ending: str) -> str:
+        """Give what they make of a text; ``ending`` (``.json``) says what it is.
+
+        Raises:
+            InputError: There is no editor, or it failed.
+        """
+        ...
+
+    def discard_typed(self) -> None:
+        """Drop what was typed before there was a question."""
+        ...
+
+
+class TerminalPrompter:
+    """Reads a terminal on the event loop, so that nothing else has to wait meanwhile."""
+
+    def __init__(self, screen: CommandConsole, stdin: int) -> None:
+        self._screen, self._stdin = screen, stdin
+        self._buffer = b""
+
+    @property
+    def has_editor(self) -> bool:
+        """See :meth:`Person.has_editor`."""
+        return _editor() is not None
+
+    async def read_line(self, prompt: str) -> str | None:
+        """See :meth:`Person.read_line`."""
+        self._screen.prompt(prompt)
+        while b"\n" not in self._buffer:
+            await self._readable()
+            chunk = os.read(self._stdin, _CHUNK)
+            if not chunk:
+                self._screen.line()
+                return None
+            self._buffer += chunk
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line.decode(errors="replace")
+
+    async def edit(self, text: str, ending: str) -> str:
+        """See :meth:`Person.edit`."""
+        command = _editor()
+        if command is None:
+            raise InputError("no editor is set", hint="set EDITOR, or type the value")
+        with TemporaryDirectory(prefix="planwave-") as directory:
+            file = Path(directory, f"value{ending}")
+            try:
+                await asyncio.to_thread(file.write_text, text, "utf-8")
+                code = await _run_program([*command, str(file)])
+                made = await asyncio.to_thread(file.read_text, "utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise InputError(f"{command[0]} could not edit the value: {error}") from error
+        if code:
+            raise InputError(f"{command[0]} ended with {code}: the value is as it was")
+        return made
+
+    def discard_typed(self) -> None:
+        """See :meth:`Person.forget`."""
+        self._buffer = b""
+        with suppress(termios.error):
+            termios.tcflush(self._stdin, termios.TCIFLUSH)
+
+    async def _readable(self) -> None:
+        loop = asyncio.get_running_loop()
+        readable: asyncio.Future[None] = loop.create_future()
+        loop.add_reader(self._stdin, lambda: readable.done() or readable.set_result(None))
+        try:
+            await readable
+        finally:
+            loop.remove_reader(self._stdin)
+
+
+def terminal_prompter(screen: CommandConsole) -> Prompter | None:
+    """Give who sits at the terminal; None where nobody does, or stdout is for a program."""
+    stdin = cast("TextIO | None", sys.stdin)
+    if screen.json or not screen.live or stdin is None:
+        return None
+    try:
+        return TerminalPrompter(screen, stdin.fileno()) if stdin.isatty() else None
+    except (OSError, ValueError):  # closed, or none at all
+        return None
+
+
+async def _run_program(command: list[str]) -> int:
+    """Have a program do its work on this terminal; it does not outlive its question."""
+    process = await asyncio.create_subprocess_exec(*command)
+    try:
+        return await process.wait()
+    finally:
+        if process.returncode is None:
+            process.terminate()
+
+
+def _editor() -> list[str] | None:
+    with suppress(ValueError):
+        return shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "") or None
+    return None

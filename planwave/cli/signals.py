@@ -1,0 +1,117 @@
+"""Ctrl-C: the first one stops durably, the second one leaves at once.
+
+So do SIGTERM, and SIGHUP (the terminal was closed) where nobody asked to ignore it, as nohup does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self, TypeVar
+
+from planwave.cli.console import CommandConsole
+from planwave.errors import PlanwaveError
+
+_CAUSES = {
+    signal.SIGINT: "interrupted by Ctrl-C",
+    signal.SIGTERM: "stopped by a termination signal",
+    signal.SIGHUP: "stopped because the terminal was closed",
+}
+_Result = TypeVar("_Result")
+
+
+class Interrupted(PlanwaveError):
+    """The person asked to stop; what was running has stopped.
+
+    Attributes:
+        exit_code: What the shell is told.
+    """
+
+    code = "interrupted"
+
+    def __init__(
+        self,
+        number: int = signal.SIGINT,
+        message: str = "interrupted",
+        *,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.exit_code = 128 + number
+
+
+class Interrupt:
+    """Watches for the signals that ask to stop while an event loop runs.
+
+    Attributes:
+        received: The number of the first signal, or None.
+    """
+
+    def __init__(self, screen: CommandConsole) -> None:
+        self.received: int | None = None
+        self._screen = screen
+        self._stop: Callable[[], object] | None = None
+        ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        self._watched = [n for n in _CAUSES if n is not signal.SIGHUP or not ignored]
+
+    @property
+    def cause(self) -> str:
+        """Why an execution ends, as its events keep it."""
+        return _CAUSES.get(signal.Signals(self.received or signal.SIGINT), "interrupted")
+
+    def __enter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        for number in self._watched:
+            loop.add_signal_handler(number, self._received_signal, number)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        for number in self._watched:
+            loop.remove_signal_handler(number)
+
+    def _received_signal(self, number: int) -> None:
+        if self.received is not None:
+            if self._screen.live:
+                self._screen.out.show_cursor(True)
+            os._exit(128 + number)
+        self.received = number
+        if self._stop is not None:
+            self._stop()
+
+    @contextmanager
+    def on_stop(self, stop: Callable[[], object]) -> Generator[None]:
+        """Call ``stop`` on the first signal, also when it came before; may be nested."""
+        before, self._stop = self._stop, stop
+        try:
+            if self.received is not None:
+                stop()
+            yield
+        finally:
+            self._stop = before
+
+    async def cancel_on_signal(self, work: Awaitable[_Result]) -> _Result:
+        """Await ``work``; the first signal cancels it.
+
+        Raises:
+            Interrupted: It was cancelled that way.
+        """
+        task = asyncio.current_task()
+        if task is None:
+            return await work
+        with self.on_stop(task.cancel):
+            try:
+                return await work
+            except asyncio.CancelledError:
+                if self.received is None or task.uncancel() > 0:
+                    raise
+                raise Interrupted(self.received) from None

@@ -1,0 +1,1 @@
+"""What commands print: plans, runs, results, flows. No calls of the service."""

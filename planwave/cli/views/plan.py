@@ -1,0 +1,271 @@
+"""A plan on the terminal: finished, with waves and forecast, or while a model writes it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.text import Text
+
+from planwave.cli.backends.backend import PlanUpdate
+from planwave.cli.console import CommandConsole, Line
+from planwave.cli.formatting import (
+    ID_WIDTH,
+    counted,
+    duration,
+    json_object,
+    money,
+    number_range,
+    one_line,
+    plan_progress_text,
+    step_name,
+    tail,
+    truncate,
+)
+from planwave.graph.model import FLOW, LINK, Graph, Node
+from planwave.graph.plan import Plan
+from planwave.graph.shape import measure
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+
+def show_plan(screen: CommandConsole, plan: Plan, facts: Iterable[Line] = ()) -> None:
+    """Write a plan: title, facts about it, waves with their nodes, forecast, what was fixed."""
+    author = _author(plan.provider, plan.model)
+    screen.line(
+        Text.assemble(
+            (one_line(plan.title), "bold"), (f"  planned by {author}" if author else "", "dim")
+        )
+    )
+    screen.texts(facts)
+    screen.lines(wave_lines(screen, plan.graph, author))
+    screen.line()
+    screen.texts(forecast_lines(screen, plan.forecast))
+    for fix in plan.fixes:
+        screen.text(Text(f"Fixed     {one_line(fix)}", style="yellow"))
+    for found in plan.diagnostics:
+        if found.get("severity") == "warning":
+            screen.text(Text(f"Warning   {one_line(str(found.get('message')))}", style="yellow"))
+
+
+def wave_lines(screen: CommandConsole, graph: Graph, author: str = "") -> Iterable[Text]:
+    """Give the lines that show a graph wave by wave; only other models than the author's are named."""
+    form = measure(graph)
+    width = min(ID_WIDTH, max((len(node.id) for node in graph.nodes), default=0))
+    sources = _sources(graph, FLOW)
+    seen: set[str] = set()
+    for number, wave in enumerate(form.waves, start=1):
+        seen.update(wave)
+        together = f", {len(wave)} at the same time" if len(wave) > 1 else ""
+        yield Text()
+        yield Text.assemble((f"Wave {number}", "bold cyan"), (together, "dim"))
+        for node_id in wave:
+            yield from _node_lines(
+                screen, graph.by_id[node_id], sources.get(node_id, []), width, author
+            )
+    links = _sources(graph, LINK)
+    on_demand = [node for node in graph.nodes if node.id not in seen]
+    if on_demand:
+        yield Text()
+        yield Text.assemble(("On demand", "bold cyan"), (", used by other steps", "dim"))
+        for node in on_demand:
+            yield from _node_lines(screen, node, links.get(node.id, []), width, author)
+
+
+def forecast_lines(screen: CommandConsole, forecast: Mapping[str, Any]) -> Iterable[Text]:
+    """Give one line of what a plan will take, and its critical path."""
+    if not forecast:
+        return
+    nodes, waves = _number(forecast, "nodes"), _number(forecast, "waves")
+    parts = [f"{counted(nodes, 'step')} in {counted(waves, 'wave')}"]
+    least = "at least " if forecast.get("at_least") else ""
+    parts.append(f"{least}{counted(_number(forecast, 'calls'), 'model call')}")
+    tokens = json_object(forecast.get("tokens"))
+    if tokens and _number(forecast, "calls"):
+        parts.append(f"{_range_of(tokens)} tokens")
+    parts.append(_cost(forecast))
+    dot = f" {screen.symbol('·', '-')} "
+    yield Text.assemble(("Forecast  ", "bold"), dot.join(part for part in parts if part))
+    path = [str(step) for step in forecast.get("critical_path") or ()]
+    if len(path) > 1:
+        arrow = f" {screen.symbol('→', '->')} "
+        yield Text.assemble(("Longest   ", "bold"), (arrow.join(map(one_line, path)), "dim"))
+    effects = forecast.get("effects") or ()
+    if effects:
+        named = ", ".join(f"{e.get('node')} ({e.get('effect')})" for e in effects)
+        yield Text.assemble(("Changes   ", "bold yellow"), one_line(named))
+
+
+def _node_lines(
+    screen: CommandConsole, node: Node, sources: list[str], width: int, author: str
+) -> Iterable[Text]:
+    name = one_line(node.name)
+    line = Text.assemble("  ", (f"{truncate(node.id, width):<{width}}", "cyan"))
+    if name and name != node.id:
+        line.append(f"  {name}")
+    model = _author(node.data.get("provider"), node.data.get("model"))
+    line.append(f"  {node.type}", style="dim")
+    if model and model != author:
+        line.append(f" ({model})", style="dim")
+    if sources:
+        named = ", ".join(dict.fromkeys(sources))
+        line.append(f"  {screen.symbol('←', '<-')} {one_line(named)}", style="dim")
+    yield line
+    if node.description:
+        yield Text(f"  {'':<{width}}  {one_line(node.description)}", style="dim italic")
+
+
+def _author(provider: Any, model: Any) -> str:
+    return one_line("/".join(str(part) for part in (provider, model) if part))
+
+
+def _sources(graph: Graph, channel: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for edge in graph.edges:
+        if edge.channel == channel:
+            found.setdefault(edge.target, []).append(edge.source)
+    return found
+
+
+def _number(values: Mapping[str, Any], name: str) -> int:
+    value = values.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _range_of(values: Mapping[str, Any]) -> str:
+    return number_range(values.get("low") or 0, values.get("high") or 0)
+
+
+def _cost(forecast: Mapping[str, Any]) -> str:
+    cost = json_object(forecast.get("cost_usd"))
+    if not cost:
+        return "price unknown" if _number(forecast, "calls") else ""
+    low, high = float(cost.get("low") or 0), float(cost.get("high") or 0)
+    if high == 0:
+        return "free"
+    return money(high) if money(low) == money(high) else f"{money(low)} to {money(high)}"
+
+
+_STRING: Final = r'"\s*:\s*"((?:[^"\\]|\\.)*)"'
+_TITLE: Final = re.compile(rf'"title{_STRING}')
+_NAME: Final = re.compile(rf'"name{_STRING}')
+_SCANNED_CHARS: Final = 64 * 1024
+"""Far more than a plan; a reply that never ends is not searched again and again."""
+_TAIL_CHARS: Final = 600
+
+
+class PlanDraft:
+    """What is known of a plan that is not finished.
+
+    A capable model's plan is told node by node. A small model writes another form, of which only
+    the text is told at first; title and names are then picked out of it for showing.
+    """
+
+    def __init__(self, author: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.author = author
+        self.title = ""
+        self.steps: list[str] = []
+        self.text = ""
+        self.thinking = ""
+        self.problem = ""
+        self._has_node_events = False
+        self._clock = clock
+        self._began = clock()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since planning began."""
+        return self._clock() - self._began
+
+    def apply(self, update: PlanUpdate) -> list[str]:
+        """Take in one thing; give the plain lines it is worth."""
+        match update.kind:
+            case "delta":
+                self._delta(str(update.data.get("text", "")), update.data.get("reasoning"))
+                return []
+            case "title":
+                self.title = one_line(str(update.data.get("title", "")))
+            case "node":
+                if not self._has_node_events:
+                    self._has_node_events, self.steps = True, []
+                self.steps.append(step_name(update.data))
+                return [f"step {len(self.steps)}: {self.steps[-1]}"]
+            case "repair":
+                self.title, self.steps, self.text, self._has_node_events = "", [], "", False
+                self.problem = plan_progress_text(update.kind, update.data) or ""
+            case _:
+                pass
+        words = plan_progress_text(update.kind, update.data)
+        return [] if words is None else [words]
+
+    def _delta(self, text: str, reasoning: object) -> None:
+        if reasoning:
+            self.thinking = (self.thinking + text)[-_TAIL_CHARS:]
+            return
+        self.thinking = ""
+        self.text += text
+        if self._has_node_events or '"' not in text or len(self.text) > _SCANNED_CHARS:
+            return
+        title = _TITLE.search(self.text)
+        if title:
+            self.title = one_line(title[1])
+        self.steps = [one_line(name) for name in _NAME.findall(self.text)]
+
+
+@contextmanager
+def live_draft(screen: CommandConsole, draft: PlanDraft) -> Generator[Callable[[PlanUpdate], None]]:
+    """Show a plan as it is written; gives the function that takes in what the planner tells."""
+    if not screen.live:
+        screen.line(f"planning with {draft.author}")
+
+        def tell(told: PlanUpdate) -> None:
+            screen.lines(f"[{draft.elapsed:7.1f}s] {line}" for line in draft.apply(told))
+
+        yield tell
+        return
+    from rich.live import Live
+
+    with Live(_DraftView(screen, draft), console=screen.out, refresh_per_second=10, transient=True):
+
+        def show(told: PlanUpdate) -> None:
+            draft.apply(told)
+
+        yield show
+
+
+class _DraftView:
+    """The moving part: who plans, the steps so far, the end of what is being written."""
+
+    def __init__(self, screen: CommandConsole, draft: PlanDraft) -> None:
+        self._screen = screen
+        self._draft = draft
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for row in self.rows(options.max_width, console.size.height):
+            row.no_wrap, row.overflow = True, "ellipsis"
+            yield row
+
+    def rows(self, width: int, height: int) -> list[Text]:
+        """Give the lines, at most ``height`` of them."""
+        draft = self._draft
+        head = Text.assemble(
+            (f"{self._screen.spinner(draft.elapsed, '*')} ", "cyan"),
+            ("Planning", "bold"),
+            (f" with {one_line(draft.author)}  {duration(draft.elapsed)}", "dim"),
+        )
+        rows = [head]
+        if draft.problem:
+            rows.append(Text(f"  {truncate(draft.problem, width - 3)}", style="yellow"))
+        if draft.title:
+            rows.append(Text(f"  {truncate(draft.title, width - 3)}", style="bold"))
+        room = max(height - len(rows) - 2, 0)
+        hidden = max(len(draft.steps) - room, 0)
+        for number, step in enumerate(draft.steps[hidden:], start=hidden + 1):
+            rows.append(Text(f"  {number:>2}. {truncate(step, width - 8)}"))
+        saying = draft.thinking or draft.text
+        rows.append(Text(f"  {tail(saying, width - 4)}", style="dim"))
+        return rows

@@ -1,0 +1,372 @@
+"""A running execution as the command line sees it: events go in, lines come out. No terminal here.
+
+The fold keeps only what a screen shows; the truth is the store's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from planwave.cli.formatting import (
+    counted,
+    duration,
+    error_text,
+    json_object,
+    one_line,
+    plan_progress_text,
+    status_reason,
+)
+from planwave.events import ENDED_STATUS, Event, OpenRequest
+from planwave.events.request_text import answer_text, is_timer
+from planwave.events.types import (
+    MESSAGE,
+    PLANNING,
+    REQUESTED,
+    WAITING,
+    PauseKind,
+    message_text,
+    pause_kind,
+)
+from planwave.events.usage import UsageLedger
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, FLOW, Graph
+
+NODE_END_STATUSES = frozenset(
+    {"completed", "failed", "skipped", "blocked", "cancelled", "linked", "not_reached"}
+)
+_TAIL_CHARS = 600
+_SOON_S = 3_600.0
+"""Who watches a run stays for waits of this length; longer ones are left to whoever runs it then."""
+
+
+@dataclass(slots=True)
+class NodeLine:
+    """One node on the screen.
+
+    Attributes:
+        needs: Names of the nodes whose results it takes.
+        started: Clock reading of the current attempt's start, seconds; None before it.
+        seconds: Duration of a settled node; None before that, and where it never started.
+        tail: The end of the text streamed by the current attempt.
+        note: Why it did not run, what went wrong, or what it warned of; one line.
+        warning: The last warning the node logged in this attempt.
+    """
+
+    id: str
+    name: str
+    needs: tuple[str, ...] = ()
+    status: str = "pending"
+    started: float | None = None
+    seconds: float | None = None
+    attempt: int | None = None
+    tail: str = ""
+    note: str = ""
+    warning: str = ""
+
+
+@dataclass(slots=True)
+class WaveLines:
+    """One wave on the screen."""
+
+    number: int
+    nodes: list[NodeLine] = field(default_factory=list[NodeLine])
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing of the wave can change any more."""
+        return all(node.status in NODE_END_STATUSES for node in self.nodes)
+
+
+class RunProgress:
+    """What is known of a run so far.
+
+    Attributes:
+        reason: Why it is paused.
+        requests: What waits to be answered, oldest first.
+        timers: The requests so far that were no questions.
+        written_waves: How many waves stand on the screen for good.
+
+    Args:
+        graph: The graph that runs.
+        waves: Node ids wave by wave, as planned.
+        clock: Seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        waves: Sequence[Sequence[str]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        needs: dict[str, list[str]] = {}
+        for edge in graph.edges:
+            source = graph.by_id.get(edge.source)
+            if source is not None and edge.channel == FLOW:
+                needs.setdefault(edge.target, []).append(source.name or source.id)
+        self.nodes = {
+            node.id: NodeLine(node.id, node.name or node.id, tuple(needs.get(node.id, ())))
+            for node in graph.nodes
+        }
+        self.waves = [
+            WaveLines(number, [self.nodes[i] for i in ids if i in self.nodes])
+            for number, ids in enumerate(waves, start=1)
+        ]
+        self.total_waves = len(self.waves)
+        self.status = "starting"
+        self.reason = ""
+        self.pause: PauseKind | None = None
+        self.error = ""
+        self.requests: dict[str, OpenRequest] = {}
+        self.timers: set[str] = set()
+        self.written_waves = 0
+        self._active: set[str] = set()
+        self.input_tokens = 0
+        self.output_tokens = 0
+        self.cost_usd = 0.0
+        self._charges = UsageLedger()
+        self._clock = clock
+        self._began = clock()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the screen began to watch."""
+        return self._clock() - self._began
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing happens any more before somebody does something: over, or paused.
+
+        What goes on by itself within the hour is not at rest.
+        """
+        if self.status == "paused" and self.pause == WAITING and self._waits_for_timer:
+            return False
+        if self.status == "paused":
+            return self.pause != REQUESTED or not self._active
+        return self.status in ENDED_STATUS
+
+    @property
+    def questions(self) -> list[OpenRequest]:
+        """What somebody is asked, oldest first; who waits for a time asks nobody."""
+        return [each for name, each in self.requests.items() if name not in self.timers]
+
+    @property
+    def _waits_for_timer(self) -> bool:
+        timers = (self.requests[name] for name in self.timers & self.requests.keys())
+        return any((each.timeout_s or 0.0) <= _SOON_S for each in timers)
+
+    @property
+    def counted_nodes(self) -> list[NodeLine]:
+        """The nodes that belong to a wave."""
+        return [node for wave in self.waves for node in wave.nodes]
+
+    def running_for(self, node: NodeLine) -> float | None:
+        """Give the seconds to show beside a node."""
+        if node.seconds is not None or node.started is None:
+            return node.seconds
+        return self._clock() - node.started
+
+    def apply(self, event: Event) -> None:
+        """Take in one event; unknown ones change nothing, nested nodes only what holds them."""
+        self._charges.observe(event)
+        if event.type == "usage" and self._charges.is_paid(event):
+            self._add_usage(event.data)
+        elif event.type.startswith("execution."):
+            self._execution(event)
+        if event.path is None:
+            return
+        if event.type != "node.delta":
+            self._track_activity(event, event.path)
+        if (node := self.nodes.get(event.path)) is not None:
+            if event.type == "node.delta":
+                self._delta(node, event)
+            elif event.type.startswith("node."):
+                self._node(node, event)
+        elif event.type in _EVENT_WORDS and (holder := self.nodes.get(_parent_of(event.path))):
+            holder.tail = f"{event.path[len(holder.id) :]} {_EVENT_WORDS[event.type]}"
+
+    def _track_activity(self, event: Event, path: str) -> None:
+        """Note who is at work and who waits for what, nested nodes too."""
+        data = event.data
+        match event.type.removeprefix("node."):
+            case "started":
+                self._active.add(path)
+            case "waiting":
+                self._active.discard(path)
+                request_id = str(data["request_id"])
+                self.requests[request_id] = OpenRequest(
+                    request_id, path, data.get("request"), event.at, data.get("timeout_s")
+                )
+                if is_timer(data.get("request")):
+                    self.timers.add(request_id)
+            case "answered":
+                self.requests.pop(str(data["request_id"]), None)
+                if self.pause != REQUESTED:
+                    self._active.add(path)
+            case "completed" | "failed" | "cancelled":
+                self._active.discard(path)
+                closed = [each for each in self.requests.values() if each.path == path]
+                for each in closed:
+                    del self.requests[each.request_id]
+            case "retrying" | "parked":
+                self._active.discard(path)
+            case "unparked" if self.pause != REQUESTED:
+                self._active.add(path)
+            case _:
+                pass
+
+    def _add_usage(self, data: Mapping[str, Any]) -> None:
+        self.input_tokens += int(data.get("input_tokens") or 0)
+        self.output_tokens += int(data.get("output_tokens") or 0)
+        self.cost_usd += float(data.get("cost_usd") or 0.0)
+
+    def _execution(self, event: Event) -> None:
+        kind = event.type.removeprefix("execution.")
+        if kind == "started":
+            self.status = "executing"
+            self.total_waves = int(event.data.get("waves") or self.total_waves)
+            for status in ("linked", "not_reached"):
+                for node_id in event.data.get(status) or ():
+                    if node_id in self.nodes:
+                        self.nodes[node_id].status = status
+        elif kind == "resumed":
+            self.status, self.reason, self.pause = "executing", "", None
+        elif kind != "created":
+            self.status, self.reason = kind, str(event.data.get("reason") or "")
+            self.pause = pause_kind(event.data) if kind == "paused" else None
+            if kind in ENDED_STATUS:
+                self.requests.clear()
+            self.error = error_text(event.data.get("error")) or str(event.data.get("cause") or "")
+
+    def _delta(self, node: NodeLine, event: Event) -> None:
+        if event.attempt != node.attempt or event.data.get("kind", "text") != "text":
+            return
+        node.tail = (node.tail + str(event.data.get("text", "")))[-_TAIL_CHARS:]
+
+    def _node(self, node: NodeLine, event: Event) -> None:
+        kind = event.type.removeprefix("node.")
+        if kind == "started":
+            node.status, node.note, node.tail, node.warning = "running", "", "", ""
+            node.started, node.attempt = self._clock(), event.attempt
+        elif kind == "answered":
+            is_time = event.data.get("request_id") in self.timers
+            node.status, node.note = (
+                "running",
+                "" if is_time else answer_text(event.data.get("answer")),
+            )
+        elif kind in ("completed", "failed", "skipped", "blocked", "cancelled"):
+            node.status, node.tail = kind, ""
+            node.seconds = self._seconds(node, event)
+            node.note = status_reason(kind, event.data) or node.warning or _route_of(event.data)
+        elif kind in ("retrying", "waiting"):
+            node.status, node.note = kind, status_reason(kind, event.data)
+        elif kind in ("parked", "unparked"):  # what it waits for is told by who asks inside it
+            node.status = "waiting" if kind == "parked" else "running"
+        elif (words := _plan_progress(event)) is not None:
+            node.tail = words
+        elif kind == "log" and event.data.get("level") == "warning":
+            node.warning = str(event.data.get("message", ""))
+
+    def _seconds(self, node: NodeLine, event: Event) -> float | None:
+        took = event.data.get("duration_s")
+        if took is not None:
+            return float(took)
+        return None if node.started is None else self._clock() - node.started
+
+
+def progress_of(created: Event, clock: Callable[[], float] = time.monotonic) -> RunProgress:
+    """Give what is known of a run from its first event.
+
+    Raises:
+        GraphInvalid: What is stored of its graph was tampered with.
+    """
+    from planwave.graph.reading.documents import read_graph
+    from planwave.graph.shape import measure
+
+    graph, _ = read_graph(created.data["graph"])
+    return RunProgress(graph, measure(graph).waves, clock)
+
+
+def event_line(event: Event, progress: RunProgress) -> str | None:
+    """Give the plain line of an event for pipes and logs; None for events that need no line."""
+    kind = event.type
+    if kind == "execution.started":
+        nodes, waves = len(progress.counted_nodes), progress.total_waves
+        return f"running {counted(nodes, 'step')} in {counted(waves, 'wave')}"
+    if kind == "wave.started" and event.path is None:
+        names = ", ".join(str(n) for n in event.data.get("nodes") or ())
+        return f"wave {event.data.get('wave')} of {progress.total_waves}: {names}"
+    if kind == "execution.paused":
+        return f"paused: {event.data.get('reason')}"
+    if kind == "execution.resumed":
+        return f"goes on: {event.data.get('reason')}"
+    if (message := message_line(event, progress)) is not None:
+        return message
+    if (words := _plan_progress(event)) is not None:
+        return f"planning   {event.path}: {words}"
+    node = _node_line(event, progress)
+    if node is None or kind not in _EVENT_WORDS:
+        return None
+    if event.data.get("request_id") in progress.timers and kind == "node.answered":
+        return f"goes on    {node.id}{_name_suffix(node)}"
+    seconds = f" ({duration(node.seconds)})" if node.seconds is not None else ""
+    note = f": {one_line(node.note)}" if node.note else ""
+    return f"{_EVENT_WORDS[kind]:<10} {node.id}{_name_suffix(node)}{seconds}{note}"
+
+
+def _node_line(event: Event, progress: RunProgress) -> NodeLine | None:
+    """Give the node an event is about; one inside another as far as this event tells of it."""
+    path, data = event.path or "", event.data
+    if path in progress.nodes or _parent_of(path) not in progress.nodes:
+        return progress.nodes.get(path)
+    took = data.get("duration_s")
+    note = status_reason(event.type.removeprefix("node."), data)
+    if event.type == "node.answered":
+        note = answer_text(data.get("answer"))
+    name = str(data.get("name") or path)
+    return NodeLine(path, name, seconds=None if took is None else float(took), note=note)
+
+
+def _route_of(facts: Mapping[str, Any]) -> str:
+    """Give the handles that a node chose, where it has others than the usual one."""
+    handles: list[str] = list(facts.get("outputs") or ())
+    return "" if DEFAULT_SOURCE_HANDLE in handles else ", ".join(handles)
+
+
+def _parent_of(path: str) -> str:
+    """Give the node of the graph that a nested node runs in: ``each`` of ``each[2]/read``."""
+    return path.partition("[")[0]
+
+
+def message_line(event: Event, progress: RunProgress) -> str | None:
+    """Give what a node tells the caller, nested ones too; None for other events."""
+    if event.type != "node.event" or event.data.get("event_type") != MESSAGE:
+        return None
+    node = progress.nodes.get(event.path or "")
+    return f"{node.name if node else event.path}: {one_line(message_text(event.data.get('data')))}"
+
+
+def _plan_progress(event: Event) -> str | None:
+    """Say what happened while a node wrote a plan; None for other events."""
+    if event.type != "node.event" or event.data.get("event_type") != PLANNING:
+        return None
+    told = json_object(event.data.get("data"))
+    return plan_progress_text(str(told.get("kind")), told)
+
+
+_EVENT_WORDS = {
+    "node.started": "started",
+    "node.completed": "completed",
+    "node.failed": "failed",
+    "node.retrying": "retrying",
+    "node.skipped": "skipped",
+    "node.blocked": "blocked",
+    "node.waiting": "waiting",
+    "node.answered": "answered",
+    "node.cancelled": "cancelled",
+}
+
+
+def _name_suffix(node: NodeLine) -> str:
+    return f"  {one_line(node.name)}" if node.name != node.id else ""

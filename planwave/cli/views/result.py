@@ -1,0 +1,255 @@
+"""The result of an execution: the last nodes' texts, a line of totals, and requests that wait for an answer."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.text import Text
+
+from planwave.cli.console import CommandConsole
+from planwave.cli.formatting import (
+    DURATION_WIDTH,
+    ID_WIDTH,
+    STATUS_WIDTH,
+    counted,
+    duration,
+    error_text,
+    json_object,
+    money,
+    one_line,
+    status_reason,
+    status_style,
+    status_text,
+    truncate,
+)
+from planwave.errors import NESTED_FAILED
+from planwave.events.request_text import TIMEOUT, answer_text, is_timer
+from planwave.events.request_text import request_text as asked_for
+from planwave.events.types import WAITING, pause_kind
+from planwave.expressions.json_text import to_text
+
+if TYPE_CHECKING:
+    from planwave.cli.console import CommandConsole
+    from planwave.cli.options import CommandContext
+
+Document = Mapping[str, Any]
+
+_FAILURES_SHOWN: Final = 20
+"""A thousand items that failed alike teach nobody more than twenty."""
+
+
+def show_result(screen: CommandConsole, document: Document, path: Path | None) -> None:
+    """Write an execution's outcome; with ``--json`` the document, and nothing beside it."""
+    if screen.json:
+        screen.result({**document, "document_path": None if path is None else str(path)})
+        return
+    results = final_results(document)
+    for name, text in results:
+        screen.line()
+        if len(results) > 1:
+            screen.line(Text(one_line(name), style="bold"))
+        screen.markdown(text)
+    show_failures(screen, document)
+    screen.line()
+    screen.text(summary(screen, document))
+    if path is not None and path.is_file():
+        screen.verbatim(f"Kept in {path}")
+
+
+def final_results(document: Document) -> list[tuple[str, str]]:
+    """Give name and text of each completed node whose result no other node took."""
+    taken = {edge.get("source") for edge in _edges(document) if _is_flow(edge)}
+    return [
+        (str(node.get("name") or node["id"]), str(node.get("result") or ""))
+        for node in nodes_of(document)
+        if node.get("status") == "completed" and node["id"] not in taken and not _is_nested(node)
+    ]
+
+
+def show_failures(screen: CommandConsole, document: Document) -> None:
+    """Name every node that failed, and why; or why the whole execution did.
+
+    A node that failed only by what runs inside it is named by the path of that.
+    """
+    failed = _root_failures(document)
+    why = error_text(document.get("error"))
+    if failed or why:
+        screen.line()
+    if why and not failed:
+        screen.text(Text(f"{screen.glyph('failed')} {one_line(why)}", style="red"))
+    for node in failed[:_FAILURES_SHOWN]:
+        show_failure(screen, node)
+    if (more := len(failed) - _FAILURES_SHOWN) > 0:
+        screen.text(Text(f"  … and {more:,} more", style="dim"))
+
+
+def _root_failures(document: Document) -> list[Mapping[str, Any]]:
+    failed = [node for node in nodes_of(document) if node.get("status") == "failed"]
+    around = {
+        path[:at] for path in map(_path, failed) for at, each in enumerate(path) if each == "["
+    }
+    return [
+        node
+        for node in failed
+        if _path(node) not in around or json_object(node.get("error")).get("code") != NESTED_FAILED
+    ]
+
+
+def show_failure(screen: CommandConsole, node: Mapping[str, Any]) -> None:
+    """Name a node that did not complete, say why, and the way out."""
+    status = str(node.get("status"))
+    name = _path(node) if _is_nested(node) else one_line(str(node.get("name") or node["id"]))
+    why = one_line(status_reason(status, node)) or status_text(status)
+    style = "yellow" if node.get("handled") else status_style(status).style
+    screen.text(Text.assemble((f"{screen.glyph(status)} {name}: ", style), why))
+    hint = json_object(node.get("error")).get("hint")
+    if hint:
+        screen.text(Text(f"  {screen.symbol('→', '->')} {one_line(str(hint))}", style="dim"))
+
+
+def node_lines(screen: CommandConsole, document: Document) -> list[Text]:
+    """Give one line a node: state, time, id, name, and why it did not run."""
+    lines: list[Text] = []
+    nodes = nodes_of(document)
+    asking = {
+        each.get("path"): each.get("request")
+        for each in map(json_object, document.get("requests") or ())
+    }
+    width = min(ID_WIDTH, max((len(_path(node)) for node in nodes), default=0))
+    for node in nodes:
+        status, path = str(node.get("status")), _path(node)
+        took = node.get("execution_time")
+        seconds = duration(float(took)) if isinstance(took, int | float) else ""
+        line = Text.assemble(
+            "  ",
+            (
+                f"{screen.glyph(status)} {status_text(status):<{STATUS_WIDTH}} ",
+                status_style(status).style,
+            ),
+            (f"{seconds:>{DURATION_WIDTH}}  ", "dim"),
+            (f"{truncate(path, width):<{width}}", "cyan"),
+        )
+        name = one_line(str(node.get("name") or ""))
+        if name not in ("", path, node["id"]):
+            line.append(f"  {name}")
+        if why := status_reason(status, {**node, "request": asking.get(path)}):
+            line.append(f"  {one_line(why)}", style="dim")
+        lines.append(line)
+        lines += [_answer_line(answer) for answer in map(json_object, node.get("answers") or ())]
+    return lines
+
+
+def _answer_line(answer: Mapping[str, Any]) -> Text:
+    by = "nobody in time" if answer.get("by") == TIMEOUT else "a person"
+    return Text(
+        f"      answered by {by}: {one_line(answer_text(answer.get('answer')))}", style="dim"
+    )
+
+
+def summary(screen: CommandConsole, document: Document) -> Text:
+    """Give one line: status, nodes that run (not those inside others), time, tokens, cost."""
+    status = str(document.get("status"))
+    steps = [node for node in nodes_of(document) if not _is_nested(node)]
+    nodes = [node for node in steps if node.get("status") != "linked"]  # made on demand, never run
+    done = sum(node.get("status") == "completed" for node in nodes)
+    parts = [f"{done} of {counted(len(nodes), 'step')} completed"]
+    seconds = document.get("execution_time") or _seconds(document)
+    if isinstance(seconds, int | float):
+        parts.append(duration(float(seconds)))
+    parts += _usage(json_object(document.get("usage")))
+    dot = f" {screen.symbol('·', '-')} "
+    return Text.assemble(
+        (f"{screen.glyph(status)} {status_text(status)}", f"bold {status_style(status).style}"),
+        f"{dot}{dot.join(parts)}",
+    )
+
+
+def nodes_of(document: Document) -> list[Mapping[str, Any]]:
+    """Give the nodes of a document."""
+    return [node for node in map(json_object, document.get("nodes") or ()) if node.get("id")]
+
+
+def _path(node: Mapping[str, Any]) -> str:
+    return one_line(str(node.get("path") or node["id"]))
+
+
+def _usage(usage: Mapping[str, Any]) -> list[str]:
+    parts: list[str] = []
+    read, told = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
+    if read or told:
+        parts.append(f"{read:,} + {told:,} tokens")
+        cost = usage.get("cost_usd")
+        parts.append("price unknown" if cost is None else "free" if cost == 0 else money(cost))
+    return parts
+
+
+def _seconds(document: Document) -> float | None:
+    from datetime import datetime
+
+    started, completed = document.get("started_at"), document.get("completed_at")
+    if not (isinstance(started, str) and isinstance(completed, str)):
+        return None
+    try:
+        return (datetime.fromisoformat(completed) - datetime.fromisoformat(started)).total_seconds()
+    except ValueError:
+        return None
+
+
+def _is_nested(node: Mapping[str, Any]) -> bool:
+    return "/" in str(node.get("path") or "")
+
+
+def _edges(document: Document) -> list[Mapping[str, Any]]:
+    graph = json_object(document.get("graph"))
+    return [json_object(edge) for edge in graph.get("edges") or ()]
+
+
+def _is_flow(edge: Mapping[str, Any]) -> bool:
+    return json_object(edge.get("data")).get("channel") == "flow"
+
+
+_VALUE_LINES: Final = 12
+_VALUE_CHARS: Final = 2_000
+"""More of a value only hides the command that answers; asked inline, a person sees more of it."""
+
+
+def show_waiting(ctx: CommandContext, screen: CommandConsole, document: Mapping[str, Any]) -> None:
+    """Say of a paused execution what it waits for, and how it goes on; nothing of others."""
+    if document.get("status") != "paused":
+        return
+    execution_id = str(document.get("execution_id"))
+    requests = [json_object(each) for each in document.get("requests") or ()]
+    for request in requests:
+        said = f"{request.get('path')}: {asked_for(request.get('request'))}"
+        screen.text(Text(f"{screen.glyph('waiting')} {one_line(said)}", style="yellow"))
+        fields = json_object(request.get("request"))
+        for line in _value_lines(fields.get("value")):
+            screen.text(Text(f"    {one_line(line)}".rstrip(), style="dim"))
+        actions = [str(each) for each in fields.get("actions") or ()]
+        words = f"answer {execution_id} {request.get('request_id')}"
+        if actions:
+            words += f" --decision {shlex.quote(one_line(actions[0]))}"
+        others = [shlex.quote(one_line(each)) for each in actions[1:]]
+        either = f"   (or {', '.join(others)})" if others else ""
+        way = "have it go on at once" if is_timer(fields) else "answer"
+        screen.verbatim(f"  {way} with: {ctx.command_hint(words)}{either}")
+    if any(is_timer(each.get("request")) for each in requests):
+        screen.verbatim(f"It goes on by itself then, while this runs: {ctx.command_hint('serve')}")
+    if not requests or pause_kind({"reason": document.get("reason")}) != WAITING:
+        reason = one_line(str(document.get("reason") or "paused"))
+        again = ctx.command_hint(f"resume {execution_id}")
+        screen.verbatim(f"It is {reason}; have it go on with: {again}")
+
+
+def _value_lines(value: Any) -> Iterator[str]:
+    """Give what a decision is about, as much as helps to remember it."""
+    if value is None or value == "":
+        return
+    text = to_text(value)
+    lines = text[:_VALUE_CHARS].splitlines()
+    yield from lines[:_VALUE_LINES]
+    if len(text) > _VALUE_CHARS or len(lines) > _VALUE_LINES:
+        yield "…"

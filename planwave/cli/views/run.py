@@ -1,0 +1,204 @@
+"""A run on the screen: redrawn in place on a terminal, one line an event everywhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Final
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from planwave.cli.console import CommandConsole
+from planwave.cli.formatting import (
+    DURATION_WIDTH,
+    STATUS_WIDTH,
+    counted,
+    duration,
+    money,
+    one_line,
+    status_style,
+    status_text,
+    tail,
+    truncate,
+)
+from planwave.cli.views.progress import (
+    NODE_END_STATUSES,
+    NodeLine,
+    RunProgress,
+    WaveLines,
+    event_line,
+    message_line,
+)
+from planwave.events import Event
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+FRAMES_PER_SECOND = 10
+_NAME_WIDTH = 30
+_ACTIVE = ("running", "retrying")
+
+
+STOP_HINT: Final = "Ctrl-C stops"
+
+
+async def show_events(
+    screen: CommandConsole,
+    progress: RunProgress,
+    events: AsyncIterator[Event],
+    keys_hint: str = STOP_HINT,
+    *,
+    until: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Show a run until its events end, or until it is to be interrupted.
+
+    Args:
+        screen: Where to.
+        progress: What is known so far; takes in the events.
+        events: What happens.
+        keys_hint: What a person can press.
+        until: Asked after each event: whether something else has to be shown now.
+
+    Returns:
+        Whether it was interrupted; called again, it goes on.
+    """
+    if screen.live:
+        return await _show_events_live(screen, progress, events, keys_hint, until)
+    async for event in events:
+        progress.apply(event)
+        said = event_line(event, progress)
+        if said is not None:
+            screen.line(f"[{progress.elapsed:7.1f}s] {said}")
+        if until():
+            return True
+    return False
+
+
+async def _show_events_live(
+    screen: CommandConsole,
+    progress: RunProgress,
+    events: AsyncIterator[Event],
+    keys: str,
+    until: Callable[[], bool],
+) -> bool:
+    from rich.live import Live
+
+    frame = RunScreen(screen, progress, keys)
+    with Live(frame, console=screen.out, auto_refresh=False, transient=True) as live:
+
+        async def tick() -> None:
+            while True:
+                live.refresh()
+                await asyncio.sleep(1 / FRAMES_PER_SECOND)
+
+        async with asyncio.TaskGroup() as tasks:
+            ticking = tasks.create_task(tick())
+            try:
+                async for event in events:
+                    progress.apply(event)
+                    if (message := message_line(event, progress)) is not None:
+                        screen.line(message)
+                    frame.print_settled()
+                    if until():
+                        return True
+                frame.print_settled(all_left=True)
+                return False
+            finally:
+                ticking.cancel()
+
+
+class RunScreen:
+    """What is redrawn: the waves that are not settled. Settled ones scroll away above, in order."""
+
+    def __init__(
+        self, screen: CommandConsole, progress: RunProgress, keys: str = STOP_HINT
+    ) -> None:
+        self._screen = screen
+        self._progress = progress
+        self._keys = keys
+        names = (cell_len(one_line(node.name)) for node in progress.counted_nodes)
+        self._name_width = min(_NAME_WIDTH, max(names, default=0))
+
+    def print_settled(self, *, all_left: bool = False) -> None:
+        """Write the waves that will not change any more above the moving part."""
+        waves = self._progress.waves
+        while self._progress.written_waves < len(waves):
+            wave = waves[self._progress.written_waves]
+            if not (all_left or wave.is_settled):
+                return
+            self._progress.written_waves += 1
+            self._screen.lines(self._wave(wave, self._screen.width))
+
+    def rows(self, width: int, height: int) -> list[Text]:
+        """Give the moving part: waves at work or ahead, then one line of totals."""
+        left = self._progress.waves[self._progress.written_waves :]
+        rows = [row for wave in left for row in self._wave(wave, width)]
+        if len(rows) > height - 2:
+            rows = [row for wave in left for row in self._wave(wave, width, only_active=True)]
+        if len(rows) > height - 2:
+            hidden = len(rows) - max(height - 3, 0)
+            rows = rows[: max(height - 3, 0)]
+            rows.append(Text(f"  … {counted(hidden, 'more line')}", style="dim"))
+        return [*rows, self._totals()]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for row in self.rows(options.max_width, console.size.height):
+            row.no_wrap, row.overflow = True, "ellipsis"
+            yield row
+
+    def _wave(self, wave: WaveLines, width: int, *, only_active: bool = False) -> list[Text]:
+        nodes = wave.nodes
+        if only_active:
+            nodes = [n for n in nodes if n.status in ("running", "retrying", "waiting")]
+            if not nodes:
+                return []
+        title = f"Wave {wave.number} of {len(self._progress.waves)}"
+        return [Text(title, style="bold"), *(self._node(node, width) for node in nodes)]
+
+    def _node(self, node: NodeLine, width: int) -> Text:
+        look = status_style(node.status)
+        seconds = self._progress.running_for(node)
+        took = "" if seconds is None else duration(seconds)
+        row = Text.assemble(
+            "  ",
+            (
+                f"{self._glyph(node.status)} {status_text(node.status):<{STATUS_WIDTH}} ",
+                look.style,
+            ),
+            f"{_padded(truncate(node.name, self._name_width), self._name_width)} ",
+            (f"{took:>{DURATION_WIDTH}}  ", "dim"),
+        )
+        room = width - row.cell_len - 1
+        if node.note:
+            row.append(truncate(node.note, room), style=look.style)
+        elif node.status == "running":
+            row.append(tail(node.tail, room), style="dim")
+        elif node.status == "pending" and node.needs:
+            row.append(truncate("after " + ", ".join(node.needs), room), style="dim")
+        return row
+
+    def _glyph(self, status: str) -> str:
+        still = self._screen.glyph(status)
+        return self._screen.spinner(time.monotonic(), still) if status in _ACTIVE else still
+
+    def _totals(self) -> Text:
+        progress = self._progress
+        nodes = progress.counted_nodes
+        done = sum(node.status in NODE_END_STATUSES for node in nodes)
+        parts = [f"{done} of {counted(len(nodes), 'step')} done", duration(progress.elapsed)]
+        tokens = progress.input_tokens + progress.output_tokens
+        if tokens:
+            parts.append(counted(tokens, "token"))
+        if progress.cost_usd:
+            parts.append(money(progress.cost_usd))
+        if progress.status == "paused":
+            parts.append(f"paused: {one_line(progress.reason)}")
+        parts.append(self._keys)
+        return Text(f" {self._screen.symbol('·', '-')} ".join(parts), style="dim")
+
+
+def _padded(text: str, width: int) -> str:
+    """Pad by terminal cells: a wide character takes two."""
+    return text + " " * max(width - cell_len(text), 0)

@@ -1,0 +1,134 @@
+"""A service's problems as the exceptions the same call raises without a service between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any, Final, cast
+
+from planwave.errors import (
+    Conflict,
+    Forbidden,
+    Gone,
+    InputError,
+    LimitExceeded,
+    NotFound,
+    PlanwaveError,
+    PreconditionFailed,
+    ProviderError,
+    StoreError,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+)
+
+_CLASS_OF_STATUS: Final[Mapping[int, type[PlanwaveError]]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Gone,
+    412: PreconditionFailed,
+    413: LimitExceeded,
+    429: TooManyRequests,
+    502: ProviderError,
+    503: StoreError,
+}
+_DEFAULT_ATTRIBUTES: Final[Mapping[str, Any]] = {
+    "retry_after_s": 0.0,
+    "limit": "",
+    "value": 0.0,
+    "met": 0.0,
+    "provider": "",
+    "model": None,
+    "retryable": False,
+    "request_id": None,
+}
+"""What classes carry besides code, message and hint, and what stands for it where it was not sent."""
+
+
+def error_from_problem(status: int, problem: Mapping[str, Any]) -> PlanwaveError:
+    """Give the exception a problem stands for.
+
+    Args:
+        status: The HTTP status.
+        problem: ``{"code", "detail", "hint"?, "issues"?, …}``; anything else than a problem gives
+            a :class:`PlanwaveError` that says so.
+    """
+    code = problem.get("code")
+    kind = _CLASS_OF_CODE.get(code) if isinstance(code, str) else None
+    kind = kind or _CLASS_OF_STATUS.get(status) or (InputError if status < 500 else PlanwaveError)
+    error = kind.__new__(kind)
+    message = str(problem.get("detail") or f"the service answered with status {status}")
+    hint = problem.get("hint")
+    PlanwaveError.__init__(
+        error,
+        message,
+        code=code if isinstance(code, str) else None,
+        hint=hint if isinstance(hint, str) else None,
+    )
+    error.status_hint = status
+    for name, missing in _DEFAULT_ATTRIBUTES.items():
+        setattr(error, name, problem.get(name, missing))
+    error.__dict__["diagnostics"] = tuple(
+        _SentDiagnostic(issue) for issue in _objects(problem, "issues")
+    )
+    error.__dict__["attempts"] = _objects(problem, "attempts")
+    return error
+
+
+def unexpected_response(what: str) -> PlanwaveError:
+    """Give the exception for an answer no planwave service gives."""
+    return PlanwaveError(
+        f"the answer was {what}",
+        code="not-planwave",
+        hint="is planwave at that address, with nothing between that changes answers?",
+    )
+
+
+def unreachable(url: str, error: Exception) -> Unreachable:
+    """Give the exception for a service that does not answer."""
+    reason = str(error) or type(error).__name__
+    return Unreachable(f"no planwave service answers at {url}: {reason}")
+
+
+_DEFAULT_DIAGNOSTIC: Final[Mapping[str, Any]] = {
+    "code": "",
+    "severity": "error",
+    "message": "",
+    "pointer": "",
+    "node": None,
+    "edge": None,
+    "path": None,
+    "hint": None,
+    "fix": None,
+}
+
+
+class _SentDiagnostic(SimpleNamespace):
+    """A diagnostic as it was sent."""
+
+    def __init__(self, issue: Mapping[str, Any]) -> None:
+        shown = {**_DEFAULT_DIAGNOSTIC, **issue}
+        super().__init__(**{name: shown[name] for name in shown if name.isidentifier()})
+        self._issue = dict(issue)
+
+    def as_json(self) -> dict[str, Any]:
+        return dict(self._issue)
+
+
+def _objects(problem: Mapping[str, Any], name: str) -> tuple[dict[str, Any], ...]:
+    said = problem.get(name)
+    found = cast("list[Any]", said) if isinstance(said, list) else []
+    return tuple(cast("dict[str, Any]", each) for each in found if isinstance(each, dict))
+
+
+def _all_subclasses(kind: type[PlanwaveError]) -> Iterator[type[PlanwaveError]]:
+    for inner in kind.__subclasses__():
+        yield inner
+        yield from _all_subclasses(inner)
+
+
+_CLASS_OF_CODE: Final = {
+    kind.code: kind for kind in _all_subclasses(PlanwaveError) if "code" in vars(kind)
+}

@@ -1,0 +1,1 @@
+"""Events as ``chat.completion.chunk`` objects of the OpenAI API."""

@@ -1,0 +1,395 @@
+"""An execution's events as ``chat.completion.chunk`` objects of the OpenAI API.
+
+::
+
+    async for chunk in planwave.chunks(planwave.run(graph)):
+        print(chunk["choices"][0]["delta"].get("content") or "", end="")
+
+A client of that API sees one answer: in ``delta.content`` what no other node reads on, and what
+nodes say to the caller while the run goes on (``node.event`` of the type ``message``); in
+``delta.reasoning_content`` the reasoning that belongs to it; at the end ``finish_reason`` and
+``usage``. Several nodes that speak at once are heard one after the other, each to its end, as
+paragraphs. Who knows planwave finds everything else in ``extras``:
+
+``meta``
+    ``{"node_id", "node_type"?, "name"?, "path", "attempt"?, "visible", "status"?}``: which node the
+    chunk is about; ``status`` where that has changed. Of nodes in nested runs only their path is
+    known, and their text is not visible: the node they run in tells what came of it. An ``inner``
+    node with its graph in its data is looked into.
+``delta``
+    ``{"kind", "text", "offset"}``: streamed text of a node that is not visible.
+``discard``
+    That many characters at the end of the content so far do not hold: the attempt that streamed
+    them failed.
+``event``, ``log``
+    ``{"type", "data"}`` and ``{"message", "level"}``: what a node said besides text.
+``error``, ``handled``, ``reason``, ``cause``, ``request_id``, ``request``, ``duration_s``
+    What goes with a status.
+``execution``
+    ``{"id", "status", "reason"?, "usage"?}``.
+"""
+
+from __future__ import annotations
+
+from calendar import timegm
+from collections.abc import AsyncGenerator, AsyncIterable, Collection, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from planwave.errors import InputError
+from planwave.events.chat_chunks.turns import Chunk, TurnQueue
+from planwave.events.chat_chunks.visibility import Visibility
+from planwave.events.graphs import GraphLookup, NestedGraphs
+from planwave.events.types import MESSAGE, RUN_GRAPH, TERMINAL, Event, message_text
+from planwave.events.usage import NO_USAGE, UsageLedger
+from planwave.expressions.json_text import to_text
+from planwave.graph.model import Graph
+
+_PARAGRAPH_BREAK: Final = "\n\n"
+_INTERNAL: Final = frozenset({"prompt", "wired", "once"})
+"""Node events that are between nodes and the engine, and not for whom the answer is for."""
+_STATUS: Final = {
+    "node.started": "running",
+    "node.retrying": "retrying",
+    "node.completed": "completed",
+    "node.failed": "failed",
+    "node.skipped": "skipped",
+    "node.blocked": "blocked",
+    "node.cancelled": "cancelled",
+    "node.waiting": "waiting",
+    "node.answered": "running",
+    "node.parked": "waiting",
+    "node.unparked": "running",
+}
+_STATUS_FIELDS: Final = (
+    "error", "handled", "reason", "cause", "request_id", "request", "duration_s",
+)  # fmt: skip
+_DISCARDS_TEXT: Final = frozenset({"node.started", "node.retrying", "node.failed"})
+"""Events after which the text that an attempt has streamed does not hold."""
+_ENDED: Final = frozenset(
+    {"node.completed", "node.failed", "node.skipped", "node.blocked", "node.cancelled"}
+)
+"""Events after which a node has nothing more to say."""
+_DELTA_FIELDS: Final = {"text": "content", "reasoning": "reasoning_content"}
+
+
+async def chunks(
+    events: AsyncIterable[Event] | Iterable[Event],
+    *,
+    graph: Graph | Mapping[str, Any] | None = None,
+    visible: Collection[str] | None = None,
+    model: str = "planwave",
+) -> AsyncGenerator[dict[str, Any]]:
+    """Give the events of one execution as ``chat.completion.chunk`` objects; see this module.
+
+    The last chunk of a completed execution has ``finish_reason: "stop"``. One that failed or was
+    cancelled ends with a chunk without it, and with ``error: {"message", "type", "code", "param"}``
+    beside ``choices``, which the OpenAI SDK raises as an ``APIError``.
+
+    Args:
+        events: From the first on: a ``planwave.CommandRunner``, what a client's ``events`` gives, or stored
+            ones. Leaving the chunks early leaves the events too.
+        graph: What is run; needed only where the events do not tell: not those of a ``CommandRunner``, nor
+            those that begin with ``execution.created``.
+        visible: Ids of the nodes whose text is content; by default those nobody reads on.
+        model: What stands as ``model`` in every chunk.
+
+    Raises:
+        InputError: The graph is not known (``no-graph``).
+    """
+    if graph is None:
+        graph = getattr(events, "graph", None)
+    telling = ChunkEncoder(graph, visible, model)
+    if isinstance(events, AsyncIterable):
+        given = aiter(events)
+        try:
+            async for event in given:
+                for chunk in telling.encode(event):
+                    yield chunk
+        finally:
+            if isinstance(given, AsyncGenerator):
+                await given.aclose()
+    else:
+        for event in events:
+            for chunk in telling.encode(event):
+                yield chunk
+
+
+class _StreamedSoFar:
+    """What the present attempt of one node has streamed, and how much of that was told."""
+
+    __slots__ = ("_lengths", "_pieces", "attempt", "emitted")
+
+    def __init__(self, attempt: int | None) -> None:
+        self.attempt = attempt
+        self.emitted = 0
+        self._pieces: list[str] = []
+        self._lengths = dict.fromkeys(_DELTA_FIELDS, 0)
+
+    @property
+    def text(self) -> str:
+        """All the text."""
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    def is_rewritten(self, kind: str, offset: int, piece: str) -> bool:
+        """Say whether a piece takes the place of another text: its node began again."""
+        if kind != "text" or offset >= self._lengths[kind]:
+            return False
+        return not piece.startswith(self.text[offset : offset + len(piece)])
+
+    def new_text(self, kind: str, offset: int, piece: str) -> str:
+        """Give what is new of a piece; nothing of one behind a hole."""
+        known = self._lengths[kind]
+        new = piece[known - offset :] if offset <= known else ""
+        self._lengths[kind] += len(new)
+        if kind == "text":
+            self._pieces.append(new)
+        return new
+
+
+class ChunkEncoder:
+    """Turns events into chunks one after the other."""
+
+    def __init__(
+        self,
+        graph: Graph | Mapping[str, Any] | None,
+        visible: Collection[str] | None,
+        model: str,
+    ) -> None:
+        self._visible_ids, self._model = visible, model
+        self._nested_graphs = NestedGraphs()
+        self._visibility: Visibility | None = None
+        if graph is not None:
+            self._set_graph(graph.document if isinstance(graph, Graph) else graph)
+        self._head: dict[str, Any] = {}
+        self._turns = TurnQueue()
+        self._streamed: dict[str, _StreamedSoFar] = {}
+        self._speakers: set[str] = set()
+        self._messaged: set[str] = set()
+        self._turn: str | None = None
+        self._length = 0
+        self._usage = NO_USAGE
+        self._usage_ledger = UsageLedger()
+        self._meta_cache: dict[str, tuple[dict[str, Any], bool]] = {}
+        """Nodes that are not over: looking one up for each of its tokens would cost more than these."""
+
+    def encode(self, event: Event) -> Iterator[dict[str, Any]]:
+        """Give the chunks of the next event."""
+        self._usage_ledger.observe(event)
+        created = event.data.get("graph") if event.type == "execution.created" else None
+        if created is not None and self._visibility is None:
+            self._set_graph(created)
+        if not self._head:
+            self._head = {
+                "id": f"chatcmpl-{event.execution_id}",
+                "object": "chat.completion.chunk",
+                "created": timegm(_time_parts(event.at)),
+                "model": self._model,
+            }
+            execution = {"id": event.execution_id, "status": "starting"}
+            yield self._chunk({"role": "assistant", "content": ""}, {"execution": execution})
+        if event.type in TERMINAL:
+            yield from self._emit(self._turns.close())
+            yield self._end(event)
+        elif event.type in ("execution.started", "execution.paused", "execution.resumed"):
+            yield self._chunk({"content": ""}, {"execution": _execution(event)})
+        elif event.type == "usage":
+            if self._usage_ledger.is_paid(event):
+                self._usage = self._usage.plus(event.data)
+        elif event.path is not None:
+            yield from self._encode_node(event, event.path)
+
+    def _set_graph(self, graph: Mapping[str, Any]) -> None:
+        self._visibility = Visibility(graph, self._visible_ids)
+        self._graphs = GraphLookup(graph, self._nested_graphs)
+
+    def _require_visibility(self) -> Visibility:
+        if self._visibility is None:
+            raise InputError(
+                "these events do not say which graph they are of",
+                code="no-graph",
+                hint="pass graph=…, or begin with the event execution.created",
+            )
+        return self._visibility
+
+    def _encode_node(self, event: Event, path: str) -> Iterator[dict[str, Any]]:
+        meta, data = self._meta(event, path), event.data
+        match event.type:
+            case "node.delta":
+                yield from self._delta(event, path, meta)
+            case "node.log":
+                yield self._chunk({"content": ""}, {"meta": meta, "log": data})
+            case "node.event" if data["event_type"] == MESSAGE:
+                yield from self._message(event, path, meta)
+            case "node.event" if data["event_type"] == RUN_GRAPH:
+                self._nested_graphs.record(path, data["data"])
+            case "node.event" if data["event_type"] not in _INTERNAL:
+                said = {"type": data["event_type"], "data": data.get("data")}
+                yield self._chunk({"content": ""}, {"meta": meta, "event": said})
+            case _ if event.type in _STATUS:
+                yield from self._status_change(event, path, meta)
+            case _:
+                pass
+
+    def _meta(self, event: Event, path: str) -> dict[str, Any]:
+        known = self._meta_cache.get(path)
+        if known is None:
+            known = self._meta_cache[path] = self._node_meta(path)
+        if event.type in _ENDED:
+            del self._meta_cache[path]
+        facts, visible = known
+        attempt = {} if event.attempt is None else {"attempt": event.attempt}
+        return {**facts, **attempt, "visible": visible}
+
+    def _node_meta(self, path: str) -> tuple[dict[str, Any], bool]:
+        """Give what is known of a node, and whether what it streams is visible."""
+        showing = self._require_visibility()
+        place = self._graphs.locate(path)
+        name = place.graph.name_of(place.id) if place.is_known else None
+        facts = {
+            "node_id": place.id,
+            "node_type": showing.type_of(path) or place.document.get("type"),
+            "name": showing.name_of(path) or name,
+            "path": path,
+        }
+        return {k: v for k, v in facts.items() if v is not None}, showing.is_visible(path)
+
+    def _delta(self, event: Event, path: str, meta: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        data = event.data
+        kind, offset, text = data["kind"], data["offset"], data["text"]
+        if kind not in _DELTA_FIELDS or not meta["visible"]:
+            yield self._chunk({"content": ""}, {"meta": meta, "delta": data})
+            return
+        spoken = self._streamed.get(path)
+        if spoken is not None and spoken.is_rewritten(kind, offset, text):
+            if lost := self._discard(path):
+                yield self._chunk({"content": ""}, {"meta": meta, "discard": lost})
+            offset, text, spoken = 0, spoken.text[:offset] + text, None
+        if spoken is None or spoken.attempt != event.attempt:
+            spoken = self._streamed[path] = _StreamedSoFar(event.attempt)
+        if new := spoken.new_text(kind, offset, text):
+            turn = f"{path} {event.attempt}"
+            yield from self._push(Chunk(path, turn, kind, new, {"meta": meta}))
+
+    def _message(self, event: Event, path: str, meta: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        said: Any = event.data.get("data")
+        about: dict[str, Any] = {"meta": meta, "event": {"type": MESSAGE, "data": said}}
+        held = self._turns.is_speaking(path)
+        self._messaged.add(path)
+        yield from self._push(
+            Chunk(path, f"message {event.seq}", "text", message_text(said), about)
+        )
+        if not held:
+            yield from self._emit(self._turns.finish(path))
+
+    def _status_change(
+        self, event: Event, path: str, meta: dict[str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        """Tell that a node's status has changed, and before that what it has not said so far."""
+        meta = {**meta, "status": _STATUS[event.type]}
+        about = {
+            "meta": meta,
+            **{name: event.data[name] for name in _STATUS_FIELDS if name in event.data},
+        }
+        if event.type in _DISCARDS_TEXT and (lost := self._discard(path)):
+            about["discard"] = lost
+        yield self._chunk({"content": ""}, about)
+        if event.type == "node.started":
+            return
+        if event.data.get("outputs") and (rest := self._remaining(event, path)):
+            turn, text = rest
+            yield from self._push(Chunk(path, turn, "text", text, {"meta": meta}))
+        if (spoken := self._streamed.get(path)) is not None:
+            spoken.emitted = 0  # others may speak now, so it is not the end of the content any more
+        yield from self._emit(self._turns.finish(path))
+
+    def _discard(self, path: str) -> int:
+        """Take back what a node has streamed; give how many characters of it were told."""
+        spoken = self._streamed.pop(path, None)
+        if spoken is None:
+            return 0
+        self._turns.discard(path)
+        self._speakers.discard(path)
+        self._length -= spoken.emitted
+        return spoken.emitted
+
+    def _remaining(self, event: Event, path: str) -> tuple[str, str] | None:
+        """Give what is still to be told of a node's result: all that it has not streamed."""
+        if event.data.get("given") or path in self._messaged:
+            return None
+        showing = self._require_visibility()
+        if not (self._speakers | self._messaged).isdisjoint(showing.speakers_behind(path)):
+            return None
+        values = showing.visible_values(path, event.data["outputs"])
+        text = _PARAGRAPH_BREAK.join(filter(None, map(to_text, values)))
+        spoken = self._streamed.get(path)
+        streamed = "" if spoken is None else spoken.text
+        if text.startswith(streamed):
+            text = text[len(streamed) :]
+            return (f"{path} {event.attempt}", text) if text else None
+        is_text = all(isinstance(value, str) for value in values)
+        return (f"{path} result", text) if is_text and text else None
+
+    def _push(self, piece: Chunk) -> Iterator[dict[str, Any]]:
+        if piece.kind == "text" and piece.text:
+            self._speakers.add(piece.speaker)
+        return self._emit(self._turns.push(piece))
+
+    def _emit(self, pieces: Iterable[Chunk]) -> Iterator[dict[str, Any]]:
+        for piece in pieces:
+            text = piece.text
+            if piece.kind == "text" and text:
+                if self._length and self._turn != piece.turn:
+                    text = _PARAGRAPH_BREAK + text
+                self._turn = piece.turn
+                self._length += len(text)
+                if (spoken := self._streamed.get(piece.speaker)) is not None:
+                    spoken.emitted += len(text)
+            yield self._chunk({_DELTA_FIELDS[piece.kind]: text}, piece.extras)
+
+    def _chunk(
+        self, delta: dict[str, Any], extras: Mapping[str, Any], finish: str | None = None
+    ) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        return {**self._head, "choices": [choice], "extras": {**extras}}
+
+    def _end(self, event: Event) -> dict[str, Any]:
+        total = self._usage
+        execution = {**_execution(event), "usage": total.as_json()}
+        finish = "stop" if event.type == "execution.completed" else None
+        chunk = self._chunk({}, {"execution": execution}, finish)
+        chunk["usage"] = {
+            "prompt_tokens": total.input_tokens,
+            "completion_tokens": total.output_tokens,
+            "total_tokens": total.input_tokens + total.output_tokens,
+        }
+        if finish is None:
+            chunk["error"] = _error(event)
+        return chunk
+
+
+def _execution(event: Event) -> dict[str, Any]:
+    status = event.type.removeprefix("execution.")
+    status = "executing" if status in ("started", "resumed") else status
+    told = {name: event.data[name] for name in ("reason", "handled_failures") if name in event.data}
+    return {"id": event.execution_id, "status": status, **told}
+
+
+def _error(event: Event) -> dict[str, Any]:
+    """Give how an execution ended as the OpenAI API words a failure."""
+    failed = event.type == "execution.failed"
+    error: Mapping[str, Any] = event.data.get("error") or {}
+    message = error.get("message") or to_text(event.data.get("cause")) or "the execution failed"
+    failures: list[str] = event.data.get("failures") or []
+    return {
+        "message": message,
+        "type": "execution_failed" if failed else "execution_cancelled",
+        "code": error.get("code") if failed else "cancelled",
+        "param": failures[0] if failures else None,
+    }
+
+
+def _time_parts(at: str) -> tuple[int, ...]:
+    """Give a time of an event, UTC, as numbers from the year to the second."""
+    return (*map(int, at[:10].split("-")), *map(int, at[11:19].split(":")))

@@ -1,0 +1,1 @@
+"""Two log projections of events: sentences for people, and typed entries."""

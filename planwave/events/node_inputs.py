@@ -1,0 +1,70 @@
+"""What reached each node of an execution along its flow edges, exactly as it read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from planwave.events.graphs import GraphLookup, NodeLocation
+from planwave.events.state import ExecutionState
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, Arrival, DataValue
+
+
+def outputs_from_json(outputs: Mapping[str, Any] | None) -> dict[str, DataValue]:
+    """Give outputs as they stand in events as values, by handle."""
+    return {
+        handle: DataValue(output["type"], output["value"])
+        for handle, output in (outputs or {}).items()
+    }
+
+
+class NodeInputs:
+    """The flow edges of an execution's graphs, by where they lead, and what came along them.
+
+    Nothing is known of what reached nodes inside others whose graph was never told. The state is not
+    to change meanwhile: results are read once.
+
+    Attributes:
+        graphs: Where each node is.
+    """
+
+    def __init__(self, state: ExecutionState) -> None:
+        self._state = state
+        self._values: dict[str, dict[str, DataValue]] = {}
+        self.graphs = GraphLookup(state.graph, state.nested_graphs)
+
+    def upstream(self, path: str) -> list[str]:
+        """Give the paths of the nodes that lead into a node, in edge order."""
+        place = self.graphs.locate(path)
+        edges = place.graph.flow_edges_into(place.id)
+        return list(dict.fromkeys(place.prefix + edge["source"] for edge in edges))
+
+    def inputs(self, path: str) -> Inputs:
+        """Give what a node that has started read; of a ``join: any``, its winner alone.
+
+        For a linked node, what has arrived for it by now.
+        """
+        node = self._state.nodes.get(path)
+        if node is None:
+            return Inputs()
+        return Inputs(tuple(self._arrivals(self.graphs.locate(path), node.via)))
+
+    def _arrivals(self, location: NodeLocation, via: str | None) -> Iterator[Arrival]:
+        for edge in location.graph.flow_edges_into(location.id):
+            if via is not None and edge.get("id") != via:
+                continue
+            leaves = edge.get("sourceHandle") or DEFAULT_SOURCE_HANDLE
+            enters = edge.get("targetHandle") or DEFAULT_TARGET_HANDLE
+            value = self._outputs_of(location.prefix + edge["source"]).get(leaves)
+            if value is not None:
+                name = location.graph.name_of(edge["source"])
+                yield Arrival(edge.get("id", ""), edge["source"], name, leaves, enters, value)
+
+    def _outputs_of(self, path: str) -> dict[str, DataValue]:
+        """Give the results of a node, however many nodes they lead to."""
+        given = self._values.get(path)
+        if given is None:
+            node = self._state.nodes.get(path)
+            given = self._values[path] = outputs_from_json(node.outputs if node else None)
+        return given

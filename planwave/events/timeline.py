@@ -1,0 +1,131 @@
+"""Timeline of a node: everything that happened to it, in order.
+
+The state of a node is its latest situation; its timeline is how it got there: every start, every failed
+attempt, every request and who answered it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from planwave.events.request_text import PERSON, field_of
+from planwave.events.types import Event
+
+
+class TimelineEntry(NamedTuple):
+    """One thing that happened to a node.
+
+    Attributes:
+        seq: Number of the event that says so.
+        at: When, UTC.
+        what: ``started entered-again tried-again asked answered parked unparked completed failed
+            skipped blocked cancelled``; ``given reused changed`` for a result without a run: from the inputs, from
+            the execution before a fork, or as the fork was asked to change it.
+        attempt: In which attempt, None where there was none.
+        details: What there is to say about it, by name; as JSON.
+    """
+
+    seq: int
+    at: str
+    what: str
+    attempt: int | None
+    details: dict[str, Any]
+
+    def as_json(self) -> dict[str, Any]:
+        """Give ``{"seq", "at", "what", "attempt"?}`` and the facts."""
+        shown: dict[str, Any] = {"seq": self.seq, "at": self.at, "what": self.what}
+        if self.attempt is not None:
+            shown["attempt"] = self.attempt
+        return shown | self.details
+
+
+def timelines(events: Iterable[Event]) -> dict[str, list[TimelineEntry]]:
+    """Give the course of every node that anything happened to, by path."""
+    found: dict[str, list[TimelineEntry]] = {}
+    for event in events:
+        tell = _CONVERTERS.get(event.type)
+        if tell is not None and event.path is not None:
+            what, facts = tell(event.data)
+            step = TimelineEntry(event.seq, event.at, what, event.attempt, facts)
+            found.setdefault(event.path, []).append(step)
+    return found
+
+
+def reentries(timeline: Iterable[TimelineEntry]) -> int:
+    """Say how often a node was entered again because its process had ended."""
+    return sum(step.what == "entered-again" for step in timeline)
+
+
+def answers(timeline: Iterable[TimelineEntry]) -> list[dict[str, Any]]:
+    """Give what a node was answered: ``[{"request_id", "at", "by", "answer", …}]``."""
+    return [{"at": step.at, **step.details} for step in timeline if step.what == "answered"]
+
+
+_EntryParts = tuple[str, dict[str, Any]]
+
+
+def _started(data: Mapping[str, Any]) -> _EntryParts:
+    again = {"reentry": data["reentry"]} if data.get("reentry") else {}
+    return "entered-again" if again else "started", again
+
+
+def _retrying(data: Mapping[str, Any]) -> _EntryParts:
+    named = ("error", "delay_s", "next_attempt")
+    return "tried-again", {name: data.get(name) for name in named}
+
+
+def _waiting(data: Mapping[str, Any]) -> _EntryParts:
+    facts = {"request_id": data["request_id"], "request": data.get("request")}
+    if data.get("timeout_s") is not None:
+        facts |= {"timeout_s": data["timeout_s"], "timeout_answer": data.get("timeout_answer")}
+    return "asked", facts
+
+
+def _answered(data: Mapping[str, Any]) -> _EntryParts:
+    answer = data.get("answer")
+    facts = {"request_id": data["request_id"], "by": data.get("by") or PERSON, "answer": answer}
+    for name in ("decision", "note"):
+        if (value := field_of(answer, name)) is not None:
+            facts[name] = value
+    return "answered", facts
+
+
+def _completed(data: Mapping[str, Any]) -> _EntryParts:
+    if data.get("reused"):
+        return "reused", {"reused": data["reused"]}
+    for what in ("given", "changed"):
+        if data.get(what):
+            return what, {}
+    return "completed", {"duration_s": data.get("duration_s")}
+
+
+def _failed(data: Mapping[str, Any]) -> _EntryParts:
+    return "failed", {"error": data.get("error"), "handled": bool(data.get("handled"))}
+
+
+def _skipped(data: Mapping[str, Any]) -> _EntryParts:
+    return "skipped", {"reason": data.get("reason")}
+
+
+def _blocked(data: Mapping[str, Any]) -> _EntryParts:
+    return "blocked", {"cause": data.get("cause")}
+
+
+def _cancelled(data: Mapping[str, Any]) -> _EntryParts:
+    return "cancelled", {"cause": data.get("cause")}
+
+
+_CONVERTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], _EntryParts]]] = {
+    "node.started": _started,
+    "node.retrying": _retrying,
+    "node.waiting": _waiting,
+    "node.answered": _answered,
+    "node.parked": lambda _: ("parked", {}),
+    "node.unparked": lambda _: ("unparked", {}),
+    "node.completed": _completed,
+    "node.failed": _failed,
+    "node.skipped": _skipped,
+    "node.blocked": _blocked,
+    "node.cancelled": _cancelled,
+}

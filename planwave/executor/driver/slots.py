@@ -1,0 +1,133 @@
+"""Who may do its own work now: a queue in front of a bounded number of slots."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from planwave.errors import InputError
+from planwave.executor.state import BACKOFF, DONE, NESTED, QUEUED, RUNNING, Attempt
+
+
+class NestedReply(NamedTuple):
+    """A nested run has ended and its node may go on once it has a slot again."""
+
+    attempt: Attempt
+    future: Any
+    result: Any
+
+
+class Slots:
+    """Slots of one execution, first come first served; nodes that come back go first.
+
+    A slot is held only while a node does its own work: not while it is queued, only waits for nested
+    runs, or waits for a retry.
+    """
+
+    __slots__ = (
+        "_backoff",
+        "_busy",
+        "_configured_limit",
+        "_limit",
+        "_nested",
+        "_queue",
+        "_returns",
+    )
+
+    def __init__(self, limit: int | None) -> None:
+        if limit is not None and limit < 1:
+            raise InputError(f"max_parallel is {limit}, must be at least 1")
+        self._limit = self._configured_limit = limit
+        self._busy = self._backoff = self._nested = 0
+        self._queue: deque[Attempt] = deque()
+        self._returns: dict[Attempt, list[NestedReply]] = {}
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing works, is queued, or will come back by itself."""
+        return not (self._busy or self._queue or self._returns or self._backoff or self._nested)
+
+    @property
+    def has_running(self) -> bool:
+        """Whether any node does its own work."""
+        return self._busy > 0
+
+    @property
+    def has_nested(self) -> bool:
+        """Whether any node waits for nested runs, without a slot."""
+        return self._nested > 0
+
+    @property
+    def has_returns(self) -> bool:
+        """Whether any node is to go on with what its nested runs gave."""
+        return bool(self._returns)
+
+    def close(self) -> None:
+        """Give no slot to anybody until :meth:`reopen`."""
+        self._limit = 0
+
+    def reopen(self) -> None:
+        """Give slots again."""
+        self._limit = self._configured_limit
+
+    def enqueue(self, attempt: Attempt) -> None:
+        """Let an attempt start when a slot is free."""
+        if attempt.phase is BACKOFF:
+            self._backoff -= 1
+            attempt.phase = QUEUED
+        self._queue.append(attempt)
+
+    def hold_back(self, attempt: Attempt) -> None:
+        """Keep an attempt out of the queue until its retry delay is over."""
+        attempt.phase = BACKOFF
+        self._backoff += 1
+
+    def enter_nested(self, attempt: Attempt) -> None:
+        """Free the slot of a node that only waits for nested runs."""
+        if attempt.phase is RUNNING:
+            self._busy -= 1
+            self._nested += 1
+            attempt.phase = NESTED
+
+    def queue_return(self, reply: NestedReply) -> None:
+        """Let a node go on with a nested run's result when it has a slot again.
+
+        See ``Nesting.deliver``.
+        """
+        self._returns.setdefault(reply.attempt, []).append(reply)
+
+    def remove(self, attempt: Attempt) -> None:
+        """Take an attempt out, wherever it is."""
+        if attempt.phase is RUNNING:
+            self._busy -= 1
+        elif attempt.phase is BACKOFF:
+            self._backoff -= 1
+        elif attempt.phase is NESTED:
+            self._nested -= 1
+        attempt.phase = DONE
+
+    def grant_returns(self) -> Iterator[NestedReply]:
+        """Give slots to nodes whose nested runs have ended; one slot is for all its answers."""
+        while self._returns and self._free():
+            attempt = next(iter(self._returns))
+            answers = self._returns.pop(attempt)
+            if attempt.phase is NESTED:
+                self._busy += 1
+                self._nested -= 1
+                attempt.phase = RUNNING
+            yield from answers
+
+    def next_start(self) -> Attempt | None:
+        """Give a slot to the attempt that has been queued longest, if there is one and a slot."""
+        queue = self._queue
+        while queue and (self._limit is None or self._busy < self._limit):  # spares a call a node
+            attempt = queue.popleft()
+            if attempt.phase is QUEUED:
+                self._busy += 1
+                attempt.phase = RUNNING
+                return attempt
+        return None
+
+    def _free(self) -> bool:
+        return self._limit is None or self._busy < self._limit

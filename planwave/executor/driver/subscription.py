@@ -1,0 +1,99 @@
+"""Listeners of one execution: each gets every event in order, from when it began to listen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import aclosing
+from types import coroutine
+
+from planwave.events import TERMINAL, Event
+
+BATCH_WINDOW_S = 0.001
+"""How long tokens may gather before their reader is woken."""
+
+
+@coroutine
+def _yield_once() -> Generator[None]:
+    """Let the event loop go round once: ``asyncio.sleep(0)`` for half of what that costs."""
+    yield
+
+
+class Subscription:
+    """An unbounded queue of events with one reader.
+
+    It never slows the execution down. Subscribers over a network are bounded by the service, which
+    drops a slow one together with its cursor. A reader that leaves is gone for good: ``forget`` is
+    told, and nothing is kept for it any more.
+    """
+
+    __slots__ = ("_batch_timer", "_closed", "_events", "_forget", "_wake")
+
+    def __init__(self, forget: Callable[[Subscription], None] | None = None) -> None:
+        self._forget = forget
+        self._events: list[Event] = []
+        self._wake: asyncio.Future[None] | None = None
+        self._batch_timer: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    def put_batched(self, event: Event) -> None:
+        """Add a transient event; the reader is woken within a millisecond.
+
+        Waking it for every token would cost more than the token.
+        """
+        self._events.append(event)
+        if self._wake is not None and self._batch_timer is None:
+            self._batch_timer = self._wake.get_loop().call_later(BATCH_WINDOW_S, self._wake_up)
+
+    def extend(self, events: Sequence[Event]) -> None:
+        """Add events in order and wake the reader."""
+        self._events += events
+        if self._wake is not None:
+            self._wake_up()
+
+    def close(self) -> None:
+        """End the iteration once everything that was put has been read."""
+        self._closed = True
+        self._wake_up()
+
+    def _wake_up(self) -> None:
+        if self._batch_timer is not None:
+            self._batch_timer.cancel()
+            self._batch_timer = None
+        wake, self._wake = self._wake, None
+        if wake is not None and not wake.done():
+            wake.set_result(None)
+
+    async def batches(self) -> AsyncGenerator[list[Event]]:
+        """Give all there is to read, again and again, until the terminal event or ``close``."""
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                events = self._events
+                if events:
+                    self._events = []
+                    yield events
+                    if events[-1].type in TERMINAL:
+                        return
+                    if events[-1].seq and not self._events:
+                        await _yield_once()  # the next turn is often this near: no wake-up then
+                elif self._closed:
+                    return
+                else:
+                    self._wake = wake = loop.create_future()
+                    await wake
+        finally:
+            self._unsubscribe()
+
+    def _unsubscribe(self) -> None:
+        if self._forget is not None:
+            self._forget(self)
+        self._events = []
+        self.close()
+
+    async def __aiter__(self) -> AsyncGenerator[Event]:
+        """Give events one by one until the terminal one, or until closed."""
+        async with aclosing(self.batches()) as batches:
+            async for batch in batches:
+                for event in batch:
+                    yield event

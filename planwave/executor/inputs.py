@@ -1,0 +1,213 @@
+"""What an execution is given from outside, and which part of its program that chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from planwave.errors import InputError
+from planwave.executor.options import RunOptions
+from planwave.executor.program import BoundNode, Program
+from planwave.expressions.json_text import copy_json
+from planwave.graph.json_values import NotJson, to_json_each
+from planwave.graph.model import Json
+from planwave.graph.ports import has_output, outputs_text
+from planwave.graph.protocols import InputAdapter
+
+_MAX_NODES_LISTED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class InputPlan:
+    """Which part of a program is chosen to run; see ``docs/semantics.md``, "Entry".
+
+    Attributes:
+        preset: The nodes that are settled from outside, with their values.
+        dropped: Entry nodes that were not chosen.
+        part: The nodes that run or are settled; None for all.
+    """
+
+    preset: Mapping[int, Mapping[str, Json]]
+    dropped: frozenset[int]
+    part: frozenset[int] | None
+
+
+def plan_inputs(
+    program: Program,
+    inputs: Mapping[str, Mapping[str, Json]] | None,
+    options: RunOptions = RunOptions(),  # noqa: B008 - immutable
+) -> InputPlan:
+    """Find the part that runs with some inputs, which are as :func:`validate_inputs` gives them.
+
+    Where inputs name entry nodes, the other entry nodes are dropped; what a chosen entry reaches
+    runs, with everything that is needed for it; what only feeds settled or dropped nodes does not.
+    ``run_from`` and ``run_to`` narrow that: to what follows some nodes, and to what leads to some,
+    again with everything needed for it.
+
+    Raises:
+        InputError: ``unknown-input-node``; ``unknown-node`` where an option names one, and
+            ``nothing-to-run`` where the options leave nothing.
+    """
+    given = {_node_number(program, node_id): values for node_id, values in (inputs or {}).items()}
+    entry = _plan_entries(program, given)
+    if not (options.run_from or options.run_to):
+        return entry
+    before = _node_numbers(program, options.run_from, "run_from")
+    ends = _node_numbers(program, options.run_to, "run_to")
+    wanted = set(range(len(program.steps)) if entry.part is None else entry.part) - entry.dropped
+    if before:
+        wanted &= program.walk(before, forward=True)
+    if ends:
+        wanted &= ends
+    if not wanted:
+        raise _nothing_to_run(options)
+    needed = program.walk(wanted, forward=False, stops=entry.dropped | given.keys())
+    return InputPlan(given, entry.dropped & needed, frozenset(needed | given.keys()))
+
+
+def _plan_entries(program: Program, preset: Mapping[int, Mapping[str, Json]]) -> InputPlan:
+    """Find what inputs choose by themselves."""
+    chosen = program.entry_nodes & preset.keys()
+    if not chosen:
+        return InputPlan(preset, frozenset(), None)
+    dropped = program.entry_nodes - chosen
+    reached = program.walk(chosen, forward=True)
+    part = program.walk(reached, forward=False, stops=dropped | preset.keys())
+    return InputPlan(preset, dropped, frozenset(part | dropped))
+
+
+def _node_numbers(program: Program, node_ids: Sequence[str], option: str) -> set[int]:
+    index = program.topology.index
+    unknown = [node_id for node_id in node_ids if node_id not in index]
+    if unknown:
+        names = ", ".join(map(repr, unknown[:_MAX_NODES_LISTED]))
+        raise InputError(
+            f"{option} names {names}, not in the graph",
+            code="unknown-node",
+            hint=f"nodes are: {', '.join(program.topology.ids[:_MAX_NODES_LISTED])}",
+        )
+    return {index[node_id] for node_id in node_ids}
+
+
+def _nothing_to_run(options: RunOptions) -> InputError:
+    asked = [
+        f"{name} {', '.join(map(repr, ids[:_MAX_NODES_LISTED]))}"
+        for name, ids in (("run_from", options.run_from), ("run_to", options.run_to))
+        if ids
+    ]
+    return InputError(
+        f"nothing is left to run with {' and '.join(asked)}",
+        code="nothing-to-run",
+        hint="run_to has to name what follows run_from, and what the inputs lead to",
+    )
+
+
+def validate_inputs(
+    program: Program, inputs: Mapping[str, Any] | None
+) -> dict[str, dict[str, Json]]:
+    """Check and copy the inputs of one run, so that no node of it can change what the next is given.
+
+    Where a node's type has ``enter``, what it makes of its values is what it is settled with.
+
+    Args:
+        program: The graph they are for.
+        inputs: ``{node_id: {handle: value}}``, or ``{handle: value}`` for the one entry node.
+
+    Returns:
+        ``{node_id: {handle: value}}``; given again, they stay as they are.
+
+    Raises:
+        InputError: As :func:`copy_inputs`, and ``invalid-inputs`` where the type refuses them.
+    """
+    return {
+        node_id: _adapted_values(program, program.topology.index[node_id], values)
+        for node_id, values in copy_inputs(program, inputs).items()
+    }
+
+
+def copy_inputs(program: Program, inputs: Mapping[str, Any] | None) -> dict[str, dict[str, Json]]:
+    """Check and copy inputs as far as they can be checked without the types' own word.
+
+    Raises:
+        InputError: ``unknown-input-node``; ``invalid-inputs`` where they have another form, name a
+            handle the node does not have, or hold a value that is not JSON.
+    """
+    if inputs is None:
+        return {}
+    pairs = _require_object(inputs, "inputs")
+    entry = _flat_entry_node(program, pairs)
+    if entry is not None:
+        pairs = {entry: pairs}
+    return {
+        node_id: _checked_values(program, _node_number(program, node_id), values)
+        for node_id, values in pairs.items()
+    }
+
+
+def _flat_entry_node(program: Program, inputs: Mapping[Any, Any]) -> str | None:
+    """Give the one entry node that flat inputs are for, or None where they are not flat."""
+    if len(program.entry_nodes) != 1 or not inputs:
+        return None
+    (number,) = program.entry_nodes
+    step, index = program.steps[number], program.topology.index
+    is_flat = all(
+        isinstance(key, str) and key not in index and has_output(step.facts, key) for key in inputs
+    )
+    return step.node.id if is_flat else None
+
+
+def _adapted_values(program: Program, number: int, values: dict[str, Json]) -> dict[str, Json]:
+    step = program.steps[number]
+    if not isinstance(step.implementation, InputAdapter):
+        return values
+    try:
+        entered = step.implementation.adapt_inputs(values)
+    except InputError as error:
+        message = f"{_location(step)}: {error.message}"
+        raise InputError(message, code="invalid-inputs", hint=error.hint) from error
+    return _checked_values(program, number, entered)
+
+
+def _location(step: BoundNode) -> str:
+    return f"inputs[{step.node.id!r}]"
+
+
+def _checked_values(program: Program, number: int, values: object) -> dict[str, Json]:
+    step = program.steps[number]
+    where = _location(step)
+    try:
+        copy: dict[str, Json] = copy_json(to_json_each(_require_object(values, where)))
+    except NotJson as fault:
+        message = f"{where} cannot be given to a node: it holds {fault}"
+        raise InputError(message, code="invalid-inputs") from fault
+    for handle in copy:
+        if not has_output(step.facts, handle):
+            raise InputError(
+                f"{where} names handle {handle!r}, which type {step.node.type!r} does not have; "
+                f"its outputs are: {outputs_text(step.facts)}",
+                code="invalid-inputs",
+            )
+    return copy
+
+
+def _require_object(value: object, where: str) -> Mapping[Any, Any]:
+    if isinstance(value, Mapping):
+        return cast("Mapping[Any, Any]", value)
+    raise InputError(
+        f"{where} must be an object, got {type(value).__name__}",
+        code="invalid-inputs",
+        hint="inputs are {node_id: {handle: value}}; a start node's handle is 'output'",
+    )
+
+
+def _node_number(program: Program, node_id: object) -> int:
+    number = program.topology.index.get(cast("str", node_id))
+    if number is None:
+        shown = ", ".join(program.topology.ids[:_MAX_NODES_LISTED])
+        raise InputError(
+            f"inputs name node {node_id!r}, which is not in the graph",
+            code="unknown-input-node",
+            hint=f"nodes are: {shown}",
+        )
+    return number

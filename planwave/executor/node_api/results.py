@@ -1,0 +1,119 @@
+"""Read and validate what a node returned: its form, its handles, and that it is JSON."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from inspect import isawaitable
+from typing import Any, TypeVar, cast
+
+from planwave.errors import NodeError, PlanwaveError, ResultNotJson
+from planwave.executor.program import BoundNode
+from planwave.graph.json_values import NotJson, is_utf8_text, to_json
+from planwave.graph.model import DataValue
+from planwave.graph.ports import has_output, outputs_text
+from planwave.graph.protocols import ExecutionResult, NodeEvent, Resumable, Suspension
+
+_T = TypeVar("_T")
+
+
+async def read_result(returned: Any, emit: Callable[[_T, NodeEvent], None], emitter: _T) -> Any:
+    """Give what ``execute`` gave, whatever its form: a generator's events are said on the way."""
+    if isawaitable(returned):
+        return await returned
+    if not hasattr(returned, "__aiter__"):
+        return returned
+    try:
+        async for item in returned:
+            if type(item) is not NodeEvent:
+                return item
+            emit(emitter, item)
+    finally:  # also where what it said is refused
+        if isinstance(returned, AsyncGenerator):
+            await returned.aclose()
+    return None
+
+
+def validate_result(
+    step: BoundNode, result: Any, emit: Callable[[_T, NodeEvent], None], emitter: _T
+) -> ExecutionResult | Suspension:
+    """Check that a result is one that can be stored as JSON; say the events in it."""
+    if isinstance(result, ExecutionResult):
+        outputs: Any = result.outputs  # what a node calls so; it may be anything
+        if type(outputs) is not dict and not isinstance(outputs, Mapping):
+            raise _invalid_result(step, f"outputs that are {type(outputs).__name__}, not by handle")
+        plain = _check_outputs(step, result.outputs)
+        for event in result.events:
+            emit(emitter, event)
+        return result if plain is None else result._replace(outputs=plain)
+    if isinstance(result, Suspension):
+        if not isinstance(step.implementation, Resumable):
+            raise NodeError(
+                f"node {step.node.id!r} waits for an answer, but its type {step.node.type!r} "
+                "cannot go on with one",
+                code="not-resumable",
+                hint="give the type 'async def resume(self, data, inputs, context, state, answer)'",
+            )
+        try:
+            return result._replace(request=to_json(result.request), state=to_json(result.state))
+        except NotJson as fault:
+            message = f"node {step.node.id!r} waits with a request that is {fault}"
+            raise ResultNotJson(message) from fault
+    raise _invalid_result(step, f"{type(result).__name__}, not an ExecutionResult or Suspension")
+
+
+def _check_outputs(step: BoundNode, outputs: Mapping[Any, Any]) -> dict[str, DataValue] | None:
+    """Check outputs; return them as they will be stored where that is not what they are."""
+    handles, plain = step.handles, None
+    for handle, value in outputs.items():
+        if not isinstance(value, DataValue):
+            raise _not_json(step, handle, f"{type(value).__name__} instead of a DataValue")
+        if type(value.type) is not str:
+            raise _not_json(step, handle, "of a type that is not text")
+        try:
+            stored = to_json(value.value)
+        except NotJson as fault:
+            raise _not_json(step, handle, str(fault)) from fault
+        if type(handle) is not str or handle not in handles:
+            _check_handle(step, handle)
+        if stored is not value.value:
+            plain = dict(outputs) if plain is None else plain
+            plain[handle] = value._replace(value=stored)
+    return plain
+
+
+def _check_handle(step: BoundNode, handle: Any) -> None:
+    if type(handle) is not str or not is_utf8_text(handle):
+        raise _not_json(step, handle, "under a name that is not text")
+    if not has_output(step.facts, handle):
+        raise _invalid_result(
+            step,
+            f"a result on handle {handle!r}, which its type does not have; "
+            f"its outputs are: {outputs_text(step.facts)}",
+        )
+
+
+def _invalid_result(step: BoundNode, reason: str) -> NodeError:
+    return NodeError(
+        f"node {step.node.id!r} of type {step.node.type!r} gave {reason}", code="invalid-result"
+    )
+
+
+def _not_json(step: BoundNode, handle: Any, reason: str) -> ResultNotJson:
+    return ResultNotJson(
+        f"node {step.node.id!r} gave, on handle {handle!r}, a value that is {reason}",
+        hint="return text, numbers, booleans, null, lists and objects with text keys",
+    )
+
+
+def to_node_error(error: BaseException) -> NodeError:
+    """Give any exception of a node as a NodeError; planned errors keep code and hint.
+
+    A group of them, as a ``TaskGroup`` raises it, is its first.
+    """
+    while isinstance(error, ExceptionGroup):
+        error = cast("ExceptionGroup[Exception]", error).exceptions[0]
+    if isinstance(error, NodeError):
+        return error
+    if isinstance(error, PlanwaveError):
+        return NodeError(error.message, code=error.code, hint=error.hint)
+    return NodeError(f"{type(error).__name__}: {error}")

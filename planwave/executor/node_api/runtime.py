@@ -1,0 +1,361 @@
+"""What running nodes may ask of their graph: neighbours, arrivals, links, nested runs.
+
+One :class:`GraphRuntime` serves one running graph (the execution's, or a nested one). Which node is
+asking is known from a context variable that the driver sets in the node's task; tasks a node starts
+inherit it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import pairwise
+from typing import Any, Final, Protocol
+
+from planwave.errors import InputError, NodeError
+from planwave.executor.program import Program
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import LINK, Arrival, Channel, DataValue, Edge, Graph, Json, Node
+from planwave.graph.plan import canonical_json
+from planwave.graph.protocols import Catalogue, FlowContext
+
+Outputs = Mapping[str, DataValue]
+_new_arrival: Callable[[type[Arrival], tuple[Any, ...]], Arrival] = tuple[Any, ...].__new__
+"""Makes an arrival of its fields in order; the constructor would cost as much again."""
+_link_chain: ContextVar[tuple[str, ...]] = ContextVar("asking", default=())
+"""The open ``resolve``/``materialize`` steps of this task, outermost first, for cycle messages."""
+
+_NO_VARIABLES: Final[Mapping[str, Json]] = {}
+
+
+class LinkStats:
+    """How often links of one execution were served from what was made before, and how often made."""
+
+    __slots__ = ("hits", "misses")
+
+    def __init__(self) -> None:
+        self.hits = 0
+        self.misses = 0
+
+
+class Host(Protocol):
+    """What a runtime needs of the driver that owns it."""
+
+    @property
+    def links(self) -> LinkStats: ...
+    @property
+    def variables(self) -> Mapping[str, Json]: ...
+    async def run_nested(
+        self,
+        runtime: GraphRuntime,
+        key: str,
+        graph: Graph,
+        inputs: Mapping[str, Any],
+        variables: Mapping[str, Json],
+    ) -> Mapping[str, Outputs]: ...
+    async def resolve_data(
+        self, runtime: GraphRuntime, node: int, inputs: Inputs
+    ) -> Mapping[str, Json]: ...
+    async def resolve_value(
+        self, runtime: GraphRuntime, node: int, value: Json, variables: Mapping[str, Json]
+    ) -> Json: ...
+    def context(self, runtime: GraphRuntime, node: int, attempt: int) -> FlowContext: ...
+    def current_node(self) -> int:
+        """Give the number of the node whose task this is called in."""
+        ...
+
+    async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json: ...
+
+
+class GraphRuntime:
+    """Satisfies ``graph.capabilities.RuntimeApi``; lookups are indexed, caches live for one run.
+
+    Attributes:
+        variables: What expressions in this graph may name besides inputs, the names of the graphs
+            around it among them.
+    """
+
+    __slots__ = (
+        "_cache",
+        "_host_ref",
+        "_links",
+        "_waits_for",
+        "join_winners",
+        "outputs",
+        "prefix",
+        "program",
+        "variables",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        program: Program,
+        host: Host,
+        prefix: str = "",
+        variables: Mapping[str, Json] = _NO_VARIABLES,
+    ) -> None:
+        self.program = program
+        self.prefix = prefix
+        self.variables = variables
+        self.outputs: list[Outputs | None] = [None] * len(program.steps)
+        self.join_winners: dict[int, int] = {}
+        self._host_ref = weakref.ref(host)  # the driver owns its runtimes, not the other way round
+        self._cache: dict[tuple[str, str], Any] = {}
+        self._links: dict[tuple[int, str, str], asyncio.Future[Any]] = {}
+        self._waits_for: dict[str, list[str]] = {}
+
+    @property
+    def _host(self) -> Host:
+        driver = self._host_ref()
+        if driver is None:
+            raise NodeError("the execution this node belongs to is over")
+        return driver
+
+    # -- lookups -----------------------------------------------------------------------------------
+
+    def get_node(self, node_id: str) -> Node:
+        """Give a node; InputError ``unknown-node`` if there is none."""
+        return self.program.steps[self._node_number(node_id)].node
+
+    def incoming_edges(
+        self, node_id: str, *, channel: Channel | None = None, target_handle: str | None = None
+    ) -> Sequence[Edge]:
+        """Give the edges into a node in graph order, of one channel or handle if asked."""
+        into, _ = self.program.edges_of(self._node_number(node_id))
+        return [
+            e
+            for e in into
+            if channel in (None, e.channel) and target_handle in (None, e.target_handle)
+        ]
+
+    def outgoing_edges(
+        self, node_id: str, *, channel: Channel | None = None, source_handle: str | None = None
+    ) -> Sequence[Edge]:
+        """Give the edges out of a node in graph order, of one channel or handle if asked."""
+        _, out = self.program.edges_of(self._node_number(node_id))
+        return [
+            e
+            for e in out
+            if channel in (None, e.channel) and source_handle in (None, e.source_handle)
+        ]
+
+    def arrivals(self, node_id: str, target_handle: str | None = None) -> tuple[Arrival, ...]:
+        """Give what reached a node so far, in edge order; for linked nodes too."""
+        found = self.arrivals_at(self._node_number(node_id))
+        if target_handle is None:
+            return found
+        return tuple(a for a in found if a.target_handle == target_handle)
+
+    def arrivals_at(self, node: int) -> tuple[Arrival, ...]:
+        """Give arrivals by node number; of ``join: any``, the winner's alone."""
+        program, outputs = self.program, self.outputs
+        graph, sources = program.graph, program.topology.sources
+        edges, nodes = graph.edges, graph.nodes
+        feeds = program.flow_edges_into[node]
+        if self.join_winners and node in self.join_winners:
+            feeds = [self.join_winners[node]]
+        found: list[Arrival] = []
+        for number in feeds:
+            source = sources[number]
+            given = outputs[source]
+            if given is None:
+                continue
+            edge_id, source_id, handle, _, target_handle, _, _, _ = edges[number]
+            value = given.get(handle)
+            if value is not None:
+                fields = edge_id, source_id, nodes[source].name, handle, target_handle, value
+                found.append(_new_arrival(Arrival, fields))
+        return tuple(found)
+
+    def _node_number(self, node_id: str) -> int:
+        number = self.program.topology.index.get(node_id)
+        if number is None:
+            raise InputError(f"no node {node_id!r} in this graph", code="unknown-node")
+        return number
+
+    def cache_get(self, namespace: str, key: str) -> Any:
+        """Give what a node cached for this run, or None."""
+        return self._cache.get((namespace, key))
+
+    def cache_set(self, namespace: str, key: str, value: Any) -> None:
+        """Keep something for the rest of this run; never stored."""
+        self._cache[namespace, key] = value
+
+    # -- links -------------------------------------------------------------------------------------
+
+    async def resolve_links(self, node_id: str, target_handle: str) -> list[Any]:
+        """Materialise everything linked into a handle, in edge order.
+
+        Each artefact is made once for ``(node, handle, signature)`` and run; concurrent callers
+        share the call. The signature covers the linked node's resolved data and its arrivals.
+
+        Raises:
+            NodeError: ``link-cycle`` with the full path, or what ``materialize`` raised.
+        """
+        step = f"resolve({node_id}.{target_handle})"
+        chain = _link_chain.get()
+        if step in chain:
+            raise _cycle_error((*chain[chain.index(step) :], step))
+        token = _link_chain.set((*chain, step))
+        try:
+            edges = self.incoming_edges(node_id, channel=LINK, target_handle=target_handle)
+            return [await self._materialize(edge) for edge in edges]
+        finally:
+            _link_chain.reset(token)
+
+    async def _materialize(self, edge: Edge) -> Any:
+        node = self._node_number(edge.source)
+        step = f"materialize({edge.source}.{edge.source_handle})"
+        chain = _link_chain.get()
+        if step in chain:
+            raise _cycle_error((*chain[chain.index(step) :], step))
+        data = await self._host.resolve_data(self, node, Inputs(self.arrivals_at(node)))
+        arrived = [[a.edge_id, a.value.value] for a in self.arrivals_at(node)]
+        key = (node, edge.source_handle, canonical_json([data, arrived]))
+        while True:
+            shared = self._links.get(key)
+            if shared is None:
+                return await self._materialize_new(key, data, step)
+            try:
+                with self._waiting_for((*chain, step)):
+                    made = await asyncio.shield(shared)
+                self._host.links.hits += 1
+                return made
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if not shared.cancelled() or (task is not None and task.cancelling()):
+                    raise
+
+    async def _materialize_new(
+        self, key: tuple[int, str, str], data: Mapping[str, Json], step: str
+    ) -> Any:
+        node, handle, _ = key
+        implementation = self.program.steps[node].implementation
+        if not self.program.steps[node].facts.materializes:
+            ident = self.program.topology.ids[node]
+            raise NodeError(
+                f"node {ident!r} is linked but its type cannot be materialised",
+                code="channel-mismatch",
+                hint="connect it with a flow edge",
+            )
+        self._host.links.misses += 1
+        shared = self._links[key] = asyncio.get_running_loop().create_future()
+        token = _link_chain.set((*_link_chain.get(), step))
+        try:
+            context = self._host.context(self, node, 1)
+            made = await implementation.materialize(data, handle, context)
+        except BaseException as error:
+            del self._links[key]  # a later caller tries again
+            if isinstance(error, asyncio.CancelledError):
+                shared.cancel()
+            else:
+                shared.set_exception(error)
+                shared.exception()  # may have no other listener
+            raise
+        finally:
+            _link_chain.reset(token)
+        shared.set_result(made)
+        return made
+
+    @contextmanager
+    def _waiting_for(self, chain: tuple[str, ...]) -> Generator[None]:
+        """Wait for the last step, which is another task's call, unless that closes a circle.
+
+        A step may wait for several others: what is made may ask for several links at once.
+        """
+        steps = [*pairwise(chain)]
+        for asking, following in steps:
+            self._waits_for.setdefault(asking, []).append(following)
+        try:
+            if (circle := self._cycle_through(chain[-1])) is not None:
+                raise _cycle_error(circle)
+            yield
+        finally:
+            for asking, following in steps:
+                self._waits_for[asking].remove(following)
+                if not self._waits_for[asking]:
+                    del self._waits_for[asking]
+
+    def _cycle_through(self, step: str) -> tuple[str, ...] | None:
+        """Give the way from a step back to itself along the calls that wait, or None."""
+        came_from: dict[str, str] = {}
+        reached = [step]
+        for current in reached:
+            for following in self._waits_for.get(current, ()):
+                if following not in came_from:
+                    came_from[following] = current
+                    reached.append(following)
+        if step not in came_from:
+            return None
+        path = [step, came_from[step]]
+        while path[-1] != step:
+            path.append(came_from[path[-1]])
+        return tuple(reversed(path))
+
+    # -- nested runs and remembered values ---------------------------------------------------------
+
+    async def run_graph(
+        self,
+        key: str,
+        graph: Graph,
+        inputs: Mapping[str, Mapping[str, Json]],
+        *,
+        variables: Mapping[str, Json] | None = None,
+    ) -> Mapping[str, Outputs]:
+        """Run a graph inside this node; ``key`` is unique within the node.
+
+        Args:
+            key: Names the run, the same whenever the node is entered again.
+            graph: What is to run.
+            inputs: ``{node_id: {handle: value}}``: nodes of it settled with these values.
+            variables: What its expressions may name besides those of the graph around it; graphs
+                nested deeper see them too.
+
+        Returns:
+            The outputs of every node of it that completed, by node id. A key that has run for this
+            node before, in whichever attempt or process, gives its stored result; one that was cut
+            off goes on; one that failed is made anew by a later attempt.
+
+        Raises:
+            NodeError: ``nested-run-failed``, naming the first node of it that failed;
+                ``resume-mismatch``: the key stands for another graph, or other inputs or variables;
+                ``limit-exceeded``: graphs are nested too deep; ``invalid-key``.
+        """
+        return await self._host.run_nested(self, key, graph, inputs, variables or _NO_VARIABLES)
+
+    async def resolve(self, value: Json, variables: Mapping[str, Json]) -> Json:
+        """Give a value with its expressions resolved, as in this node's data, with names added.
+
+        Raises:
+            TemplateError: An expression cannot be read or resolved.
+        """
+        driver = self._host
+        return await driver.resolve_value(self, driver.current_node(), value, variables)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The node types."""
+        return self.program.catalogue
+
+    async def once(self, key: str, fn: Callable[[], Awaitable[Json]]) -> Json:
+        """Give the value of ``fn`` the first time this node asks for it under this key.
+
+        It is stored before it is given, and found again whenever the node is entered again: after
+        the end of its process, a retry, an answer. Callers at the same time share one call; where
+        ``fn`` fails, the next one calls it again.
+
+        Raises:
+            ResultNotJson: The value cannot be kept.
+        """
+        return await self._host.once(key, fn)
+
+
+def _cycle_error(path: tuple[str, ...]) -> NodeError:
+    return NodeError(
+        f"Link dependency cycle detected: {' -> '.join(path)}",
+        code="link-cycle",
+        hint="remove one of these link edges",
+    )

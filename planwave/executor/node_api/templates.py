@@ -1,0 +1,75 @@
+"""Template variables of one node, and its data with expressions resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from planwave.executor.node_api.runtime import GraphRuntime
+from planwave.executor.program import Program
+from planwave.expressions import compile_template
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json
+
+
+class TemplateVariables:
+    """What expressions in one node's data may name; values are looked up only when asked for."""
+
+    __slots__ = ("_inputs", "_node", "_runtime", "_variables")
+
+    def __init__(
+        self, runtime: GraphRuntime, node: int, inputs: Inputs, variables: Mapping[str, Json]
+    ) -> None:
+        self._runtime, self._node = runtime, node
+        self._inputs, self._variables = inputs, variables
+
+    def lookup(self, root: str) -> Json:
+        """Give the value of a root name; KeyError if there is none."""
+        if root == "inputs":
+            return {handle: self._inputs[handle].value for handle in self._inputs}
+        if root == "PREVIOUS_OUTPUT":
+            main = DEFAULT_TARGET_HANDLE if DEFAULT_TARGET_HANDLE in self._inputs else None
+            return self._inputs.text(main)
+        if root == "nodes":
+            return self._ancestor_outputs()
+        if root in self._variables:
+            return self._variables[root]
+        if root == DEFAULT_TARGET_HANDLE and root not in self._inputs and len(self._inputs) == 1:
+            return next(iter(self._inputs.values())).value
+        return self._inputs[root].value
+
+    def _ancestor_outputs(self) -> dict[str, dict[str, Json]]:
+        program, outputs = self._runtime.program, self._runtime.outputs
+        return {
+            program.topology.ids[n]: {handle: v.value for handle, v in given.items()}
+            for n in program.ancestors(self._node)
+            if (given := outputs[n]) is not None
+        }
+
+
+async def resolve_data(
+    program: Program,
+    node: int,
+    runtime: GraphRuntime,
+    inputs: Inputs,
+    variables: Mapping[str, Json],
+    renderer: Any,
+) -> Mapping[str, Json]:
+    """Give a node's data with its expressions resolved; the node's own data where it has none."""
+    step = program.steps[node]
+    if step.template is None:
+        return step.node.data
+    scope = TemplateVariables(runtime, node, inputs, variables)
+    resolved: Mapping[str, Json] = await step.template.resolve(scope, renderer)
+    return resolved
+
+
+async def resolve_value(
+    value: Json, runtime: GraphRuntime, node: int, variables: Mapping[str, Json], renderer: Any
+) -> Json:
+    """Give any value with its expressions resolved as they would be in a node's data."""
+    template = compile_template(value)
+    if template is None:
+        return value
+    scope = TemplateVariables(runtime, node, Inputs(runtime.arrivals_at(node)), variables)
+    return await template.resolve(scope, renderer)

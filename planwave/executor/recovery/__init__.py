@@ -1,0 +1,1 @@
+"""Stored events turned back into the state of an execution. What goes on from there is in ``driver/resume``."""

@@ -1,0 +1,319 @@
+"""Results a fork takes over from the execution before it, instead of paying for them again.
+
+A node runs again where what its result follows from has changed, or where it has none. What ran
+inside it is gone through in the same way, node by node: each graph it asks for is laid beside what it
+had run under that key, if that had the same inputs and variables. The graphs may differ: what a change
+does not reach has the same identity in both.
+
+That execution may be a fork itself, which need not have come to all it had a right to. So what was before
+it counts too, the latest first; but for nodes that it was to run anew, or to have set.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol
+
+from planwave.errors import PlanwaveError
+from planwave.events.unreadable import guard_stored
+from planwave.executor.node_api.runtime import GraphRuntime, Host, Outputs
+from planwave.executor.options import RunOptions
+from planwave.executor.program import Program
+from planwave.executor.recovery.replay import replay
+from planwave.executor.requests import PendingRequests
+from planwave.executor.reuse.parent_runs import ParentHistory
+from planwave.executor.state import (
+    Attempt,
+    GraphRun,
+    GraphRunRecord,
+    HowMade,
+    ParentGraphRun,
+    create_graph_run,
+)
+from planwave.graph.model import DataValue, Json
+from planwave.graph.protocols import Catalogue
+from planwave.graph.reading.documents import read_graph
+
+_log = logging.getLogger(__name__)
+
+
+class ResultKeyHost(Host, Protocol):
+    """A host that knows what results follow from."""
+
+    async def result_key(
+        self, runtime: GraphRuntime, node: int, how_made: HowMade | None = None
+    ) -> str: ...
+
+
+class ReusedResult(NamedTuple):
+    """A result that a node has without having run, and what its ``node.completed`` says of that."""
+
+    outputs: Outputs
+    event_data: dict[str, Any]
+
+
+class OnceValue(NamedTuple):
+    """A value that a node had kept; it may be null."""
+
+    value: Json
+
+
+class ParentExecution(NamedTuple):
+    """The execution before a fork.
+
+    Attributes:
+        execution_id: Its id.
+        program: Its graph.
+        history: What is stored of all its graphs.
+        host: What its nodes found around them.
+        options, inputs: As it had them.
+        excluded: Ids of the nodes of which nothing is taken, as an execution since then was to run
+            them anew, or to have them set.
+    """
+
+    execution_id: str
+    program: Program
+    history: ParentHistory
+    host: ResultKeyHost
+    options: RunOptions
+    inputs: Mapping[str, Mapping[str, Json]] | None
+    excluded: frozenset[str] = frozenset()
+
+
+class Reuse:
+    """What a fork has from the execution before it.
+
+    Args:
+        execution_id: The execution before.
+        parents: What is known of it, and of what it was a fork of itself, the latest first; nothing
+            where it is gone.
+        rerun: Ids of nodes that run in any case.
+        preset: ``{node_id: {handle: value}}``: what nodes are settled with, whatever they had.
+        is_retry: The nodes of ``rerun`` go on with what they had come to inside; else they begin
+            anew, whatever runs inside them.
+
+    Attributes:
+        execution_id: The execution before.
+        own_runs: What the fork's own graph goes by; nothing where what is stored makes no sense.
+    """
+
+    def __init__(
+        self,
+        execution_id: str,
+        parents: Sequence[ParentExecution],
+        rerun: Collection[str],
+        preset: Mapping[str, Mapping[str, Json]],
+        *,
+        is_retry: bool = False,
+    ) -> None:
+        self.execution_id, self._parents = execution_id, parents
+        self._rerun, self._preset = frozenset(rerun), preset
+        self._restarted = frozenset[str]() if is_retry else self._rerun
+        self._programs: dict[str, Program] = {}
+        self._continued: dict[str, int] = {}
+        self.own_runs: Sequence[ParentGraphRun] = [*self._replay_own_graphs()]
+
+    def parent_runs_of(
+        self,
+        attempt: Attempt,
+        graph_run: GraphRun,
+        identity: tuple[str, str],
+        inputs: Any,
+        variables: Any,
+    ) -> Sequence[ParentGraphRun]:
+        """Give what a graph that a node asks for goes by.
+
+        Args:
+            attempt: Who asks.
+            graph_run: The graph.
+            identity: Hashes of the graph, and of inputs and variables.
+            inputs: Its inputs.
+            variables: What its expressions may name besides those of the graph around it.
+        """
+        outside = {parent_run.record: parent_run for parent_run in self._counterparts(attempt)}
+        if not outside or self._must_restart(attempt):
+            return ()
+        found: list[ParentGraphRun] = []
+        for number, record in self._records_at(graph_run.prefix, identity[1]):
+            around = None if record.parent is None else outside.get(record.parent)
+            if around is None or record.identity is None:
+                continue
+            before, is_same = self._parents[number], record.identity[0] == identity[0]
+            with suppress(PlanwaveError):  # it runs as if it never had
+                program = (
+                    graph_run.program if is_same else self._program_of(before, record.identity[0])
+                )
+                seen = {**around.graph_run.runtime.variables, **variables}
+                host, options = before.host, before.options
+                then = create_graph_run(program, host, options, inputs, graph_run.prefix, seen)
+                found.append(self._replayed(ParentGraphRun(record, then, number)))
+                if is_same and then.is_complete:
+                    break  # nothing older has more
+        return found
+
+    def _records_at(self, prefix: str, of_inputs: str) -> Iterator[tuple[int, GraphRunRecord]]:
+        """Give what ran under a key with the same inputs, by generation, the latest first."""
+        for number, before in enumerate(self._parents):
+            for record in before.history.records_at(prefix):
+                if record.identity is not None and record.identity[1] == of_inputs:
+                    yield number, record
+
+    def _replay_own_graphs(self) -> Iterator[ParentGraphRun]:
+        for number, before in enumerate(self._parents):
+            with suppress(PlanwaveError):
+                graph_run = create_graph_run(
+                    before.program, before.host, before.options, before.inputs
+                )
+                yield self._replayed(ParentGraphRun(before.history.root, graph_run, number))
+
+    def _counterparts(self, attempt: Attempt) -> Iterator[ParentGraphRun]:
+        """Give the graphs that a node goes by, the latest first."""
+        node_id = attempt.graph_run.program.topology.ids[attempt.node]
+        for parent_run in attempt.graph_run.parent_runs:
+            passed_over = self._parents[parent_run.generation].excluded
+            if attempt.graph_run.nested_run is not None or node_id not in passed_over:
+                yield parent_run
+
+    def _candidates(self, attempt: Attempt) -> Iterator[_Candidate]:
+        """Give the nodes of the same path, the latest first."""
+        node_id = attempt.graph_run.program.topology.ids[attempt.node]
+        for parent_run in self._counterparts(attempt):
+            number = parent_run.graph_run.program.topology.index.get(node_id)
+            if number is not None:
+                yield _Candidate(parent_run, number, parent_run.record.how_made(attempt.path))
+
+    def _program_of(self, parent: ParentExecution, graph_hash: str) -> Program:
+        """Give a graph that ran inside a node of the execution before, by its hash."""
+        if graph_hash not in self._programs:
+            with guard_stored(parent.execution_id):
+                graph, _ = read_graph(parent.history.documents[graph_hash])
+            self._programs[graph_hash] = Program(graph, parent.program.catalogue)
+        return self._programs[graph_hash]
+
+    async def result_of(self, attempt: Attempt, host: ResultKeyHost) -> ReusedResult | None:
+        """Give the result of a node that is about to run, or None where it has to run.
+
+        Taken over is the result of the node of the same path, where both follow from the same; see
+        ``executor/identity.py``.
+        """
+        graph_run, node = attempt.graph_run, attempt.node
+        if graph_run.nested_run is None:
+            node_id = graph_run.program.topology.ids[node]
+            if (given := self._preset.get(node_id)) is not None:
+                outputs = {handle: DataValue("any", value) for handle, value in given.items()}
+                return ReusedResult(outputs, {"changed": True})
+            if node_id in self._restarted:
+                return None
+        then = [each for each in self._candidates(attempt) if self._has_result(attempt, each)]
+        same = await self._first_match(attempt, host, then)
+        if same is None:
+            return await self._continue_attempt(attempt, host)
+        outputs = same.parent_run.graph_run.runtime.outputs[same.node]
+        before = self._parents[same.parent_run.generation]
+        made = set(before.history.types_used(same.parent_run.record, attempt.path))
+        if outputs is None or not _are_current(made, graph_run.program.catalogue):
+            return None
+        facts: dict[str, Any] = {"reused": {"execution_id": before.execution_id}}
+        return ReusedResult(outputs, {**facts, "versions": dict(made)} if made else facts)
+
+    async def _continue_attempt(self, attempt: Attempt, host: ResultKeyHost) -> None:
+        """Note whether a node that has to run goes on with what it had come to.
+
+        Only its first attempt does: what made that fail may be what it had come to.
+        """
+        if attempt.number > 1 or self._must_restart(attempt):
+            return
+        last = [each for each in self._candidates(attempt) if not each.parent_run.generation]
+        then = [each for each in last if each.unfinished_attempt(attempt) is not None]
+        same = await self._first_match(attempt, host, then)
+        unfinished = None if same is None else same.unfinished_attempt(attempt)
+        if unfinished is not None:
+            self._continued[attempt.path] = unfinished
+
+    def continued_attempt(self, path: str, attempt: int) -> int | None:
+        """Give the attempt in the execution before that an attempt of a node goes on with, if any."""
+        return self._continued.get(path) if attempt == 1 else None
+
+    def was_recorded(self, path: str, attempt: int, usage: Mapping[str, Json]) -> bool:
+        """Say whether an attempt in the execution before told of a call it made, by what that used."""
+        return bool(self._parents) and self._parents[0].history.consume_usage(path, attempt, usage)
+
+    async def once_value(self, attempt: Attempt, key: str, host: ResultKeyHost) -> OnceValue | None:
+        """Give a value that a node had kept, where its result would follow from the same as then."""
+        if self._must_restart(attempt):
+            return None
+        then = [each for each in self._candidates(attempt) if key in each.how_made.once_values]
+        same = await self._first_match(attempt, host, then)
+        return None if same is None else OnceValue(same.how_made.once_values[key])
+
+    async def _first_match(
+        self, attempt: Attempt, host: ResultKeyHost, candidates: Sequence[_Candidate]
+    ) -> _Candidate | None:
+        if not candidates:
+            return None
+        try:
+            now = await host.result_key(attempt.graph_run.runtime, attempt.node)
+            for each in candidates:
+                host_then = self._parents[each.parent_run.generation].host
+                runtime = each.parent_run.graph_run.runtime
+                if now == await host_then.result_key(runtime, each.node, each.how_made):
+                    return each
+        except PlanwaveError:
+            pass  # an expression cannot be resolved: running the node says so better
+        except Exception:  # noqa: BLE001 - a type may raise anything; the node can run all the same
+            where = f"{attempt.path!r} of execution {self.execution_id}"
+            _log.exception("%s runs: what its result follows from cannot be said", where)
+        return None
+
+    def _has_result(self, attempt: Attempt, candidate: _Candidate) -> bool:
+        """Say whether a node had a result; of one that is to run again, what is older may hold."""
+        if not candidate.parent_run.generation and attempt.graph_run.nested_run is None:
+            node_id = attempt.graph_run.program.topology.ids[attempt.node]
+            if node_id in self._rerun:
+                return False
+        return candidate.parent_run.graph_run.has_completed(candidate.node)
+
+    def _must_restart(self, attempt: Attempt) -> bool:
+        if attempt.graph_run.nested_run is not None:
+            return False
+        return attempt.graph_run.program.topology.ids[attempt.node] in self._restarted
+
+    def _replayed(self, parent_run: ParentGraphRun) -> ParentGraphRun:
+        """Bring a graph to where its stored events left it."""
+        facts = parent_run.record.events
+        with guard_stored(self._parents[parent_run.generation].execution_id):
+            replay(parent_run.graph_run, facts, PendingRequests(), facts[-1].at if facts else "")
+        return parent_run
+
+
+async def result_to_reuse(
+    reuse: Reuse, attempt: Attempt, host: ResultKeyHost
+) -> ReusedResult | None:
+    """Return the result that a fork's node takes over, or None where the node has to run.
+
+    It has to run, too, where looking for the result fails: the stored parent may be damaged.
+    """
+    try:
+        return await reuse.result_of(attempt, host)
+    except Exception:  # noqa: BLE001 - whatever is wrong with the parent, the node can run
+        return None
+
+
+def _are_current(types: Iterable[tuple[str, int]], catalogue: Catalogue) -> bool:
+    """Say whether these types are there now in these versions."""
+    facts = ((catalogue.type_info(each), version) for each, version in types)
+    return all(fact is not None and fact.version == version for fact, version in facts)
+
+
+class _Candidate(NamedTuple):
+    """The same node in the execution before."""
+
+    parent_run: ParentGraphRun
+    node: int
+    how_made: HowMade
+
+    def unfinished_attempt(self, attempt: Attempt) -> int | None:
+        """Give its attempt that came to no end, if any."""
+        return self.parent_run.record.unfinished_attempt(attempt.path)

@@ -1,0 +1,1 @@
+"""The pure scheduling kernel over integers: facts in, decisions out. It knows no node type, value, event or clock."""

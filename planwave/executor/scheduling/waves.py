@@ -1,0 +1,97 @@
+"""Waves of one run: their numbers, how much of each is unsettled, and the barrier between them.
+
+Pure, like the schedule it serves. A barrier opens when every node of the wave is settled, waiting
+for an answer, or downstream of a waiting one ("excused").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from planwave.executor.scheduling.decisions import NodeStatus
+from planwave.graph.topology import Topology
+
+
+class WaveBarrier:
+    """Wave numbers (from 1; 0 for nodes in none) and the count of unsettled nodes in each.
+
+    Args:
+        topology: The graph as integers.
+        preset: Nodes settled from outside; their consumers are roots of the part that runs.
+        part: Nodes that may run; None for all.
+        dropped: Nodes that will not run whatever happens.
+        barrier: Whether a wave waits for the one before it.
+    """
+
+    __slots__ = (
+        "_barrier",
+        "_exempt",
+        "_exempt_count",
+        "_left",
+        "_topology",
+        "number",
+        "open_wave",
+        "total",
+    )
+
+    def __init__(
+        self,
+        topology: Topology,
+        preset: Mapping[int, Collection[str]],
+        part: Collection[int] | None,
+        dropped: Collection[int],
+        *,
+        barrier: bool,
+    ) -> None:
+        self._topology, self._barrier = topology, barrier
+        is_whole = not preset and part is None and not dropped
+        depth = topology.depth if is_whole else topology.depths({*preset, *dropped}, part)
+        self.number = [d + 1 for d in depth]
+        if not is_whole or True in topology.linked:
+            for node, linked in enumerate(topology.linked):
+                outside = node in preset or node in dropped
+                if linked or outside or (part is not None and node not in part):
+                    self.number[node] = 0
+        self.total = max(self.number, default=0)
+        self._left = [0] * (self.total + 1)
+        for wave in self.number:
+            self._left[wave] += 1
+        self.open_wave = 1 if barrier else self.total + 1
+        self._exempt: set[int] = set()
+        self._exempt_count = [0] * (self.total + 1)
+
+    def settle(self, node: int) -> int:
+        """Count a node as settled; give its wave's number if that was the wave's last, else 0."""
+        wave = self.number[node]
+        self._left[wave] = left = self._left[wave] - 1
+        if node in self._exempt:
+            self._exempt_count[wave] -= 1
+        return 0 if left else wave
+
+    def open_next(self) -> int:
+        """Open the next wave if the barrier lets it; give the number of the wave opened, else 0."""
+        wave = self.open_wave
+        if wave > self.total or self._left[wave] > self._exempt_count[wave]:
+            return 0
+        self.open_wave = wave + 1
+        return self.open_wave
+
+    def exempt(self, node: int, status: Sequence[NodeStatus]) -> None:
+        """Let the barrier open without a waiting node and all that comes after it."""
+        stack = [node] if self._barrier else []
+        while stack:
+            node = stack.pop()
+            if node in self._exempt:
+                continue
+            self._exempt.add(node)
+            if status[node] <= NodeStatus.WAITING:
+                self._exempt_count[self.number[node]] += 1
+            stack.extend(self._topology.successors(node))
+
+    def recompute_exempt(self, waiting: Iterable[int], status: Sequence[NodeStatus]) -> None:
+        """Forget all excuses and excuse what is behind the nodes that still wait."""
+        if self._barrier:
+            self._exempt.clear()
+            self._exempt_count = [0] * (self.total + 1)
+            for node in waiting:
+                self.exempt(node, status)

@@ -1,0 +1,500 @@
+"""State of one execution: graph runs, node runs, attempts, nested runs, and how a graph run is made.
+
+Data and bookkeeping only. What changes it is in ``driver/``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from planwave.errors import NESTED_FAILED, NodeError
+from planwave.events import Event
+from planwave.events.types import ONCE
+from planwave.executor.inputs import plan_inputs
+from planwave.executor.node_api.runtime import GraphRuntime, Host, Outputs
+from planwave.executor.options import RunOptions
+from planwave.executor.program import Program
+from planwave.executor.scheduling.decisions import Cause, NodeStatus
+from planwave.executor.scheduling.schedule import Schedule
+from planwave.graph.model import DataValue, Json
+
+
+class Phase(Enum):
+    """Where an attempt is; only ``RUNNING`` holds a slot."""
+
+    QUEUED = "queued"
+    RUNNING = "flying"
+    NESTED = "nested"
+    BACKOFF = "backoff"
+    PARKED = "parked"
+    DONE = "over"
+
+
+QUEUED, RUNNING, NESTED, BACKOFF, PARKED, DONE = Phase
+"""The phases by themselves: they are asked for several times a node."""
+
+
+class GraphRun:
+    """One running graph: the execution's own (``prefix`` ""), or one nested inside a node.
+
+    Attributes:
+        nested_run: What a nested one is to the node it is inside of; None for the execution's own.
+        depth: How many graphs it is inside of.
+        failures: The error of every unhandled failed node by its path, in order of failing.
+        attempt_offset: The highest attempt that its nodes, or nodes inside them, may have had before it was
+            made anew; theirs go on from there.
+        highest_attempt: The highest attempt that any of them has had by now, or is about to have.
+        is_retryable: The first of them might not come again.
+        is_idle: Nothing goes on in it before a request inside is answered.
+        parent_runs: Of a fork: what it goes by, the latest first; see ``reuse.py``.
+        unstarted_waves: The ids of the nodes of each wave that has not begun, in graph order.
+    """
+
+    __slots__ = (
+        "attempt_offset",
+        "attempts",
+        "depth",
+        "failures",
+        "handled_failures",
+        "has_presets",
+        "highest_attempt",
+        "is_idle",
+        "is_retryable",
+        "nested_run",
+        "parent_runs",
+        "path",
+        "prefix",
+        "program",
+        "runtime",
+        "schedule",
+        "unstarted_waves",
+    )  # fmt: skip
+
+    def __init__(self, program: Program, schedule: Schedule, runtime: GraphRuntime) -> None:
+        self.program = program
+        self.schedule = schedule
+        self.runtime = runtime
+        self.prefix = runtime.prefix
+        self.path = runtime.prefix[:-1] or None
+        self.nested_run: NestedRun | None = None
+        self.depth = self.attempt_offset = self.highest_attempt = 0
+        self.is_idle = self.is_retryable = False
+        self.parent_runs: Sequence[ParentGraphRun] = ()
+        self.has_presets = runtime.outputs.count(None) < len(runtime.outputs)
+        self.attempts: dict[int, Attempt] = {}
+        self.failures: dict[str, dict[str, Any]] = {}
+        self.handled_failures: list[str] = []
+        self.unstarted_waves: dict[int, list[str]] = {}
+        for node_id, wave in zip(program.topology.ids, schedule.waves.number, strict=True):
+            self.unstarted_waves.setdefault(wave, []).append(node_id)
+
+    def results(self) -> dict[str, Outputs]:
+        """Give the outputs of every node that has any, by id."""
+        ids = self.program.topology.ids
+        return {ids[n]: given for n, given in enumerate(self.runtime.outputs) if given is not None}
+
+    def record_failure(self, path: str, error: dict[str, Any], retryable: bool) -> None:
+        """Note that a node failed, and nothing made up for it."""
+        if not self.failures:
+            self.is_retryable = retryable
+        self.failures[path] = error
+
+    def first_failure(self) -> dict[str, Any]:
+        """Give why this graph failed: its first unhandled failure, naming the node it began at.
+
+        What fails through several graphs is told of once, however deep they lie in each other.
+        """
+        for path, error in self.failures.items():
+            message = error["message"]
+            if error["code"] != NESTED_FAILED:
+                message = f"node {path!r} failed: {message}"
+            return {**error, "message": message, "node": path}
+        return {"code": "node-cancelled", "message": "a node was cancelled"}
+
+    def first_cause(self, cause: Cause) -> dict[str, Any]:
+        """Give ``{"node", "error"}`` of the failure that blocked a node."""
+        if cause.node is None:
+            return {"node": None, "error": {"code": "blocked", "message": cause.reason}}
+        path = self.prefix + self.program.topology.ids[cause.node]
+        unknown = {"code": "node-cancelled", "message": cause.reason}
+        return {"node": path, "error": self.failures.get(path, unknown)}
+
+    def has_completed(self, node: int) -> bool:
+        """Say whether a node has a result of its own, not one its error policy put in its place."""
+        return self.schedule.status[node] is NodeStatus.COMPLETED
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every node that was to run has a result of its own."""
+        ran = (NodeStatus.COMPLETED, NodeStatus.SKIPPED)
+        linked, statuses = self.program.topology.linked, self.schedule.status
+        return all(on or each in ran for on, each in zip(linked, statuses, strict=True))
+
+    def record_cancelled(self, path: str, cause: str) -> None:
+        """Note that a node was cancelled by itself: this graph has failed by that."""
+        self.failures[path] = {"code": "node-cancelled", "message": cause}
+
+    def active_attempts(self) -> Iterator[Attempt]:
+        """Give every unsettled flight of this graph and of those nested in it."""
+        for attempt in self.attempts.values():
+            yield attempt
+            for child in attempt.node_run.open_graph_runs() if attempt.node_run else ():
+                yield from child.active_attempts()
+
+
+class ParentGraphRun(NamedTuple):
+    """A graph of an execution before a fork, as it was left; what the same graph of the fork goes by.
+
+    Attributes:
+        generation: How many executions lie between that one and the fork.
+    """
+
+    record: GraphRunRecord
+    graph_run: GraphRun
+    generation: int = 0
+
+
+class Attempt:
+    """One attempt of one node, from its start to its outcome.
+
+    Once its phase is ``OVER`` the driver has settled it; whatever its task still says is dropped.
+
+    Attributes:
+        resume_args: ``(state, answer)`` where it goes on after an answer, the ``answers``-th of this
+            attempt.
+        reentries: How often it was cut off by the end of a process before.
+        was_started: It goes on after a wait: that it began was told before.
+        started: When it was launched, by the clock of the loop; below 0 before.
+        elapsed_s: How long its attempt ran before it waited, or was parked, last.
+        own_s: How long its attempt had done its own work when its own clock was stopped last.
+        own_since: When its own clock was started, by the clock of the loop; below 0 while it stands.
+        decision: What a person said is to become of it after it was cut off, where nothing came of
+            that as yet.
+        limit_s: Bounds its own time.
+        has_deadline: A deadline of its own time is set.
+        open_nested_runs: The nested runs it waits for.
+        own_calls: Calls of its own, and results of nested runs, that it has yet to get.
+        covered: Of these calls, how often one goes around the wait for a nested run.
+        activity: Grows with all it is seen to do while it waits for nested runs.
+        node_run: What runs inside its node, or None if nothing did.
+    """
+
+    __slots__ = (
+        "activity",
+        "answer_count",
+        "covered",
+        "decision",
+        "elapsed_s",
+        "graph_run",
+        "has_deadline",
+        "limit_s",
+        "node",
+        "node_run",
+        "number",
+        "open_nested_runs",
+        "own_calls",
+        "own_s",
+        "own_since",
+        "path",
+        "phase",
+        "reentries",
+        "resume_args",
+        "started",
+        "stream_offsets",
+        "task",
+        "was_started",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        graph_run: GraphRun,
+        node: int,
+        number: int = 1,
+        resume_args: tuple[Any, Any] | None = None,
+        answer_count: int = 0,
+        reentries: int = 0,
+    ) -> None:
+        self.graph_run = graph_run
+        self.node = node
+        self.number = number
+        if number > graph_run.highest_attempt:  # it may be cancelled before it begins
+            graph_run.highest_attempt = number
+        self.path = graph_run.prefix + graph_run.program.topology.ids[node]
+        self.resume_args = resume_args
+        self.answer_count = answer_count
+        self.reentries = reentries
+        self.phase = QUEUED
+        self.task: asyncio.Task[None] | None = None
+        self.started = -1.0
+        self.elapsed_s = self.own_s = 0.0
+        self.own_since = -1.0
+        self.limit_s: float | None = None
+        self.was_started = self.has_deadline = False
+        self.decision: Json = None
+        self.open_nested_runs = self.own_calls = self.covered = self.activity = 0
+        self.node_run: NodeRun | None = None
+        self.stream_offsets: dict[str, int] | None = None
+
+    def replaced_by(self, successor: Attempt) -> Attempt:
+        """Give what is inside the node to the flight that goes on in place of this one."""
+        if successor.number == self.number:
+            successor.elapsed_s, successor.own_s = self.elapsed_s, self.own_s
+        successor.node_run, self.node_run = self.node_run, None
+        if successor.node_run is not None:
+            successor.node_run.attempt = successor
+        return successor
+
+    def ended_error(self) -> NodeError:
+        """Give the error of who asks for something in this attempt's name once it is settled."""
+        return NodeError(f"attempt {self.number} of node {self.path!r} is over")
+
+    @property
+    def at_most_once(self) -> bool:
+        """Whether what it does must not be done twice."""
+        step = self.graph_run.program.steps[self.node]
+        return (step.node.policy.effect or step.facts.effect) == "once"
+
+    def elapsed(self, now: float) -> float:
+        """Give the seconds its attempt has run by now; nothing of what it waited counts."""
+        ran_s = self.elapsed_s + (now - self.started if self.started >= 0.0 else 0.0)
+        return _microseconds(ran_s)
+
+    def stop_clock(self, now: float) -> dict[str, Any]:
+        """Note that it waits from now on; return its times as events carry them.
+
+        ``duration_s`` is how long its attempt has run, ``own_time_s`` how long of that it has done
+        its own work.
+        """
+        self.elapsed_s, self.started = self.elapsed(now), -1.0
+        self.stop_own_clock(now)
+        return {"duration_s": self.elapsed_s, "own_time_s": _microseconds(self.own_s)}
+
+    def start_own_clock(self, now: float) -> None:
+        """Note that it does its own work from now on."""
+        if self.own_since < 0.0:
+            self.own_since = now
+
+    def stop_own_clock(self, now: float) -> None:
+        """Note that it only waits from now on."""
+        self.own_s, self.own_since = self.own_time(now), -1.0
+
+    def own_time(self, now: float) -> float:
+        """Return how many seconds this attempt has done its own work, before its waits too."""
+        return self.own_s + (now - self.own_since if self.own_since >= 0.0 else 0.0)
+
+    @property
+    def only_nests(self) -> bool:
+        """Whether it holds a slot, and all its own code does is to wait for nested runs.
+
+        A call of its own that goes around such a wait (``with context.busy():``) waits too.
+        """
+        return (
+            self.phase is RUNNING and self.open_nested_runs > 0 and self.own_calls <= self.covered
+        )
+
+
+class NestedRun:
+    """One graph that a node runs, or ran, inside itself under a key.
+
+    Attributes:
+        key: Its name within the node.
+        node_run: All that runs inside that node.
+        identity: Hashes of the graph, and of inputs and variables.
+        attempt_number: The node's attempt in which it was opened.
+        graph_run: The running graph, None before and after.
+        outcome: What it came to; None where it has not ended, or came to nothing.
+        attempt_offset: The highest attempt of its nodes so far, where it is to be made anew.
+        waiters: Where its outcome is waited for.
+        is_abandoned: The node let go of it while it ran.
+    """
+
+    __slots__ = (
+        "attempt_number",
+        "attempt_offset",
+        "graph_run",
+        "identity",
+        "is_abandoned",
+        "key",
+        "node_run",
+        "outcome",
+        "waiters"
+    )  # fmt: skip
+
+    def __init__(
+        self, key: str, node_run: NodeRun, identity: tuple[str, str], attempt_number: int
+    ) -> None:
+        self.key = key
+        self.node_run = node_run
+        self.identity = identity
+        self.attempt_number = attempt_number
+        self.graph_run: GraphRun | None = None
+        self.outcome: Mapping[str, Outputs] | NodeError | None = None
+        self.attempt_offset = 0
+        self.waiters: list[asyncio.Future[Any]] = []
+        self.is_abandoned = False
+
+    def outcome_for(self, attempt_number: int) -> Mapping[str, Outputs] | NodeError | None:
+        """Give what it came to, or None where an attempt of its node has to make it anew."""
+        is_spent = isinstance(self.outcome, NodeError) and self.attempt_number < attempt_number
+        return None if is_spent or self.is_abandoned else self.outcome
+
+
+class NodeRun:
+    """What runs, ran and was kept inside one node; it lasts as long as the node, over all attempts.
+
+    Attributes:
+        attempt: The attempt that is at work, or will be.
+        nested_runs: The nested runs by key, those that have ended too.
+        open_count: How many have not.
+        waiting: How many of those wait for answers, with nothing else to do.
+        once_values: The values of ``once`` by key.
+        once_locks: Held by those who make such a value.
+    """
+
+    __slots__ = ("attempt", "nested_runs", "once_locks", "once_values", "open_count", "waiting")
+
+    def __init__(self, attempt: Attempt) -> None:
+        self.attempt = attempt
+        self.nested_runs: dict[str, NestedRun] = {}
+        self.open_count = self.waiting = 0
+        self.once_values: dict[str, Json] = {}
+        self.once_locks: dict[str, asyncio.Lock] = {}
+
+    def open_graph_runs(self) -> list[GraphRun]:
+        """Give the running graphs."""
+        if not self.open_count:
+            return []
+        return [run.graph_run for run in self.nested_runs.values() if run.graph_run is not None]
+
+    def drop_waiters(self) -> list[GraphRun]:
+        """Give the running graphs, which nobody waits for any more."""
+        for run in self.nested_runs.values() if self.open_count else ():
+            run.waiters.clear()
+        return self.open_graph_runs()
+
+
+def _microseconds(seconds: float) -> float:
+    return int(seconds * 1e6 + 0.5) / 1e6  # ``round`` takes three times as long
+
+
+current_attempt: ContextVar[Attempt] = ContextVar("current_attempt")
+"""The attempt a task works for; tasks it starts inherit it, so that late ones are known as late."""
+
+
+def outputs_to_json(outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Give outputs as events carry them: ``{handle: {"type", "value"}}``."""
+    document: dict[str, Any] = {}
+    for handle, (kind, value) in outputs.items():  # a comprehension is a call more for each node
+        document[handle] = {"type": kind, "value": value}
+    return document
+
+
+def create_graph_run(
+    program: Program,
+    host: Host,
+    options: RunOptions,
+    inputs: Mapping[str, Mapping[str, Json]] | None,
+    prefix: str = "",
+    variables: Mapping[str, Json] | None = None,
+) -> GraphRun:
+    """Open the scope of an execution's own graph, or of one nested in a node.
+
+    Args:
+        program: What is to run.
+        host: The driver.
+        options: Scheduling, failure policy, and of the execution's own graph which part runs.
+        inputs: ``{node_id: {handle: value}}``: nodes settled with these values.
+        prefix: Goes before the ids of nested nodes in their paths.
+        variables: What expressions of a nested graph may name; those of the execution else.
+    """
+    # Node ids of options are those of the execution's own graph.
+    entry = plan_inputs(program, inputs, RunOptions() if prefix else options)
+    runtime = GraphRuntime(
+        program, host, prefix, host.variables if variables is None else variables
+    )
+    for node, values in entry.preset.items():
+        runtime.outputs[node] = {h: DataValue("any", v) for h, v in values.items()}
+    schedule = Schedule(
+        program.topology,
+        program.scheduling_rules(options),
+        preset={node: values.keys() for node, values in entry.preset.items()},
+        part=entry.part,
+        dropped=entry.dropped,
+    )
+    return GraphRun(program, schedule, runtime)
+
+
+_VERSIONS: Final = "versions"
+_ENDED_ATTEMPT: Final = frozenset({"node.completed", "node.failed", "node.retrying"})
+
+
+class GraphRunRecord:
+    """One graph, from where it was begun to where it ended, was let go of, or was begun anew.
+
+    Attributes:
+        identity: Hashes of the graph, and of inputs and variables; None for the execution's own
+            graph, and where nobody wrote them down.
+        parent: That of the graph its node is in; None for the execution's own graph.
+        events: What became of its nodes, in order.
+    """
+
+    __slots__ = ("_once_values", "_type_versions", "_unfinished", "events", "identity", "parent")
+
+    def __init__(self, identity: tuple[str, str] | None, parent: GraphRunRecord | None) -> None:
+        self.identity, self.parent = identity, parent
+        self.events: list[Event] = []
+        self._once_values: dict[str, dict[str, Json]] = {}
+        self._type_versions: dict[str, Mapping[str, int]] = {}
+        self._unfinished: dict[str, int | None] = {}
+
+    def add(self, path: str, event: Event) -> None:
+        """Take in what happened to one of its nodes."""
+        if event.type == "node.event":
+            if event.data.get("event_type") == ONCE:
+                said = event.data["data"]
+                self._once_values.setdefault(path, {})[said["key"]] = said["value"]
+        elif event.type != "node.log":
+            self.events.append(event)
+            if event.type == "node.started" or event.data.get("reused"):
+                self._type_versions[path] = event.data.get(_VERSIONS, {})
+            if event.type == "node.started":
+                self._unfinished[path] = event.attempt
+            elif event.type in _ENDED_ATTEMPT:
+                self._unfinished.pop(path, None)
+
+    def how_made(self, path: str) -> HowMade:
+        """Give how a node of it came to what it has."""
+        return HowMade(self._type_versions.get(path), self._once_values.get(path, {}))
+
+    def unfinished_attempt(self, path: str) -> int | None:
+        """Give the attempt of a node that came neither to a result nor to a failure, if any."""
+        return self._unfinished.get(path)
+
+    def type_versions(self) -> Iterator[tuple[str, int]]:
+        """Give the types of which it was told in which version they were, and that."""
+        for told in self._type_versions.values():
+            yield from told.items()
+
+    def paths(self) -> set[str]:
+        """Give its nodes that anything became of."""
+        return {event.path for event in self.events if event.path is not None}
+
+
+NO_ONCE_VALUES: Final[Mapping[str, Json]] = {}
+
+
+class HowMade(NamedTuple):
+    """What is stored of how a node came to its result.
+
+    Attributes:
+        type_versions: The versions of the types it follows from, other than the first; None where that is
+            not known.
+        once_values: The values the node kept, by key.
+    """
+
+    type_versions: Mapping[str, int] | None = None
+    once_values: Mapping[str, Json] = NO_ONCE_VALUES

@@ -1,0 +1,237 @@
+"""The render worker: ``python -m planwave.expressions.render_worker MEMORY_BYTES CPU_S OUTPUT_BYTES FUEL``.
+
+Speaks over its standard input, which is a socket: frames of four bytes of length (big endian) and a
+JSON text. One request at a time; end of input ends the process, so it cannot outlive its parent.
+
+Three fences, from soft to hard: MiniJinja's fuel; a CPU timer whose signal nobody catches; a limit
+on address space. The last two end the process, which the parent reads as the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, cast
+
+from planwave.expressions import errors
+from planwave.expressions.json_text import Json, to_text
+
+EXIT_MEMORY = 77
+"""Exit status when memory ran out where Python could still say so."""
+_READABLE_ATTRIBUTES = frozenset(("__class__", "keys", "values", "items", "get", "count", "index"))
+
+
+class RenderError(Exception):
+    """A request that is answered with an error of a given code."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class _Sealed:
+    """A JSON container whose only reachable methods read: the engine asks Python for attributes."""
+
+    __slots__ = ()
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _READABLE_ATTRIBUTES:
+            return super().__getattribute__(name)
+        raise AttributeError(name)
+
+    def __str__(self) -> str:
+        return _json(self)
+
+    __repr__ = __str__
+
+
+class SealedDict(_Sealed, dict[str, Any]):
+    """A JSON object that cannot be written to."""
+
+    __slots__ = ()
+
+
+class SealedList(_Sealed, list[Any]):
+    """A JSON list that cannot be written to."""
+
+    __slots__ = ()
+
+
+def seal(value: Json) -> Json:
+    """Copy JSON into objects and lists that offer no writing method."""
+    if isinstance(value, dict):
+        return SealedDict((k, seal(v)) for k, v in cast(dict[str, Json], value).items())
+    if isinstance(value, list):
+        return SealedList(seal(item) for item in cast(list[Json], value))
+    return value
+
+
+def _not_json(value: object) -> Json:
+    raise RenderError(errors.FAILED, f"the expression gives a {type(value).__name__}, not JSON")
+
+
+def _json(value: Json) -> str:
+    try:
+        return json.dumps(
+            value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_not_json
+        )
+    except ValueError as error:
+        raise RenderError(errors.FAILED, f"the expression's value is not JSON: {error}") from error
+
+
+class OutputBudget:
+    """Counts what one render writes, so that too much output stops it early."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._left = limit
+
+    def start(self) -> None:
+        self._left = self._limit
+
+    def spend(self, text: str) -> str:
+        """Count a text and give it back."""
+        self._left -= errors.byte_length(text, max(self._left, 0))
+        if self._left < 0:
+            met = self._limit - self._left
+            raise RenderError(
+                errors.TOO_LARGE,
+                f"the rendered text is longer than template_output_bytes allows: "
+                f"limit {self._limit}, met {met}",
+            )
+        return text
+
+
+class RenderEnvironment:
+    """One MiniJinja environment: strict, with fuel, without loader, and without shared state."""
+
+    def __init__(self, output_bytes: int, fuel: int) -> None:
+        from minijinja import Environment
+
+        self._budget = OutputBudget(output_bytes)
+        self._engine = Environment(
+            undefined_behavior="strict",
+            fuel=fuel,
+            finalizer=self._as_text,
+            keep_trailing_newline=True,
+        )
+        for name in ("cycler", "joiner", "debug", "lipsum"):
+            self._engine.remove_global(name)
+
+    def _as_text(self, value: Any) -> str:
+        if isinstance(value, str):
+            return self._budget.spend(value)
+        if value is None:
+            return ""
+        return self._budget.spend(_json(value))
+
+    def answer(self, request: dict[str, Any]) -> Json:
+        """Give the value a request asks for."""
+        variables = {name: seal(value) for name, value in request["variables"].items()}
+        self._budget.start()
+        if request["op"] == "render":
+            text = self._engine.render_str(request["source"], **variables)
+            self._budget.start()
+            return self._budget.spend(text)
+        return self._evaluate(request["source"], variables)
+
+    def _evaluate(self, expression: str, variables: dict[str, Any]) -> Json:
+        value = self._engine.eval_expr(expression, **variables)
+        # The engine gives None for undefined here; it has just parsed the text as one expression.
+        if value is None and not self._engine.eval_expr(f"({expression}) is defined", **variables):
+            raise RenderError(errors.UNDEFINED, f"{expression} is undefined")
+        self._budget.spend(to_text(value) if isinstance(value, str) else _json(value))
+        return value
+
+
+_CODES = {
+    "UndefinedError": errors.UNDEFINED,
+    "SyntaxError": errors.SYNTAX,
+    "OutOfFuel": errors.TIMEOUT,
+    "UnknownFilter": errors.FORBIDDEN,
+    "UnknownTest": errors.FORBIDDEN,
+    "UnknownFunction": errors.FORBIDDEN,
+    "UnknownMethod": errors.FORBIDDEN,
+    "TemplateNotFound": errors.FORBIDDEN,
+    "BadInclude": errors.FORBIDDEN,
+    "BadSerialization": errors.FAILED,
+}
+
+
+def respond(answer: Callable[[dict[str, Any]], Json], payload: bytes) -> bytes:
+    """Answer one request; whatever goes wrong in a template becomes an error reply."""
+    from minijinja import TemplateError as EngineError
+
+    try:
+        reply = {"value": answer(json.loads(payload))}
+        return json.dumps(reply, separators=(",", ":"), default=_not_json).encode()
+    except MemoryError:
+        os._exit(EXIT_MEMORY)
+    except RenderError as error:
+        code, message = error.code, str(error)
+    except EngineError as error:
+        code = _CODES.get(error.kind, errors.FAILED)
+        message = error.detail or error.message
+        if code == errors.TIMEOUT:
+            message = "the template does too much work"
+        line = f" (line {error.line})" if error.line and error.line > 1 else ""
+        message = f"{message[:500]}{line}"
+    except AttributeError as error:
+        code, message = errors.FORBIDDEN, f"method {str(error)[:100]!r} is not available"
+    except RecursionError:
+        code, message = errors.FAILED, "a value is nested too deep"
+    except Exception as error:  # noqa: BLE001 - a callback of the engine may raise anything
+        code, message = errors.FAILED, f"{type(error).__name__}: {str(error)[:500]}"
+    return json.dumps({"error": {"code": code, "message": message}}).encode()
+
+
+def read_exactly(size: int) -> bytes | None:
+    """Read that many bytes from the parent; None at the end of input."""
+    chunks = bytearray()
+    while len(chunks) < size:
+        chunk = os.read(0, min(size - len(chunks), 1 << 20))
+        if not chunk:
+            return None
+        chunks += chunk
+    return bytes(chunks)
+
+
+def write_frame(payload: bytes) -> None:
+    """Send one frame to the parent."""
+    left = memoryview(len(payload).to_bytes(4, "big") + payload)
+    while left:
+        left = left[os.write(0, left) :]
+
+
+def restrict_process(memory_bytes: int) -> None:
+    """Take from this process what rendering does not need: memory, files, children, core dumps."""
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    if hasattr(resource, "RLIMIT_NPROC"):
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+
+
+def main(arguments: list[str]) -> None:
+    """Serve requests until the input ends."""
+    memory_bytes, cpu_s = int(arguments[0]), float(arguments[1])
+    renders = RenderEnvironment(int(arguments[2]), int(arguments[3]))
+    restrict_process(memory_bytes)
+    write_frame(b"ready")
+    while (header := read_exactly(4)) is not None:
+        payload = read_exactly(int.from_bytes(header, "big"))
+        if payload is None:
+            return
+        signal.setitimer(signal.ITIMER_PROF, cpu_s)
+        reply = respond(renders.answer, payload)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        write_frame(reply)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,294 @@
+"""Templates of a node's data: found and checked once, resolved before every execution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol, cast
+
+from planwave.errors import TemplateError
+from planwave.expressions.errors import (
+    FAILED,
+    UNAVAILABLE,
+    at_pointer,
+    byte_length,
+    syntax_error,
+    too_large,
+)
+from planwave.expressions.filters import UNDEFINED_VALUE
+from planwave.expressions.json_text import Json, copy_json, to_text
+from planwave.expressions.paths import ValuePath, evaluate_path
+from planwave.expressions.syntax import (
+    NODES,
+    Segment,
+    Variable,
+    VariableRef,
+    check_blocks,
+    check_names,
+    has_template,
+    is_external,
+    parse_path,
+    split,
+    variables_of_path,
+    variables_of_segments,
+)
+
+MAX_DEPTH = 128
+"""Nesting of a node's data; the limits on graphs are far below."""
+DEFAULT_OUTPUT_BYTES = 1024 * 1024
+SCALAR_TYPES: Final = frozenset[type]({int, float, bool, type(None)})
+"""Types of values in which there is nothing to resolve."""
+
+Key = str | int
+
+
+class VariableSource(Protocol):
+    """What templates can see, by root name; may compute a root when it is asked for."""
+
+    def lookup(self, root: str) -> Json:
+        """Give the value of a root.
+
+        Raises:
+            KeyError: The root is unknown.
+        """
+        ...
+
+
+class TemplateEngine(Protocol):
+    """What renders templates that are more than plain paths; the ``Renderer`` is one."""
+
+    max_output_bytes: int
+
+    async def render(self, source: str, variables: dict[str, Json]) -> str: ...
+
+    async def evaluate(self, expression: str, variables: dict[str, Json]) -> Json: ...
+
+
+class _PathText(NamedTuple):
+    """A text made of literals and plain paths; typed when it is one path alone."""
+
+    parts: tuple[str | ValuePath, ...]
+
+
+class EngineText(NamedTuple):
+    """A text for the engine; ``expression`` when it is one expression alone."""
+
+    source: str
+    expression: str | None
+    variables: tuple[Variable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """One text with expressions: where it stands and how it is resolved."""
+
+    keys: tuple[Key, ...]
+    pointer: str
+    program: _PathText | EngineText
+
+
+class Template:
+    """The expressions of one JSON value, ready to be resolved any number of times.
+
+    Attributes:
+        references: Every variable referred to, as far as the text tells, in document order.
+    """
+
+    __slots__ = ("_fields", "_value", "references")
+
+    def __init__(
+        self, value: Json, fields: tuple[_Field, ...], references: tuple[VariableRef, ...]
+    ) -> None:
+        self._value = value
+        self._fields = fields
+        self.references = references
+
+    async def resolve(self, variables: VariableSource, engine: TemplateEngine | None) -> Json:
+        """Give a new value with every expression replaced by what it stands for.
+
+        Values are never rendered again: ``{{`` inside a value stays as it is.
+
+        Raises:
+            TemplateError: The message starts with the JSON pointer of the field.
+        """
+        cache: dict[str, Json] = {}
+        resolved = copy_json(self._value)
+        for field in self._fields:
+            try:
+                value = await _run(field.program, _CachedVariables(variables, cache), engine)
+            except TemplateError as error:
+                raise at_pointer(error, field.pointer) from error
+            except (TypeError, ValueError, RecursionError) as error:
+                raise TemplateError(
+                    f"{field.pointer or '/'}: a value in the expression is not JSON: {error}",
+                    code=FAILED,
+                ) from error
+            if not field.keys:
+                return value
+            holder = resolved
+            for key in field.keys[:-1]:
+                holder = holder[key]
+            holder[field.keys[-1]] = value
+        return resolved
+
+
+class _CachedVariables:
+    """A scope asked once for each root of one resolve."""
+
+    def __init__(self, source: VariableSource, cache: dict[str, Json]) -> None:
+        self._source = source
+        self._cache = cache
+
+    def value(self, root: str) -> Json:
+        if root not in self._cache:
+            try:
+                self._cache[root] = self._source.lookup(root)
+            except KeyError:
+                self._cache[root] = UNDEFINED_VALUE
+        return self._cache[root]
+
+    def variables(self, needed: tuple[Variable, ...]) -> dict[str, Json]:
+        """Give what an engine template may need; of ``nodes`` only the ids it names, if it can."""
+        chosen = {root.name: self.value(root.name) for root in needed}
+        ids = [root.key for root in needed if root.name == NODES]
+        nodes = chosen.get(NODES)
+        if isinstance(nodes, dict) and None not in ids:
+            known = cast(dict[str, Json], nodes)
+            chosen[NODES] = {key: known[key] for key in ids if key in known}
+        return {name: value for name, value in chosen.items() if value is not UNDEFINED_VALUE}
+
+
+async def _run(
+    program: _PathText | EngineText, lookup: _CachedVariables, engine: TemplateEngine | None
+) -> Json:
+    if isinstance(program, EngineText):
+        if engine is None:
+            raise TemplateError(
+                "this expression needs the render worker, and none is here",
+                code=UNAVAILABLE,
+                hint="use one plain path with filters, such as {{ input.name | upper }}",
+            )
+        variables = lookup.variables(program.variables)
+        if program.expression is not None:
+            return await engine.evaluate(program.expression, variables)
+        return await engine.render(program.source, variables)
+    limit = DEFAULT_OUTPUT_BYTES if engine is None else engine.max_output_bytes
+    return _fill(program.parts, lookup, limit)
+
+
+def _fill(parts: tuple[str | ValuePath, ...], lookup: _CachedVariables, limit: int) -> Json:
+    if len(parts) == 1 and not isinstance(parts[0], str):
+        return _evaluate(parts[0], lookup)
+    texts: list[str] = []
+    length = 0
+    for part in parts:
+        text = part if isinstance(part, str) else to_text(_evaluate(part, lookup))
+        length += byte_length(text, limit - length) if length <= limit else len(text)
+        if length > limit:
+            raise too_large("the rendered text", limit, length, "template_output_bytes")
+        texts.append(text)
+    return "".join(texts)
+
+
+def _evaluate(path: ValuePath, lookup: _CachedVariables) -> Json:
+    return evaluate_path(path, None if path.root is None else lookup.value(path.root))
+
+
+def compile_template(
+    value: Json, *, fields: tuple[str, ...] | None = None, max_bytes: int | None = None
+) -> Template | None:
+    """Find and check the expressions in a node's data; None where there are none.
+
+    Args:
+        value: ``node.data``, or any JSON value; it must not be changed afterwards.
+        fields: Top-level fields that may hold expressions; the others stay literal. None: all.
+        max_bytes: UTF-8 length a text in such a field may have. None: any.
+
+    Raises:
+        TemplateError: ``template-syntax``, ``template-forbidden`` or ``template-too-large``; the
+            message starts with the JSON pointer of the field.
+    """
+    if isinstance(value, dict):
+        held = cast("dict[str, Json]", value).values()
+        if SCALAR_TYPES.issuperset(map(type, held)):
+            return None  # spares the walk, and what is set up for it
+    found: list[_Field] = []
+    references: dict[VariableRef, None] = {}
+    for keys, text in _texts(value, fields):
+        if max_bytes is None and not has_template(text):
+            continue
+        pointer = _pointer(keys)
+        try:
+            if max_bytes is not None and (met := byte_length(text, max_bytes)) > max_bytes:
+                raise too_large("the text", max_bytes, met, "template_bytes")
+            if not has_template(text):
+                continue
+            program, roots = _compile(text)
+        except TemplateError as error:
+            raise at_pointer(error, pointer) from error
+        found.append(_Field(keys, pointer, program))
+        for root in roots:
+            references[VariableRef(root.name, root.key, pointer, root.guarded, root.handle)] = None
+    return Template(value, tuple(found), tuple(references)) if found else None
+
+
+def _compile(text: str) -> tuple[_PathText | EngineText, tuple[Variable, ...]]:
+    segments = split(text)
+    check_blocks(segments)
+    parts: list[str | ValuePath] = []
+    for segment in segments:
+        part = _part(segment)
+        if part is None:
+            return _rendered(text, segments)
+        parts.append(part)
+    roots = dict.fromkeys(
+        root for part in parts if isinstance(part, ValuePath) for root in variables_of_path(part)
+    )
+    return _PathText(tuple(parts)), tuple(roots)
+
+
+def _part(segment: Segment) -> str | ValuePath | None:
+    """Give what a segment is in process, or None when it needs the engine."""
+    if segment.kind == "text":
+        return segment.source
+    if segment.kind != "expression":
+        return None
+    path = parse_path(segment.source)
+    return None if segment.trims else path
+
+
+def _rendered(text: str, segments: list[Segment]) -> tuple[EngineText, tuple[Variable, ...]]:
+    check_names(segments)
+    roots, bound = variables_of_segments(segments)
+    alone = len(segments) == 1 and segments[0].kind == "expression"
+    program = EngineText(text, segments[0].source if alone else None, roots)
+    return program, tuple(root for root in roots if is_external(root, bound))
+
+
+def _texts(value: Json, fields: tuple[str, ...] | None) -> Iterator[tuple[tuple[Key, ...], str]]:
+    """Give every text in the fields that may hold expressions, in document order."""
+    stack: list[tuple[tuple[Key, ...], Json]] = [((), value)]
+    while stack:
+        keys, item = stack.pop()
+        if isinstance(item, str):
+            yield keys, item
+            continue
+        if not isinstance(item, (dict, list)):
+            continue
+        if len(keys) >= MAX_DEPTH:
+            raise syntax_error(f"{_pointer(keys[:8])}…: nested deeper than {MAX_DEPTH}", hint=None)
+        children = _children(cast("dict[str, Json] | list[Json]", item))
+        chosen = [
+            ((*keys, key), child)
+            for key, child in children
+            if keys or fields is None or key in fields or isinstance(key, int)
+        ]
+        stack.extend(reversed(chosen))
+
+
+def _children(item: dict[str, Json] | list[Json]) -> list[tuple[Key, Json]]:
+    return list(item.items()) if isinstance(item, dict) else list(enumerate(item))
+
+
+def _pointer(keys: tuple[Key, ...]) -> str:
+    return "".join(f"/{str(key).replace('~', '~0').replace('/', '~1')}" for key in keys)

@@ -1,0 +1,382 @@
+"""Checking a graph against a catalogue: every fault at once, each with its place and a way out.
+
+Serves planner, API, editor and run alike. What only a node type can judge (data, templates,
+providers) comes from ``catalogue.check``; everything about how nodes and edges fit together is
+found here. Linear in nodes and edges, without recursion.
+
+Where parts of a document could not be read, the rest is checked all the same; ``doubts.py`` says
+what then cannot be judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from planwave.errors import GraphInvalid
+from planwave.graph.checking.cycles import cycle_diagnostics
+from planwave.graph.checking.edges import (
+    CHECK_EACH,
+    COMPATIBLE,
+    EdgeCheck,
+    EdgeKind,
+    check_edge_kind,
+)
+from planwave.graph.checking.exclusive import ExclusiveBranches
+from planwave.graph.checking.inputs import missing_inputs, too_many_inputs, unreachable_nodes
+from planwave.graph.checking.partial import COMPLETE_GRAPH, PartialGraph, split_edges, types_by_id
+from planwave.graph.diagnostics import Diagnostic, limit_exceeded, short_repr, sorted_by_location
+from planwave.graph.model import DEFAULT_POLICY, ERROR_HANDLE, LINK, Edge, Graph, Json, Node
+from planwave.graph.ports import find_output
+from planwave.graph.protocols import Catalogue, NodeTypeInfo
+from planwave.graph.reading.documents import read_lenient
+from planwave.graph.reading.fields import duplicate_ids
+from planwave.graph.reading.unreadable import UNREADABLE, Unreadable
+from planwave.graph.suggestions import closest_match
+from planwave.graph.topology import Topology, materialized_ids, topology_of
+
+if TYPE_CHECKING:
+    from planwave.settings import Limits
+
+_MAX_SUGGESTIONS: Final = 10
+"""How many misspelt names get a guess; each costs a comparison with every name there is."""
+_MAX_NAMES: Final = 4
+
+
+def read_and_check(
+    source: str | bytes | Mapping[str, Json] | Graph,
+    catalogue: Catalogue,
+    limits: Limits | None = None,
+    *,
+    trusted: bool = False,
+) -> tuple[Graph | None, list[Diagnostic]]:
+    """Find every fault of a graph document: of its JSON, its fields, and the graph it describes.
+
+    A finding that would go away once the others are mended is left out. What is not strict JSON, no
+    object, or passes a limit for the whole document, is reported alone.
+
+    Args:
+        source: The document, as ``read_lenient`` takes it; or a graph made in code.
+        catalogue: See :func:`check`.
+        limits: What may not be passed, or None.
+        trusted: See ``read_lenient``.
+
+    Returns:
+        The graph, or None where not all of it could be read; and every finding, by its place in the
+        document. The graph can run if none has severity ``error``.
+    """
+    if isinstance(source, Graph):
+        return source, check(source, catalogue, limits)
+    try:
+        graph, findings, gaps, places = read_lenient(source, limits=limits, trusted=trusted)
+    except GraphInvalid as error:
+        return None, list(error.diagnostics)
+    findings += _findings(graph, catalogue, limits, gaps, places)
+    return graph if gaps is None else None, sorted_by_location(findings)
+
+
+def check(graph: Graph, catalogue: Catalogue, limits: Limits | None = None) -> list[Diagnostic]:
+    """Find every fault of a graph.
+
+    Args:
+        graph: Any graph, also one that was not made by ``read_graph``.
+        catalogue: The node types; also asked once about each node of a known type.
+        limits: What may not be passed, or None. A passed count of nodes or edges is reported alone.
+
+    Returns:
+        Findings by their place, those of one node or edge with those of its type last. The graph
+        can run if none has severity ``error``.
+    """
+    return sorted_by_location(_findings(graph, catalogue, limits))
+
+
+def _findings(
+    graph: Graph,
+    catalogue: Catalogue,
+    limits: Limits | None,
+    unreadable: Unreadable | None = None,
+    edge_indexes: Sequence[int] | None = None,
+) -> list[Diagnostic]:
+    """Check a graph or, with gaps, what could be read of one; ``places`` are those of its edges."""
+    if limits is not None and (too_many := _too_many(graph, limits)):
+        return too_many
+    found: list[Diagnostic] = []
+    doubts = COMPLETE_GRAPH
+    if unreadable is None and len(graph.by_id) != len(graph.nodes):
+        found += duplicate_ids([node.id for node in graph.nodes], "nodes")
+        unreadable = Unreadable()
+    if unreadable is not None:
+        graph, doubts, edge_indexes = split_edges(graph, catalogue, unreadable, edge_indexes)
+    survey = GraphChecker(graph, catalogue, doubts)
+    structural = survey.check_structure(limits)
+    if edge_indexes is not None:
+        structural = [_at_document_index(finding, edge_indexes) for finding in structural]
+    found += structural
+    for number, node in enumerate(graph.nodes):
+        if survey.type_infos[node.type] is not None:
+            for finding in catalogue.check(node, graph):
+                if not doubts.suppresses(finding, node):
+                    found.append(_at_node(finding, node, number))
+    return (
+        [_without_placeholder_id(finding, doubts) for finding in found]
+        if doubts.without_id
+        else found
+    )
+
+
+def _too_many(graph: Graph, limits: Limits) -> list[Diagnostic]:
+    counts = (("nodes", limits.nodes, graph.nodes), ("edges", limits.edges, graph.edges))
+    return [
+        limit_exceeded(name, most, len(met), name, f"/{name}")
+        for name, most, met in counts
+        if len(met) > most
+    ]
+
+
+def _at_node(finding: Diagnostic, node: Node, index: int) -> Diagnostic:
+    pointer = f"/nodes/{index}{finding.pointer}"
+    return replace(finding, pointer=pointer, node=finding.node or node.id)
+
+
+def _at_document_index(finding: Diagnostic, edge_indexes: Sequence[int]) -> Diagnostic:
+    """Let a pointer lead to an edge's place in the document instead of that in the graph."""
+    parts = finding.pointer.split("/", 3)
+    if len(parts) < 3 or parts[1] != "edges":
+        return finding
+    parts[2] = str(edge_indexes[int(parts[2])])
+    return replace(finding, pointer="/".join(parts))
+
+
+def _without_placeholder_id(finding: Diagnostic, partial: PartialGraph) -> Diagnostic:
+    """Take out the id that a node was only given because its own could not be read."""
+    return replace(finding, node=None) if finding.node in partial.without_id else finding
+
+
+class GraphChecker:
+    """One look over a graph; each method finds one family of faults and leaves its notes here."""
+
+    def __init__(self, graph: Graph, catalogue: Catalogue, partial: PartialGraph) -> None:
+        self.graph = graph
+        self.catalogue = catalogue
+        self.partial = partial
+        kinds = {node.type for node in graph.nodes}
+        self.type_infos: dict[str, NodeTypeInfo | None] = {
+            kind: catalogue.type_info(kind) for kind in kinds
+        }
+        self.types_by_id = types_by_id(graph.nodes)
+        self.has_links = False
+        self._suggestions_left = _MAX_SUGGESTIONS
+        self.single_value_edges: list[tuple[int, Edge]] = []
+        self.error_edges: list[tuple[int, Edge, bool]] = []
+
+    def check_structure(self, limits: Limits | None) -> list[Diagnostic]:
+        """Find all that is wrong with how nodes and edges fit together."""
+        found = self.check_types() + self.check_edges() + self.check_policies()
+        topology = self.build_topology()
+        found += self.check_inputs(topology)
+        found += cycle_diagnostics(topology) if self.may_cycle(topology) else ()
+        found += self.check_reachable(topology)
+        if limits is not None and len(topology.order) == len(topology):
+            deepest = max(topology.depth, default=-1) + 1
+            if deepest > limits.depth:
+                what = "longest path of nodes"
+                found.append(limit_exceeded("depth", limits.depth, deepest, what))
+        return found
+
+    def check_types(self) -> list[Diagnostic]:
+        """Find an empty graph, unknown types and repeated entry types."""
+        nodes = self.graph.nodes
+        found: list[Diagnostic] = []
+        if not nodes and not self.partial.nodes_unreadable:
+            found.append(Diagnostic("empty-graph", "error", "the graph has no nodes", "/nodes"))
+        odd = {kind for kind, facts in self.type_infos.items() if facts is None or facts.entry}
+        first: dict[str, Node] = {}
+        for number, node in enumerate(nodes) if odd else ():
+            if node.type not in odd or node.type == UNREADABLE:
+                continue
+            if self.type_infos[node.type] is None:
+                found.append(self._unknown_type(node, number))
+            elif node.type in first:
+                found.append(_duplicate_entry(first[node.type], node, number))
+            else:
+                first[node.type] = node
+        return found
+
+    def check_edges(self) -> list[Diagnostic]:
+        """Hold every edge against its ends; edges of one kind share a verdict."""
+        found: list[Diagnostic] = []
+        kinds = self.types_by_id.get
+        fits: dict[tuple[str | None, str, str | None, str, str], EdgeCheck] = {}
+        for number, edge in enumerate(self.graph.edges):
+            _, source, source_handle, target, target_handle, channel, _, _ = edge
+            kind = (kinds(source), source_handle, kinds(target), target_handle, channel)
+            fit = fits.get(kind)
+            if fit is None:
+                fits[kind] = fit = self._check_kind(edge)
+            if fit is not COMPATIBLE:
+                self._record(edge, number, fit, found)
+        self.has_links = any(kind[4] == LINK for kind in fits)
+        if self.partial is not COMPLETE_GRAPH:
+            self._record_uncertain(found)
+        return found
+
+    def check_policies(self) -> list[Diagnostic]:
+        """Find policies that need an edge or a handle the graph does not have."""
+        found: list[Diagnostic] = []
+        handled = {edge.source for _, edge, _ in self.error_edges}
+        for number, node in enumerate(self.graph.nodes):
+            policy = node.policy
+            if policy is DEFAULT_POLICY:
+                continue
+            is_handled = node.id in handled or self.partial.may_have_output(node.id, ERROR_HANDLE)
+            if policy.on_error == "continue" and not is_handled:
+                found.append(_error_unhandled(node, number))
+            facts = self.type_infos[node.type]
+            if facts is not None and policy.default is not None:
+                handle = str(policy.default.get("handle"))
+                if find_output(facts.outputs, handle) is None:
+                    message = f"node {node.id!r}: a {node.type} has no output {handle!r}"
+                    pointer = f"/nodes/{number}/policy/default/handle"
+                    found.append(
+                        Diagnostic("unknown-handle", "error", message, pointer, node=node.id)
+                    )
+        return found
+
+    def check_inputs(self, topology: Topology) -> list[Diagnostic]:
+        """Find ports that get too much or too little."""
+        choices = ExclusiveBranches(topology, self.type_infos, self.partial)
+        crowded = too_many_inputs(self.graph, self.single_value_edges, choices, self.partial)
+        return crowded + missing_inputs(self.graph, self.type_infos, self.partial)
+
+    def build_topology(self) -> Topology:
+        """Give the graph's topology, linked nodes included."""
+        lazy = {kind for kind, facts in self.type_infos.items() if facts and not facts.executes}
+        only = {node.id for node in self.graph.nodes if node.type in lazy} if lazy else ()
+        if self.partial is COMPLETE_GRAPH:
+            return topology_of(self.graph, only)
+        linked = materialized_ids(self.graph, only)
+        return Topology(
+            self.graph, {n for n in linked if n in only or not self.partial.may_execute(n)}
+        )
+
+    def may_cycle(self, topology: Topology) -> bool:
+        """Say whether looking for cycles can find one."""
+        return self.has_links or len(topology.order) < len(topology)
+
+    def check_reachable(self, topology: Topology) -> list[Diagnostic]:
+        """Find nodes that no execution of this graph can start."""
+        dead = {number for number, _, delivers in self.error_edges if not delivers}
+        return unreachable_nodes(topology, dead, self.partial)
+
+    def _check_kind(self, edge: Edge) -> EdgeCheck:
+        ends = self.types_by_id.get(edge.source), self.types_by_id.get(edge.target)
+        source, target = (None if kind is None else self.type_infos.get(kind) for kind in ends)
+        wire = EdgeKind(source, edge.source_handle, target, edge.target_handle, edge.channel)
+        fit = check_edge_kind(wire, self.catalogue)
+        needs_a_look = None in ends or edge.source_handle == ERROR_HANDLE
+        return CHECK_EACH if fit is COMPATIBLE and needs_a_look else fit
+
+    def _record(self, edge: Edge, number: int, result: EdgeCheck, found: list[Diagnostic]) -> None:
+        self._record_findings(edge, number, result, found)
+        if result.single_value and not result.findings:
+            self.single_value_edges.append((number, edge))
+        if edge.source_handle == ERROR_HANDLE and edge.source in self.types_by_id:
+            self._record_error_edge(edge, number, result, found)
+
+    def _record_findings(
+        self, edge: Edge, number: int, result: EdgeCheck, found: list[Diagnostic]
+    ) -> None:
+        for end, field in ((edge.source, "source"), (edge.target, "target")):
+            if end not in self.types_by_id and not self.partial.may_exist(end):
+                found.append(self._dangling_edge(edge, number, end, field))
+        for fault in result.findings:
+            message = f"edge {edge.id!r} ({_edge_text(edge)}): {fault.message}"
+            pointer = f"/edges/{number}{fault.pointer}"
+            found.append(
+                Diagnostic(fault.code, "error", message, pointer, edge=edge.id, hint=fault.hint)
+            )
+
+    def _record_uncertain(self, found: list[Diagnostic]) -> None:
+        for number, edge in enumerate(self.partial.uncertain_edges, len(self.graph.edges)):
+            self._record_findings(edge, number, self._check_kind(edge), found)
+        lost, spare = list(self.partial.unmatched_ends), self.partial.unmatched_nodes.total()
+        if len(lost) > spare:
+            found.append(_too_many_unknown_ids(lost, spare))
+
+    def _record_error_edge(
+        self, edge: Edge, number: int, result: EdgeCheck, found: list[Diagnostic]
+    ) -> None:
+        on_error = self.graph.by_id[edge.source].policy.on_error
+        continues = on_error == "continue" or edge.source in self.partial.policy_unknown
+        self.error_edges.append((number, edge, continues or not result.is_error_output))
+        if result.is_error_output and not continues:
+            found.append(
+                Diagnostic(
+                    "unknown-handle",
+                    "warning",
+                    f"edge {edge.id!r} leaves handle {ERROR_HANDLE!r} of {edge.source!r}, "
+                    "which never sends anything there",
+                    f"/edges/{number}/sourceHandle",
+                    edge=edge.id,
+                    hint=f'give {edge.source!r} the policy "onError": "continue"',
+                )
+            )
+
+    def _suggest(self, name: str, known: Collection[str]) -> str | None:
+        self._suggestions_left -= 1
+        return closest_match(name, known) if self._suggestions_left >= 0 else None
+
+    def _unknown_type(self, node: Node, number: int) -> Diagnostic:
+        known = list(self.catalogue.names())
+        near = self._suggest(node.type, known)
+        message = (
+            f"node {node.id!r} has the unknown type {short_repr(node.type)}; "
+            f"known types are {', '.join(known)}"
+        )
+        hint = f"did you mean {near!r}?" if near else "use one of the known types"
+        pointer = f"/nodes/{number}/type"
+        return Diagnostic("unknown-node-type", "error", message, pointer, node=node.id, hint=hint)
+
+    def _dangling_edge(self, edge: Edge, number: int, end: str, field: str) -> Diagnostic:
+        near = self._suggest(end, self.types_by_id)
+        message = f"edge {edge.id!r}: {field} {short_repr(end)} does not exist"
+        hint = f"did you mean {near!r}?" if near else "name a node of this graph"
+        pointer = f"/edges/{number}/{field}"
+        return Diagnostic("dangling-edge", "error", message, pointer, edge=edge.id, hint=hint)
+
+
+def _edge_text(edge: Edge) -> str:
+    return " to ".join("?" if end == UNREADABLE else end for end in (edge.source, edge.target))
+
+
+def _too_many_unknown_ids(names: Sequence[str], spare: int) -> Diagnostic:
+    listed = ", ".join(map(short_repr, names[:_MAX_NAMES]))
+    message = (
+        f"edges name {len(names)} ids that no node has ({listed}), more than there are nodes "
+        f"without an id of their own ({spare})"
+    )
+    hint = "give each node the id that its edges name, and let no edge name another"
+    return Diagnostic("dangling-edge", "error", message, "/edges", hint=hint)
+
+
+def _duplicate_entry(first: Node, node: Node, number: int) -> Diagnostic:
+    return Diagnostic(
+        "duplicate-start",
+        "warning",
+        f"{node.id!r} is a second {node.type} beside {first.id!r}: without inputs both start",
+        f"/nodes/{number}/type",
+        node=node.id,
+        hint="keep one, or name the one meant in the execution's inputs",
+    )
+
+
+def _error_unhandled(node: Node, number: int) -> Diagnostic:
+    return Diagnostic(
+        "error-unhandled",
+        "error",
+        f"node {node.id!r} continues on error, but no edge leaves its handle {ERROR_HANDLE!r}",
+        f"/nodes/{number}/policy/onError",
+        node=node.id,
+        hint=f'add an edge with "sourceHandle": "{ERROR_HANDLE}", or use "onError": "fail"',
+    )

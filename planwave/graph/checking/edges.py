@@ -1,0 +1,171 @@
+"""Does an edge fit the ports at its two ends? One verdict for each kind of edge, not for each edge.
+
+Two edges with the same node types, handles and channel get the same verdict, so a graph of a
+hundred thousand edges asks the catalogue only a handful of times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from planwave.graph.model import ERROR_HANDLE, FLOW, Channel, Port, fixed_handles
+from planwave.graph.ports import find_output, find_port
+from planwave.graph.protocols import Catalogue, NodeTypeInfo
+from planwave.graph.reading.fields import CHANNELS
+from planwave.graph.reading.unreadable import UNREADABLE
+
+
+class EdgeFinding(NamedTuple):
+    """What is wrong with a kind of edge; ``below`` is the pointer inside the edge."""
+
+    code: str
+    pointer: str
+    message: str
+    hint: str | None = None
+
+
+class EdgeCheck(NamedTuple):
+    """What holds for every edge of one kind.
+
+    Attributes:
+        findings: What is wrong.
+        single_value: Its target port takes one value only.
+        is_error_output: It leaves the reserved error handle, and the type has no port of that name.
+    """
+
+    findings: tuple[EdgeFinding, ...] = ()
+    single_value: bool = False
+    is_error_output: bool = False
+
+
+COMPATIBLE: Final = EdgeCheck()
+CHECK_EACH: Final = COMPATIBLE._replace()
+"""Nothing is known against it, but an end is missing or it is the handle for errors: each edge of
+the kind needs a look. Equal to FITS, not the same object."""
+
+
+class EdgeKind(NamedTuple):
+    """A kind of edge: facts are None where the node's type is unknown.
+
+    Handles and channel are ``UNREADABLE`` where they could not be read.
+    """
+
+    source: NodeTypeInfo | None
+    source_handle: str
+    target: NodeTypeInfo | None
+    target_handle: str
+    channel: str
+
+
+def check_edge_kind(kind: EdgeKind, catalogue: Catalogue) -> EdgeCheck:
+    """Hold one kind of edge against the ports of its ends.
+
+    Of an edge whose channel could not be read, only what is wrong on either channel is a fault.
+    """
+    if kind.channel == UNREADABLE:
+        return _check_unknown_channel(kind, catalogue)
+    faults: list[EdgeFinding] = []
+    if kind.channel not in CHANNELS:
+        message = f"unknown channel {kind.channel!r}"
+        hint = f"channels are {' and '.join(CHANNELS)}"
+        return EdgeCheck((EdgeFinding("unknown-channel", "/data/channel", message, hint),))
+    out, from_error = _source_port(kind, faults)
+    into = _target_port(kind, faults)
+    ports = [port for port in (out, into) if port is not None]
+    if not faults and any(port.channel != kind.channel for port in ports):
+        faults.append(_wrong_channel(kind, out, into))
+    elif not faults and out and into and not catalogue.accepts(into.type, out.type):
+        faults.append(_type_mismatch(kind, out, into))
+    single = into is not None and not into.multiple
+    return (
+        EdgeCheck(tuple(faults), single, from_error)
+        if faults or single or from_error
+        else COMPATIBLE
+    )
+
+
+def possible_channels(kind: EdgeKind, catalogue: Catalogue) -> list[Channel]:
+    """Give the channels that the ports of an edge's two ends leave open to it."""
+    return [
+        channel
+        for channel in CHANNELS
+        if all(
+            fault.code != "channel-mismatch"
+            for fault in check_edge_kind(kind._replace(channel=channel), catalogue).findings
+        )
+    ]
+
+
+def _check_unknown_channel(kind: EdgeKind, catalogue: Catalogue) -> EdgeCheck:
+    if not possible_channels(kind, catalogue):
+        message = "the output it leaves and the input it goes into are for different channels"
+        return EdgeCheck(
+            (EdgeFinding("channel-mismatch", "", message, "these two cannot be connected"),)
+        )
+    fits = [check_edge_kind(kind._replace(channel=channel), catalogue) for channel in CHANNELS]
+    return EdgeCheck(tuple(fault for fault in fits[0].findings if fault in fits[1].findings))
+
+
+def _source_port(kind: EdgeKind, findings: list[EdgeFinding]) -> tuple[Port | None, bool]:
+    """Find the port an edge leaves, and whether it is the reserved error handle."""
+    facts = kind.source
+    if facts is None:
+        return None, False
+    if kind.channel == FLOW and not facts.executes:
+        message = f"a {facts.node_type} never runs, so no data can flow out of it"
+        hint = "connect it with a link to the node that uses it"
+        findings.append(EdgeFinding("channel-mismatch", "/data/channel", message, hint))
+        return None, False
+    if kind.source_handle == UNREADABLE:
+        return None, False
+    port = find_output(facts.outputs, kind.source_handle, kind.channel)
+    if port is None and kind.source_handle == ERROR_HANDLE and facts.executes:
+        if kind.channel != FLOW:
+            message = f"the handle {ERROR_HANDLE!r} carries data, not links"
+            findings.append(EdgeFinding("channel-mismatch", "/data/channel", message))
+        return None, True
+    if port is None:
+        known = fixed_handles(facts.outputs)
+        findings.append(_unknown_handle("sourceHandle", "output", kind.source_handle, facts, known))
+    return port, False
+
+
+def _target_port(kind: EdgeKind, findings: list[EdgeFinding]) -> Port | None:
+    facts = kind.target
+    if facts is None or kind.target_handle == UNREADABLE:
+        return None
+    port = find_port(facts.inputs, kind.target_handle, kind.channel)
+    if port is None:
+        known = fixed_handles(facts.inputs)
+        findings.append(_unknown_handle("targetHandle", "input", kind.target_handle, facts, known))
+    return port
+
+
+def _unknown_handle(
+    field: str, side: str, handle: str, facts: NodeTypeInfo, known: Sequence[str]
+) -> EdgeFinding:
+    listed = f"its {side}s are {', '.join(dict.fromkeys(known))}" if known else f"it has no {side}s"
+    message = f"a {facts.node_type} has no {side} {handle!r}; {listed}"
+    return EdgeFinding("unknown-handle", f"/{field}", message)
+
+
+def _wrong_channel(kind: EdgeKind, out: Port | None, into: Port | None) -> EdgeFinding:
+    ends = [f"output {kind.source_handle!r} is for {out.channel}"] if out else []
+    ends += [f"input {kind.target_handle!r} is for {into.channel}"] if into else []
+    message = f"the channel is {kind.channel}, but {' and '.join(ends)}"
+    channels = {port.channel for port in (out, into) if port}
+    hint = "these two cannot be connected"
+    if len(channels) == 1:
+        hint = f'write "channel": "{channels.pop()}"'
+    return EdgeFinding("channel-mismatch", "/data/channel", message, hint)
+
+
+def _type_mismatch(kind: EdgeKind, out: Port, into: Port) -> EdgeFinding:
+    message = (
+        f"output {kind.source_handle!r} gives {out.type}, "
+        f"input {kind.target_handle!r} takes {into.type}"
+    )
+    return EdgeFinding(
+        "type-mismatch", "", message, "put a node between them that converts the value"
+    )

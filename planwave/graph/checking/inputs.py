@@ -1,0 +1,112 @@
+"""What reaches a port or a node: too much, too little, or nothing ever."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+
+from planwave.graph.checking.exclusive import ExclusiveBranches, TypeInfos
+from planwave.graph.checking.partial import PartialGraph
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.model import FLOW, Edge, Graph
+from planwave.graph.topology import Topology
+
+
+def too_many_inputs(
+    graph: Graph,
+    single_value_edges: Iterable[tuple[int, Edge]],
+    branches: ExclusiveBranches,
+    partial: PartialGraph,
+) -> list[Diagnostic]:
+    """Find ports for one value that several edges can deliver to.
+
+    Edges are fine together where at most one of them delivers: a node before them chooses between
+    them, or the node they go into takes the first arrival (``join: any``).
+
+    Args:
+        graph: The graph.
+        single_value_edges: Number and edge of all that go into a port which is not ``multiple``.
+        branches: Which edges never deliver together.
+        partial: Which nodes may have another policy.
+    """
+    into: dict[tuple[str, str], list[tuple[int, Edge]]] = {}
+    for number, edge in single_value_edges:
+        into.setdefault((edge.target, edge.target_handle), []).append((number, edge))
+    found: list[Diagnostic] = []
+    for (target, handle), edges in into.items():
+        if (
+            len(edges) < 2
+            or graph.by_id[target].policy.join == "any"
+            or target in partial.policy_unknown
+        ):
+            continue
+        if not branches.are_exclusive([number for number, _ in edges]):
+            number, edge = edges[1]
+            names = ", ".join(repr(edge.id) for _, edge in edges)
+            message = f"input {handle!r} of {target!r} takes one value, but edges {names} go there"
+            hint = "send all but one elsewhere, or put a node between that joins them"
+            pointer = f"/edges/{number}"
+            found.append(
+                Diagnostic("too-many-inputs", "error", message, pointer, target, edge.id, hint=hint)
+            )
+    return found
+
+
+def missing_inputs(graph: Graph, facts: TypeInfos, partial: PartialGraph) -> list[Diagnostic]:
+    """Find required ports with neither an edge nor a value of that name in the node's data."""
+    required = {
+        kind: [port.name for port in about.inputs if port.required]
+        for kind, about in facts.items()
+        if about and any(port.required for port in about.inputs)
+    }
+    if not required:
+        return []
+    connected = {(edge.target, edge.target_handle) for edge in graph.edges}
+    return [
+        Diagnostic(
+            "missing-required-input",
+            "error",
+            f"node {node.id!r} needs something at its input {name!r}",
+            f"/nodes/{number}",
+            node=node.id,
+            hint=f"connect an edge to {name!r}, or give data.{name} a value",
+        )
+        for number, node in enumerate(graph.nodes)
+        for name in required.get(node.type, ())
+        if (node.id, name) not in connected and node.data.get(name) in (None, "", [], {})
+        if node.id not in partial.incomplete and not partial.may_have_input(node.id, name)
+    ]
+
+
+def unreachable_nodes(
+    topology: Topology, dead_edges: Container[int], partial: PartialGraph
+) -> list[Diagnostic]:
+    """Find nodes that no execution can start, because nothing can ever reach them.
+
+    Args:
+        topology: The graph's topology; nodes on a cycle are left out.
+        dead_edges: Numbers of edges that never deliver.
+        partial: Which nodes something else may reach.
+    """
+    if not dead_edges:
+        return []
+    found: list[Diagnostic] = []
+    edges, sources = topology.edges, topology.sources
+    dead_nodes: set[int] = set()
+    for node in topology.order:
+        flows = [e for e in topology.incoming[node] if edges[e].channel == FLOW]
+        if partial.may_have_input(topology.ids[node]):
+            continue
+        if flows and all(e in dead_edges or sources[e] in dead_nodes for e in flows):
+            dead_nodes.add(node)
+            message = f"node {topology.ids[node]!r} can never start: nothing is ever sent to it"
+            found.append(
+                Diagnostic(
+                    "unreachable-node",
+                    "error",
+                    message,
+                    f"/nodes/{node}",
+                    node=topology.ids[node],
+                    hint="connect it to an output that can carry a value, or remove it",
+                )
+            )
+    return found

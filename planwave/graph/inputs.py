@@ -1,0 +1,49 @@
+"""What one node receives: the values that arrived, by input handle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from planwave.graph.model import Arrival, DataValue
+from planwave.graph.upstream_text import arrivals_text
+
+
+class Inputs(Mapping[str, DataValue]):
+    """What a node was given, by handle; a handle with several arrivals holds a list.
+
+    Iteration follows the order in which handles first appear among the arrivals (edge order).
+    """
+
+    __slots__ = ("arrivals",)
+
+    def __init__(self, arrivals: tuple[Arrival, ...] = ()) -> None:
+        self.arrivals = arrivals
+
+    def __getitem__(self, handle: str) -> DataValue:
+        values = self.all(handle)
+        if not values:
+            raise KeyError(handle)
+        if len(values) == 1:
+            return values[0]
+        return DataValue("list", [v.value for v in values])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(a.target_handle for a in self.arrivals))
+
+    def __len__(self) -> int:
+        return len({a.target_handle for a in self.arrivals})
+
+    def all(self, handle: str) -> list[DataValue]:
+        """Give every value that arrived at a handle, in edge order."""
+        return [a.value for a in self.arrivals if a.target_handle == handle]
+
+    def one(self, handle: str) -> DataValue | None:
+        """Give the first value that arrived at a handle, or None."""
+        return next((a.value for a in self.arrivals if a.target_handle == handle), None)
+
+    def text(self, handle: str | None = None) -> str:
+        """Give what arrived (at one handle, or at all) as text; see :func:`arrivals_text`."""
+        chosen = self.arrivals
+        if handle is not None:
+            chosen = tuple(a for a in chosen if a.target_handle == handle)
+        return arrivals_text(chosen) if chosen else ""

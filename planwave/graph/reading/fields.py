@@ -1,0 +1,312 @@
+"""Reading one node or edge field by field, with a diagnostic for each that is not as it must be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final, cast
+
+from planwave.graph.diagnostics import Diagnostic, short_repr
+from planwave.graph.json_values import JsonLimits, checked_copy, json_faults, pointer_of_name
+from planwave.graph.model import (
+    DEFAULT_POLICY,
+    DEFAULT_SOURCE_HANDLE,
+    DEFAULT_TARGET_HANDLE,
+    FLOW,
+    ID_HINT,
+    ID_PATTERN,
+    LINK,
+    Channel,
+    Edge,
+    Node,
+)
+from planwave.graph.reading.policy import read_policy
+from planwave.graph.reading.unreadable import (
+    ALREADY_REPORTED,
+    UNREADABLE,
+    UNREADABLE_CHANNEL,
+    UNREADABLE_EDGE,
+    Unreadable,
+    placeholder_id,
+)
+
+NODE_FIELDS: Final = ("id", "type", "name", "description", "data", "policy", "ui")
+EDGE_FIELDS: Final = ("id", "source", "sourceHandle", "target", "targetHandle", "type", "data")
+CHANNELS: Final[tuple[Channel, ...]] = (FLOW, LINK)
+MAX_HANDLE_CHARS: Final = 256
+
+_is_id = re.compile(ID_PATTERN).fullmatch
+_MAX_POINTERS: Final = 8
+
+
+class _RawElement:
+    """One node or edge: the fields that could be read, and the names of those that could not."""
+
+    __slots__ = ("has_unknown_fields", "pointer", "unreadable", "values")
+
+    def __init__(self, pointer: str) -> None:
+        self.pointer = pointer
+        self.values: dict[str, Any] = {}
+        self.unreadable: set[str] = set()
+        self.has_unknown_fields = False
+
+    def may_hide(self, name: str) -> bool:
+        """Say whether a field may be meant to hold something that was not read.
+
+        An unknown field may be any field that is left out, under a wrong name.
+        """
+        return name in self.unreadable or (
+            self.has_unknown_fields and self.values.get(name) is None
+        )
+
+
+class FieldReader:
+    """Reads nodes and edges the careful way and collects what it finds.
+
+    Attributes:
+        findings: What is wrong.
+        saw_reported: Whether something was met that the caller has reported.
+    """
+
+    def __init__(self, limits: JsonLimits) -> None:
+        self.findings: list[Diagnostic] = []
+        self.saw_reported = False
+        self._limits = limits
+
+    @cached_property
+    def unreadable(self) -> Unreadable:
+        """What could not be read; made when there is something to note."""
+        return Unreadable()
+
+    def node(self, raw: Any, number: int) -> Node:
+        """Read one node; what is wrong with it stands in ``gaps``."""
+        named = f"node {number}"
+        entry = self._read_element(raw, f"/nodes/{number}", NODE_FIELDS, named)
+        node_id = None if entry is None else self._id(entry, named, required=True)
+        name = self._id_or_placeholder(node_id, number)
+        if entry is None:
+            self.unreadable.incomplete.add(name)
+            self.unreadable.policy_unknown.add(name)
+            return Node(name, UNREADABLE, name)
+        node_type = self._text(entry, "type", required=f"node {node_id or number}") or UNREADABLE
+        document = self._object(entry, "policy")
+        policy = DEFAULT_POLICY
+        if document is not None:
+            policy, faults = read_policy(document, f"{entry.pointer}/policy")
+            self.findings += faults
+            if faults:
+                entry.unreadable.add("policy")
+        node = Node(
+            name,
+            node_type,
+            self._text(entry, "name") or name,
+            self._text(entry, "description") or "",
+            self._object(entry, "data") or {},
+            policy,
+            self._object(entry, "ui"),
+            document,
+        )
+        if entry.has_unknown_fields or entry.unreadable & {"description", "data"}:
+            self.unreadable.incomplete.add(name)
+        if entry.may_hide("policy"):
+            self.unreadable.policy_unknown.add(name)
+        return node
+
+    def edge(self, raw: Any, number: int, next_id: Callable[[], str]) -> Edge | None:
+        """Read one edge, or give None where an end, a handle or the channel of it is not known."""
+        named = f"edge {number}"
+        entry = self._read_element(raw, f"/edges/{number}", EDGE_FIELDS, named)
+        if entry is None:
+            self.unreadable.edges.append((number, UNREADABLE_EDGE))
+            return None
+        edge_id = self._id(entry, named)
+        named = f"edge {edge_id!r}" if edge_id else named
+        source = self._text(entry, "source", required=named) or UNREADABLE
+        target = self._text(entry, "target", required=named) or UNREADABLE
+        source_handle = self._handle(entry, "sourceHandle", DEFAULT_SOURCE_HANDLE)
+        target_handle = self._handle(entry, "targetHandle", DEFAULT_TARGET_HANDLE)
+        edge_type = self._text(entry, "type")
+        data = self._object(entry, "data")
+        ends = " to ".join(
+            "?" if end == UNREADABLE else short_repr(end) for end in (source, target)
+        )
+        channel = self._channel(entry, data, f"{named} ({ends})", edge_id)
+        edge = Edge(
+            edge_id or next_id(),
+            source,
+            source_handle,
+            target,
+            target_handle,
+            channel,
+            data or {},
+            edge_type,
+        )
+        if UNREADABLE not in (source, source_handle, target, target_handle, channel):
+            return edge
+        self.unreadable.edges.append((number, edge))
+        return None
+
+    def report_duplicate_edge(self, edge: Edge, number: int, first: int) -> None:
+        """Note that an edge says what an earlier one says and was left out."""
+        ends = f"{edge.source}.{edge.source_handle} to {edge.target}.{edge.target_handle}"
+        self.findings.append(
+            Diagnostic(
+                "duplicate-edge",
+                "info",
+                f"edge {number} repeats edge {first} ({ends}, {edge.channel})",
+                f"/edges/{number}",
+                edge=edge.id,
+                fix=f"kept edge {first}, dropped edge {number}",
+            )
+        )
+
+    def is_reported(self, value: object) -> bool:
+        """Say whether the caller has reported this value, and remember that there was one."""
+        self.saw_reported = self.saw_reported or value is ALREADY_REPORTED
+        return value is ALREADY_REPORTED
+
+    def _add(self, code: str, message: str, pointer: str, **more: Any) -> None:
+        self.findings.append(Diagnostic(code, "error", message, pointer, **more))
+
+    def _read_element(
+        self, raw: Any, pointer: str, allowed: tuple[str, ...], named: str
+    ) -> _RawElement | None:
+        """Give an object's fields; unknown and unsound ones are reported."""
+        if type(raw) is not dict:
+            if not self.is_reported(raw):
+                self._add(
+                    "invalid-field", f"{named} must be an object, got {short_repr(raw)}", pointer
+                )
+            return None
+        entry = _RawElement(pointer)
+        for name, value in cast("dict[Any, Any]", raw).items():
+            reported = self.is_reported(value)
+            if name not in allowed:
+                entry.has_unknown_fields = True
+                if not reported:
+                    hint = f"known fields are {', '.join(allowed)}"
+                    message = f"{named} has the unknown field {short_repr(name)}"
+                    self._add("unknown-field", message, pointer + pointer_of_name(name), hint=hint)
+            elif reported:
+                entry.unreadable.add(name)
+            elif faults := json_faults(value, f"{pointer}/{name}", self._limits):
+                self.findings += faults
+                entry.unreadable.add(name)
+                entry.values[name] = self._valid_fields(value)
+            else:
+                entry.values[name] = value
+        return entry
+
+    def _valid_fields(self, value: Any) -> dict[str, Any] | None:
+        """Give the sound fields of an object that has unsound ones."""
+        if type(value) is not dict:
+            return None
+        fields = cast("dict[str, Any]", value).items()
+        return {k: v for k, v in fields if not json_faults({k: v}, limits=self._limits)}
+
+    def _id_or_placeholder(self, node_id: str | None, number: int) -> str:
+        if node_id is None:
+            self.unreadable.without_id.add(placeholder_id(number))
+            return placeholder_id(number)
+        if not _is_id(node_id):
+            self.unreadable.invalid_ids.add(node_id)
+        return node_id
+
+    def _id(self, entry: _RawElement, named: str, *, required: bool = False) -> str | None:
+        """Give an id; also one that is reported, as long as others can go by it."""
+        value = entry.values.get("id")
+        if value is None:
+            if required and "id" not in entry.unreadable:
+                self._add(
+                    "missing-field", f"{named} has no id", f"{entry.pointer}/id", hint=ID_HINT
+                )
+            return None
+        if type(value) is str and _is_id(value):
+            return value
+        message = f"{named}: {short_repr(value)} cannot be an id"
+        self._add("invalid-id", message, f"{entry.pointer}/id", hint=ID_HINT)
+        if type(value) is not str or value.startswith("#"):
+            return None
+        return value if 0 < len(value) <= MAX_HANDLE_CHARS else None
+
+    def _text(self, entry: _RawElement, name: str, *, required: str = "") -> str | None:
+        """Give a text field; ``required`` names its owner where it may not be left out."""
+        value = entry.values.get(name)
+        if name in entry.unreadable:
+            return None
+        if required and (value is None or value == ""):
+            self._add("missing-field", f"{required} has no {name}", f"{entry.pointer}/{name}")
+        elif value is not None and type(value) is not str:
+            message = f"{name} must be a string, got {short_repr(value)}"
+            self._add("invalid-field", message, f"{entry.pointer}/{name}")
+        else:
+            return value
+        entry.unreadable.add(name)
+        return None
+
+    def _handle(self, entry: _RawElement, name: str, default: str) -> str:
+        value = self._text(entry, name)
+        if value is not None and not 0 < len(value) <= MAX_HANDLE_CHARS:
+            message = f"{name} must be 1 to {MAX_HANDLE_CHARS} characters, or left out"
+            self._add("invalid-field", message, f"{entry.pointer}/{name}")
+            return UNREADABLE
+        if value is None:
+            return UNREADABLE if entry.may_hide(name) else default
+        return value
+
+    def _object(self, entry: _RawElement, name: str) -> dict[str, Any] | None:
+        """Give a copy of a field that holds an object."""
+        value = entry.values.get(name)
+        if value is None:
+            return None
+        if type(value) is dict:
+            return checked_copy(cast("dict[str, Any]", value), self._limits)
+        message = f"{name} must be an object, got {short_repr(value)}"
+        self._add("invalid-field", message, f"{entry.pointer}/{name}")
+        entry.unreadable.add(name)
+        return None
+
+    def _channel(
+        self, entry: _RawElement, data: Mapping[str, Any] | None, named: str, edge_id: str | None
+    ) -> Channel:
+        value = None if data is None else data.get("channel")
+        for channel in CHANNELS:
+            if value == channel:
+                return channel
+        code, message = "unknown-channel", f"{named}: unknown channel {short_repr(value)}"
+        if value is None:
+            code, message = "missing-channel", f"{named} does not say its channel"
+        if value is not None or "data" not in entry.unreadable:
+            hint = 'write "data": {"channel": "flow"}, or "link" for a dependency used on demand'
+            self._add(code, message, f"{entry.pointer}/data/channel", edge=edge_id, hint=hint)
+        return UNREADABLE_CHANNEL
+
+
+def duplicate_ids(
+    ids: Sequence[str], kind: str, numbers: Sequence[int] | None = None
+) -> list[Diagnostic]:
+    """Report each id that several nodes or several edges share, with all their places.
+
+    Args:
+        ids: The ids in document order; empty ones are left out.
+        kind: ``nodes`` or ``edges``.
+        numbers: Position of each in the document, where that is not its position in ``ids``.
+    """
+    places: dict[str, list[str]] = {}
+    for position, one in enumerate(ids):
+        number = position if numbers is None else numbers[position]
+        places.setdefault(one, []).append(f"/{kind}/{number}/id")
+    return [
+        Diagnostic(
+            "duplicate-id",
+            "error",
+            f"{kind[:-1]} id {one!r} is used {len(at)} times: {', '.join(at[:_MAX_POINTERS])}",
+            at[1],
+            node=one if kind == "nodes" else None,
+            edge=one if kind == "edges" else None,
+            hint="give each its own id",
+        )
+        for one, at in places.items()
+        if one and len(at) > 1
+    ]

@@ -1,0 +1,149 @@
+"""Reading a node's policy: strict, every fault with its own pointer; and holding it to limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
+
+from planwave.graph.diagnostics import Diagnostic, limit_exceeded, short_repr
+from planwave.graph.json_values import pointer_part
+from planwave.graph.model import Effect, Join, Json, Node, OnError, Policy, Retry
+
+if TYPE_CHECKING:
+    from planwave.settings import Limits
+
+_FIELDS: Final = ("join", "retry", "timeoutS", "onError", "default", "effect")
+
+
+def read_policy(document: Mapping[str, Json], pointer: str) -> tuple[Policy, list[Diagnostic]]:
+    """Read ``{join?, retry?: {attempts?, backoffS?}, timeoutS?, onError?, default?, effect?}``.
+
+    A null field is the same as a missing one.
+
+    Returns:
+        The policy and its faults; what is at fault has its default.
+    """
+    faults = _PolicyFindings(pointer)
+    faults.check_known_fields(document, _FIELDS, "")
+    on_error = faults.read_choice(document, "onError", get_args(OnError), "fail")
+    is_certain = not faults.findings  # else it may be meant to be another
+    join = faults.read_choice(document, "join", get_args(Join), "all")
+    effect = faults.read_choice(document, "effect", get_args(Effect), None)
+    timeout = document.get("timeoutS")
+    if timeout is not None and not (_is_number(timeout) and timeout > 0):
+        faults.add("/timeoutS", f"timeoutS is {short_repr(timeout)}, must be seconds above 0")
+        timeout = None
+    retry = _read_retry(document.get("retry"), faults)
+    default = _read_default(document.get("default"), on_error if is_certain else None, faults)
+    return Policy(join, retry, timeout, on_error, default, effect), faults.findings
+
+
+def policy_limit_findings(node: Node, limits: Limits) -> list[Diagnostic]:
+    """Find what a node's policy asks for beyond the limits; pointers are relative to the node."""
+    policy, retry = node.policy, node.policy.retry
+    asked = (
+        ("policy_timeout_s", limits.policy_timeout_s, policy.timeout_s or 0, "timeoutS"),
+        ("policy_attempts", limits.policy_attempts, retry.attempts, "retry/attempts"),
+        ("policy_backoff_s", limits.policy_backoff_s, retry.backoff_s, "retry/backoffS"),
+    )
+    return [
+        limit_exceeded(
+            limit,
+            most,
+            met,
+            f"node {node.id!r}: {field}",
+            f"/policy/{field}",
+            hint=f"ask for {most:g} at most",
+        )
+        for limit, most, met, field in asked
+        if met > most
+    ]
+
+
+class _PolicyFindings:
+    """Collects what is wrong below one pointer."""
+
+    def __init__(self, pointer: str) -> None:
+        self.pointer = pointer
+        self.findings: list[Diagnostic] = []
+
+    def add(self, below: str, message: str, code: str = "invalid-field") -> None:
+        self.findings.append(Diagnostic(code, "error", message, f"{self.pointer}{below}"))
+
+    def check_known_fields(
+        self, document: Mapping[str, Json], allowed: tuple[str, ...], below: str
+    ) -> None:
+        for name in document:
+            if name not in allowed:
+                message = f"unknown field {short_repr(name)}; known are {', '.join(allowed)}"
+                self.add(f"{below}/{pointer_part(name)}", message, "unknown-field")
+
+    def read_choice(
+        self, document: Mapping[str, Json], name: str, choices: tuple[str, ...], missing: Any
+    ) -> Any:
+        value = document.get(name)
+        if value is None:
+            return missing
+        if value not in choices:
+            self.add(
+                f"/{name}", f"{name} is {short_repr(value)}, must be one of {', '.join(choices)}"
+            )
+            return missing
+        return value
+
+    def read_object(
+        self, value: Json, name: str, allowed: tuple[str, ...]
+    ) -> Mapping[str, Json] | None:
+        """Give an object's fields, or None (with a fault) where it is no object."""
+        if not isinstance(value, dict):
+            self.add(f"/{name}", f"{name} is {short_repr(value)}, must be an object")
+            return None
+        document = cast("dict[str, Json]", value)
+        self.check_known_fields(document, allowed, f"/{name}")
+        return document
+
+
+def _is_number(value: Json) -> bool:
+    return type(value) in (int, float)
+
+
+def _read_retry(value: Json, findings: _PolicyFindings) -> Retry:
+    if (
+        value is None
+        or (fields := findings.read_object(value, "retry", ("attempts", "backoffS"))) is None
+    ):
+        return Retry()
+    attempts = 1 if fields.get("attempts") is None else fields["attempts"]
+    if type(attempts) is not int or attempts < 1:
+        message = f"attempts is {short_repr(attempts)}, must be a whole number from 1 up"
+        findings.add("/retry/attempts", message)
+        attempts = 1
+    backoff = 0.0 if fields.get("backoffS") is None else fields["backoffS"]
+    if not _is_number(backoff) or backoff < 0:
+        findings.add(
+            "/retry/backoffS", f"backoffS is {short_repr(backoff)}, must be seconds from 0 up"
+        )
+        backoff = 0.0
+    return Retry(attempts, backoff)
+
+
+def _read_default(
+    value: Json, on_error: str | None, findings: _PolicyFindings
+) -> Mapping[str, Json] | None:
+    """Read a default; ``on_error`` is None where it is not known what was meant."""
+    if value is None:
+        if on_error == "default":
+            findings.add("/default", "onError is 'default' but default is missing", "missing-field")
+        return None
+    before = len(findings.findings)
+    if on_error not in ("default", None):
+        findings.add("/default", f"default is only used with onError 'default', not {on_error!r}")
+    fields = findings.read_object(value, "default", ("handle", "value"))
+    if fields is not None:
+        for name in ("handle", "value"):
+            if name not in fields:
+                findings.add(f"/default/{name}", f"default needs {name!r}", "missing-field")
+        handle = fields.get("handle", "")
+        if not isinstance(handle, str) or ("handle" in fields and not handle):
+            findings.add("/default/handle", f"handle is {short_repr(handle)}, must be a name")
+    return fields if len(findings.findings) == before else None

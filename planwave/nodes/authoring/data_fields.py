@@ -1,0 +1,213 @@
+"""Data fields of node types: their socket types and ports, and how values are coerced to them.
+
+Also the declarations of fields with a special meaning (graphs, expressions, limits).
+
+Every data field is also a socket: a wire on the handle named like the field (as written in JSON)
+overrides the value written in ``data``. The wire is a flow edge or a link edge.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable, Mapping
+from types import NoneType
+from typing import Any, Final, Literal, NamedTuple, Union, cast, get_args, get_origin
+
+from pydantic import AliasChoices, BaseModel, Field, JsonValue
+from pydantic.fields import FieldInfo
+
+from planwave.expressions.json_text import to_text
+from planwave.expressions.syntax import has_template
+from planwave.graph.model import FLOW, LINK, Channel, DataValue, Json, Port
+
+FIELD_PORT_SIDE: Final = "bottom"
+"""``Port.side`` of sockets that come from data fields, and of what is linked into them, so that editors
+and prompts can tell them."""
+
+_SCALARS: Final[Mapping[Any, str]] = {
+    str: "text",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    Any: "any",
+}
+_COERCIONS: Final[Mapping[str, frozenset[str]]] = {
+    "number": frozenset({"integer"}),
+    "text": frozenset({"integer", "number", "boolean", "json"}),
+}
+"""The one coercion table: what a socket takes besides its own type and ``any``."""
+_JSON_TYPES: Final = frozenset({"text", "boolean", "integer", "number", "json"})
+_CONTAINERS: Final = (dict, list, tuple, set, frozenset, Mapping)
+
+
+class DataField(NamedTuple):
+    """One field of a ``Data`` model: its name in JSON, socket type, and how it is treated.
+
+    ``others`` are further names it may be written under; its socket has the first one alone.
+    ``marks`` is what its schema says besides; see ``node_type.template`` and ``fields.py``.
+    """
+
+    json_name: str
+    socket: str
+    required: bool
+    template: bool
+    nullable: bool = False
+    extra: Mapping[str, Json] = {}
+    aliases: tuple[str, ...] = ()
+
+
+def accepts(target_type: str, source_type: str) -> bool:
+    """Say whether a value of one socket type may go into a socket of another."""
+    return (
+        target_type == source_type
+        or "any" in (target_type, source_type)
+        or source_type in _COERCIONS.get(target_type, ())
+    )
+
+
+def coerce(socket: str, value: DataValue, *, nullable: bool = False) -> tuple[Json, str | None]:
+    """Give a value as a socket takes it, and None; or its type, where the socket does not take it.
+
+    What a value is decides, not what it was called, unless the socket's type is none of JSON's.
+    """
+    content = value.value
+    if socket == "any" or (content is None and nullable):
+        return content, None
+    kind = value_type(content) if socket in _JSON_TYPES else value.type
+    if not accepts(socket, kind):
+        return content, "null" if content is None else kind
+    return (to_text(content) if socket == "text" else content), None
+
+
+def socket_type(annotation: Any) -> str:
+    """Give the socket type of values of a Python type: ``serialize``, ``integer``, …, ``any``."""
+    if annotation in _SCALARS:
+        return _SCALARS[annotation]
+    origin = get_origin(annotation)
+    if origin in (Union, types.UnionType):
+        found = {socket_type(a) for a in get_args(annotation) if a is not NoneType}
+        found -= {"integer"} if "number" in found else set()
+        return found.pop() if len(found) == 1 else "any"
+    if origin is Literal:
+        found = {socket_type(type(choice)) for choice in get_args(annotation)}
+        return found.pop() if len(found) == 1 else "any"
+    kind: Any = origin or annotation
+    if isinstance(kind, type) and issubclass(kind, (*_CONTAINERS, BaseModel)):
+        return "json"
+    return "any"
+
+
+def value_type(value: Json) -> str:
+    """Give the socket type of a JSON value; null, lists and objects are ``json``."""
+    return _SCALARS.get(value.__class__, "json")
+
+
+def fields_of(model: type[BaseModel] | None) -> tuple[DataField, ...]:
+    """Give the fields of a ``Data`` model in the order they are declared."""
+    if model is None:
+        return ()
+    return tuple(
+        DataField(
+            _json_name(name, info),
+            socket_type(info.annotation),
+            info.is_required(),
+            _extra(info).get("template") is True,
+            NoneType in get_args(info.annotation),
+            _extra(info),
+            _aliases(info),
+        )
+        for name, info in model.model_fields.items()
+    )
+
+
+def _extra(info: FieldInfo) -> Mapping[str, Json]:
+    extra: Any = info.json_schema_extra
+    return cast("dict[str, Any]", extra) if isinstance(extra, dict) else {}
+
+
+def _json_name(name: str, info: FieldInfo) -> str:
+    alias = info.validation_alias
+    if isinstance(alias, AliasChoices):
+        alias = next((choice for choice in alias.choices if isinstance(choice, str)), None)
+    return alias if isinstance(alias, str) else info.alias or name
+
+
+def _aliases(info: FieldInfo) -> tuple[str, ...]:
+    alias = info.validation_alias
+    if not isinstance(alias, AliasChoices):
+        return ()
+    return tuple(choice for choice in alias.choices if isinstance(choice, str))[1:]
+
+
+def is_open(port: Port) -> bool:
+    """Say whether a port's name is a pattern or open, so that many handles fit it."""
+    return "{" in port.name
+
+
+def sockets_of(
+    fields: Iterable[DataField], declared: Iterable[Port], channel: Channel
+) -> list[DataField]:
+    """Give the fields that are sockets on a channel.
+
+    A declared port takes the place of the socket of its name: one for data on both channels, one
+    for links on that one alone.
+    """
+    taken = {port.name for port in declared if port.channel in (FLOW, channel)}
+    return [field for field in fields if field.json_name not in taken]
+
+
+def with_field_ports(declared: Iterable[Port], fields: Iterable[DataField]) -> tuple[Port, ...]:
+    """Add the sockets of data fields to declared input ports.
+
+    Order: fixed names, field sockets (one for each channel), then patterns and open names, so that
+    the first port that fits a handle is the most precise one.
+    """
+    declared = tuple(declared)
+    sockets = [
+        Port(field.json_name, field.socket, channel=channel, side=FIELD_PORT_SIDE)
+        for channel in (FLOW, LINK)
+        for field in sockets_of(fields, declared, channel)
+    ]
+    return (
+        *(port for port in declared if not is_open(port)),
+        *sockets,
+        *(port for port in declared if is_open(port)),
+    )
+
+
+HIDDEN_FROM_PLANNER: Final[dict[str, JsonValue]] = {"planned": False}
+"""Marks data fields that are not for plans written by models: these are not told of them."""
+
+
+def graph_field(*names: str, names_of: str | None = None) -> Any:
+    """Declare a data field that holds a graph document, run inside the node.
+
+    Nothing in it is resolved before it runs; it is checked together with the graph around it.
+
+    Args:
+        names: What its expressions may name besides what those of the graph around it may.
+        names_of: A field that is an object; its keys are such names too.
+    """
+    marks: dict[str, Any] = {"graph": True, "names": [*names]}
+    if names_of is not None:
+        marks["namesOf"] = names_of
+    return Field(None, json_schema_extra=marks)
+
+
+def expression_field(*names: str) -> Any:
+    """Declare a required data field that is one expression, resolved by the node as it runs.
+
+    Args:
+        names: What it may name besides what templates of the node may.
+    """
+    return Field(..., min_length=1, json_schema_extra={"expression": True, "names": [*names]})
+
+
+def limited_field(limit: str) -> Any:
+    """Declare a data field for a whole number that a limit of the settings bounds; None is that."""
+    return Field(None, ge=1, json_schema_extra={"limit": limit})
+
+
+def as_expression(text: str) -> str:
+    """Give what is to be resolved of an expression that may be written with its braces or without."""
+    return text if has_template(text) else f"{{{{ {text} }}}}"

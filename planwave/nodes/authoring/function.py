@@ -1,0 +1,399 @@
+"""Make a node type of an async function.
+
+::
+
+    @planwave.node("shout")
+    async def shout(input: str, times: int = 1) -> str:
+        "Say the input loudly."
+        return input.upper() * times
+
+* A parameter **without** a default is an input: a required handle of that name.
+* A parameter **with** a default is a data field, ``{"data": {"times": 3}}``, and a wire on the
+  handle of that name beats it. (With ``inputs=`` given, those are the inputs and all others are
+  data fields.)
+* ``context`` is the ``FlowContext``; a parameter annotated ``Inputs`` is all that arrived, without
+  what went into data fields.
+* Parameters get plain values. Annotated ``str``: always text, several arrivals as
+  ``From {name} ({id}):`` blocks. Annotated ``list``: always the list of values, in edge order.
+  Otherwise the value, or the list of values where several arrived.
+* What is returned leaves through ``output``, or through the only output where there is one. Only an
+  ``ExecutionResult`` names one of several.
+* An async generator streams: each ``str`` it yields is shown at once. Its result is the first
+  other value it yields (``Result("…")`` where that is a text), and it ends there; without one, the
+  result is all the text it streamed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import aclosing, suppress
+from functools import update_wrapper
+from types import SimpleNamespace
+from typing import Any, Final, Generic, Literal, NamedTuple, ParamSpec, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic.errors import PydanticSchemaGenerationError
+
+from planwave.errors import NodeError
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, Arrival, DataValue, Effect, Json, Port
+from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, Suspension
+from planwave.graph.upstream_text import arrivals_text
+from planwave.nodes.authoring.data_fields import socket_type
+from planwave.nodes.authoring.field_wires import WiredValue, wired_event
+from planwave.nodes.authoring.node_type import BaseNode, as_result, default_output
+from planwave.nodes.registry import Registry, default_registry
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_NO_DEFAULT: Final[Any] = inspect.Parameter.empty
+_FIELD_CONFIG = ConfigDict(extra="forbid", strict=True, protected_namespaces=())
+
+ParameterForm = Literal["text", "list", "value"]
+
+
+class Result(NamedTuple):
+    """The result of a streaming function node, where it is a text or not what was streamed."""
+
+    value: Json
+
+
+_WRAPPER_TYPES: Final = (ExecutionResult, Suspension, DataValue, Result)
+"""Annotations that say nothing about the value inside."""
+
+
+class _Parameter(NamedTuple):
+    """How one parameter is filled."""
+
+    name: str
+    source: Literal["context", "inputs", "handle"]
+    form: ParameterForm = "value"
+    field: str | None = None
+    """Attribute of the data model, for a data field."""
+    default: Any = _NO_DEFAULT
+
+
+class FunctionNode(BaseNode, Generic[P, R]):
+    """A node type made of an async function; calling it calls the function.
+
+    Its attributes are those of ``NodeTypeResponse``.
+    """
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        node_type: str,
+        *,
+        inputs: Iterable[str | Port] | None = None,
+        outputs: Iterable[str | Port] = (DEFAULT_SOURCE_HANDLE,),
+        purpose: str | None = None,
+        templates: Iterable[str] = (),
+        effect: Effect = "none",
+        entry: bool = False,
+        version: int = 1,
+    ) -> None:
+        """Read the function's signature; see :func:`node`."""
+        self._streams = inspect.isasyncgenfunction(function)
+        is_async = self._streams or inspect.iscoroutinefunction(function)
+        if not (is_async and hasattr(function, "__globals__")):  # a ``partial`` hides its types
+            raise TypeError(
+                f"node type {node_type!r}: {function!r} is not an async function; declare it with "
+                "'async def' and wrap blocking work in asyncio.to_thread"
+            )
+        update_wrapper(self, function)
+        self._function: Callable[..., Any] = function
+        hints = _type_hints(function)
+        reading = _Signature(node_type, function, hints, inputs, frozenset(templates))
+        self.node_type = node_type
+        self.purpose = purpose or (inspect.getdoc(function) or "").partition("\n")[0]
+        self.effect: Effect = effect
+        self.entry, self.version = entry, version
+        self.inputs = reading.ports()
+        self.outputs = tuple(_output_port(port, hints.get("return", Any)) for port in outputs)
+        self.Data = reading.data_model()
+        self._parameters = tuple(reading.parameters)
+        self._default_output = default_output(self.outputs)
+        super().__init__()
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<node type {self.node_type!r}: {self._function.__qualname__}>"
+
+    def execute(self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext) -> Any:
+        """Run as a stage: fill the parameters, call the function, wrap what it gives."""
+        if self._streams or self._field_wires.has_wires(inputs, context):
+            return self._stream(data, inputs, context)
+        return self._execute_once(data, inputs, context)
+
+    async def _execute_once(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> ExecutionResult | Suspension:
+        return self._result(await self._function(**self._arguments(data, inputs, {}, context)))
+
+    async def _stream(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> AsyncGenerator[NodeEvent | ExecutionResult | Suspension]:
+        fed = await self.read_wires(data, inputs, context)
+        if fed:
+            yield wired_event(fed, self.node_type, context)
+        arguments = self._arguments(data, inputs, fed, context)
+        if not self._streams:
+            yield self._result(await self._function(**arguments))
+            return
+        said: list[str] = []
+        async with aclosing(self._function(**arguments)) as items:
+            async for item in items:
+                if isinstance(item, str):
+                    said.append(item)
+                    yield NodeEvent(
+                        context.node_id, self.node_type, "delta", context.run_id,
+                        {"text": item, "kind": "text"},
+                    )  # fmt: skip
+                elif isinstance(item, NodeEvent):
+                    yield item
+                else:
+                    yield self._result(item)
+                    return
+        yield self._result("".join(said))
+
+    def _result(self, result: Any) -> ExecutionResult | Suspension:
+        return as_result(
+            result.value if isinstance(result, Result) else result, self._default_output
+        )
+
+    def _arguments(
+        self,
+        data: Mapping[str, Json],
+        inputs: Inputs,
+        wired: Mapping[str, WiredValue],
+        context: FlowContext,
+    ) -> dict[str, Any]:
+        fields: BaseModel | None = None
+        if data or wired:
+            fields, inputs = self.prepare(data, inputs, wired, context)
+        elif self._field_wires.has_typed_inputs:
+            inputs = self._field_wires.coerce(inputs, context)
+        arrivals: dict[str, list[Arrival]] = {}
+        for arrival in inputs.arrivals:
+            arrivals.setdefault(arrival.target_handle, []).append(arrival)
+        found: dict[str, Any] = {}
+        for parameter in self._parameters:
+            name = parameter.name
+            if parameter.source == "context":
+                found[name] = context
+            elif parameter.source == "inputs":
+                found[name] = inputs
+            elif parameter.field is None and (got := arrivals.get(name)) is not None:
+                found[name] = _fill(parameter.form, got)
+            else:
+                found[name] = self._field_value(parameter, fields)
+        return found
+
+    def _field_value(self, parameter: _Parameter, fields: BaseModel | None) -> Any:
+        """Give the value of a data field, or of an input that nothing came to."""
+        value = parameter.default
+        if fields is not None and parameter.field is not None:
+            value = getattr(fields, parameter.field)
+        if value is _NO_DEFAULT:
+            raise NodeError(
+                f"node type {self.node_type!r} got nothing for {parameter.name!r}",
+                code="missing-required-input",
+                hint=f"connect an edge to the handle {parameter.name!r}",
+            )
+        return value
+
+
+class _Signature:
+    """A function's parameters, read once."""
+
+    def __init__(
+        self,
+        node_type: str,
+        function: Callable[..., Any],
+        hints: Mapping[str, Any],
+        inputs: Iterable[str | Port] | None,
+        templates: frozenset[str],
+    ) -> None:
+        self._node_type = node_type
+        self._hints = hints
+        self.templates = templates
+        self._declared_inputs = (
+            None if inputs is None else {_port_name(port): port for port in inputs}
+        )
+        self._input_names: list[str] = []
+        self._fields: dict[str, Any] = {}
+        self.parameters: list[_Parameter] = []
+        for parameter in inspect.signature(function).parameters.values():
+            self.parameters.append(self._read_parameter(parameter))
+        names = {parameter.name for parameter in self.parameters}
+        unknown = ({*(self._declared_inputs or ())} - names) | (templates - self._fields.keys())
+        takes_all = any(parameter.source == "inputs" for parameter in self.parameters)
+        if unknown and not (takes_all and unknown <= {*(self._declared_inputs or ())}):
+            raise TypeError(
+                f"node type {node_type!r}: no parameter (or, for templates, no data field) is "
+                f"called {', '.join(sorted(map(repr, unknown)))}"
+            )
+
+    def _read_parameter(self, parameter: inspect.Parameter) -> _Parameter:
+        name, kind = parameter.name, parameter.kind
+        if kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise TypeError(
+                f"node type {self._node_type!r}: parameter {name!r} cannot be filled by name; "
+                "use plain parameters (annotate one with Inputs to get all that arrives)"
+            )
+        annotation = self._hints.get(name, Any)
+        if annotation is FlowContext or (name == "context" and annotation is Any):
+            return _Parameter(name, "context")
+        if annotation is Inputs:
+            return _Parameter(name, "inputs")
+        shape = _parameter_form(annotation)
+        default = parameter.default
+        is_input = (
+            default is _NO_DEFAULT
+            if self._declared_inputs is None
+            else name in self._declared_inputs
+        )
+        if is_input:
+            self._input_names.append(name)
+            return _Parameter(name, "handle", shape, None, default)
+        self._fields[name] = (annotation, default)
+        # The model's attributes are numbered: a parameter may be called ``schema`` or ``copy``.
+        return _Parameter(name, "handle", shape, f"p{len(self._fields) - 1}", default)
+
+    def ports(self) -> tuple[Port, ...]:
+        """Give the input ports; a function that takes ``Inputs`` is open to every handle."""
+        ports = [self._port(name) for name in self._input_names]
+        if self._declared_inputs is not None:
+            known = set(self._input_names)
+            ports += [
+                _as_port(port) for name, port in self._declared_inputs.items() if name not in known
+            ]
+        elif any(parameter.source == "inputs" for parameter in self.parameters):
+            ports.append(Port("{name}", multiple=True))
+        return tuple(ports)
+
+    def _port(self, name: str) -> Port:
+        given = (self._declared_inputs or {}).get(name)
+        if isinstance(given, Port):
+            return given
+        annotation = self._hints.get(name, Any)
+        required = any(p.name == name and p.default is _NO_DEFAULT for p in self.parameters)
+        many = _parameter_form(annotation) != "value" or annotation is Any
+        kind = "any" if _parameter_form(annotation) == "list" else socket_type(annotation)
+        return Port(name, kind, multiple=many, required=required)
+
+    def data_model(self) -> type[BaseModel] | None:
+        """Give the model of ``data``; every function node refuses unknown fields."""
+        fields: dict[str, Any] = {}
+        for i, (name, (annotation, default)) in enumerate(self._fields.items()):
+            extra: Any = {"template": True} if name in self.templates else None
+            value = ... if default is _NO_DEFAULT else default
+            fields[f"p{i}"] = (
+                annotation,
+                Field(value, alias=name, title=name, json_schema_extra=extra),
+            )
+        try:
+            return create_model(f"{self._node_type}.data", __config__=_FIELD_CONFIG, **fields)
+        except PydanticSchemaGenerationError as error:
+            raise TypeError(
+                f"node type {self._node_type!r}: a parameter with a default is a data field and "
+                f"must have a JSON type: {error.message.splitlines()[0]}"
+            ) from error
+
+
+def node(
+    node_type: str | None = None,
+    *,
+    inputs: Iterable[str | Port] | None = None,
+    outputs: Iterable[str | Port] = (DEFAULT_SOURCE_HANDLE,),
+    purpose: str | None = None,
+    templates: Iterable[str] = (),
+    effect: Effect = "none",
+    entry: bool = False,
+    version: int = 1,
+    registry: Registry | None = None,
+    replace: bool = False,
+) -> Callable[[Callable[P, R]], FunctionNode[P, R]]:
+    """Register an async function as a node type; see this module for how parameters are filled.
+
+    Args:
+        node_type: Its name in graphs; the function's name if None.
+        inputs: Names or ports of the inputs; None takes the parameters without a default.
+        outputs: Names or ports of the outputs.
+        purpose: One line for the planner; the docstring's first line if None.
+        templates: Data fields in which ``{{ … }}`` is resolved.
+        effect: What running it does to the world.
+        entry: Whether an execution may be started by settling this node.
+        version: Raise it where the same inputs give something else from now on; see ``NodeTypeResponse``.
+        registry: Where to register it; the process's default registry if None.
+        replace: Allow a name that is taken.
+
+    Raises:
+        TypeError: The function cannot be a node; the message says why.
+        ValueError: The name is taken.
+    """
+
+    def register(function: Callable[P, R]) -> FunctionNode[P, R]:
+        made = FunctionNode(
+            function,
+            node_type or function.__name__,
+            inputs=inputs,
+            outputs=outputs,
+            purpose=purpose,
+            templates=templates,
+            effect=effect,
+            entry=entry,
+            version=version,
+        )
+        where = default_registry() if registry is None else registry
+        return where.register(made, replace=replace)
+
+    return register
+
+
+def _type_hints(function: Callable[..., Any]) -> Mapping[str, Any]:
+    """Give resolved annotations, one by one; one that names something out of reach is left out."""
+    # The two types a node asks for by annotation are often imported for type checkers alone.
+    reach = {"Inputs": Inputs, "FlowContext": FlowContext, **function.__globals__}
+    found: dict[str, Any] = {}
+    for name, hint in inspect.get_annotations(function).items():
+        alone = SimpleNamespace(__annotations__={name: hint})
+        with suppress(NameError, AttributeError, TypeError, SyntaxError):
+            found.update(typing.get_type_hints(alone, reach))
+    return found
+
+
+def _parameter_form(annotation: Any) -> ParameterForm:
+    if annotation is str:
+        return "text"
+    return "list" if (typing.get_origin(annotation) or annotation) is list else "value"
+
+
+def _fill(form: ParameterForm, arrivals: list[Arrival]) -> Json:
+    if form == "text":
+        return arrivals_text(tuple(arrivals))
+    if form == "list" or len(arrivals) > 1:
+        return [arrival.value.value for arrival in arrivals]
+    return arrivals[0].value.value
+
+
+def _port_name(port: str | Port) -> str:
+    return port if isinstance(port, str) else port.name
+
+
+def _as_port(port: str | Port) -> Port:
+    return Port(port, multiple=True) if isinstance(port, str) else port
+
+
+def _output_port(port: str | Port, returned: Any) -> Port:
+    if isinstance(port, Port):
+        return port
+    kinds = typing.get_args(returned) or (returned,)
+    if port != DEFAULT_SOURCE_HANDLE or any(kind in _WRAPPER_TYPES for kind in kinds):
+        return Port(port)
+    return Port(port, socket_type(returned))

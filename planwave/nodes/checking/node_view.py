@@ -1,0 +1,129 @@
+"""A graph as one node's check sees it: its wires, and what lies before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from planwave.expressions import VariableRef
+from planwave.graph.model import FLOW, Edge, Graph, Node
+from planwave.graph.protocols import NodeTypeInfo
+from planwave.graph.suggestions import closest_match
+from planwave.providers.protocols import ModelProfile
+
+if TYPE_CHECKING:
+    from planwave.nodes.spec import RegisteredType
+
+_MAX_WALK_STEPS = 2_000_000
+"""How many edges all ancestor walks of one graph may follow together (about a second). Past that a
+reference counts as good; the run itself still refuses one that is not an ancestor."""
+_MAX_SUGGESTIONS = 20
+"""How many misspelt ids of one graph get a guess; each costs a comparison with every id."""
+
+
+class GraphIndex:
+    """Indices over one graph, each built at first use and shared by the checks of all its nodes.
+
+    ``specs`` are the node types by name, ``names`` what its expressions may name besides inputs.
+    """
+
+    def __init__(
+        self, graph: Graph, specs: Mapping[str, RegisteredType], names: Sequence[str] = ()
+    ) -> None:
+        # Parts, not the graph: views are kept by weak reference to it.
+        self._edges = graph.edges
+        self.by_id = graph.by_id
+        self._specs = specs
+        self.variable_names = names
+        self._steps_left = _MAX_WALK_STEPS
+        self._suggestions_left = _MAX_SUGGESTIONS
+
+    @cached_property
+    def incoming(self) -> dict[str, list[Edge]]:
+        """Edges by target, in graph order."""
+        found: dict[str, list[Edge]] = {}
+        for edge in self._edges:
+            found.setdefault(edge.target, []).append(edge)
+        return found
+
+    @cached_property
+    def outgoing(self) -> dict[str, list[Edge]]:
+        """Edges by source, in graph order."""
+        found: dict[str, list[Edge]] = {}
+        for edge in self._edges:
+            found.setdefault(edge.source, []).append(edge)
+        return found
+
+    def type_info_of(self, node_id: str) -> NodeTypeInfo | None:
+        """Give what is known of a node's type; None where there is no such node or type."""
+        node = self.by_id.get(node_id)
+        return None if node is None else self.type_info_by_name(node.type)
+
+    def type_info_by_name(self, node_type: str) -> NodeTypeInfo | None:
+        """Give what is known of a type; None where there is none of that name."""
+        spec = self._specs.get(node_type)
+        return None if spec is None else spec.type_info
+
+    def is_ancestor(self, candidate: str, node_id: str) -> bool:
+        """Say whether a node settles before another one, along edges; nearest nodes first.
+
+        A linked node (never executed) is no ancestor itself, but what flows into it settles before
+        its consumers do.
+        """
+        incoming = self.incoming
+        seen = {node_id}
+        queue = [node_id]
+        for current in queue:
+            for edge in incoming.get(current, ()):
+                if edge.channel == FLOW:
+                    if edge.source == candidate:
+                        return True
+                elif not self._is_linked(edge.source):
+                    continue
+                if edge.source not in seen:
+                    seen.add(edge.source)
+                    queue.append(edge.source)
+            self._steps_left -= len(incoming.get(current, ()))
+            if self._steps_left < 0:
+                return True
+        return False
+
+    def closest_id(self, node_id: str) -> str | None:
+        """Guess which node was meant; None without a close one, or after too many guesses."""
+        self._suggestions_left -= 1
+        return closest_match(node_id, self.by_id) if self._suggestions_left >= 0 else None
+
+    def _is_linked(self, node_id: str) -> bool:
+        return all(edge.channel != FLOW for edge in self.outgoing.get(node_id, ()))
+
+
+class NodeView:
+    """One node and its edges, as its type sees them.
+
+    Attributes:
+        profile: Its model's, where the type asks a known one.
+        references: What the templates in its data refer to.
+    """
+
+    __slots__ = ("index", "node", "profile", "references")
+
+    def __init__(self, node: Node, index: GraphIndex) -> None:
+        self.node = node
+        self.index = index
+        self.profile: ModelProfile | None = None
+        self.references: Sequence[VariableRef] = ()
+
+    @property
+    def incoming(self) -> Sequence[Edge]:
+        """Edges into the node, in graph order."""
+        return self.index.incoming.get(self.node.id, ())
+
+    @property
+    def outgoing(self) -> Sequence[Edge]:
+        """Edges out of the node, in graph order."""
+        return self.index.outgoing.get(self.node.id, ())
+
+    def is_wired(self, handle: str) -> bool:
+        """Say whether an edge of either channel leads into a handle."""
+        return any(edge.target_handle == handle for edge in self.incoming)

@@ -1,0 +1,281 @@
+"""Forms for people: JSON Schemas (Draft 2020-12) that anybody may have written, and what fits them.
+
+A schema comes from a model or over the network and is checked in the process, so nothing in it may
+cost more than is known beforehand:
+
+* References stay inside the schema (``#/$defs/…``) and never lead back to where they came from;
+  nothing is ever fetched.
+* With references followed and written out, a schema has at most ``MAX_PARTS`` parts, on at most 64
+  levels. A keyword that looks at its neighbours again (``unevaluated…``) counts them twice, a
+  pattern as ``PATTERN_PARTS``.
+* Parts of the schema times size of the answer is at most ``MAX_WORK``.
+* Patterns are matched in linear time (no look-around, no back-references) by automata of at most
+  ``PATTERN_BYTES``.
+
+Formats are not checked: they are hints for whoever shows the form.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from planwave.graph.diagnostics import short_repr
+from planwave.graph.json_values import json_faults, pointer_part
+from planwave.graph.model import Json
+from planwave.jsonio import MAX_JSON_DEPTH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jsonschema_rs import Draft202012Validator, ValidationError
+
+MAX_PARTS: Final = 2_000
+PATTERN_PARTS: Final = 20
+PATTERN_BYTES: Final = 64 * 1024
+MAX_WORK: Final = 1_000_000
+"""About a second in the worst case that was found, a few milliseconds in the usual one."""
+MAX_WORK_FOR_ALL_ERRORS: Final = 20_000
+"""Work up to which every fault of an answer is told; above it only the first, which costs far less."""
+
+_CHARS_PER_PART: Final = 32
+_MAX_MESSAGE_CHARS: Final = 300
+_LOCAL_REF: Final = re.compile(r"#(?:/[A-Za-z0-9_.$ -]+)+")
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_DYNAMIC_REFS: Final = ("$dynamicRef", "$recursiveRef")
+_UNEVALUATED: Final = ("unevaluatedProperties", "unevaluatedItems")
+
+
+class FormError(NamedTuple):
+    """What is wrong with a schema, or with an answer; ``pointer`` leads into it."""
+
+    pointer: str
+    message: str
+    hint: str | None = None
+
+
+def check_schema(schema: Json) -> list[FormError]:
+    """Find what is wrong with a form's schema, or too costly in it."""
+    return _check_and_count(schema)[1]
+
+
+def validate(schema: Json, form: Json) -> list[FormError]:
+    """Find everything in which a filled-in form does not fit its schema.
+
+    Args:
+        schema: What it is to fit; one that cannot be used fits nothing.
+        form: JSON, known to be sound.
+    """
+    parts, unusable = _check_and_count(schema)
+    if unusable:
+        message = f"the form that is asked for cannot be checked: {unusable[0].message}"
+        return [FormError("", message, "the schema of the form has to be mended where it was made")]
+    work = parts * _value_size(form)
+    if work > MAX_WORK:
+        hint = "give less, or ask for a simpler form"
+        return [FormError("", f"too large to be held against a form of {parts} parts", hint)]
+    from jsonschema_rs import ValidationError
+
+    validator = _validator(schema)
+    if work <= MAX_WORK_FOR_ALL_ERRORS:
+        return _form_errors(validator.iter_errors(form))
+    try:
+        validator.validate(form)
+    except ValidationError as error:
+        return [_form_error(error)]
+    return []
+
+
+def _check_and_count(schema: Json) -> tuple[int, list[FormError]]:
+    """Give the number of a schema's parts, and what is wrong with it."""
+    if unsound := json_faults(schema):
+        return 0, [FormError(fault.pointer, fault.message, fault.hint) for fault in unsound]
+    try:
+        parts = _CostEstimate(schema).total_parts()
+    except _UnusableSchema as error:
+        return 0, [error.error]
+    from jsonschema_rs import ReferencingError
+
+    if faults := _form_errors(_dialect().iter_errors(schema)):
+        return parts, faults
+    try:
+        _validator(schema)
+    except (ValueError, ReferencingError) as error:  # a ValidationError is a ValueError
+        return parts, [_form_error(error)]
+    return parts, []
+
+
+@cache
+def _dialect() -> Draft202012Validator:
+    """Give the validator of schemas themselves."""
+    from jsonschema_rs import Draft202012Validator
+
+    return Draft202012Validator({"$ref": _DIALECT}, validate_formats=True, offline=True)
+
+
+def _validator(schema: Json) -> Draft202012Validator:
+    from jsonschema_rs import Draft202012Validator, RegexOptions
+
+    return Draft202012Validator(
+        schema,
+        validate_formats=False,
+        offline=True,
+        mask="the value",  # what people fill in may be secret, and long
+        pattern_options=RegexOptions(size_limit=PATTERN_BYTES),
+    )
+
+
+def _form_errors(errors: Iterable[ValidationError]) -> list[FormError]:
+    return list(dict.fromkeys(_form_error(error) for error in errors))
+
+
+def _form_error(error: Exception) -> FormError:
+    """Give what the library says; of what is no ``ValidationError`` only the message."""
+    from jsonschema_rs import ValidationErrorKind
+
+    path: list[str | int] = getattr(error, "instance_path", [])
+    pointer = "".join(f"/{pointer_part(step)}" for step in path)
+    kind, hint = getattr(error, "kind", None), None
+    if isinstance(kind, ValidationErrorKind.Format) and kind.format == "regex":
+        hint = "patterns have no look-around and no back-references, and are not too large"
+    message: str = getattr(error, "message", str(error))
+    if len(message) > _MAX_MESSAGE_CHARS:
+        message = f"{message[:_MAX_MESSAGE_CHARS]}…"
+    return FormError(pointer, message, hint)
+
+
+def _value_size(value: Json) -> int:
+    """Give how many values a value holds; long texts count as several."""
+    found, chars = 0, 0
+    stack: list[Json] = [value]
+    while stack:
+        item = stack.pop()
+        found += 1
+        if isinstance(item, str):
+            chars += len(item)
+        elif isinstance(item, dict):
+            named = cast("dict[str, Json]", item)
+            chars += sum(map(len, named))
+            stack += named.values()
+        elif isinstance(item, list):
+            stack += cast("list[Json]", item)
+    return found + chars // _CHARS_PER_PART
+
+
+class _UnusableSchema(Exception):
+    """A schema that is not even to be looked at; never leaves this module."""
+
+    def __init__(self, pointer: str, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.error = FormError(pointer, message, hint)
+
+
+class _SchemaSize(NamedTuple):
+    """How many parts something has, and on how many levels, references followed."""
+
+    parts: int = 1
+    levels: int = 1
+
+
+class _CostEstimate:
+    """Measures a schema before anything else looks at it; each part of it once."""
+
+    def __init__(self, schema: Json) -> None:
+        self._schema = schema
+        self._sizes: dict[str, _SchemaSize] = {}
+        self._resolving: set[str] = set()
+
+    def total_parts(self) -> int:
+        """Give the number of parts.
+
+        Raises:
+            _Unfit: The schema is not one that may be used.
+        """
+        parts = self._visit(self._schema, "", 1).parts
+        if parts > MAX_PARTS:
+            message = f"it has more than {MAX_PARTS} parts, references followed"
+            raise _UnusableSchema("", message, "ask for less in one form")
+        return parts
+
+    def _visit(self, part: Json, pointer: str, level: int) -> _SchemaSize:
+        if level > MAX_JSON_DEPTH:
+            raise _too_deep(pointer)
+        if isinstance(part, list):
+            items = cast("list[Json]", part)
+            below = [self._visit(v, f"{pointer}/{n}", level + 1) for n, v in enumerate(items)]
+            return _enclosing_size(below)
+        if not isinstance(part, dict):
+            return _SchemaSize()
+        named = cast("dict[str, Json]", part)
+        below = [
+            self._visit(value, f"{pointer}/{pointer_part(name)}", level + 1)
+            for name, value in named.items()
+        ]
+        below += self._visit_reference(named, pointer, level + 1)
+        return _weighted(_enclosing_size(below), named)
+
+    def _visit_reference(
+        self, named: dict[str, Json], pointer: str, level: int
+    ) -> list[_SchemaSize]:
+        """Give the extent of what an object refers to, none where it does not."""
+        if "$id" in named and pointer and isinstance(named["$id"], str):
+            message = "only the whole schema may have an $id"
+            raise _UnusableSchema(f"{pointer}/$id", message, "refer to parts by #/$defs/…")
+        for name in _DYNAMIC_REFS:
+            if isinstance(named.get(name), str):
+                raise _UnusableSchema(f"{pointer}/{name}", f"{name} is not for forms", "use $ref")
+        to = named.get("$ref")
+        return [self._visit_target(to, f"{pointer}/$ref", level)] if isinstance(to, str) else []
+
+    def _visit_target(self, reference: str, pointer: str, level: int) -> _SchemaSize:
+        extent = self._sizes.get(reference)
+        if extent is None:
+            target = self._resolve(reference, pointer)
+            if reference in self._resolving:
+                message = f"the reference {short_repr(reference)} leads back to itself"
+                raise _UnusableSchema(
+                    pointer, message, "write out as many levels as people shall fill in"
+                )
+            self._resolving.add(reference)
+            extent = self._sizes[reference] = self._visit(target, reference[1:], level)
+            self._resolving.discard(reference)
+        elif level + extent.levels > MAX_JSON_DEPTH:
+            raise _too_deep(pointer)
+        return extent
+
+    def _resolve(self, reference: str, pointer: str) -> Json:
+        if _LOCAL_REF.fullmatch(reference) is None:
+            message = f"the reference {short_repr(reference)} leads out of the schema, or is no plain path"
+            raise _UnusableSchema(
+                pointer, message, "refer to parts by #/$defs/…; nothing is fetched"
+            )
+        found = self._schema
+        for step in reference[2:].split("/"):
+            if isinstance(found, list) and step.isdecimal() and int(step) < len(found):  # pyright: ignore[reportUnknownArgumentType]
+                found = cast("list[Json]", found)[int(step)]
+            elif isinstance(found, dict) and step in found:
+                found = cast("dict[str, Json]", found)[step]
+            else:
+                message = f"there is nothing at {short_repr(reference)}"
+                raise _UnusableSchema(pointer, message, "name a part that is there")
+        return found
+
+
+def _enclosing_size(below: list[_SchemaSize]) -> _SchemaSize:
+    parts = 1 + sum(each.parts for each in below)
+    return _SchemaSize(parts, 1 + max((each.levels for each in below), default=0))
+
+
+def _weighted(size: _SchemaSize, named: dict[str, Json]) -> _SchemaSize:
+    """Count what costs more than its part of the text."""
+    parts = size.parts + PATTERN_PARTS * isinstance(named.get("pattern"), str)
+    patterns = named.get("patternProperties")
+    if isinstance(patterns, dict):
+        parts += PATTERN_PARTS * len(cast("dict[str, Json]", patterns))
+    return size._replace(parts=parts * 2 if any(name in named for name in _UNEVALUATED) else parts)
+
+
+def _too_deep(pointer: str) -> _UnusableSchema:
+    message = f"it nests deeper than {MAX_JSON_DEPTH} levels, references followed"
+    return _UnusableSchema(pointer, message, "ask for less in one form")

@@ -1,0 +1,59 @@
+"""The node types that come with planwave."""
+
+from __future__ import annotations
+
+from planwave.nodes.authoring.node_type import BaseNode
+from planwave.nodes.library.agent import Agent
+from planwave.nodes.library.approval import Approval
+from planwave.nodes.library.boolean import Boolean
+from planwave.nodes.library.chat import Chat
+from planwave.nodes.library.conditional import Conditional
+from planwave.nodes.library.end import End
+from planwave.nodes.library.if_ import If
+from planwave.nodes.library.inner import Inner
+from planwave.nodes.library.json_ import JsonValue
+from planwave.nodes.library.llm import Llm
+from planwave.nodes.library.loop import Loop
+from planwave.nodes.library.merge import Merge
+from planwave.nodes.library.model import ClientModel, Model
+from planwave.nodes.library.number import Number
+from planwave.nodes.library.parser import Parser
+from planwave.nodes.library.planner import PlannerNode
+from planwave.nodes.library.send_message import SendMessage
+from planwave.nodes.library.start import Start
+from planwave.nodes.library.switch import Switch
+from planwave.nodes.library.text import Text
+from planwave.nodes.library.transform import Transform
+from planwave.nodes.library.user_input import UserInput
+from planwave.nodes.library.void import Void
+from planwave.nodes.library.wait import Wait
+from planwave.nodes.library.while_ import While
+
+LIBRARY: tuple[type[BaseNode], ...] = (
+    Start,
+    UserInput,
+    Chat,
+    Agent,
+    Llm,
+    Model,
+    ClientModel,
+    Text,
+    Number,
+    Boolean,
+    JsonValue,
+    Parser,
+    Transform,
+    Merge,
+    If,
+    Conditional,
+    Switch,
+    Loop,
+    While,
+    Inner,
+    PlannerNode,
+    Approval,
+    Wait,
+    SendMessage,
+    End,
+    Void,
+)

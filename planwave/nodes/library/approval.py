@@ -1,0 +1,174 @@
+"""``approval``: wait for a person's decision, which names the handle through which the input leaves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, cast
+
+from pydantic import Field
+
+from planwave.errors import NodeError
+from planwave.graph.diagnostics import short_repr
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import ERROR_HANDLE, FLOW, DataValue, Json, Port
+from planwave.graph.protocols import ExecutionResult, FlowContext, Suspension
+from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER, value_type
+from planwave.nodes.authoring.node_type import (
+    NodeData,
+    NodeFinding,
+    NodeType,
+    pass_through,
+    template,
+)
+from planwave.nodes.checking.branch_handles import check_named_handles
+from planwave.nodes.checking.node_view import NodeView
+from planwave.nodes.json_schema import check_schema
+from planwave.nodes.services import MAX_WAIT_S
+
+_MAX_ACTION_CHARS: Final = 64
+
+
+class ApprovalData(NodeData):
+    """What is asked, and what may be answered."""
+
+    prompt: str = template()
+    actions: list[str] = Field(["approve", "reject"], min_length=1, max_length=20)
+    form: dict[str, Json] | None = Field(None, json_schema_extra=HIDDEN_FROM_PLANNER)
+    editable: bool = Field(True, json_schema_extra=HIDDEN_FROM_PLANNER)
+    timeout_s: float | None = Field(
+        None, gt=0, le=MAX_WAIT_S, json_schema_extra=HIDDEN_FROM_PLANNER
+    )
+    timeout_action: str | None = Field(None, json_schema_extra=HIDDEN_FROM_PLANNER)
+
+
+class Approval(NodeType):
+    """Passes its input, or what the person made of it, on to the handle named by the decision.
+
+    Every action is a handle. The answer is ``{"decision", "note", "value"?, "form"?}``; note and form
+    stay with the answer, only the value moves on.
+    """
+
+    node_type = "approval"
+    purpose = (
+        "Wait for a person's decision, only where the goal asks for one; the input goes on through "
+        "the handle named like it: approve or reject, or one of data.actions."
+    )
+    Data = ApprovalData
+    outputs = (Port("{action}"),)
+    chooses = True
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "draft", "type": "text", "data": {"text": "We are late, sorry."}},
+            {"id": "ask", "type": "approval", "data": {"prompt": "Send this: {{ input }}"}},
+            {"id": "sent", "type": "end"},
+        ],
+        "edges": [
+            {"source": "draft", "target": "ask", "data": {"channel": "flow"}},
+            {
+                "source": "ask",
+                "sourceHandle": "approve",
+                "target": "sent",
+                "data": {"channel": "flow"},
+            },
+        ],
+    }
+
+    async def run(self, data: ApprovalData, inputs: Inputs, context: FlowContext) -> Suspension:
+        for fault in _check_data(data):  # wires may have brought what no check has seen
+            raise NodeError(fault.message, code="invalid-data", hint=fault.hint)
+        request: dict[str, Json] = {
+            "kind": "approval",
+            "prompt": data.prompt,
+            "actions": list(data.actions),
+            "form": data.form,
+            "value": pass_through(inputs).value,
+            "editable": data.editable,
+        }
+        state: dict[str, Json] = {"actions": list(data.actions), "editable": data.editable}
+        if data.timeout_s is None:
+            return Suspension(request, state)
+        request |= {"timeoutS": data.timeout_s, "timeoutAction": data.timeout_action}
+        unanswered = {"decision": data.timeout_action, "note": ""}
+        return Suspension(request, state, data.timeout_s, unanswered)
+
+    async def resume(
+        self,
+        data: Mapping[str, Json],
+        inputs: Inputs,
+        context: FlowContext,
+        state: Json,
+        answer: Json,
+    ) -> ExecutionResult:
+        """Go on with an answer.
+
+        Raises:
+            NodeError: No answer to this request; ``service.requests`` refuses those beforehand.
+        """
+        given = cast("dict[str, Json]", answer) if isinstance(answer, dict) else {}
+        decision: Any = given.get("decision")
+        actions: list[str] = state["actions"]
+        if decision not in actions:
+            raise NodeError(
+                f"the decision {short_repr(decision)} is none of {', '.join(actions)}",
+                code="unknown-decision",
+                hint='answer with {"decision": …}, one of these',
+            )
+        if "value" not in given:
+            return ExecutionResult({decision: pass_through(inputs)})
+        if not state["editable"]:
+            raise NodeError("the value cannot be edited here", code="value-not-editable")
+        value = given["value"]
+        return ExecutionResult({decision: DataValue(value_type(value), value)})
+
+    def check(self, data: ApprovalData | None, view: NodeView) -> Iterable[NodeFinding]:
+        if data is None:
+            return
+        if not data.prompt.strip() and not view.is_wired("prompt"):
+            hint = "write what the person is to decide"
+            yield NodeFinding("invalid-data", "data.prompt is blank", "/data/prompt", hint)
+        if not any(map(view.is_wired, ("actions", "form", "timeoutS", "timeoutAction"))):
+            yield from _check_data(data)
+        if not view.is_wired("actions"):
+            yield from check_named_handles(data.actions, "/data/actions", view)
+            yield from _check_unused_decision(data.actions, view)
+
+
+def _check_data(data: ApprovalData) -> Iterator[NodeFinding]:
+    """Find what is wrong with data of the right shape."""
+    counts = Counter(data.actions)
+    for number, action in enumerate(data.actions):
+        if action == ERROR_HANDLE:
+            why = "is reserved for errors"
+        elif not 0 < len(action) <= _MAX_ACTION_CHARS:
+            why = f"has to have 1 to {_MAX_ACTION_CHARS} characters"
+        elif action != action.strip() or not action.isprintable() or "{" in action:
+            why = "has spaces around it, or characters no handle has"
+        elif counts[action] > 1 and data.actions.index(action) != number:
+            why = "is there already"
+        else:
+            continue
+        message = f"data.actions.{number}: {short_repr(action)} {why}"
+        yield NodeFinding("invalid-data", message, f"/data/actions/{number}", "name it otherwise")
+    yield from _check_timeout(data)
+    for fault in [] if data.form is None else check_schema(data.form):
+        message = f"data.form is no usable JSON Schema: {fault.message}"
+        yield NodeFinding("invalid-data", message, f"/data/form{fault.pointer}", fault.hint)
+
+
+def _check_timeout(data: ApprovalData) -> Iterator[NodeFinding]:
+    action, hint = data.timeout_action, f"use one of {', '.join(data.actions)}"
+    if action is None and data.timeout_s is not None:
+        message = "data.timeoutS needs data.timeoutAction, the decision when nobody answers"
+        yield NodeFinding("invalid-data", message, "/data/timeoutAction", hint)
+    elif action is not None and action not in data.actions:
+        message = f"data.timeoutAction: {short_repr(action)} is none of the actions"
+        yield NodeFinding("invalid-data", message, "/data/timeoutAction", hint)
+
+
+def _check_unused_decision(actions: list[str], view: NodeView) -> Iterator[NodeFinding]:
+    """Find a question whose answer leads nowhere."""
+    if not any(edge.channel == FLOW for edge in view.outgoing):
+        message = "nothing follows the decision: no edge leaves through any of the actions"
+        hint = f'connect an edge with "sourceHandle": "{actions[0]}"'
+        yield NodeFinding("unused-decision", message, "/data/actions", hint, "warning")

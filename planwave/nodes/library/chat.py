@@ -1,0 +1,216 @@
+"""``chat``: the conversation that a model is asked with."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from typing import Annotated, Any, Final, NamedTuple, cast
+
+from pydantic import Field
+
+from planwave.errors import NodeError
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import DEFAULT_TARGET_HANDLE, DataValue, Json, Port
+from planwave.graph.protocols import FlowContext, NodeEvent
+from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER
+from planwave.nodes.authoring.node_type import NodeData, NodeType, template, validate_data
+from planwave.nodes.conversation import ChatMessage, Files, Images, UserFile, user_message
+from planwave.nodes.library.user_input import UserInputData
+
+_TEXT_TYPES: Final = (
+    "application/json",
+    "application/xml",
+    "application/yaml",
+    "application/x-yaml",
+    "application/toml",
+    "application/javascript",
+)
+"""What is text besides ``text/*`` and what ends in ``+json`` or ``+xml``."""
+_USER_FIELDS: Final = frozenset(field.alias for field in UserInputData.model_fields.values())
+
+Messages = Annotated[list[ChatMessage], Field(json_schema_extra=HIDDEN_FROM_PLANNER)]
+
+
+class ChatData(NodeData):
+    """What the conversation is made of; each part may be wired."""
+
+    system: str | None = template(None)
+    message: str | None = template(None)
+    history_messages: Messages = Field([])
+    messages: Messages = Field([])
+    messages_append_mode: bool = Field(False, json_schema_extra=HIDDEN_FROM_PLANNER)
+    custom_messages: Messages = Field([])
+    max_input_tokens: int | None = Field(None, ge=1, json_schema_extra=HIDDEN_FROM_PLANNER)
+    files: Files = Field([], json_schema_extra=HIDDEN_FROM_PLANNER)
+    images: Images = Field([], json_schema_extra=HIDDEN_FROM_PLANNER)
+
+
+class Window(NamedTuple):
+    """The part of a conversation that fits.
+
+    Attributes:
+        messages: System messages, then the newest whole turns.
+        dropped: How many messages were left out.
+        tokens: About how many tokens are left.
+    """
+
+    messages: list[ChatMessage]
+    dropped: int
+    tokens: int
+
+
+class Chat(NodeType):
+    """Gives the messages for a model, in this order: system, history, custom messages, the user's.
+
+    ``messages`` take the place of ``historyMessages``, or follow them with ``messagesAppendMode``. What
+    the user says is ``message``, else the input; the ``output`` of a ``user_input`` brings its files and
+    images along. Files that are text are quoted, others only named. Where ``maxInputTokens`` is
+    passed, the oldest turns are left out, a turn being a user's message with all that follows it up to the
+    next; the system messages and the last turn always stay.
+    """
+
+    node_type = "chat"
+    purpose = (
+        "Build the conversation for an agent or llm: system text, history, the user's message; "
+        "wire messages to their messages."
+    )
+    Data = ChatData
+    outputs = (Port("messages", "json"),)
+    planned = False
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "ask", "type": "user_input", "data": {"message": "And in winter?"}},
+            {
+                "id": "talk",
+                "type": "chat",
+                "data": {
+                    "system": "You know all about birds.",
+                    "historyMessages": [
+                        {"role": "user", "content": "What do robins eat in summer?"},
+                        {"role": "assistant", "content": "Insects and worms, mostly."},
+                    ],
+                    "maxInputTokens": 4000,
+                },
+            },
+            {"id": "reply", "type": "llm", "data": {}},
+        ],
+        "edges": [
+            {
+                "source": "ask",
+                "sourceHandle": "output",
+                "target": "talk",
+                "targetHandle": "input",
+                "data": {"channel": "flow"},
+            },
+            {
+                "source": "talk",
+                "sourceHandle": "messages",
+                "target": "reply",
+                "targetHandle": "messages",
+                "data": {"channel": "flow"},
+            },
+        ],
+    }
+
+    async def run(
+        self, data: ChatData, inputs: Inputs, context: FlowContext
+    ) -> AsyncGenerator[NodeEvent | DataValue]:
+        def warned(message: str, level: str = "warning") -> NodeEvent:
+            said = {"message": message, "level": level}
+            return NodeEvent(context.node_id, self.node_type, "log", context.run_id, said)
+
+        user = _user_input(data, inputs)
+        for file in user.files:
+            if not _is_text(file):
+                yield warned(f"the model is told of file {file.name!r}, not what is in it")
+        window = fit_window(_conversation(data, user), data.max_input_tokens)
+        if window.dropped:
+            message = f"{window.dropped} of the oldest messages were left out to fit maxInputTokens"
+            yield warned(message, "info")
+        if data.max_input_tokens is not None and window.tokens > data.max_input_tokens:
+            yield warned(
+                f"the last turn and the system messages alone are about {window.tokens} tokens, "
+                f"more than maxInputTokens ({data.max_input_tokens})"
+            )
+        yield DataValue("json", [message.as_json() for message in window.messages])
+
+
+def fit_window(messages: Iterable[ChatMessage], max_tokens: int | None) -> Window:
+    """Give the newest turns that fit, after the system messages; the last one always stays."""
+    system: list[ChatMessage] = []
+    turns: list[list[ChatMessage]] = []
+    for message in messages:
+        if message.role == "system":
+            system.append(message)
+        elif message.role == "user" or not turns:
+            turns.append([message])
+        else:
+            turns[-1].append(message)
+    tokens = _count_tokens(system)
+    kept: list[list[ChatMessage]] = []
+    for turn in reversed(turns):
+        size = _count_tokens(turn)
+        if kept and max_tokens is not None and tokens + size > max_tokens:
+            break
+        kept.append(turn)
+        tokens += size
+    dropped = sum(map(len, turns)) - sum(map(len, kept))
+    return Window([*system, *(m for turn in reversed(kept) for m in turn)], dropped, tokens)
+
+
+def _count_tokens(messages: Iterable[ChatMessage]) -> int:
+    return sum(message.tokens for message in messages)
+
+
+def _user_input(data: ChatData, inputs: Inputs) -> UserInputData:
+    """Give what the user says, with files and images: of the data, else of the input."""
+    arrived = inputs.all(DEFAULT_TARGET_HANDLE)
+    said = arrived[0].value if len(arrived) == 1 else None
+    if isinstance(said, dict) and "message" in said and said.keys() <= _USER_FIELDS:
+        whole = cast("UserInputData", validate_data(UserInputData, cast("dict[str, Any]", said)))
+    else:
+        text = inputs.text(DEFAULT_TARGET_HANDLE)
+        whole = UserInputData.model_validate({"message": text})
+    own: dict[str, Any] = {
+        "message": data.message,
+        "files": data.files or None,
+        "images": data.images or None,
+    }
+    return whole.model_copy(update={name: v for name, v in own.items() if v is not None})
+
+
+def _conversation(data: ChatData, user: UserInputData) -> list[ChatMessage]:
+    said = data.history_messages
+    if data.messages:
+        said = [*said, *data.messages] if data.messages_append_mode else data.messages
+    messages = [*said, *data.custom_messages]
+    if data.system:
+        messages.insert(0, ChatMessage(role="system", content=data.system))
+    text = "\n\n".join(filter(None, [user.message, *map(_file_text, user.files)]))
+    images = [image if isinstance(image, str) else image.as_url for image in user.images]
+    return [*messages, user_message(text, images)] if text or images else messages
+
+
+def _is_text(file: UserFile) -> bool:
+    kind = file.mime.lower()
+    textual = kind.startswith("text/") or kind.endswith(("+json", "+xml")) or kind in _TEXT_TYPES
+    return textual and file.content is not None
+
+
+def _file_text(file: UserFile) -> str:
+    """Give a file as the model reads it.
+
+    Raises:
+        NodeError: It is called text and is not.
+    """
+    content = file.content
+    if content is None or not _is_text(file):
+        where = f": {file.url}" if file.url else ""
+        return f"[File {file.name} ({file.mime}){where}]"
+    try:
+        return f"File {file.name}:\n{content.decode('utf-8')}"
+    except UnicodeDecodeError as error:
+        raise NodeError(
+            f"file {file.name!r} is sent as {file.mime} and is not text in UTF-8",
+            code="invalid-data",
+            hint="send it with its own mime type, or as UTF-8",
+        ) from error

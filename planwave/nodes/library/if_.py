@@ -1,0 +1,156 @@
+"""``if``: send the input one way or another, by what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+
+from planwave.expressions import to_text
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json, Port
+from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent
+from planwave.nodes.authoring.node_type import (
+    NodeData,
+    NodeFinding,
+    NodeType,
+    pass_through,
+    template,
+)
+from planwave.nodes.checking.branch_handles import check_numbered_handles
+from planwave.nodes.checking.node_view import NodeView
+from planwave.nodes.conditions import LENIENT, MISSING, UNARY, Operator, evaluate, value_at
+
+_BRANCH_PREFIX = "condition-"
+_ELSE_HANDLE = "false"
+
+
+class Condition(NodeData):
+    """One test of the input, or of what a dotted path (``field``) leads to in it.
+
+    ``equal`` and ``contains`` look at the text of both, in which neither case nor space around the
+    wanted text matter, and an empty text is never found; all others take values as they are. What is
+    written in ``caseSensitive`` holds for any of them.
+    """
+
+    operator: Operator
+    value: Json = Field(default_factory=lambda: MISSING, validate_default=True)
+    field: str | None = Field(None, min_length=1)
+    case_sensitive: bool | None = None
+
+    @field_validator("value")
+    @classmethod
+    def _is_there(cls, value: Json, info: ValidationInfo) -> Json:
+        if value is not MISSING:
+            return value
+        if info.data.get("operator", "") in UNARY:
+            return None
+        raise PydanticCustomError("missing", "Field required")
+
+    @property
+    def never_matches(self) -> bool:
+        """Whether it looks for an empty text in a way that never finds one."""
+        is_loose = self.operator in LENIENT and self.case_sensitive is None
+        return is_loose and not to_text(self.value).strip()
+
+    def describe(self) -> str:
+        """Give it for people: ``contains "x"``, ``user.age greaterThan "5"``."""
+        field = f"{self.field} " if self.field else ""
+        wanted = "" if self.operator in UNARY else f' "{to_text(self.value)}"'
+        return f"{field}{self.operator}{wanted}"
+
+
+class IfData(NodeData):
+    """The conditions, tried in order."""
+
+    conditions: list[Condition] = template(min_length=1)
+
+
+class If(NodeType):
+    """Passes its input on to ``condition-<i>`` of the first condition that holds, or ``false``."""
+
+    node_type = "if"
+    purpose = (
+        "Choose a branch by the input: the first condition that holds (equal, contains, "
+        "greaterThan, …) sends it to condition-0, condition-1, …; none sends it to false."
+    )
+    Data = IfData
+    outputs = (Port(_BRANCH_PREFIX + "{i}"), Port(_ELSE_HANDLE))
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "start", "type": "start", "data": {"initialInput": {"total": 120}}},
+            {
+                "id": "large",
+                "type": "if",
+                "data": {
+                    "conditions": [{"field": "total", "operator": "greaterThan", "value": 100}]
+                },
+            },
+            {"id": "review", "type": "text", "data": {"text": "Somebody looks at it."}},
+            {"id": "book", "type": "text", "data": {"text": "It is booked."}},
+        ],
+        "edges": [
+            {"source": "start", "target": "large", "data": {"channel": "flow"}},
+            {
+                "source": "large",
+                "sourceHandle": "condition-0",
+                "target": "review",
+                "data": {"channel": "flow"},
+            },
+            {
+                "source": "large",
+                "sourceHandle": "false",
+                "target": "book",
+                "data": {"channel": "flow"},
+            },
+        ],
+    }
+
+    async def run(self, data: IfData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
+        given = pass_through(inputs)
+        tried: list[str] = []
+        handle = _ELSE_HANDLE
+        for i, condition in enumerate(data.conditions):
+            held = _evaluate_condition(condition, given.value, inputs)
+            tried.append(
+                f"Condition {i + 1} ({condition.describe()}) evaluated as {str(held).lower()}"
+            )
+            if held:
+                handle = f"{_BRANCH_PREFIX}{i}"
+                break
+        said = {"message": "; ".join(tried), "handle": handle}
+        event = NodeEvent(context.node_id, self.node_type, "logic_check", context.run_id, said)
+        return ExecutionResult({handle: given}, [event])
+
+    def check(self, data: IfData | None, view: NodeView) -> Iterable[NodeFinding]:
+        if data is None:
+            return
+        if not view.is_wired("conditions"):
+            yield from _check_never_matches(data.conditions)
+            yield from check_numbered_handles(
+                _BRANCH_PREFIX, len(data.conditions), _ELSE_HANDLE, "/data/conditions", view
+            )
+
+
+def _evaluate_condition(condition: Condition, value: Json, inputs: Inputs) -> bool:
+    if condition.field is not None:
+        value = value_at(value, condition.field)
+    elif not inputs.all(DEFAULT_TARGET_HANDLE):
+        value = MISSING if condition.operator not in LENIENT else ""
+    elif condition.operator in LENIENT:
+        value = inputs.text(DEFAULT_TARGET_HANDLE)
+    return evaluate(
+        condition.operator, value, condition.value, case_sensitive=condition.case_sensitive
+    )
+
+
+def _check_never_matches(conditions: list[Condition]) -> Iterator[NodeFinding]:
+    for i, condition in enumerate(conditions):
+        if condition.never_matches:
+            yield NodeFinding(
+                "never-matches",
+                f"condition {i} has an empty value and never holds",
+                f"/data/conditions/{i}/value",
+                severity="warning",
+            )

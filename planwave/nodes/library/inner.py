@@ -1,0 +1,225 @@
+"""``inner``: another graph as one node, with inputs and outputs of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Final, Literal, cast
+
+from pydantic import Field
+
+from planwave.errors import NodeError
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import (
+    DEFAULT_SOURCE_HANDLE,
+    DEFAULT_TARGET_HANDLE,
+    ERROR_HANDLE,
+    FLOW,
+    ID_PATTERN,
+    DataValue,
+    Json,
+    Port,
+)
+from planwave.graph.ports import has_output, outputs_text
+from planwave.graph.protocols import ExecutionResult, FlowContext
+from planwave.nodes.authoring.data_fields import coerce, graph_field
+from planwave.nodes.authoring.node_type import INPUT, OUTPUT, NodeData, NodeFinding, NodeType
+from planwave.nodes.checking.branch_handles import check_named_handles
+from planwave.nodes.checking.node_view import NodeView
+from planwave.nodes.subgraphs import (
+    FlowName,
+    OutputsByNode,
+    check_source,
+    dependencies,
+    flow_field,
+    input_value,
+    load,
+    main_output,
+)
+
+SocketType = Literal["any", "text", "integer", "number", "boolean", "json"]
+_FIELD_NAMES: Final = ("graph", "flow", "inputs", "outputs")
+_RESERVED_NAMES: Final = frozenset(
+    {"input", "nodes", "trigger", "goal", "PREVIOUS_OUTPUT", *_FIELD_NAMES}
+)
+"""What ports of the node and names in templates mean already."""
+_RUN_KEY: Final = "graph"
+
+
+class InnerData(NodeData):
+    """The graph; what goes into it by name, of which type; and what comes out of it."""
+
+    graph: dict[str, Any] | None = graph_field(names_of="inputs")
+    flow: FlowName | None = flow_field()
+    inputs: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w{0,63}$")], SocketType] = Field(
+        default_factory=dict[str, SocketType]
+    )
+    outputs: dict[Annotated[str, Field(pattern=f"^{ID_PATTERN}$")], str] = Field(
+        default_factory=dict[str, str]
+    )
+
+
+class Inner(NodeType):
+    """Runs ``data.graph``, or a stored flow, as one node.
+
+    What arrives at ``input`` goes to its entry nodes; what arrives at the handles named in
+    ``data.inputs`` is there by name in all its expressions. Besides its result on ``output`` it
+    gives what ``data.outputs`` names, ``{handle: "node id"}`` or ``"node id.handle"``.
+    """
+
+    node_type = "inner"
+    purpose = (
+        "Run another graph, inline or a stored flow, as one step: its entry gets the input, named "
+        "inputs are variables in it, its result is the output."
+    )
+    Data = InnerData
+    inputs = (INPUT, Port("{name}"))
+    outputs = (OUTPUT, Port("{name}"))
+    reads_goal = True
+    runs_graphs = True
+    planned = False
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "who", "type": "text", "data": {"text": "Ada"}},
+            {
+                "id": "greet",
+                "type": "inner",
+                "data": {
+                    "inputs": {"name": "text"},
+                    "outputs": {"short": "hello"},
+                    "graph": {
+                        "nodes": [
+                            {"id": "hello", "type": "text", "data": {"text": "Hello {{ name }}"}},
+                            {
+                                "id": "all",
+                                "type": "text",
+                                "data": {"text": "{{ input }}, welcome!"},
+                            },
+                        ],
+                        "edges": [
+                            {"source": "hello", "target": "all", "data": {"channel": "flow"}}
+                        ],
+                    },
+                },
+            },
+        ],
+        "edges": [
+            {
+                "source": "who",
+                "target": "greet",
+                "targetHandle": "name",
+                "data": {"channel": "flow"},
+            }
+        ],
+    }
+
+    async def run(self, data: InnerData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
+        variables = _named_inputs(data, inputs, context)
+        nested = await load("graph", data.graph, data.flow, data.inputs, context)
+        given = input_value(inputs)
+        if given is None and variables:
+            given = DataValue("json", variables)
+        outputs = await nested.run(_RUN_KEY, given, variables, context)
+        found = {DEFAULT_SOURCE_HANDLE: nested.result(outputs)}
+        for handle, source in data.outputs.items():
+            node_id, wanted = _parse_source(source, nested.graph.by_id)
+            if (value := _output_value(outputs, node_id, wanted)) is not None:
+                found[handle] = value
+        return ExecutionResult(found)
+
+    async def result_depends_on(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> Json:
+        ready, _ = self.prepare(data, inputs, await self.read_wires(data, inputs, context), context)
+        return await dependencies(ready.graph, ready.flow, context)
+
+    def check(self, data: InnerData | None, view: NodeView) -> Iterable[NodeFinding]:
+        if data is None:
+            return
+        yield from check_source("graph", data.graph, data.flow, view)
+        yield from _check_inputs(data, view)
+        if not view.is_wired("outputs"):
+            handles = (DEFAULT_SOURCE_HANDLE, *data.outputs)
+            yield from check_named_handles(handles, "/data/outputs", view)
+        if data.graph is not None:
+            yield from _check_outputs(data, data.graph, view)
+
+
+def _named_inputs(data: InnerData, inputs: Inputs, context: FlowContext) -> dict[str, Json]:
+    """Give what arrived by name, each as the type it is declared with."""
+    found: dict[str, Json] = {}
+    for name, kind in data.inputs.items():
+        value = inputs.one(name)
+        if value is None:
+            raise NodeError(
+                f"node {context.node_id!r}: nothing came for the input {name!r}",
+                code="missing-required-input",
+                hint=f"connect an edge to {name!r}, or take it out of data.inputs",
+            )
+        found[name], refused = coerce(kind, value)
+        if refused is not None:
+            raise NodeError(
+                f"node {context.node_id!r}: input {name!r} takes {kind}, but got {refused}",
+                code="type-mismatch",
+                hint="change the type in data.inputs, or what the edge brings",
+            )
+    return found
+
+
+def _parse_source(source: str, known: Iterable[str]) -> tuple[str, str | None]:
+    """Give the node, and the handle where one is named; ids may hold dots too."""
+    if source in known:
+        return source, None
+    node_id, _, handle = source.rpartition(".")
+    return node_id, handle
+
+
+def _output_value(outputs: OutputsByNode, node_id: str, handle: str | None) -> DataValue | None:
+    given = outputs.get(node_id)
+    if not given:
+        return None
+    return main_output(given) if handle is None else given.get(handle)
+
+
+def _check_inputs(data: InnerData, view: NodeView) -> Iterator[NodeFinding]:
+    for name in data.inputs:
+        pointer = f"/data/inputs/{name}"
+        if name in _RESERVED_NAMES:
+            message = f"an input cannot be called {name!r}, which means something already"
+            yield NodeFinding("invalid-data", message, pointer, "choose another name")
+        elif not view.is_wired(name):
+            message = f"nothing leads into the input {name!r}"
+            hint = f"connect an edge to the handle {name!r}, or take it out of data.inputs"
+            yield NodeFinding("missing-required-input", message, pointer, hint)
+    known = {DEFAULT_TARGET_HANDLE, *_FIELD_NAMES, *data.inputs}
+    for edge in view.incoming:
+        if edge.channel == FLOW and edge.target_handle not in known:
+            message = f"edge {edge.id!r} leads into {edge.target_handle!r}, which is no input"
+            hint = f"add {edge.target_handle!r} with its type to data.inputs"
+            yield NodeFinding("unknown-handle", message, "/data/inputs", hint)
+
+
+def _check_outputs(
+    data: InnerData, graph: Mapping[str, Json], view: NodeView
+) -> Iterator[NodeFinding]:
+    """Find outputs that name no node, or a handle it does not have."""
+    nodes: Any = graph.get("nodes")
+    listed = cast("list[Any]", nodes) if isinstance(nodes, list) else []
+    objects = [cast("dict[str, Any]", each) for each in listed if isinstance(each, dict)]
+    types = {str(each.get("id")): str(each.get("type")) for each in objects}
+    for handle, source in data.outputs.items():
+        pointer = f"/data/outputs/{handle}"
+        node_id, left = _parse_source(source, types)
+        if handle == ERROR_HANDLE:
+            message = f"{handle!r} is a reserved handle and no output"
+            yield NodeFinding("invalid-data", message, pointer, "choose another name")
+        elif types and node_id not in types:
+            message = f"output {handle!r} is that of {source!r}, and there is no such node"
+            hint = 'name a node of the graph, or one of its outputs, as in "summary.output"'
+            yield NodeFinding("unknown-handle", message, pointer, hint)
+        elif left is not None and left != ERROR_HANDLE:
+            facts = view.index.type_info_by_name(types.get(node_id, ""))
+            if facts is not None and not has_output(facts, left):
+                message = f"output {handle!r} is {left!r} of {node_id!r}, which has no such output"
+                yield NodeFinding(
+                    "unknown-handle", message, pointer, f"its outputs are {outputs_text(facts)}"
+                )

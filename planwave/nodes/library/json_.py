@@ -1,0 +1,43 @@
+"""``json``: any JSON value, written, filled in from templates, or wired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planwave.expressions import copy_json
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Json
+from planwave.nodes.authoring.node_type import NodeData, template
+from planwave.nodes.value_type import ValueType, value_ports
+
+
+class JsonData(NodeData):
+    """The value; ``{{ … }}`` in any text of it is resolved."""
+
+    value: Json = template()
+
+
+class JsonValue(ValueType):
+    """Gives ``data.value``."""
+
+    node_type = "json"
+    purpose = (
+        "Give a list, an object or any other JSON value, fixed or filled from earlier results."
+    )
+    Data = JsonData
+    outputs = value_ports("json")
+    planned = False
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "start", "type": "start", "data": {"initialInput": "Ada"}},
+            {
+                "id": "person",
+                "type": "json",
+                "data": {"value": {"name": "{{ input }}", "tags": ["new"]}},
+            },
+        ],
+        "edges": [{"source": "start", "target": "person", "data": {"channel": "flow"}}],
+    }
+
+    def values(self, data: JsonData) -> Mapping[str, DataValue]:
+        # A copy: nobody may change the graph by its result.
+        return {DEFAULT_SOURCE_HANDLE: DataValue("json", copy_json(data.value))}

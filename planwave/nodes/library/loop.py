@@ -1,0 +1,197 @@
+"""``loop``: a graph once for every item of a list, several at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Final, Literal, cast
+
+from pydantic import Field
+
+from planwave.errors import NESTED_FAILED, GraphInvalid, NodeError
+from planwave.graph.diagnostics import short_repr
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Json, Port
+from planwave.graph.protocols import ExecutionResult, FlowContext
+from planwave.graph.reading.strict_json import parse_strict_json
+from planwave.nodes.authoring.data_fields import graph_field, limited_field
+from planwave.nodes.authoring.node_type import INPUT, NodeData, NodeFinding, NodeType, template
+from planwave.nodes.checking.node_view import NodeView
+from planwave.nodes.subgraphs import (
+    FlowName,
+    Subgraph,
+    check_rounds,
+    check_source,
+    dependencies,
+    flow_field,
+    input_value,
+    load,
+    to_value,
+)
+
+_VARIABLES: Final = ("item", "index")
+_ERRORS_HANDLE: Final = "errors"
+_LIMIT: Final = "loop_items"
+
+
+class LoopData(NodeData):
+    """What to go through, and what to do with each item."""
+
+    items: Any = template(None)
+    body: dict[str, Any] | None = graph_field(*_VARIABLES)
+    flow: FlowName | None = flow_field()
+    parallel: int = Field(5, ge=1, le=100)
+    on_item_error: Literal["fail", "skip", "null"] = "fail"
+    max_items: int | None = limited_field(_LIMIT)
+
+
+class Loop(NodeType):
+    """Runs ``data.body`` for every item; gives the list of what it came to, in the items' order."""
+
+    node_type = "loop"
+    purpose = (
+        "Run the graph in body once for each item of a list, several at a time; in it {{ item }} is "
+        "the item; gives the list of results in order."
+    )
+    Data = LoopData
+    inputs = (INPUT,)
+    outputs = (Port(DEFAULT_SOURCE_HANDLE, "json"), Port(_ERRORS_HANDLE, "json"))
+    reads_goal = True
+    runs_graphs = True
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "start", "type": "start", "data": {"initialInput": ["one", "two", "three"]}},
+            {
+                "id": "shout",
+                "type": "loop",
+                "data": {
+                    "body": {
+                        "nodes": [
+                            {
+                                "id": "louder",
+                                "type": "text",
+                                "data": {"text": "{{ index }}: {{ item | upper }}!"},
+                            }
+                        ],
+                        "edges": [],
+                    }
+                },
+            },
+        ],
+        "edges": [{"source": "start", "target": "shout", "data": {"channel": "flow"}}],
+    }
+
+    async def run(self, data: LoopData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
+        items = _list_of_items(data, inputs, context)
+        check_rounds(
+            data.max_items, len(items), "items", field="maxItems", limit=_LIMIT, context=context
+        )
+        if not items:
+            return _result(data, [], [])
+        nested = await load("body", data.body, data.flow, _VARIABLES, context)
+        errors: dict[int, Json] = {}
+
+        async def one(index: int) -> Json:
+            return await _run_item(nested, index, items[index], data.on_item_error, errors, context)
+
+        values = await _map_parallel(len(items), data.parallel, one)
+        if data.on_item_error == "skip":
+            values = [value for index, value in enumerate(values) if index not in errors]
+        return _result(data, values, [errors[index] for index in sorted(errors)])
+
+    async def result_depends_on(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> Json:
+        ready, _ = self.prepare(data, inputs, await self.read_wires(data, inputs, context), context)
+        return await dependencies(ready.body, ready.flow, context)
+
+    def check(self, data: LoopData | None, view: NodeView) -> Iterable[NodeFinding]:
+        if data is None:
+            return
+        yield from check_source("body", data.body, data.flow, view)
+        if data.items is None and not (view.is_wired("items") or view.is_wired("input")):
+            yield NodeFinding(
+                "missing-required-input",
+                "a loop needs items or an input",
+                "/data/items",
+                hint="write data.items, or connect an edge to 'input' or 'items'",
+            )
+        if data.on_item_error == "fail" and any(
+            edge.source_handle == _ERRORS_HANDLE for edge in view.outgoing
+        ):
+            yield NodeFinding(
+                "unknown-handle",
+                f"an edge leaves {_ERRORS_HANDLE!r}, which gets nothing where an item that fails ends all",
+                "/data/onItemError",
+                hint='set data.onItemError to "skip" or "null"',
+                severity="warning",
+            )
+
+
+def _list_of_items(data: LoopData, inputs: Inputs, context: FlowContext) -> list[Json]:
+    """Give the list to go through; JSON text of one is read."""
+    found = data.items
+    if "items" not in data.model_fields_set:
+        given = input_value(inputs)
+        found = None if given is None else given.value
+    if isinstance(found, str):
+        try:
+            found = parse_strict_json(found)
+        except GraphInvalid as error:
+            raise _not_a_list(f"the text {short_repr(found)}", context) from error
+    if not isinstance(found, list):
+        raise _not_a_list(short_repr(found), context)
+    return cast("list[Json]", found)
+
+
+def _not_a_list(what: str, context: FlowContext) -> NodeError:
+    return NodeError(
+        f"loop {context.node_id!r} needs a list of items, got {what}",
+        code="not-a-list",
+        hint="let data.items, or the node before, give a list, or its JSON as text",
+    )
+
+
+async def _run_item(
+    nested: Subgraph,
+    index: int,
+    item: Json,
+    on_error: str,
+    errors: dict[int, Json],
+    context: FlowContext,
+) -> Json:
+    """Run the body for one item; an error that does not end the loop is noted, and gives null."""
+    try:
+        outputs = await nested.run(
+            str(index), to_value(item), {"item": item, "index": index}, context
+        )
+    except NodeError as error:
+        if error.code != NESTED_FAILED or on_error == "fail":
+            raise  # the path it names says which item it was
+        errors[index] = {"index": index, "error": error.as_json()}
+        return None
+    return nested.result(outputs).value
+
+
+async def _map_parallel(
+    count: int, parallel: int, one: Callable[[int], Awaitable[Json]]
+) -> list[Json]:
+    """Give the value of each number from 0, so many at a time; the first failure ends the others."""
+    values: list[Json] = [None] * count
+    numbers = iter(range(count))
+
+    async def work() -> None:
+        for number in numbers:
+            values[number] = await one(number)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(parallel, count)):
+            group.create_task(work())
+    return values
+
+
+def _result(data: LoopData, values: list[Json], errors: list[Json]) -> ExecutionResult:
+    outputs = {DEFAULT_SOURCE_HANDLE: DataValue("json", values)}
+    if data.on_item_error != "fail":
+        outputs[_ERRORS_HANDLE] = DataValue("json", errors)
+    return ExecutionResult(outputs)

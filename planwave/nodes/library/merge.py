@@ -1,0 +1,55 @@
+"""``merge``: bring branches together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from planwave.expressions import copy_json
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, DataValue, Json, Port
+from planwave.graph.protocols import FlowContext
+from planwave.nodes.authoring.node_type import NodeData, NodeType
+
+
+class MergeData(NodeData):
+    """How the values are put together."""
+
+    mode: Literal["list", "object"] = "list"
+
+
+class Merge(NodeType):
+    """Gives what arrived, in edge order; branches that gave nothing are left out.
+
+    As an object the keys are the ids of the nodes the values came from. Where several edges from one
+    node brought a value, it has the list of them.
+    """
+
+    node_type = "merge"
+    purpose = (
+        "Bring branches together: the list of what arrived, in edge order, or an object by node id; "
+        "branches not taken are left out."
+    )
+    Data = MergeData
+    outputs = (Port(DEFAULT_SOURCE_HANDLE, "json"),)
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "pro", "type": "text", "data": {"text": "It is fast."}},
+            {"id": "con", "type": "text", "data": {"text": "It is dear."}},
+            {"id": "both", "type": "merge", "data": {"mode": "object"}},
+        ],
+        "edges": [
+            {"source": "pro", "target": "both", "data": {"channel": "flow"}},
+            {"source": "con", "target": "both", "data": {"channel": "flow"}},
+        ],
+    }
+
+    async def run(self, data: MergeData, inputs: Inputs, context: FlowContext) -> DataValue:
+        arrived = [a for a in inputs.arrivals if a.target_handle == DEFAULT_TARGET_HANDLE]
+        if data.mode == "list":
+            return DataValue("json", [copy_json(each.value.value) for each in arrived])
+        by_source: dict[str, list[Json]] = {}
+        for each in arrived:
+            by_source.setdefault(each.source_id, []).append(copy_json(each.value.value))
+        merged = {key: found[0] if len(found) == 1 else found for key, found in by_source.items()}
+        return DataValue("json", merged)

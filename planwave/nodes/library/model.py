@@ -1,0 +1,102 @@
+"""``model``: a configured language model, linked to the nodes that are to ask it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from pydantic import AliasChoices, Field
+
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, LINK, Json, Port
+from planwave.graph.protocols import FlowContext
+from planwave.nodes.authoring.data_fields import FIELD_PORT_SIDE
+from planwave.nodes.authoring.field_wires import FieldBundle
+from planwave.nodes.authoring.node_type import LinkType, NodeData
+from planwave.nodes.services import services_of
+
+_MODEL_TYPE: Final = "model"
+MODEL_SOCKET: Final = Port(_MODEL_TYPE, _MODEL_TYPE, channel=LINK, side=FIELD_PORT_SIDE)
+"""Where types that ask a model take a linked one. It brings all that is set in it and beats what is
+written in their data; data that flow into ``model`` are the model's name, as for any field."""
+
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
+class ModelData(NodeData):
+    """Which model, and how it is asked; what is left out is up to those who ask it."""
+
+    provider: str | None = Field(None, min_length=1)
+    model: str | None = Field(None, min_length=1)
+    temperature: float | None = Field(None, ge=0, le=2)
+    reasoning_effort: Effort | None = None
+    max_tokens: int | None = Field(None, ge=1)
+
+
+class Model(LinkType):
+    """Makes the choice of a model and its settings a node, for any number of nodes to share."""
+
+    node_type = "model"
+    purpose = "Hold a model and its settings; link it into 'model' of the nodes that are to ask it."
+    Data = ModelData
+    inputs = ()
+    outputs = (Port(DEFAULT_SOURCE_HANDLE, _MODEL_TYPE, channel=LINK),)
+    calls_model = True
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "careful", "type": "model", "data": {"temperature": 0, "maxTokens": 200}},
+            {"id": "haiku", "type": "agent", "data": {"userPrompt": "Write a haiku on rivers."}},
+        ],
+        "edges": [
+            {
+                "source": "careful",
+                "target": "haiku",
+                "targetHandle": "model",
+                "data": {"channel": "link"},
+            }
+        ],
+    }
+
+    async def make(self, data: ModelData, inputs: Inputs, context: FlowContext) -> FieldBundle:
+        provider, model = services_of(context).model_for(data.provider, data.model)
+        settings = data.model_dump(by_alias=True, exclude_none=True)
+        return FieldBundle(_MODEL_TYPE, settings | {"provider": provider, "model": model})
+
+
+class ClientData(ModelData):
+    """A model under the names that other tools have for it, too."""
+
+    provider: str | None = Field(
+        None,
+        min_length=1,
+        validation_alias=AliasChoices("provider", "engine"),
+        serialization_alias="provider",
+    )
+    model: str | None = Field(
+        None,
+        min_length=1,
+        validation_alias=AliasChoices("model", "model_name"),
+        serialization_alias="model",
+    )
+
+
+class ClientModel(Model):
+    """The same under the name that graphs from elsewhere use."""
+
+    node_type = "client"
+    purpose = "The same as model: a model and its settings, linked into 'model' of other nodes."
+    Data = ClientData
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "client", "type": "client", "data": {"temperature": 0}},
+            {"id": "ask", "type": "llm", "data": {"prompt": "Name a river."}},
+        ],
+        "edges": [
+            {
+                "source": "client",
+                "target": "ask",
+                "targetHandle": "model",
+                "data": {"channel": "link"},
+            }
+        ],
+    }

@@ -1,0 +1,52 @@
+"""``number``: a number, written, worked out by a template, or wired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import ValidatorFunctionWrapHandler, field_validator
+
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Json
+from planwave.nodes.authoring.data_fields import value_type
+from planwave.nodes.authoring.node_type import NodeData, template
+from planwave.nodes.value_type import ValueType, value_ports
+
+_INTEGER = "integer"
+
+
+class NumberData(NodeData):
+    """The number."""
+
+    value: float = template()
+
+    @field_validator("value", mode="wrap")
+    @classmethod
+    def _keep_integer(cls, value: Json, read: ValidatorFunctionWrapHandler) -> float:
+        number: float = read(value)
+        return value if isinstance(value, int) else number
+
+
+class Number(ValueType):
+    """Gives ``data.value``; a whole number also on the output that fits where only those do."""
+
+    node_type = "number"
+    purpose = "Give a number; a whole one also on the output 'integer'. No model is asked."
+    Data = NumberData
+    outputs = (*value_ports("number"), *value_ports(_INTEGER, _INTEGER))
+    planned = False
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "price", "type": "number", "data": {"value": 12.5}},
+            {
+                "id": "total",
+                "type": "transform",
+                "data": {"expression": "{{ input * 3 }}"},
+            },
+        ],
+        "edges": [{"source": "price", "target": "total", "data": {"channel": "flow"}}],
+    }
+
+    def values(self, data: NumberData) -> Mapping[str, DataValue]:
+        value = DataValue(value_type(data.value), data.value)
+        given = {DEFAULT_SOURCE_HANDLE: value}
+        return given | {_INTEGER: value} if value.type == _INTEGER else given

@@ -1,0 +1,61 @@
+"""``parser``: reshape what arrived with a template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planwave.expressions import copy_json
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import Json, Port
+from planwave.graph.protocols import FlowContext
+from planwave.nodes.authoring.node_type import INPUT, NodeData, NodeType, template
+
+
+class ParserData(NodeData):
+    """The template: a text, or a list or object whose texts are templates."""
+
+    template: Json = template()
+
+
+class Parser(NodeType):
+    """Gives its template, filled in.
+
+    Every input handle is also a variable of its own: an edge into ``topic`` gives ``{{ topic }}``.
+    A template that is one expression gives that value with its type.
+    """
+
+    node_type = "parser"
+    purpose = (
+        "Combine or reshape inputs with a template; each input handle is a variable in it, "
+        "no model is asked."
+    )
+    Data = ParserData
+    inputs = (INPUT, Port("{name}", multiple=True))
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "who", "type": "text", "data": {"text": "Ada"}},
+            {"id": "where", "type": "text", "data": {"text": "London"}},
+            {
+                "id": "card",
+                "type": "parser",
+                "data": {"template": {"line": "{{ name }} lives in {{ city }}."}},
+            },
+        ],
+        "edges": [
+            {
+                "source": "who",
+                "target": "card",
+                "targetHandle": "name",
+                "data": {"channel": "flow"},
+            },
+            {
+                "source": "where",
+                "target": "card",
+                "targetHandle": "city",
+                "data": {"channel": "flow"},
+            },
+        ],
+    }
+
+    async def run(self, data: ParserData, inputs: Inputs, context: FlowContext) -> Json:
+        return copy_json(data.template)  # nobody may change the graph by its result

@@ -1,0 +1,189 @@
+"""``planner``: plan a goal while the graph runs, and run that plan."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing
+from typing import Any, Final
+
+from pydantic import Field
+
+from planwave.errors import NodeError, PlanInvalid, ProviderError
+from planwave.events.types import PLANNING
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, DataValue, Json, Port
+from planwave.graph.plan import Plan
+from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent
+from planwave.graph.reading.documents import read_graph
+from planwave.nodes.authoring.node_type import INPUT, NodeData, NodeFinding, NodeType, template
+from planwave.nodes.checking.node_view import NodeView
+from planwave.nodes.library.model import MODEL_SOCKET, Effort
+from planwave.nodes.llm_calls import Prompt, has_prompt_input
+from planwave.nodes.services import PlanEvent, services_of
+from planwave.nodes.subgraphs import prepare
+from planwave.providers.protocols import CallScope, CallSettings
+
+_RUN_KEY: Final = "plan"
+
+
+class PlannerData(NodeData):
+    """The goal, who plans it, and what the plan may use."""
+
+    goal: Prompt = template(None)
+    provider: str | None = Field(None, min_length=1)
+    model: str | None = Field(None, min_length=1)
+    temperature: float | None = Field(None, ge=0, le=2)
+    reasoning_effort: Effort | None = None
+    max_tokens: int | None = Field(None, ge=1)
+    allowed_node_types: list[str] | None = None
+    max_nodes: int | None = Field(None, ge=1)
+
+
+class PlannerNode(NodeType):
+    """Plans ``data.goal``, or its input, and runs the plan inside; gives its result and the plan."""
+
+    node_type = "planner"
+    purpose = (
+        "Let a language model write a plan for a goal that is only known while the graph runs, and "
+        "run that plan; gives its result."
+    )
+    Data = PlannerData
+    inputs = (INPUT, MODEL_SOCKET)
+    outputs = (Port(DEFAULT_SOURCE_HANDLE), Port("plan", "json"))
+    calls_model = True
+    reads_goal = True
+    runs_graphs = True
+    planned = False
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {
+                "id": "solve",
+                "type": "planner",
+                "data": {"goal": "Explain in two steps why the sky is blue", "maxNodes": 3},
+            }
+        ],
+        "edges": [],
+    }
+
+    async def run(
+        self, data: PlannerData, inputs: Inputs, context: FlowContext
+    ) -> AsyncGenerator[NodeEvent | ExecutionResult]:
+        planning = _PlanStream(data, inputs, context)
+        async with aclosing(planning.events()) as events:
+            async for event in events:
+                yield event
+        document = planning.document
+        graph, _ = read_graph({"nodes": document["nodes"], "edges": document["edges"]})
+        nested = prepare(graph, context.runtime.catalogue)
+        result = nested.result(
+            await nested.run(_RUN_KEY, None, {"goal": document["goal"]}, context)
+        )
+        outputs = {DEFAULT_SOURCE_HANDLE: result, "plan": DataValue("json", document)}
+        yield ExecutionResult(outputs)
+
+    async def result_depends_on(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> Json:
+        return dict(context.runtime.variables)  # its plan may name them
+
+    def check(self, data: PlannerData | None, view: NodeView) -> Iterable[NodeFinding]:
+        if data is None:
+            return
+        if data.goal is None and not has_prompt_input(view, "goal"):
+            yield NodeFinding(
+                "missing-required-input",
+                "a planner needs a goal or an input",
+                "/data/goal",
+                hint="write data.goal, or connect an edge to 'input'",
+            )
+
+
+class _PlanStream:
+    """Plans what a node wants planned, unless that was done before.
+
+    Attributes:
+        document: The plan as it is kept: ``{"goal", "title", "nodes", "edges"}``.
+    """
+
+    def __init__(self, data: PlannerData, inputs: Inputs, context: FlowContext) -> None:
+        self.document: Json = None
+        self._data, self._inputs, self._context = data, inputs, context
+        self._model = "", ""
+        self._plan_result: Plan | None = None
+        self._events: asyncio.Queue[NodeEvent | None] = asyncio.Queue()
+
+    async def events(self) -> AsyncGenerator[NodeEvent]:
+        """Plan, and tell of it while it happens; ``document`` is there in the end.
+
+        Raises:
+            PlanwaveError: There is no plan; what the calls took has been told.
+        """
+        # Not a TaskGroup: leaving this early raises GeneratorExit here, which a group would report
+        # as an error of its own.
+        planning = asyncio.get_running_loop().create_task(
+            self._context.runtime.once(_RUN_KEY, self._plan)
+        )
+        planning.add_done_callback(lambda _: self._events.put_nowait(None))
+        try:
+            while (event := await self._events.get()) is not None:
+                yield event
+                self._events.task_done()
+        finally:
+            planning.cancel()
+            await asyncio.wait([planning])
+            failure = None if planning.cancelled() else planning.exception()
+        if isinstance(failure, PlanInvalid | ProviderError):
+            for attempt in failure.attempts:
+                yield self._usage_event(attempt)
+        self.document = planning.result()
+        if self._plan_result is not None:
+            nodes = len(self._plan_result.graph.nodes)
+            told = {
+                "title": self._plan_result.title,
+                "hash": self._plan_result.hash,
+                "nodes": nodes,
+            }
+            yield self._event("plan", told)
+
+    async def _plan(self) -> Json:
+        data, context, services = self._data, self._context, services_of(self._context)
+        if services.planner is None:
+            raise NodeError(
+                f"node {context.node_id!r} plans, and this run has no planner",
+                code="no-planner",
+                hint="run it through a service",
+            )
+        self._model = services.model_for(data.provider, data.model)
+        made = await services.planner.create_plan(
+            self._inputs.text(DEFAULT_TARGET_HANDLE) if data.goal is None else data.goal,
+            *self._model,
+            on_progress=self._on_progress,
+            node_types=data.allowed_node_types,
+            max_nodes=data.max_nodes,
+            settings=CallSettings(data.temperature, data.max_tokens, data.reasoning_effort),
+            scope=CallScope(
+                context.run_id, context.path, context.attempt, context.answers, context.time_left_s
+            ),
+        )
+        self._plan_result = made
+        # Said before the plan is kept: once it is, nobody makes these calls again to tell of them.
+        for attempt in made.attempts:
+            self._events.put_nowait(self._usage_event(attempt))
+        await self._events.join()
+        return {"goal": made.user_prompt, "title": made.title, **made.graph.to_document()}
+
+    def _on_progress(self, progress: PlanEvent) -> None:
+        if progress.kind != "delta":
+            self._events.put_nowait(self._event(PLANNING, {"kind": progress.kind, **progress.data}))
+        elif progress.data["reasoning"]:  # the rest is JSON, and nothing the node has to say
+            piece = {"text": progress.data["text"], "kind": "reasoning"}
+            self._events.put_nowait(self._event("delta", piece))
+
+    def _usage_event(self, attempt: Mapping[str, Any]) -> NodeEvent:
+        provider, model = self._model
+        return self._event("usage", {"provider": provider, "model": model, **attempt["usage"]})
+
+    def _event(self, event_type: str, data: Json) -> NodeEvent:
+        context = self._context
+        return NodeEvent(context.node_id, PlannerNode.node_type, event_type, context.run_id, data)

@@ -1,0 +1,37 @@
+"""``start``: where a graph begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planwave.expressions import copy_json
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import Json, Port
+from planwave.graph.protocols import FlowContext
+from planwave.nodes.authoring.node_type import NodeData, NodeType
+
+
+class StartData(NodeData):
+    """What the node gives when the execution brings no input for it."""
+
+    initial_input: Json = ""
+
+
+class Start(NodeType):
+    """Gives ``data.initialInput``; an execution with inputs settles it without running it."""
+
+    node_type = "start"
+    purpose = "Begin the flow with the input of the execution."
+    Data = StartData
+    inputs: tuple[Port, ...] = ()
+    entry = True
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "start", "type": "start", "data": {"initialInput": "Ada"}},
+            {"id": "hello", "type": "text", "data": {"text": "Hello, {{ input }}!"}},
+        ],
+        "edges": [{"source": "start", "target": "hello", "data": {"channel": "flow"}}],
+    }
+
+    async def run(self, data: StartData, inputs: Inputs, context: FlowContext) -> Json:
+        return "" if data.initial_input is None else copy_json(data.initial_input)

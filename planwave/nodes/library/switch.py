@@ -1,0 +1,109 @@
+"""``switch``: send the input to the branch of the first case that its value is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from planwave.expressions import to_text
+from planwave.graph.diagnostics import short_repr
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import DEFAULT_TARGET_HANDLE, Json, Port
+from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent
+from planwave.nodes.authoring.node_type import (
+    NodeData,
+    NodeFinding,
+    NodeType,
+    pass_through,
+    template,
+)
+from planwave.nodes.checking.branch_handles import check_numbered_handles
+from planwave.nodes.checking.node_view import NodeView
+
+_BRANCH_PREFIX: Final = "case-"
+_DEFAULT_HANDLE: Final = "default"
+
+
+class SwitchData(NodeData):
+    """What is compared, the input as text where nothing is said, and with what."""
+
+    value: str | None = template(None)
+    cases: list[Json] = template(min_length=1)
+    case_sensitive: bool = True
+
+
+class Switch(NodeType):
+    """Passes its input on to ``case-<i>`` of the first case that its value is, or ``default``.
+
+    Both are read as text, without the white space around it.
+    """
+
+    node_type = "switch"
+    purpose = (
+        "Choose a branch by a value, the input if none is given: the first of cases that it is "
+        "sends the input to case-0, case-1, …; none sends it to default."
+    )
+    Data = SwitchData
+    outputs = (Port(_BRANCH_PREFIX + "{i}"), Port(_DEFAULT_HANDLE))
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "start", "type": "start", "data": {"initialInput": {"kind": "refund"}}},
+            {
+                "id": "kind",
+                "type": "switch",
+                "data": {"value": "{{ input.kind }}", "cases": ["order", "refund"]},
+            },
+            {"id": "sell", "type": "text", "data": {"text": "To sales."}},
+            {"id": "repay", "type": "text", "data": {"text": "To accounting."}},
+            {"id": "read", "type": "text", "data": {"text": "To the front desk."}},
+        ],
+        "edges": [
+            {"source": "start", "target": "kind", "data": {"channel": "flow"}},
+            {
+                "source": "kind",
+                "sourceHandle": "case-0",
+                "target": "sell",
+                "data": {"channel": "flow"},
+            },
+            {
+                "source": "kind",
+                "sourceHandle": "case-1",
+                "target": "repay",
+                "data": {"channel": "flow"},
+            },
+            {
+                "source": "kind",
+                "sourceHandle": "default",
+                "target": "read",
+                "data": {"channel": "flow"},
+            },
+        ],
+    }
+
+    async def run(self, data: SwitchData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
+        met = inputs.text(DEFAULT_TARGET_HANDLE) if data.value is None else data.value
+        cases = [_comparable_text(case, data) for case in data.cases]
+        wanted = _comparable_text(met, data)
+        handle = f"{_BRANCH_PREFIX}{cases.index(wanted)}" if wanted in cases else _DEFAULT_HANDLE
+        said = {"message": f"{short_repr(met)} goes to {handle}", "handle": handle}
+        event = NodeEvent(context.node_id, self.node_type, "logic_check", context.run_id, said)
+        return ExecutionResult({handle: pass_through(inputs)}, [event])
+
+    def check(self, data: SwitchData | None, view: NodeView) -> Iterable[NodeFinding]:
+        if data is None or view.is_wired("cases"):
+            return
+        cases = [_comparable_text(case, data) for case in data.cases]
+        for number, case in enumerate(cases):
+            if cases.index(case) != number:
+                message = f"case {number} is that of case-{cases.index(case)} and never met"
+                pointer = f"/data/cases/{number}"
+                yield NodeFinding("never-matches", message, pointer, "remove it", "warning")
+        pointer = "/data/cases"
+        yield from check_numbered_handles(
+            _BRANCH_PREFIX, len(cases), _DEFAULT_HANDLE, pointer, view
+        )
+
+
+def _comparable_text(case: Json, data: SwitchData) -> str:
+    text = to_text(case).strip()
+    return text if data.case_sensitive else text.lower()

@@ -1,0 +1,81 @@
+"""``transform``: work out a value with an expression, or an object with several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from planwave.errors import NodeError
+from planwave.expressions import copy_json
+from planwave.expressions.syntax import has_template
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import Json
+from planwave.graph.protocols import FlowContext
+from planwave.nodes.authoring.node_type import NodeData, NodeFinding, NodeType, template
+from planwave.nodes.checking.node_view import NodeView
+
+_HINT = 'write "expression": "{{ … }}", or "fields": {"name": "{{ … }}"}'
+
+
+class TransformData(NodeData):
+    """One of the two."""
+
+    expression: Json = template(None)
+    fields: dict[str, Json] | None = template(None)
+
+
+class Transform(NodeType):
+    """Gives what ``data.expression`` comes to, with its type, or the object of ``data.fields``."""
+
+    node_type = "transform"
+    purpose = (
+        "Work out a value with an expression such as {{ input.price * 2 }}, or an object with one "
+        "for each of its fields; no model is asked."
+    )
+    Data = TransformData
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {
+                "id": "start",
+                "type": "start",
+                "data": {"initialInput": {"name": "ada", "price": 4, "count": 3}},
+            },
+            {
+                "id": "order",
+                "type": "transform",
+                "data": {
+                    "fields": {
+                        "who": "{{ input.name | upper }}",
+                        "total": "{{ input.price * input.count }}",
+                    }
+                },
+            },
+        ],
+        "edges": [{"source": "start", "target": "order", "data": {"channel": "flow"}}],
+    }
+
+    async def run(self, data: TransformData, inputs: Inputs, context: FlowContext) -> Json:
+        for fault in _check_fields(data.model_fields_set, context.node_id):
+            raise NodeError(fault, code="invalid-data", hint=_HINT)
+        # A copy: nobody may change the graph by its result.
+        return copy_json(data.expression if data.fields is None else data.fields)
+
+    def check(self, data: TransformData | None, view: NodeView) -> Iterable[NodeFinding]:
+        given = {name for name in TransformData.model_fields if name in view.node.data}
+        given |= {name for name in TransformData.model_fields if view.is_wired(name)}
+        for fault in _check_fields(given, view.node.id):
+            yield NodeFinding("invalid-data", fault, "/data", _HINT)
+        text = view.node.data.get("expression")
+        if isinstance(text, str) and not has_template(text) and not view.is_wired("expression"):
+            yield NodeFinding(
+                "invalid-data",
+                "data.expression holds no expression: text without {{ … }} stays as it is",
+                "/data/expression",
+                f'write "{{{{ {text} }}}}", or use a node of type text for a fixed text',
+            )
+
+
+def _check_fields(present: Iterable[str], node_id: str) -> Iterable[str]:
+    found = sorted(present)
+    if len(found) != 1:
+        names = " and ".join(found)
+        yield f"{node_id!r} has {names or 'neither expression nor fields'}; it takes one of the two"

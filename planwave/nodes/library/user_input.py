@@ -1,0 +1,120 @@
+"""``user_input``: what a person says to begin with, and what comes along with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from pydantic import Field, ValidationError
+
+from planwave.errors import InputError
+from planwave.expressions import copy_json
+from planwave.expressions.json_text import to_text
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Json, Port
+from planwave.graph.protocols import ExecutionResult, FlowContext
+from planwave.nodes.authoring.node_type import NodeData, NodeType, template
+from planwave.nodes.conversation import Files, Images
+from planwave.validation import describe_error
+
+_MAX_ERRORS: Final = 5
+
+
+class UserInputData(NodeData):
+    """What the node gives when the execution brings nothing for it."""
+
+    message: str = template("")
+    files: Files = Field([])
+    images: Images = Field([])
+    extras: dict[str, Json] = Field({})
+    chat_id: str | None = Field(None, min_length=1)
+    thread_id: str | None = Field(None, min_length=1)
+
+
+class UserInput(NodeType):
+    """Gives a message and what came with it, each by its handle, and all of it as ``output``.
+
+    An execution settles it with some of ``{"message", "files", "images", "extras", "chatId",
+    "threadId"}``; a text on ``output`` is the message, an object on it is all of these. A file is
+    ``{"name", "mime", "url" | "data"}``, its data base64; an image is a file or a URL. ``chatId`` and
+    ``threadId`` carry a value only where there is one.
+    """
+
+    node_type = "user_input"
+    purpose = "Begin with a person's message, its files and images; each has a handle of its own."
+    Data = UserInputData
+    inputs: tuple[Port, ...] = ()
+    outputs = (
+        Port(DEFAULT_SOURCE_HANDLE, "json"),
+        Port("message", "text"),
+        Port("files", "json"),
+        Port("images", "json"),
+        Port("extras", "json"),
+        Port("chatId", "text"),
+        Port("threadId", "text"),
+    )
+    entry = True
+    planned = False
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "ask", "type": "user_input", "data": {"message": "What is a monad?"}},
+            {"id": "said", "type": "end"},
+        ],
+        "edges": [
+            {
+                "source": "ask",
+                "sourceHandle": "message",
+                "target": "said",
+                "targetHandle": "input",
+                "data": {"channel": "flow"},
+            }
+        ],
+    }
+
+    async def run(
+        self, data: UserInputData, inputs: Inputs, context: FlowContext
+    ) -> ExecutionResult:
+        if data.chat_id is None and context.chat_id:
+            data = data.model_copy(update={"chat_id": context.chat_id})
+        types = {port.name: port.type for port in self.outputs}
+        values = _values_by_handle(data)
+        return ExecutionResult({name: DataValue(types[name], v) for name, v in values.items()})
+
+    def adapt_inputs(self, values: Mapping[str, Json]) -> Mapping[str, Json]:
+        """Give what the node is settled with; see ``InputAdapter``.
+
+        Raises:
+            InputError: A field is unknown, has another shape, or is given twice and differently.
+        """
+        try:
+            return _values_by_handle(UserInputData.model_validate(_merge_fields(values)))
+        except ValidationError as error:
+            found = error.errors(include_url=False)[:_MAX_ERRORS]
+            faults = (describe_error(".".join(map(str, each["loc"])), each) for each in found)
+            raise InputError(
+                "; ".join(faults),
+                hint="a user_input is given message, files, images, extras, chatId, threadId; "
+                'a file is {"name", "mime", "url" or "data" (base64)}',
+            ) from error
+
+
+def _merge_fields(values: Mapping[str, Json]) -> dict[str, Json]:
+    """Give the fields, whether they came by themselves or as one object."""
+    fields = dict(values)
+    if DEFAULT_SOURCE_HANDLE not in fields:
+        return fields
+    whole = fields.pop(DEFAULT_SOURCE_HANDLE)
+    if not isinstance(whole, dict):
+        whole = {"message": to_text(whole)}
+    for name, value in cast("dict[str, Any]", whole).items():
+        if fields.setdefault(name, value) != value:
+            raise InputError(
+                f"{name!r} is given twice, by itself and with 'output', and differs",
+                hint=f"give {name!r} once",
+            )
+    return fields
+
+
+def _values_by_handle(data: UserInputData) -> dict[str, Json]:
+    whole: dict[str, Json] = data.model_dump(by_alias=True, exclude_none=True)
+    return {DEFAULT_SOURCE_HANDLE: copy_json(whole), **whole}

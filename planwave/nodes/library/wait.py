@@ -1,0 +1,155 @@
+"""``wait``: go on later, after some seconds or at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+
+from pydantic import Field
+
+from planwave.errors import NodeError
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Json
+from planwave.graph.protocols import ExecutionResult, FlowContext, Suspension
+from planwave.nodes.authoring.node_type import (
+    NodeData,
+    NodeFinding,
+    NodeType,
+    pass_through,
+    template,
+)
+from planwave.nodes.checking.node_view import NodeView
+from planwave.nodes.services import MAX_WAIT_S
+
+_CONTINUE = "continue"
+
+
+class WaitData(NodeData):
+    """How long, or until when (ISO 8601; UTC where it names no zone); one of the two."""
+
+    seconds: float | None = Field(None, ge=0, le=MAX_WAIT_S)
+    until: str | None = template(None)
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Wait(NodeType):
+    """Passes its input on once the time has come.
+
+    It waits as a request of the kind ``timer``, which asks nobody anything and is answered by the
+    time: it holds no slot and no task, and outlives the process. Somebody who does not want to wait
+    answers it with ``{"decision": "continue"}``.
+
+    Args:
+        now: Gives the time.
+    """
+
+    node_type = "wait"
+    purpose = (
+        "Go on later, only where the goal asks for it: after data.seconds, or at the time data.until "
+        "(ISO 8601, UTC)."
+    )
+    Data = WaitData
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {"id": "draft", "type": "text", "data": {"text": "Dear all"}},
+            {"id": "cool_down", "type": "wait", "data": {"seconds": 0.01}},
+            {"id": "sent", "type": "end"},
+        ],
+        "edges": [
+            {
+                "source": "draft",
+                "sourceHandle": "output",
+                "target": "cool_down",
+                "targetHandle": "input",
+                "data": {"channel": "flow"},
+            },
+            {
+                "source": "cool_down",
+                "sourceHandle": "output",
+                "target": "sent",
+                "targetHandle": "input",
+                "data": {"channel": "flow"},
+            },
+        ],
+    }
+
+    def __init__(self, now: Callable[[], datetime] = _utc_now) -> None:
+        super().__init__()
+        self._now = now
+
+    async def run(
+        self, data: WaitData, inputs: Inputs, context: FlowContext
+    ) -> DataValue | Suspension:
+        for fault in _check_times(
+            data
+        ):  # wires and templates may have brought what no check has seen
+            raise NodeError(fault.message, code="invalid-data", hint=fault.hint)
+        now = self._now()
+        end = now + timedelta(seconds=data.seconds or 0.0)
+        if data.until is not None:
+            end = _parse_time(data.until)
+        time_left_s = (end - now).total_seconds()
+        if time_left_s <= 0:
+            return pass_through(inputs)
+        if time_left_s > MAX_WAIT_S:
+            raise NodeError(
+                f"data.until is {data.until!r}, more than {MAX_WAIT_S / 86_400:g} days from now",
+                code="invalid-data",
+                hint="choose an earlier time",
+            )
+        until = end.isoformat(timespec="seconds")
+        request: dict[str, Json] = {
+            "kind": "timer",
+            "message": f"Waits until {until}.",
+            "until": until,
+            "actions": [_CONTINUE],
+        }
+        return Suspension(request, None, time_left_s, {"decision": _CONTINUE, "note": ""})
+
+    async def resume(
+        self,
+        data: Mapping[str, Json],
+        inputs: Inputs,
+        context: FlowContext,
+        state: Json,
+        answer: Json,
+    ) -> ExecutionResult:
+        """Go on: the time has come, or somebody would not wait for it."""
+        return ExecutionResult({DEFAULT_SOURCE_HANDLE: pass_through(inputs)})
+
+    def check(self, data: WaitData | None, view: NodeView) -> Iterable[NodeFinding]:
+        if data is None or any(map(view.is_wired, ("seconds", "until"))):
+            return
+        is_template = data.until is not None and bool(view.references)
+        yield from _check_times(data, has_time=not is_template)
+
+
+def _check_times(data: WaitData, *, has_time: bool = True) -> Iterable[NodeFinding]:
+    """Find what is wrong with the times; ``has_time`` says that ``until`` is no template any more."""
+    if (data.seconds is None) == (data.until is None):
+        wrong = "neither" if data.until is None else "both"
+        yield NodeFinding(
+            "invalid-data",
+            f"a wait needs data.seconds or data.until; there is {wrong}",
+            hint="write how many seconds to wait, or the time to wait for",
+        )
+    elif data.until is not None and has_time:
+        try:
+            _parse_time(data.until)
+        except NodeError as error:
+            yield NodeFinding("invalid-data", error.message, "/data/until", error.hint)
+
+
+def _parse_time(text: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(text.strip())
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise NodeError(
+            f"data.until is {text!r}, which is no time in ISO 8601",
+            code="invalid-data",
+            hint="write it like 2030-01-31T09:00:00Z",
+        ) from error

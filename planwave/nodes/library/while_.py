@@ -1,0 +1,149 @@
+"""``while``: a graph again and again, as long as a condition holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from planwave.errors import NodeError
+from planwave.expressions import compile_template
+from planwave.expressions.syntax import NODES
+from planwave.graph.diagnostics import short_repr
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Json, Port
+from planwave.graph.protocols import ExecutionResult, FlowContext
+from planwave.nodes.authoring.data_fields import (
+    as_expression,
+    expression_field,
+    graph_field,
+    limited_field,
+)
+from planwave.nodes.authoring.node_type import INPUT, NodeData, NodeFinding, NodeType, template
+from planwave.nodes.checking.node_view import NodeView
+from planwave.nodes.services import limits_of
+from planwave.nodes.subgraphs import (
+    FlowName,
+    check_rounds,
+    check_source,
+    dependencies,
+    flow_field,
+    input_value,
+    load,
+    to_value,
+)
+
+_VARIABLES: Final = ("value", "index")
+_LIMIT: Final = "loop_rounds"
+_DEFAULT_MAX_ROUNDS: Final = 100
+"""What a loop may take where neither the node nor a limit says so: it has to end at some time."""
+
+
+class WhileData(NodeData):
+    """When to go on, and what to do in each round."""
+
+    condition: str = expression_field(*_VARIABLES)
+    body: dict[str, Any] | None = graph_field(*_VARIABLES)
+    flow: FlowName | None = flow_field()
+    initial: Any = template(None)
+    max_iterations: int | None = limited_field(_LIMIT)
+
+
+class While(NodeType):
+    """Runs ``data.body`` while the condition holds; each round gets what the one before came to."""
+
+    node_type = "while"
+    purpose = (
+        "Repeat the graph in body as long as condition, an expression over value and index, is true; "
+        "value is the input, then what each round came to."
+    )
+    Data = WhileData
+    inputs = (INPUT,)
+    outputs = (Port(DEFAULT_SOURCE_HANDLE), Port("iterations", "integer"))
+    reads_goal = True
+    runs_graphs = True
+    example: Mapping[str, Json] = {
+        "nodes": [
+            {
+                "id": "grow",
+                "type": "while",
+                "data": {
+                    "initial": "ab",
+                    "condition": "value | length < 10",
+                    "body": {
+                        "nodes": [
+                            {
+                                "id": "twice",
+                                "type": "text",
+                                "data": {"text": "{{ value }}{{ value }}"},
+                            }
+                        ],
+                        "edges": [],
+                    },
+                },
+            }
+        ],
+        "edges": [],
+    }
+
+    async def run(self, data: WhileData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
+        nested = await load("body", data.body, data.flow, _VARIABLES, context)
+        value = _initial_value(data, inputs)
+        rounds = 0
+        most = data.max_iterations or (_DEFAULT_MAX_ROUNDS if limits_of(context) is None else None)
+        variables: dict[str, Json] = {"value": value.value, "index": rounds}
+        while await _evaluate_condition(data.condition, variables, context):
+            check_rounds(
+                most, rounds + 1, "rounds", field="maxIterations", limit=_LIMIT, context=context
+            )
+            value = nested.result(await nested.run(str(rounds), value, variables, context))
+            rounds += 1
+            variables = {"value": value.value, "index": rounds}
+        outputs = {DEFAULT_SOURCE_HANDLE: value, "iterations": DataValue("integer", rounds)}
+        return ExecutionResult(outputs)
+
+    async def result_depends_on(
+        self, data: Mapping[str, Json], inputs: Inputs, context: FlowContext
+    ) -> Json:
+        ready, _ = self.prepare(data, inputs, await self.read_wires(data, inputs, context), context)
+        return {
+            **await dependencies(ready.body, ready.flow, context),
+            "nodes": await _referenced_nodes(ready.condition, context),
+        }
+
+    def check(self, data: WhileData | None, view: NodeView) -> Iterable[NodeFinding]:
+        if data is not None:
+            yield from check_source("body", data.body, data.flow, view)
+
+
+def _initial_value(data: WhileData, inputs: Inputs) -> DataValue:
+    if "initial" in data.model_fields_set:
+        return to_value(data.initial)
+    return input_value(inputs) or DataValue("text", "")
+
+
+async def _referenced_nodes(condition: str, context: FlowContext) -> Json:
+    """Give what the nodes gave that the condition names; the rest of what it sees arrives."""
+    template = compile_template(as_expression(condition))
+    references = template.references if template is not None else ()
+    named = {reference.key for reference in references if reference.root == NODES}
+    if not named:
+        return None
+    seen: dict[str, Json] = await context.runtime.resolve(as_expression(NODES), {})
+    return seen if None in named else {key: seen.get(key) for key in named if key is not None}
+
+
+async def _evaluate_condition(
+    condition: str, variables: dict[str, Json], context: FlowContext
+) -> bool:
+    """Say whether the condition holds: it gives true or false, or one of them as text."""
+    written: Json = {"condition": as_expression(condition)}  # so that a fault names its field
+    found = (await context.runtime.resolve(written, variables))["condition"]
+    if isinstance(found, str) and found.strip().lower() in ("true", "false"):
+        return found.strip().lower() == "true"
+    if not isinstance(found, bool):
+        raise NodeError(
+            f"the condition of {context.node_id!r} gives neither true nor false, but {short_repr(found)}",
+            code="not-a-boolean",
+            hint="compare something, as in: value.score < 8",
+        )
+    return found

@@ -1,0 +1,317 @@
+"""Graphs that run inside nodes: found, checked, given their input, and what they come to.
+
+Serves every type that runs a graph, so that all of them do it alike.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from pydantic import Field
+
+from planwave.errors import GraphInvalid, LimitExceeded, NodeError, PlanwaveError
+from planwave.graph.checking.checker import read_and_check
+from planwave.graph.diagnostics import errors_in
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import (
+    DEFAULT_SOURCE_HANDLE,
+    DEFAULT_TARGET_HANDLE,
+    ERROR_HANDLE,
+    FLOW,
+    DataValue,
+    Graph,
+    Json,
+    fixed_handles,
+)
+from planwave.graph.plan import graph_hash
+from planwave.graph.protocols import Catalogue, FlowContext
+from planwave.graph.reading.documents import read_graph
+from planwave.graph.subgraphs import all_nodes
+from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER, value_type
+from planwave.nodes.authoring.node_type import NodeData, NodeFinding
+from planwave.nodes.checking.node_view import NodeView
+from planwave.nodes.services import FlowSource, NodeServices, limits_of
+
+_END_TYPE: Final = "end"
+_CACHE_SIZE: Final = 64
+
+OutputsByNode = Mapping[str, Mapping[str, DataValue]]
+
+
+class FlowName(NodeData):
+    """A stored flow; its newest version where none is named."""
+
+    id: str = Field(min_length=1)
+    version: str | None = Field(None, min_length=1)
+
+
+def flow_field() -> Any:
+    """Declare a data field that names a stored flow; models do not know which there are."""
+    return Field(None, json_schema_extra=HIDDEN_FROM_PLANNER)
+
+
+class Subgraph(NamedTuple):
+    """A graph ready to be run inside a node, any number of times.
+
+    Attributes:
+        graph: The graph.
+        entries: Its entry nodes, with the output that what comes in is put on.
+        ends: Its ``end`` nodes.
+        sinks: Its nodes that nothing follows but where they fail.
+    """
+
+    graph: Graph
+    entries: tuple[tuple[str, str], ...]
+    ends: tuple[str, ...]
+    sinks: tuple[str, ...]
+
+    async def run(
+        self,
+        key: str,
+        entry_value: DataValue | None,
+        variables: Mapping[str, Json],
+        context: FlowContext,
+    ) -> OutputsByNode:
+        """Run it.
+
+        Args:
+            key: Names the run, the same whenever the node is entered again.
+            entry_value: What its entry nodes are settled with; None lets them run by themselves.
+            variables: What its expressions may name.
+            context: That of the node it runs in.
+
+        Returns:
+            The outputs of every node of it that completed, by node id.
+
+        Raises:
+            NodeError: ``nested-run-failed``, and whatever keeps it from running at all.
+        """
+        inputs: dict[str, dict[str, Json]] = {}
+        if entry_value is not None:
+            inputs = {node_id: {handle: entry_value.value} for node_id, handle in self.entries}
+        return await context.runtime.run_graph(key, self.graph, inputs, variables=variables)
+
+    def result(self, outputs: OutputsByNode) -> DataValue:
+        """Give what a run came to.
+
+        That is the value of its ``end`` node, or of the only node that nothing follows. Of several
+        that completed it is an object by node id, of none null.
+        """
+        for ids in (self.ends, self.sinks):
+            given = {
+                each: main_output(outputs[each])
+                for each in ids
+                if outputs.get(each, {}).keys() - {ERROR_HANDLE}
+            }
+            if len(given) == 1:
+                return next(iter(given.values()))
+            if given:
+                return DataValue("json", {each: value.value for each, value in given.items()})
+        return DataValue("json", None)
+
+
+def main_output(outputs: Mapping[str, DataValue]) -> DataValue:
+    """Give a node's value: its ``output``, else the first it gave."""
+    return outputs.get(DEFAULT_SOURCE_HANDLE) or next(iter(outputs.values()))
+
+
+def input_value(inputs: Inputs) -> DataValue | None:
+    """Give what arrived at a node's input: a value as it is, several as a list, None for nothing."""
+    values = inputs.all(DEFAULT_TARGET_HANDLE)
+    if len(values) > 1:
+        return DataValue("json", [value.value for value in values])
+    return values[0] if values else None
+
+
+async def load(
+    field: str,
+    document: Mapping[str, Json] | None,
+    flow: FlowName | None,
+    names: Iterable[str],
+    context: FlowContext,
+) -> Subgraph:
+    """Give the graph that a node runs inside.
+
+    Args:
+        field: The data field that holds it.
+        document: What is in there.
+        flow: The stored flow meant, where there is no document.
+        names: What its expressions may name; see ``fields.graph_field``.
+        context: Where the node runs.
+
+    Raises:
+        NodeError: There is none, or it has faults (``graph-invalid``); ``no-flows`` where this run
+            knows none; what the flows themselves raise.
+    """
+    catalogue = context.runtime.catalogue
+    if document is not None:
+        # What a node was written with was checked with the graph around it; a wire was not.
+        written = context.runtime.get_node(context.node_id).data.get(field)
+        if document == written:
+            return prepare(_graph_of(json.dumps(document)), catalogue)
+        return prepare(_read_wired_graph(field, document, names, context), catalogue)
+    if flow is None:
+        raise NodeError(
+            f"node {context.node_id!r} has no graph to run",
+            code="missing-required-input",
+            hint=f"write data.{field}, or name a stored flow in data.flow",
+        )
+    return prepare(await _load_flow(flow, context), catalogue)
+
+
+async def _load_flow(flow: FlowName, context: FlowContext) -> Graph:
+    """Give a flow; which version is the newest is settled once for the node."""
+    if flow.version is not None:
+        return await _flows_of(context).get(flow.id, flow.version)
+
+    async def newest() -> Json:
+        return (await _flows_of(context).get(flow.id, None)).to_document()
+
+    return _graph_of(json.dumps(await context.runtime.once("flow", newest)))
+
+
+async def dependencies(
+    document: Mapping[str, Json] | None, flow: FlowName | None, context: FlowContext
+) -> dict[str, Json]:
+    """Give what a graph inside a node makes its result follow from, besides the node's data.
+
+    That is what the graph's expressions may name, and which graph a flow without a version is.
+
+    Raises:
+        NodeError: Nodes inside it run a graph that may be another one by now: what they gave may hold
+            all the same, one by one.
+    """
+    graph, of_graph = None, None
+    if document is not None:
+        graph = _graph_of(json.dumps(document))
+    elif flow is not None and flow.version is not None:
+        graph = await _load_version(flow.id, flow.version, context)
+    elif flow is not None:
+        graph = await _load_flow(flow, context)
+        of_graph = graph_hash(graph)
+    await _require_fixed_graphs(graph, context)
+    return {"variables": dict(context.runtime.variables), "graph": of_graph}
+
+
+async def _require_fixed_graphs(graph: Graph | None, context: FlowContext) -> None:
+    """Refuse a graph with a node in it of which it does not stand, for good, what it runs inside."""
+    catalogue = context.runtime.catalogue
+    for path, node in () if graph is None else all_nodes(graph, catalogue):
+        facts = catalogue.type_info(node.type)
+        fields = () if facts is None else facts.graph_fields
+        if not fields or any(isinstance(node.data.get(field), dict) for field in fields):
+            continue
+        match node.data.get("flow"):
+            case {"id": str(flow_id), "version": str(version)}:
+                await _require_fixed_graphs(await _load_version(flow_id, version, context), context)
+            case _:
+                raise NodeError(f"what runs inside {path!r} of {context.node_id!r} may change")
+
+
+async def _load_version(flow_id: str, version: str, context: FlowContext) -> Graph | None:
+    """Give a version of a flow, if it can still be run here: where not, nothing new comes of it."""
+    with suppress(PlanwaveError):
+        return await _flows_of(context).get(flow_id, version)
+    return None
+
+
+def _flows_of(context: FlowContext) -> FlowSource:
+    services: Any = context.services
+    flows = services.flows if isinstance(services, NodeServices) else None
+    if flows is None:
+        raise NodeError(
+            f"node {context.node_id!r} names a stored flow, and this run knows none",
+            code="no-flows",
+            hint="run it through a service, or write the graph into the node",
+        )
+    return flows
+
+
+@lru_cache(_CACHE_SIZE)
+def _graph_of(document: str) -> Graph:
+    """Read a graph; a loop in a loop asks for the same one again and again."""
+    return read_graph(document)[0]
+
+
+def _read_wired_graph(
+    field: str, document: Mapping[str, Json], names: Iterable[str], context: FlowContext
+) -> Graph:
+    """Read and check a graph that came along a wire."""
+    inside = context.runtime.catalogue.for_subgraph((*context.runtime.variables, *names))
+    _, findings = read_and_check(document, inside, limits_of(context))
+    if errors_in(findings):
+        invalid = GraphInvalid(findings)
+        message = f"data.{field} of {context.node_id!r} cannot run: {invalid.message}"
+        raise NodeError(message, code=invalid.code, hint=invalid.hint)
+    return _graph_of(json.dumps(document))
+
+
+def prepare(graph: Graph, catalogue: Catalogue) -> Subgraph:
+    """Look up where what comes in goes, and where the result is."""
+    followed = {
+        edge.source
+        for edge in graph.edges
+        if edge.channel == FLOW and edge.source_handle != ERROR_HANDLE
+    }
+    entries: list[tuple[str, str]] = []
+    for node in graph.nodes:
+        facts = catalogue.type_info(node.type)
+        if facts is not None and facts.entry:
+            first, *_ = fixed_handles(facts.outputs) or (DEFAULT_SOURCE_HANDLE,)
+            entries.append((node.id, first))
+    return Subgraph(
+        graph,
+        tuple(entries),
+        tuple(node.id for node in graph.nodes if node.type == _END_TYPE),
+        tuple(node.id for node in graph.nodes if node.id not in followed),
+    )
+
+
+def to_value(value: Json) -> DataValue:
+    """Give a JSON value with the type it has by itself."""
+    return DataValue(value_type(value), value)
+
+
+def check_rounds(
+    maximum: int | None, actual: int, what: str, *, field: str, limit: str, context: FlowContext
+) -> None:
+    """Refuse more rounds of a graph than a node's data or the limits of its run allow.
+
+    Args:
+        maximum: The number in the node's data; None leaves it to the limit.
+        actual: How many there are.
+        what: Of what.
+        field: The data field.
+        limit: The limit's name.
+        context: Where the node runs.
+
+    Raises:
+        NodeError, LimitExceeded: ``limit-exceeded``; which bound it is, is named.
+    """
+    if maximum is not None and actual > maximum:
+        message = f"{what} of {context.node_id!r}: data.{field} is {maximum}, met {actual}"
+        raise NodeError(message, code=LimitExceeded.code, hint=f"raise data.{field}")
+    limits = limits_of(context)
+    bound = None if limits is None else getattr(limits, limit)
+    if bound is not None and actual > bound:
+        raise LimitExceeded(limit, bound, actual, what=f"{what} of {context.node_id!r}")
+
+
+def check_source(
+    field: str, document: Mapping[str, Json] | None, flow: FlowName | None, view: NodeView
+) -> Iterator[NodeFinding]:
+    """Find a node that has no graph to run, or two."""
+    has_graph = document is not None or view.is_wired(field)
+    has_flow = flow is not None or view.is_wired("flow")
+    if has_graph == has_flow:
+        hint = f"write a graph into data.{field}, or name a stored flow in data.flow, not both"
+        if has_graph:
+            message = f"data.{field} and data.flow are both there"
+            yield NodeFinding("conflicting-field", message, "/data/flow", hint)
+        else:
+            message = f"data.{field} is required where no flow is named"
+            yield NodeFinding("missing-required-input", message, f"/data/{field}", hint)

@@ -1,0 +1,302 @@
+"""What a plan may use, told to the model: node types, providers, and the JSON Schema of a reply."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from planwave.errors import InputError
+from planwave.graph.model import LINK, Json, Port
+from planwave.graph.protocols import Catalogue, NodeTypeInfo
+from planwave.prompts.render import ProviderCard, TypeCard
+from planwave.providers.local.catalog import MODEL_FILES
+from planwave.providers.protocols import Providers
+
+DEFAULT_TYPE = "agent"
+_MODEL_FIELDS = frozenset({"provider", "model"})
+_SOCKET_SIDE = "bottom"
+"""Sockets of data fields: the fields themselves are listed, so these would say it twice."""
+_MAX_MODELS = 12
+_MAX_ALTERNATIVES = 3
+_SCHEMA_KEYWORDS = frozenset({"type", "enum", "const", "anyOf", "items", "properties", "required"})
+"""Schema keywords that all providers take; the reader knows the rest."""
+_TEXT: Final[Json] = {"type": "string"}
+
+
+class PlanRules(NamedTuple):
+    """What plans written by models may use.
+
+    Attributes:
+        node_types: These types alone; None for all but those that leave themselves out of plans
+            (``planned = False``).
+        effects: Types with these side-effect classes alone; None for all.
+    """
+
+    node_types: Collection[str] | None = None
+    effects: Collection[str] | None = None
+
+    def restricted_to(self, node_types: Collection[str] | None) -> PlanRules:
+        """Give the rules for a plan that may use even less."""
+        if node_types is None:
+            return self
+        if self.node_types is not None:
+            node_types = [name for name in node_types if name in self.node_types]
+        return self._replace(node_types=node_types)
+
+
+NO_RULES: Final = PlanRules()
+
+
+def plannable_types(catalogue: Catalogue, rules: PlanRules = NO_RULES) -> list[str]:
+    """Give the types a plan may use as steps, the default one first.
+
+    Raises:
+        InputError: A type is allowed that there is not (``unknown-node-type``), or none is left
+            (``no-node-types``).
+    """
+    for name in rules.node_types or ():
+        if catalogue.type_info(name) is None:
+            raise InputError(
+                f"there is no node type {name!r} for plans to use",
+                code="unknown-node-type",
+                hint=f"known types: {', '.join(catalogue.names())}",
+            )
+    names = sorted(catalogue.names(), key=lambda name: (name != DEFAULT_TYPE, name))
+    found = [name for name in names if _may_be_planned(catalogue, name, rules)]
+    if not found:
+        raise InputError(
+            "no node type is left that a plan may use",
+            code="no-node-types",
+            hint="allow more with the settings allowed_node_types and allowed_effects",
+        )
+    return found
+
+
+def _may_be_planned(catalogue: Catalogue, name: str, rules: PlanRules) -> bool:
+    facts = catalogue.type_info(name)
+    if facts is None or not facts.executes:
+        return False
+    if rules.effects is not None and facts.effect not in rules.effects:
+        return False
+    if rules.node_types is not None:
+        return name in rules.node_types
+    return bool(getattr(_implementation(catalogue, name), "planned", True))
+
+
+def calls_model(catalogue: Catalogue, node_type: str) -> bool:
+    """Say whether nodes of a type ask a model, so that ``data`` has ``provider`` and ``model``."""
+    return bool(getattr(_implementation(catalogue, node_type), "calls_model", False))
+
+
+def runs_graphs(catalogue: Catalogue, node_type: str) -> bool:
+    """Say whether nodes of a type run graphs inside themselves."""
+    return bool(getattr(_implementation(catalogue, node_type), "runs_graphs", False))
+
+
+def type_cards(catalogue: Catalogue, names: Iterable[str]) -> list[TypeCard]:
+    """Say of some types what a plan needs to know of them."""
+    return [_type_card(catalogue, facts) for name in names if (facts := catalogue.type_info(name))]
+
+
+def provider_cards(providers: Providers) -> list[ProviderCard]:
+    """Give every available provider with some of its models, its default model first.
+
+    A model too weak to plan is not one to choose for a step unasked, so it is left out.
+    """
+    cards: list[ProviderCard] = []
+    for info in providers.list():
+        first = (info.default_model,) if info.default_model else ()
+        models = dict.fromkeys((*first, *info.models))
+        able = [model for model in models if providers.profile(info.name, model).plans]
+        if info.available and (able or not models):
+            cards.append(ProviderCard(info.name, tuple(able[:_MAX_MODELS])))
+    return cards
+
+
+def check_can_plan(providers: Providers, provider: str, model: str) -> None:
+    """Refuse a model that cannot write plans before it is fetched, loaded or asked.
+
+    Raises:
+        InputError: It cannot (``model-cannot-plan``); the hint names models that can.
+    """
+    if providers.profile(provider, model).plans:
+        return
+    able = [(card.name, card.models[0]) for card in provider_cards(providers) if card.models]
+    able = able or [("local", file.name) for file in MODEL_FILES.values() if file.plans]
+    first, *others = able[:_MAX_ALTERNATIVES]
+    ways = [f"--provider {first[0]} --model {first[1]}", *("/".join(other) for other in others)]
+    raise InputError(
+        f"{provider}/{model} is too small to write plans",
+        code="model-cannot-plan",
+        hint=f"plan with another: {', or '.join(ways)}; "
+        f"{model} still runs the steps of a graph that name it",
+    )
+
+
+def plan_schema(catalogue: Catalogue, names: Sequence[str]) -> dict[str, Json]:
+    """Give the JSON Schema of a plan; ``data`` may hold the fields of any of these node types.
+
+    A graph in a step has the shape of the plan itself, and no graphs in it.
+    """
+    plain: dict[str, Json] = {}
+    graphs: list[str] = []
+    for name in names:
+        for field, schema, marks in _fields(catalogue, name):
+            if field in _MODEL_FIELDS:
+                continue
+            if marks.get("graph"):
+                graphs.append(field)
+                continue
+            known = plain.setdefault(field, schema)
+            if known != schema:
+                plain[field] = {"anyOf": [*known.get("anyOf", [known]), schema]}
+    inner = _object(_graph_schema(names, plain), required=("nodes", "edges"))
+    fields = {**plain, **dict.fromkeys(graphs, inner)}
+    plan = {"title": _TEXT, **_graph_schema(names, fields)}
+    return _object(plan, required=tuple(plan))
+
+
+def _graph_schema(names: Sequence[str], fields: Mapping[str, Json]) -> dict[str, Json]:
+    node: dict[str, Json] = {
+        "id": _TEXT,
+        "name": _TEXT,
+        "description": _TEXT,
+        "type": {"type": "string", "enum": [*names]},
+        "provider": _TEXT,
+        "model": _TEXT,
+    }
+    if fields:
+        node["data"] = _object(fields, required=())
+    edge: dict[str, Json] = {
+        "source": _TEXT,
+        "target": _TEXT,
+        "channel": {"type": "string", "enum": ["flow", "link"]},
+        "source_handle": _TEXT,
+        "target_handle": _TEXT,
+    }
+    nodes = _object(node, required=("id", "name", "description", "type"))
+    edges = _object(edge, required=("source", "target", "channel"))
+    return {
+        "nodes": {"type": "array", "items": nodes},
+        "edges": {"type": "array", "items": edges},
+    }
+
+
+def _type_card(catalogue: Catalogue, facts: NodeTypeInfo) -> TypeCard:
+    fields = [
+        f"{field} ({_special_field_text(marks) or _schema_type_text(schema)})"
+        for field, schema, marks in _fields(catalogue, facts.node_type)
+        if field not in _MODEL_FIELDS
+    ]
+    return TypeCard(
+        facts.node_type,
+        facts.purpose,
+        _handle_texts(facts.inputs),
+        _handle_texts(facts.outputs),
+        fields,
+        facts.template_fields or (),
+        facts.effect,
+    )
+
+
+def _handle_texts(ports: Iterable[Port]) -> list[str]:
+    return [
+        f"{port.name} ({port.type}{', link' if port.channel == LINK else ''})"
+        for port in ports
+        if port.side != _SOCKET_SIDE
+    ]
+
+
+def _special_field_text(marks: Mapping[str, Json]) -> str | None:
+    """Say what a field is that its schema does not tell; see ``nodes/fields.py``."""
+    names: list[str] = marks.get("names", [])
+    if marks.get("graph"):
+        seen = ", ".join(f"{{{{ {name} }}}}" for name in names)
+        return "a graph: nodes and edges as in the plan" + (f"; in it: {seen}" if seen else "")
+    return f"expression over {', '.join(names)}" if marks.get("expression") else None
+
+
+def _schema_type_text(schema: Mapping[str, Json]) -> str:
+    if "enum" in schema:
+        return " | ".join(str(choice) for choice in schema["enum"])
+    if "anyOf" in schema:
+        return " or ".join(_schema_type_text(choice) for choice in schema["anyOf"])
+    if schema.get("type") == "array":
+        return f"list of {_schema_type_text(schema.get('items') or {})}"
+    if properties := schema.get("properties"):
+        return (
+            "{"
+            + ", ".join(f"{name}: {_schema_type_text(s)}" for name, s in properties.items())
+            + "}"
+        )
+    return str(schema.get("const") or schema.get("type") or "value")
+
+
+def _implementation(catalogue: Catalogue, node_type: str) -> Any:
+    try:
+        return catalogue.implementation(node_type)
+    except KeyError:
+        return None
+
+
+def _fields(
+    catalogue: Catalogue, node_type: str
+) -> Iterator[tuple[str, dict[str, Json], Mapping[str, Json]]]:
+    """Give the data fields of a type, each as a plain JSON Schema and as its type wrote it.
+
+    A field whose schema says ``"planned": false`` is not for plans.
+    """
+    model = getattr(_implementation(catalogue, node_type), "Data", None)
+    if model is None:
+        return
+    schema = model.model_json_schema(by_alias=True)
+    definitions = schema.get("$defs", {})
+    for field, found in schema.get("properties", {}).items():
+        if found.get("planned") is False:
+            continue
+        yield field, _simplified(_inline_references(found, definitions, ())), found
+
+
+def _inline_references(
+    schema: Json, definitions: Mapping[str, Json], seen: tuple[str, ...]
+) -> Json:
+    """Put definitions in place of references; one that holds itself becomes "anything"."""
+    if isinstance(schema, list):
+        return [_inline_references(s, definitions, seen) for s in schema]  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(schema, dict):
+        return schema
+    table: dict[str, Json] = schema  # pyright: ignore[reportUnknownVariableType]
+    reference = table.get("$ref")
+    if isinstance(reference, str):
+        name = reference.rsplit("/", 1)[-1]
+        return (
+            {}
+            if name in seen
+            else _inline_references(definitions.get(name), definitions, (*seen, name))
+        )
+    return {key: _inline_references(value, definitions, seen) for key, value in table.items()}
+
+
+def _simplified(schema: Mapping[str, Json]) -> dict[str, Json]:
+    """Give a schema in few keywords; "anything" becomes text, which is what models mean by it."""
+    kept = {key: value for key, value in schema.items() if key in _SCHEMA_KEYWORDS} or {
+        "type": "string"
+    }
+    if choices := kept.pop("anyOf", None):
+        plain = [_simplified(choice) for choice in choices if choice.get("type") != "null"]
+        return plain[0] if len(plain) == 1 else {"anyOf": plain}
+    if "items" in kept:
+        kept["items"] = _simplified(kept["items"])
+    if "properties" in kept:
+        properties = {name: _simplified(found) for name, found in kept["properties"].items()}
+        return _object(properties, required=kept.get("required", ()))
+    return kept
+
+
+def _object(properties: Mapping[str, Json], required: Iterable[str]) -> dict[str, Json]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(required),
+        "additionalProperties": False,
+    }

@@ -1,0 +1,186 @@
+"""What a plan will take, estimated before anything is run or paid.
+
+Tokens are a range from terse to talkative answers: four characters are a token, each result is read
+once by each step it flows into. Prices come from the provider catalogue. A graph inside a node counts
+once, though it may run as often as there are items, or not at all; nobody knows before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from planwave.errors import InputError
+from planwave.graph.model import FLOW, Graph, Json, Node
+from planwave.graph.protocols import Catalogue
+from planwave.graph.shape import GraphShape, measure
+from planwave.graph.subgraphs import has_subgraphs, subgraphs_of
+from planwave.planner.capabilities import calls_model, runs_graphs
+from planwave.providers.protocols import Providers, Usage, text_tokens
+
+_PROMPT_OVERHEAD_TOKENS: Final = 80
+"""What the prompt of a planned step says besides goal, task and inputs."""
+_SHORT_ANSWER_TOKENS: Final = 60
+_LONG_ANSWER_TOKENS: Final = 1_200
+"""Tokens of an answer; the upper end is lowered by ``maxTokens`` and by the model's profile."""
+_WRITE_EFFECTS: Final = ("write", "once")
+"""Effects that the world can tell."""
+
+
+class _Range(NamedTuple):
+    low: int
+    high: int
+
+
+class _Call(NamedTuple):
+    """A step that asks a model, and the tokens it reads and tells."""
+
+    node: Node
+    input_tokens: _Range
+    output_tokens: _Range
+
+
+def forecast(
+    graph: Graph, catalogue: Catalogue, providers: Providers, *, goal: str = ""
+) -> dict[str, Json]:
+    """Give what a checked graph will take.
+
+    Returns:
+        ``{"waves", "nodes", "width", "depth", "critical_path": [id], "calls", "at_least",
+        "tokens": {"low", "high"}, "cost_usd": {"low", "high"} | null, "effects": [{"node", "type",
+        "effect"}]}``. ``at_least`` is true where a node runs graphs, so that it may take more (or
+        less). ``cost_usd`` is null where the price of any call is unknown. Effects inside a node are
+        told of the node.
+    """
+    form = _measure_graph(graph, catalogue)
+    calls = _calls(graph, form, catalogue, providers, goal)
+    return {
+        "waves": len(form.waves),
+        "nodes": len(graph.nodes),
+        "width": form.width,
+        "depth": form.depth,
+        "critical_path": list(form.critical_path),
+        "calls": len(calls),
+        "at_least": any(runs_graphs(catalogue, each) for each in {n.type for n in graph.nodes}),
+        "tokens": {
+            "low": sum(call.input_tokens.low + call.output_tokens.low for call in calls),
+            "high": sum(call.input_tokens.high + call.output_tokens.high for call in calls),
+        },
+        "cost_usd": _cost(calls, providers),
+        "effects": _all_effects(graph, catalogue),
+    }
+
+
+def _measure_graph(graph: Graph, catalogue: Catalogue) -> GraphShape:
+    facts = {each: catalogue.type_info(each) for each in {node.type for node in graph.nodes}}
+    lazy = {each for each, found in facts.items() if found is not None and not found.executes}
+    linked = {node.id for node in graph.nodes if node.type in lazy} if lazy else ()
+    return measure(graph, linked=linked)
+
+
+def _calls(
+    graph: Graph, form: GraphShape, catalogue: Catalogue, providers: Providers, goal: str
+) -> list[_Call]:
+    """Give the steps that ask a model, those inside others too, in one pass over the waves."""
+    types = {node.type for node in graph.nodes}
+    asking = {each for each in types if calls_model(catalogue, each)}
+    holding = {each for each in types if has_subgraphs(each, catalogue)}
+    if not asking and not holding:
+        return []
+    sources: dict[str, list[str]] = {}
+    for edge in graph.edges:
+        if edge.channel == FLOW:
+            sources.setdefault(edge.target, []).append(edge.source)
+    results: dict[str, _Range] = {}
+    calls: list[_Call] = []
+    for name in (name for wave in form.waves for name in wave):
+        node = graph.by_id[name]
+        read = _sum([results[source] for source in sources.get(name, ()) if source in results])
+        made = [
+            call
+            for inner in (subgraphs_of(node, catalogue) if node.type in holding else ())
+            for call in _calls(inner, _measure_graph(inner, catalogue), catalogue, providers, goal)
+        ]
+        if node.type in asking:
+            own = _PROMPT_OVERHEAD_TOKENS + text_tokens(goal, node.description, *_texts(node.data))
+            made.append(
+                _Call(
+                    node,
+                    _Range(read.low + own, read.high + own),
+                    _Range(*_answer_tokens(node, providers)),
+                )
+            )
+        results[name] = _sum([call.output_tokens for call in made]) if made else read
+        calls += made
+    return calls
+
+
+def _sum(ranges: Sequence[_Range]) -> _Range:
+    if len(ranges) == 1:
+        return ranges[0]
+    return _Range(sum(each.low for each in ranges), sum(each.high for each in ranges))
+
+
+def _answer_tokens(node: Node, providers: Providers) -> tuple[int, int]:
+    asked = node.data.get("maxTokens")
+    cap = (
+        asked
+        if isinstance(asked, int)
+        else providers.profile(*_model_of(node, providers)).max_output_tokens
+    )
+    high = _LONG_ANSWER_TOKENS if cap is None else min(cap, _LONG_ANSWER_TOKENS)
+    return min(_SHORT_ANSWER_TOKENS, high), high
+
+
+def _model_of(node: Node, providers: Providers) -> tuple[str, str]:
+    """Give the provider and model a node will ask, the default ones where it names none."""
+    named = [node.data.get(field) for field in ("provider", "model")]
+    provider, model = (value if isinstance(value, str) else None for value in named)
+    try:
+        return providers.resolve(provider, model)
+    except InputError:
+        return provider or "", model or ""
+
+
+def _texts(data: Mapping[str, Json]) -> Iterable[str]:
+    return (value for value in data.values() if isinstance(value, str))
+
+
+def _cost(calls: Iterable[_Call], providers: Providers) -> dict[str, Json] | None:
+    low = high = 0.0
+    for node, read, told in calls:
+        who = _model_of(node, providers)
+        least = providers.price(*who, Usage(read.low, told.low))
+        most = providers.price(*who, Usage(read.high, told.high))
+        if least is None or most is None:
+            return None
+        low, high = low + least, high + most
+    return {"low": round(low, 6), "high": round(high, 6)}
+
+
+def _all_effects(graph: Graph, catalogue: Catalogue) -> list[Json]:
+    """Give what a graph writes to the world, node by node; most types of nodes cannot."""
+    harmless = {
+        each
+        for each in {node.type for node in graph.nodes}
+        if (facts := catalogue.type_info(each)) is None
+        or (facts.effect not in _WRITE_EFFECTS and not facts.graph_fields)
+    }
+    return [
+        effect
+        for node in graph.nodes
+        if node.type not in harmless or node.policy.effect is not None
+        for effect in _effects(node, node, catalogue)
+    ]
+
+
+def _effects(node: Node, holder: Node, catalogue: Catalogue) -> list[Json]:
+    """Give what a step writes to the world; reading and computing are not side effects."""
+    facts = catalogue.type_info(node.type)
+    effect = node.policy.effect or (facts.effect if facts else "none")
+    effects: list[Json] = []
+    if effect in _WRITE_EFFECTS:
+        effects.append({"node": holder.id, "type": node.type, "effect": effect})
+    for inner in subgraphs_of(node, catalogue):
+        effects += [told for each in inner.nodes for told in _effects(each, holder, catalogue)]
+    return effects

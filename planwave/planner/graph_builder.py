@@ -1,0 +1,300 @@
+"""A model's plan as a graph document: defaults filled in, nothing else changed unsaid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple, cast
+
+from planwave.errors import InputError
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.model import Json
+from planwave.graph.protocols import Catalogue
+from planwave.graph.reading.unreadable import ALREADY_REPORTED
+from planwave.planner.capabilities import DEFAULT_TYPE, calls_model
+from planwave.planner.reply_schema import ReplyEdge, ReplyNode, ReplyPlan, parse_reply
+from planwave.providers.protocols import Providers
+
+_TEMPLATE_OPENINGS = ("{{", "{%", "{#")
+_MODEL_FIELDS: Final = ("provider", "model")
+_DOCUMENT_NAMES: Final = {
+    "channel": "data",
+    "source_handle": "sourceHandle",
+    "target_handle": "targetHandle",
+}
+"""Where a graph document has what a reply has under another name."""
+
+
+class ModelDefaults(NamedTuple):
+    """Who runs the nodes that name nobody."""
+
+    provider: str
+    model: str
+
+
+class Draft(NamedTuple):
+    """A document to be read and checked, and what making it brought to light.
+
+    ``nodes`` counts those in graphs inside nodes too.
+    """
+
+    document: dict[str, Json]
+    fixes: Sequence[str]
+    diagnostics: Sequence[Diagnostic]
+    nodes: int
+
+
+def build_graph(
+    plan: ReplyPlan,
+    catalogue: Catalogue,
+    providers: Providers,
+    defaults: ModelDefaults,
+    node_types: Sequence[str] | None = None,
+) -> Draft:
+    """Give the graph document a plan stands for; ``ALREADY_REPORTED`` stands where faults are known of.
+
+    Args:
+        plan: A reply, or what could be read of one.
+        catalogue: Says which types ask a model and where they resolve templates.
+        providers: Fills in the model of a node that names only its provider.
+        defaults: Provider and model of nodes left open.
+        node_types: The only types it may use, the first for nodes that name none; None for all.
+    """
+    drafter = _DraftBuilder(catalogue, providers, defaults, node_types)
+    nodes = [drafter.node(node, f"/nodes/{i}") for i, node in enumerate(plan.nodes)]
+    edges = [drafter.edge(edge, i) for i, edge in enumerate(plan.edges)]
+    document: dict[str, Json] = {"nodes": nodes, "edges": edges}
+    for (name, number), refused in plan.unread.entries.items():
+        marked = {_DOCUMENT_NAMES.get(field, field): ALREADY_REPORTED for field in refused}
+        document[name][number] = (
+            {**document[name][number], **marked} if marked else ALREADY_REPORTED
+        )
+    document.update(dict.fromkeys(plan.unread.lists, ALREADY_REPORTED))
+    return Draft(
+        document, drafter.fixes, drafter.diagnostics, len(plan.nodes) + drafter.nodes_inside
+    )
+
+
+class _DraftBuilder:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        providers: Providers,
+        defaults: ModelDefaults,
+        node_types: Sequence[str] | None,
+    ) -> None:
+        self.catalogue = catalogue
+        self.providers = providers
+        self.defaults = defaults
+        self.node_types = node_types
+        self.nodes_inside = 0
+        self.fixes: list[str] = []
+        self.diagnostics: list[Diagnostic] = []
+
+    def node(self, node: ReplyNode, pointer: str) -> dict[str, Json]:
+        default = self.node_types[0] if self.node_types else DEFAULT_TYPE
+        node_type = default if node.type is None else node.type
+        self._check_type(node, node_type, pointer)
+        data = self._literal_data(node, node_type)
+        document: dict[str, Json] = {"id": node.id, "type": node_type, "data": data}
+        for field in self._choose_model(node, node_type, data, pointer):
+            data.pop(field, None)
+            document[field] = ALREADY_REPORTED
+        if not self._build_subgraphs(node, node_type, data, pointer):
+            document["data"] = ALREADY_REPORTED
+        document["name"] = node.name or node.id
+        document["description"] = node.description or ""
+        for field in ("policy", "ui"):
+            if (value := getattr(node, field)) is not None:
+                document[field] = value
+        return document
+
+    def _check_type(self, node: ReplyNode, node_type: str, pointer: str) -> None:
+        known = self.catalogue.type_info(node_type) is not None
+        if self.node_types is None or node_type in self.node_types or not known:
+            return  # what there is not is found by the checker
+        message = f"node {node.id!r} has the type {node_type!r}, which this plan may not use"
+        hint = f"it may use {', '.join(self.node_types)}"
+        self.diagnostics.append(
+            Diagnostic("type-not-allowed", "error", message, f"{pointer}/type", node.id, hint=hint)
+        )
+
+    def _build_subgraphs(
+        self, node: ReplyNode, node_type: str, data: dict[str, Json], pointer: str
+    ) -> bool:
+        """Draft the graphs in a node as the plan itself is; say whether all could be read."""
+        facts = self.catalogue.type_info(node_type)
+        fields = () if facts is None else facts.graph_fields
+        faults: list[Diagnostic] = []
+        for field in fields:
+            if not isinstance(data.get(field), dict):
+                continue  # the checker says what is wrong with it
+            inside, found = parse_reply(data[field])
+            if inside is not None and not found:
+                draft = build_graph(
+                    inside, self.catalogue, self.providers, self.defaults, self.node_types
+                )
+                data[field] = draft.document
+                self.fixes += [f"in data.{field} of node {node.id!r}: {fix}" for fix in draft.fixes]
+                self.nodes_inside += draft.nodes
+                found = draft.diagnostics
+            faults += [
+                replace(
+                    each,
+                    message=f"node {node.id!r}, data.{field}: {each.message}",
+                    pointer=f"{pointer}/data/{field}{each.pointer}",
+                    node=node.id,
+                )
+                for each in found
+            ]
+        self.diagnostics += faults
+        return not faults
+
+    def _literal_data(self, node: ReplyNode, node_type: str) -> dict[str, Json]:
+        """Keep the planner's text literal where the type would resolve every field."""
+        data = dict(node.data or {})
+        facts = self.catalogue.type_info(node_type)
+        if facts is None or facts.template_fields is not None:
+            return data
+        literal = {key: _escape_templates(value) for key, value in data.items()}
+        if literal != data:
+            self.fixes.append(f"text with braces in node {node.id!r} is taken literally")
+        return literal
+
+    def _choose_model(
+        self, node: ReplyNode, node_type: str, data: dict[str, Json], pointer: str
+    ) -> Sequence[str]:
+        """Put the node's provider and model into its data, and the defaults where it names none.
+
+        Returns:
+            Fields whose value is a fault that was reported.
+        """
+        facts = self.catalogue.type_info(node_type)
+        if facts is not None and not calls_model(self.catalogue, node_type):
+            if node.provider or node.model:
+                self.fixes.append(
+                    f"dropped provider and model of node {node.id!r}: "
+                    f"type {node_type!r} asks no model"
+                )
+            return ()
+        refused: list[str] = []
+        for field, value in zip(_MODEL_FIELDS, (node.provider, node.model), strict=True):
+            if value and data.get(field) not in (None, value):
+                message = f"node {node.id!r} names two values for {field!r}"
+                self.diagnostics.append(
+                    Diagnostic(
+                        "conflicting-field", "error", message, f"{pointer}/data/{field}", node.id
+                    )
+                )
+                refused.append(field)
+            elif value:
+                data[field] = value
+        if facts is None or refused:
+            return refused
+        try:
+            data.update(self._default_model(data.get("provider"), data.get("model")))
+        except InputError as error:
+            self.diagnostics.append(
+                Diagnostic(
+                    error.code,
+                    "error",
+                    f"node {node.id!r}: {error.message}",
+                    f"{pointer}/data/model",
+                    node.id,
+                    hint=error.hint,
+                )
+            )
+            return _MODEL_FIELDS
+        return ()
+
+    def _default_model(self, provider: Json, model: Json) -> dict[str, Json]:
+        if not provider and not model:
+            return {"provider": self.defaults.provider, "model": self.defaults.model}
+        if not provider:
+            return {"provider": self._provider_of(model)}
+        if model or not isinstance(provider, str):
+            return {}
+        if provider == self.defaults.provider:
+            return {"model": self.defaults.model}
+        try:
+            return {"model": self.providers.resolve(provider, None)[1]}
+        except InputError:
+            return {}  # the checker says what is wrong with this provider, and what there is
+
+    def _provider_of(self, model: Json) -> str:
+        """Give the provider whose model this is.
+
+        The default one where it lists the model, or serves any and no other lists it.
+
+        Raises:
+            InputError: That provider is not there.
+        """
+        if not isinstance(model, str):
+            return self.defaults.provider  # the checker says what is wrong with the model
+        infos = self.providers.list()
+        homes = {info.name for info in infos if info.available and model in info.models}
+        serves_any = {i.name for i in infos if i.kind == "openai-compatible" and i.open_models}
+        if self.defaults.provider in (homes or serves_any):
+            return self.defaults.provider
+        return self.providers.resolve(None, model)[0]
+
+    def edge(self, edge: ReplyEdge, index: int) -> dict[str, Json]:
+        pointer = f"/edges/{index}"
+        data: dict[str, Json] = dict(edge.data or {})
+        channel = self._merge_spellings(edge, pointer, "channel", edge.channel, data.get("channel"))
+        if channel is not None:
+            data["channel"] = channel
+        source = self._merge_spellings(
+            edge, pointer, "sourceHandle", edge.source_handle, edge.wire_source_handle
+        )
+        target = self._merge_spellings(
+            edge, pointer, "targetHandle", edge.target_handle, edge.wire_target_handle
+        )
+        document: dict[str, Json] = {
+            "id": edge.id,
+            "source": edge.source,
+            "sourceHandle": source,
+            "target": edge.target,
+            "targetHandle": target,
+            "type": edge.type,
+            "data": ALREADY_REPORTED if channel is ALREADY_REPORTED else data,
+        }
+        return {field: value for field, value in document.items() if value is not None}
+
+    def _merge_spellings(
+        self, edge: ReplyEdge, pointer: str, field: str, first: Json, second: Json
+    ) -> Json | None:
+        """Give the one value written in either spelling; two different ones are reported."""
+        if first is not None and second is not None and first != second:
+            message = f"edge {edge.source!r} -> {edge.target!r} names two values for {field!r}"
+            self.diagnostics.append(
+                Diagnostic("conflicting-field", "error", message, f"{pointer}/{field}")
+            )
+            return ALREADY_REPORTED
+        return second if first is None else first
+
+
+def _escape_templates(value: Json) -> Json:
+    match value:
+        case str() if any(opening in value for opening in _TEMPLATE_OPENINGS):
+            return "".join(
+                f"{{% raw %}}{part}{{% endraw %}}"
+                if any(o in part for o in _TEMPLATE_OPENINGS)
+                else part
+                for part in _split_endraw(value)
+            )
+        case list():
+            return [_escape_templates(item) for item in cast("list[Json]", value)]
+        case dict():
+            table = cast("Mapping[str, Any]", value)
+            return {key: _escape_templates(item) for key, item in table.items()}
+        case _:
+            return value
+
+
+def _split_endraw(text: str) -> list[str]:
+    """Cut a text so that no part holds a whole ``endraw``, which would end the literal early."""
+    parts = text.split("endraw")
+    return [
+        piece for i, part in enumerate(parts) for piece in ((part,) if i == 0 else ("endraw", part))
+    ]

@@ -1,0 +1,313 @@
+"""Read a model's reply: find the JSON document in it, check its shape, build the graph and check that.
+
+Only two things are removed from the text, because their meaning is certain: a leading ``<thinking>``
+section, and prose around exactly one fenced block. Nothing is closed, cut or guessed; every change is
+listed in ``fixes``. An error in one place does not keep the rest from being checked, so that the
+model gets all errors at once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, cast
+
+from planwave.errors import GraphInvalid
+from planwave.graph.checking.checker import read_and_check
+from planwave.graph.diagnostics import Diagnostic, errors_in, sorted_by_location
+from planwave.graph.json_values import is_storable_text
+from planwave.graph.model import Graph, Json
+from planwave.graph.protocols import Catalogue
+from planwave.graph.reading.documents import parse_strict_json
+from planwave.planner.forbidden_fields import redact_forbidden
+from planwave.planner.graph_builder import ModelDefaults, build_graph
+from planwave.planner.reply_schema import ReplyPlan, parse_reply
+from planwave.providers.protocols import Providers
+from planwave.settings import Limits
+
+RETRY_WITHOUT_REPLY = frozenset({"provider-error-reply", "html-reply"})
+"""Faults of the way, not of the plan: the model is asked again, without being shown the reply."""
+
+_THINKING = re.compile(r"\s*<(think|thinking)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
+_HTML = re.compile(r"<(!doctype|html|head|body)\b", re.IGNORECASE)
+_YAML = re.compile(r"(---|[A-Za-z_]+:)\s*(\n|$)")
+_SCALAR = re.compile(r'null|true|false|-?\d[\d.eE+-]*+|"[^\n]*+')
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]"]|//|/\*|#', re.DOTALL)
+_EXCERPT_CHARS = 200
+
+
+class ExtractedDocument(NamedTuple):
+    """The document's text and what was taken away to get it, or why there is none."""
+
+    text: str
+    fixes: tuple[str, ...] = ()
+    error: Diagnostic | None = None
+
+
+def extract_document(reply: str, finish_reason: str = "stop") -> ExtractedDocument:
+    """Give the one JSON document a reply consists of.
+
+    Args:
+        reply: What the model wrote.
+        finish_reason: ``length`` where it was cut off; faults of its end then say so.
+    """
+    fixes: list[str] = []
+    text = reply.lstrip("\ufeff").strip()
+    if thinking := _THINKING.match(text):
+        fixes.append(f"dropped a <{thinking[1].lower()}> section before the plan")
+        text = text[thinking.end() :]
+    if not text.startswith(("{", "[")):
+        blocks, outside, open_fence = _split_fences(text)
+        if len(blocks) > 1:
+            return ExtractedDocument("", error=_several_documents(len(blocks)))
+        if open_fence:
+            return ExtractedDocument(
+                "", error=_truncated(len(text), "inside a code fence", finish_reason)
+            )
+        if blocks:
+            text = blocks[0].strip()
+            fixes.append(
+                "took the plan out of its code fence"
+                + (f" and dropped {len(outside)} characters of prose around it" if outside else "")
+            )
+    fault = _check_is_json(text, finish_reason) or _check_outline(text, finish_reason)
+    if fault is None and finish_reason == "length":
+        fault = _truncated(len(text), "where a document ends", finish_reason)
+    return ExtractedDocument(text, tuple(fixes), fault)
+
+
+def _split_fences(text: str) -> tuple[list[str], str, bool]:
+    """Give the fenced blocks, the prose outside, and whether a fence is left open.
+
+    Fences are looked for at line starts and line ends: no JSON string goes over a line's end, so a
+    fence can never be part of a document.
+    """
+    blocks: list[str] = []
+    outside: list[str] = []
+    block: list[str] | None = None
+    for line in text.split("\n"):
+        if block is None:
+            if line.lstrip().startswith("```"):
+                block = []
+            else:
+                outside.append(line)
+        elif line.rstrip().endswith("```"):
+            block.append(line.rstrip()[:-3])
+            blocks.append("\n".join(block))
+            block = None
+        else:
+            block.append(line)
+    return blocks, "\n".join(outside).strip(), block is not None
+
+
+def _check_is_json(text: str, finish_reason: str) -> Diagnostic | None:
+    """Say what stands in place of JSON, if something else does."""
+    if text.startswith(("{", "[")) or _SCALAR.fullmatch(text):
+        return None
+    if not text:
+        if finish_reason == "length":
+            return _truncated(0, "before the plan began", finish_reason)
+        return _error("empty-reply", "the model answered with nothing", "answer with the plan")
+    if _HTML.match(text):
+        return _error("html-reply", f"the reply is HTML, not a plan: {text[:_EXCERPT_CHARS]!r}")
+    return _not_json(text)
+
+
+def _not_json(text: str) -> Diagnostic:
+    if text.startswith(("//", "/*", "#")):
+        message = "the reply begins with a comment; comments are not JSON"
+    elif _YAML.match(text):
+        message = "the reply is YAML; only JSON is read"
+    elif "{" in text:
+        message = f"the reply has text around the plan, beginning with {text[:60]!r}"
+    else:
+        message = f"the reply holds no JSON: {text[:_EXCERPT_CHARS]!r}"
+    return _error("invalid-json", message, "answer with one JSON object and nothing else")
+
+
+def _check_outline(text: str, finish_reason: str) -> Diagnostic | None:
+    """Find what a parser would only call a syntax error: a cut, a second document, a comment."""
+    if not text.startswith("{"):
+        return None
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        match token[0]:
+            case "{" | "[":
+                depth += 1
+            case "}" | "]":
+                depth -= 1
+                if depth == 0:
+                    return _trailing_data(text, token.end())
+            case '"':
+                return _truncated(len(text), "inside a string", finish_reason)
+            case "//" | "/*" | "#":
+                at = token.start()
+                return _error(
+                    "invalid-json", f"a comment at character {at}; comments are not JSON", "drop it"
+                )
+            case _:
+                continue
+    return _truncated(len(text), f"with {depth} brackets open", finish_reason)
+
+
+def _trailing_data(text: str, end: int) -> Diagnostic | None:
+    rest = text[end:].lstrip()
+    if not rest:
+        return None
+    at = len(text) - len(rest)
+    return _error(
+        "trailing-data",
+        f"trailing data after the document at character {at}: {rest[:60]!r}",
+        "answer with exactly one JSON object",
+    )
+
+
+def _several_documents(count: int) -> Diagnostic:
+    return _error(
+        "several-documents", f"the reply holds {count} fenced blocks", "answer with exactly one"
+    )
+
+
+def _truncated(at: int, where: str, finish_reason: str) -> Diagnostic:
+    if finish_reason == "length":
+        why = "the model reached its output limit (finish_reason length)"
+        hint = "write a shorter plan, or give the planner's model more output tokens"
+    else:
+        why = f"finish_reason {finish_reason}"
+        hint = "write the whole plan"
+    return _error("truncated-reply", f"the plan ends at character {at} {where}: {why}", hint)
+
+
+def _error(code: str, message: str, hint: str | None = None) -> Diagnostic:
+    return Diagnostic(code, "error", message, hint=hint)
+
+
+Translate = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Turns another reply shape (that of small models) into the general one."""
+
+
+class ParseContext(NamedTuple):
+    """What replies are read against.
+
+    ``node_types`` are the only ones a plan may use, the default first; ``max_nodes`` bounds it below
+    what the limits allow.
+    """
+
+    catalogue: Catalogue
+    providers: Providers
+    defaults: ModelDefaults
+    limits: Limits | None = None
+    translate: Translate | None = None
+    node_types: Sequence[str] | None = None
+    max_nodes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ParseResult:
+    """What became of one reply.
+
+    Attributes:
+        reply: The reply as it may be kept and shown: forbidden values are withheld, and
+            characters that no store takes are replaced.
+        graph: The checked graph; None where there are errors.
+        title: The plan's own title, "" where it has none.
+        diagnostics: Every finding by its place; errors where ``graph`` is None.
+        fixes: What was changed, one sentence each.
+    """
+
+    reply: str
+    graph: Graph | None = None
+    title: str = ""
+    diagnostics: Sequence[Diagnostic] = ()
+    fixes: Sequence[str] = ()
+
+
+def read_reply(reply: str, context: ParseContext, finish_reason: str = "stop") -> ParseResult:
+    """Read one reply.
+
+    Args:
+        reply: What the model wrote.
+        context: What it may name, and the limits.
+        finish_reason: ``length`` where the model was cut off: never a plan, however it looks.
+    """
+    shown = _storable(reply)
+    if fault := _too_long(reply, context.limits):
+        return ParseResult(shown, diagnostics=[fault])
+    found = extract_document(reply, finish_reason)
+    if found.error is not None:
+        return ParseResult(shown, diagnostics=[found.error], fixes=found.fixes)
+    depth = None if context.limits is None else context.limits.json_depth
+    try:
+        value = parse_strict_json(found.text, max_depth=depth)
+    except GraphInvalid as invalid:
+        return ParseResult(shown, diagnostics=invalid.diagnostics, fixes=found.fixes)
+    value, kept, forbidden = redact_forbidden(value)
+    if forbidden:
+        shown = json.dumps(kept, ensure_ascii=False)
+    plan, faults = _parse_plan(value, context.translate)
+    if plan is None:
+        return ParseResult(shown, diagnostics=[*forbidden, *faults], fixes=found.fixes)
+    reading = _build_and_check(plan, context, [*forbidden, *faults])
+    return replace(reading, reply=shown, fixes=(*found.fixes, *reading.fixes))
+
+
+def _storable(reply: str) -> str:
+    """Give a reply in characters that can be kept and sent back: no NUL, no half surrogates."""
+    if is_storable_text(reply):
+        return reply
+    return reply.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+
+
+def _too_long(reply: str, limits: Limits | None) -> Diagnostic | None:
+    if limits is None or len(reply) * 4 <= limits.plan_bytes:
+        return None
+    size = len(reply.encode("utf-8", "surrogatepass"))
+    if size <= limits.plan_bytes:
+        return None
+    return _limit_exceeded("plan_bytes", limits.plan_bytes, f"{size} bytes or more", "")
+
+
+def _limit_exceeded(limit: str, value: int, actual: str, pointer: str) -> Diagnostic:
+    message = f"limit {limit} of a model's plan is {value}, met {actual}"
+    hint = f"write a smaller plan, or raise PLANWAVE_LIMIT_{limit.upper()}"
+    return Diagnostic("limit-exceeded", "error", message, pointer, hint=hint)
+
+
+def _parse_plan(
+    value: Json, translate: Translate | None
+) -> tuple[ReplyPlan | None, list[Diagnostic]]:
+    if translate is not None and isinstance(value, dict) and "nodes" not in value:
+        try:
+            value = translate(cast("dict[str, Any]", value))
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+            # Servers that take no schema let such models write anything at all.
+            message = f"the reply does not have the steps asked for: {error!r}"
+            return None, [Diagnostic("invalid-field", "error", message)]
+    return parse_reply(value)
+
+
+def _build_and_check(
+    plan: ReplyPlan, context: ParseContext, known: Sequence[Diagnostic]
+) -> ParseResult:
+    """Make the graph and check it; all that is wrong is told at once."""
+    draft = build_graph(
+        plan, context.catalogue, context.providers, context.defaults, context.node_types
+    )
+    findings = [*known, *draft.diagnostics, *_too_many_nodes(draft.nodes, context)]
+    graph, found = read_and_check(draft.document, context.catalogue, context.limits)
+    fixes = [*draft.fixes, *(f"{d.message}: {d.fix}" for d in found if d.fix)]
+    findings = sorted_by_location([*findings, *(d for d in found if not d.fix)])
+    kept = None if errors_in(findings) else graph
+    return ParseResult("", kept, (plan.title or "").strip(), findings, fixes)
+
+
+def _too_many_nodes(nodes: int, context: ParseContext) -> list[Diagnostic]:
+    if context.max_nodes is not None and nodes > context.max_nodes:
+        message = f"this plan may have {context.max_nodes} nodes, it has {nodes}"
+        hint = "write a smaller plan"
+        return [Diagnostic("limit-exceeded", "error", message, "/nodes", hint=hint)]
+    if context.limits is None or nodes <= context.limits.plan_nodes:
+        return []
+    return [_limit_exceeded("plan_nodes", context.limits.plan_nodes, str(nodes), "/nodes")]

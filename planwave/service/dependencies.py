@@ -1,0 +1,110 @@
+"""What a service is made of; ``main`` puts it together."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from planwave.events import Event
+from planwave.graph.model import Graph
+from planwave.graph.plan import Plan
+from planwave.graph.protocols import Catalogue
+from planwave.providers.protocols import CallReport, Providers
+from planwave.settings import Limits
+from planwave.storage.records import Store
+
+if TYPE_CHECKING:
+    from planwave.service.executions.parent_results import ParentCallRecorder
+
+
+class PlannerPort(Protocol):
+    """Port: goal → plan. ``planner/`` satisfies it."""
+
+    async def create_plan(
+        self,
+        prompt: str,
+        provider: str | None = None,
+        model: str | None = None,
+        *,
+        on_progress: Callable[[Any], None] | None = None,
+    ) -> Plan: ...
+
+
+class Observer(Protocol):
+    """Port: what is to be counted. The API's metrics satisfy it; nothing it does may raise."""
+
+    def started(self, execution_id: str, graph: Graph, waited_s: float) -> None:
+        """An execution left the queue after so many seconds."""
+        ...
+
+    def published(self, events: Sequence[Event]) -> None:
+        """A batch of one execution is durable (or, for streamed text, was just said)."""
+        ...
+
+    def execution_left(self, execution_id: str) -> None:
+        """An execution ended, or is left as it is stored."""
+        ...
+
+    def link_cache_used(self, hits: int, misses: int) -> None:
+        """So often an execution was given what a link had made before, and so often it was made."""
+        ...
+
+    def delivered(self, lag_s: float) -> None:
+        """All watchers of an execution have what was published so many seconds ago."""
+        ...
+
+    def subscriber_dropped(self) -> None:
+        """A watcher was dropped because it fell too far behind."""
+        ...
+
+    def model_called(self, call: CallReport) -> None:
+        """An attempt at a model call ended, of a node or of the planner."""
+        ...
+
+
+class CallSource(Protocol):
+    """Port: who calls models and says how that ended. ``providers/`` satisfies it."""
+
+    on_call: Callable[[CallReport], None] | None
+
+
+class NodeCatalog(Catalogue, Protocol):
+    """Port: the node types, which can also be shown to people. ``nodes/`` satisfies it."""
+
+    def describe(self, node_type: str) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceDependencies:
+    """What a service is made of.
+
+    Attributes:
+        planner: Writes plans.
+        node_services: Makes what nodes find as ``context.services``, given the goal.
+        renderer: Resolves expressions; None lets the executor do without.
+        directory: Where JSON documents go; None writes none.
+        calls: Says how model calls end, where somebody counts them.
+        parent_calls: Finds recorded calls of executions for their forks, where calls are recorded.
+        close: Stops what the rooms started: render worker, model server, HTTP clients.
+        now: UTC time.
+    """
+
+    store: Store
+    catalogue: NodeCatalog
+    providers: Providers
+    planner: PlannerPort
+    limits: Limits
+    node_services: Callable[[str], Any] = lambda _: None
+    renderer: Any = None
+    directory: Path | None = None
+    calls: CallSource | None = None
+    parent_calls: ParentCallRecorder | None = None
+    close: Callable[[], Awaitable[None]] | None = None
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    def timestamp(self) -> str:
+        """Give the UTC time as events carry it."""
+        return self.now().astimezone(UTC).isoformat(timespec="microseconds")

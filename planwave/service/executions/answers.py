@@ -1,0 +1,157 @@
+"""What may answer a request: an answer is taken whole, or refused with everything wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, cast
+
+from planwave.errors import GraphInvalid
+from planwave.graph.diagnostics import Diagnostic, short_repr
+from planwave.graph.json_values import json_faults, pointer_of_name
+from planwave.graph.model import Json
+from planwave.graph.suggestions import closest_match
+from planwave.nodes.json_schema import validate
+
+MAX_NOTE_CHARS: Final = 10_000
+_FIELDS: Final = ("decision", "note", "value", "form")
+_INVALID: Final = "invalid-answer"
+
+
+class InvalidAnswer(GraphInvalid):
+    """An answer that cannot be taken; ``diagnostics`` holds everything wrong, with pointers.
+
+    ``code`` is that of the first of them: ``invalid-answer``, ``unknown-decision``,
+    ``value-not-editable`` or ``invalid-form``.
+    """
+
+    code = _INVALID
+
+    def __init__(self, diagnostics: Sequence[Diagnostic], code: str | None = None) -> None:
+        super().__init__(diagnostics)
+        self.code = code or diagnostics[0].code
+
+
+def validate_answer(request: Json, answer: Json) -> Json:
+    """Give an answer as it is to be stored.
+
+    A request that has ``actions`` (or ``form``, or ``editable``) is answered with ``{"decision",
+    "note"?, "value"?, "form"?}``: the decision is one of its actions, the value may only be given
+    where it is ``editable``, the form fits its JSON Schema. Without a form in the answer an empty
+    one, ``{}``, has to fit. Of the kind ``interrupted``, ``give_result`` comes with a value and
+    nothing else does. Requests of other shapes are their node's own affair: any JSON answers them.
+
+    Args:
+        request: As in ``node.waiting``.
+        answer: What somebody sent. How large it may be is for the caller to say.
+
+    Returns:
+        ``{"decision", "note", "value"?, "form"?}``, ``note`` always there (``decision`` where there
+        are actions); for requests of other shapes the answer as it is.
+
+    Raises:
+        AnswerInvalid: It cannot be taken; see there for the codes.
+    """
+    if unsound := json_faults(answer):
+        raise InvalidAnswer(unsound, _INVALID)
+    asked = _expected_fields(request)
+    if asked is None:
+        return answer
+    if not isinstance(answer, dict):
+        message = f"an answer is an object with a decision, not {short_repr(answer)}"
+        raise InvalidAnswer([_answer_error(_INVALID, message, "", _decisions_hint(asked))])
+    given = cast("dict[str, Json]", answer)
+    found = [
+        *_shape_errors(asked, given),
+        *_decision_errors(asked, given),
+        *_value_errors(asked, given),
+        *_form_errors(asked, given),
+    ]
+    if found:
+        raise InvalidAnswer(found)
+    kept = {name: given[name] for name in _FIELDS if name in given}
+    if "form" not in asked:
+        kept.pop("form", None)  # null, which stands for none
+    return {**kept, "note": given.get("note", "")}
+
+
+def _expected_fields(request: Json) -> dict[str, Json] | None:
+    """Give what a request asks for: ``actions``, ``form``, ``editable``; None where it is free."""
+    if not isinstance(request, dict):
+        return None
+    named = cast("dict[str, Json]", request)
+    asked: dict[str, Json] = {}
+    actions = named.get("actions")
+    if isinstance(actions, list) and actions and _are_strings(cast("list[Json]", actions)):
+        asked["actions"] = actions
+    if isinstance(named.get("form"), dict):
+        asked["form"] = named["form"]
+    if isinstance(named.get("editable"), bool):
+        asked["editable"] = named["editable"]
+    if asked and named.get("kind") == "interrupted":
+        asked["gives"] = "give_result"
+    return asked or None
+
+
+def _are_strings(items: list[Json]) -> bool:
+    return all(isinstance(item, str) for item in items)
+
+
+def _shape_errors(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Diagnostic]:
+    fields = [name for name in _FIELDS if name != "decision" or "actions" in asked]
+    for name in given:
+        if name not in fields:
+            message = f"an answer has no field {short_repr(name)}"
+            hint = f"its fields are {', '.join(fields)}"
+            yield _answer_error(_INVALID, message, pointer_of_name(name), hint)
+    note = given.get("note", "")
+    if not isinstance(note, str):
+        yield _answer_error(_INVALID, f"the note is text, not {short_repr(note)}", "/note")
+    elif len(note) > MAX_NOTE_CHARS:
+        message = f"the note has {len(note)} characters, at most {MAX_NOTE_CHARS} are kept"
+        yield _answer_error(_INVALID, message, "/note", "shorten it")
+
+
+def _decision_errors(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Diagnostic]:
+    actions: Collection[str] | None = asked.get("actions")
+    decision = given.get("decision")
+    if actions is None or (isinstance(decision, str) and decision in actions):
+        return
+    near = closest_match(decision, actions) if isinstance(decision, str) else None
+    hint = f"did you mean {near!r}? " if near else ""
+    said = (
+        f"there is no decision {short_repr(decision)} here" if decision else "a decision is missing"
+    )
+    yield _answer_error("unknown-decision", said, "/decision", f"{hint}{_decisions_hint(asked)}")
+
+
+def _value_errors(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Diagnostic]:
+    gives = asked.get("gives")
+    if gives is not None and given.get("decision") == gives:
+        if "value" not in given:
+            message = f"{gives} needs a value: what the step would have given"
+            yield _answer_error(_INVALID, message, "/value", 'add "value", any JSON')
+    elif "value" in given and asked.get("editable") is not True:
+        message = (
+            "the value cannot be edited here" if gives is None else f"only {gives} has a value"
+        )
+        yield _answer_error("value-not-editable", message, "/value", "leave out value")
+
+
+def _form_errors(asked: dict[str, Json], given: dict[str, Json]) -> Iterator[Diagnostic]:
+    if "form" not in asked:
+        if given.get("form") is not None:
+            message = "no form is asked for here"
+            yield _answer_error("invalid-form", message, "/form", "leave out form")
+        return
+    for fault in validate(asked["form"], given.get("form", {})):
+        message = f"form{fault.pointer}: {fault.message}"
+        yield _answer_error("invalid-form", message, f"/form{fault.pointer}", fault.hint)
+
+
+def _decisions_hint(asked: dict[str, Json]) -> str | None:
+    actions = asked.get("actions")
+    return None if actions is None else f"decisions are {', '.join(actions)}"
+
+
+def _answer_error(code: str, message: str, pointer: str, hint: str | None = None) -> Diagnostic:
+    return Diagnostic(code, "error", message, pointer, hint=hint)

@@ -1,0 +1,374 @@
+"""Commands for executions, whether they run here, wait for their turn, or rest."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack
+from itertools import count
+from typing import TYPE_CHECKING
+
+from planwave.errors import Conflict, Gone, NotFound, ShuttingDown
+from planwave.events import ENDED_NODE, ENDED_STATUS, Event, ExecutionState, OpenRequest
+from planwave.events.types import WAITING
+from planwave.graph.model import Json
+from planwave.service.dependencies import ServiceDependencies
+from planwave.service.executions.answer_deadlines import AnswerDeadlines, deadline_of
+from planwave.service.executions.document_writer import DocumentWriter
+from planwave.service.executions.queue_entry import QueuedExecution
+from planwave.service.executions.recovery import Recovery
+from planwave.service.executions.runner import Command, ExecutionRunner
+from planwave.service.streaming.live_execution import LiveExecution
+from planwave.service.streaming.subscriptions import StreamingService
+from planwave.storage.records import ExecutionRecord
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from planwave.executor.driver.execution import Execution
+
+_log = logging.getLogger(__name__)
+
+
+class ExecutionCommands(StreamingService):
+    """What executions can be told to do; :class:`Service` adds making them."""
+
+    def __init__(self, dependencies: ServiceDependencies) -> None:
+        super().__init__(dependencies)
+        self._document_writer = DocumentWriter(dependencies.store, dependencies.directory)
+        self._tasks = asyncio.TaskGroup()
+        self._unreadable_lock = asyncio.Lock()
+        self._recovery: asyncio.Task[None] | None = None
+        self._answer_deadlines = AnswerDeadlines(dependencies.now, self._on_deadline)
+        self._runner = ExecutionRunner(
+            dependencies, self._document_writer, self._live_executions.retain, self._watch_deadlines
+        )
+
+    def position(self, execution_id: str) -> int | None:
+        """Give the place in the queue, 1 for the next one; None for what is not queued."""
+        return self._runner.position(execution_id)
+
+    async def wait(self, execution_id: str) -> ExecutionRecord:
+        """Wait until an execution of this process has come to rest and its document is written.
+
+        It has ended then, or is paused with nothing at work.
+
+        Raises:
+            StoreError: The run broke because its events could not be kept.
+        """
+        live = self._live_executions.get(execution_id)
+        if live is not None and live.queue_entry is not None:
+            await live.finished.wait()
+            if live.error is not None:
+                raise live.error
+        await self._document_writer.wait_written(execution_id)
+        return await self.execution(execution_id)
+
+    # -- what an earlier process left --------------------------------------------------------------
+
+    async def recover(self) -> int:
+        """Take up, one after the other, what was accepted and has neither ended nor been paused.
+
+        Settled nodes do not run again; nodes that were cut off do, and are served the calls they
+        had finished. One whose process ends again and again without progress is set aside.
+
+        Returns:
+            How many executions there are to be taken up or watched.
+        """
+        left = await self._store.open_executions()
+        recovery = Recovery(
+            self._store, self.limits, self._requeue, lambda own, after: self.watch(own, after=after)
+        )
+        self._recovery = self._tasks.create_task(recovery.run(left))
+        return len(left)
+
+    def _stop_recovery(self) -> None:
+        """Take up nothing more of what an earlier process left."""
+        if self._recovery is not None:
+            self._recovery.cancel()
+        self._answer_deadlines.close()
+
+    async def _requeue(self, execution_id: str) -> bool:
+        """Queue an execution that was left, or watch its requests; say whether it is queued."""
+        async with self._live_executions.acquire(execution_id) as live, live.commands:
+            if live.queue_entry is not None or live.is_over:
+                return False
+            if live.state.status == "paused" and not _must_run(live.state):
+                self._answer_deadlines.watch(live.state)
+                return False
+            self._runner.requeue(live, QueuedExecution(is_recovery=True))
+            return True
+
+    # -- commands ----------------------------------------------------------------------------------
+
+    async def cancel(
+        self, execution_id: str, cause: str = "cancelled by request", *, node: str | None = None
+    ) -> ExecutionRecord:
+        """Stop an execution, or one node of it; that is durable when this returns.
+
+        Args:
+            execution_id: Which.
+            cause: Why; kept with it.
+            node: The path of the one node to be stopped; what depends on it is blocked.
+
+        Raises:
+            NotFound: No such execution, or no such node in it.
+            Conflict: It has ended already, or did so first; ``not-running``: so has the node, or it
+                has not started yet.
+            StoreError: It cannot be kept now; nothing was cancelled.
+            ShuttingDown: The service goes down; it is left as it is stored.
+        """
+        require_not_ended(await self.execution(execution_id))
+        self._require_writable()
+        if node is not None:
+            return await self._cancel_node(execution_id, node, cause)
+        async with AsyncExitStack() as held:
+            try:
+                live = await held.enter_async_context(self._live_executions.acquire(execution_id))
+            except (Conflict, NotFound):  # what is stored makes no sense, or its events are lost
+                record = await self._cancel_unreadable(execution_id, cause)
+            else:
+                record = await self._cancel(live, cause)
+        if record.status not in ENDED_STATUS:
+            raise ShuttingDown
+        if record.status != "cancelled":
+            require_not_ended(record)
+        return record
+
+    async def _cancel(self, live: LiveExecution, cause: str) -> ExecutionRecord:
+        while True:
+            async with live.commands:
+                if not self._runner.cancel(live, cause):
+                    await self._cancel_idle(live, cause)
+            record = await self.wait(live.execution_id)
+            if record.status in ENDED_STATUS or self._runner.is_draining:
+                return record
+
+    async def _cancel_unreadable(self, execution_id: str, cause: str) -> ExecutionRecord:
+        """Cancel an execution that cannot be read, so that it is over, and can be deleted."""
+        async with self._unreadable_lock:  # one at a time: a second one finds that it is over
+            require_not_ended(await self.execution(execution_id))
+            epoch = await self._store.claim(execution_id)
+            left = await self.execution(execution_id)
+            seq, at = left.last_seq + 1, self._dependencies.timestamp()
+            last = Event(execution_id, seq, at, "execution.cancelled", None, None, {"cause": cause})
+            await self._store.append(execution_id, epoch, [last])
+            return await self.execution(execution_id)
+
+    async def _cancel_node(self, execution_id: str, path: str, cause: str) -> ExecutionRecord:
+        state = await self.state(execution_id)
+        if path not in state.nodes:
+            raise NotFound(f"execution {execution_id} has no node {path!r}")
+        return await self._send_command(
+            execution_id, lambda execution: execution.cancel_node(path, cause)
+        )
+
+    async def _cancel_idle(self, live: LiveExecution, cause: str) -> None:
+        """Cancel an execution that nobody runs."""
+        self._runner.dequeue(live.execution_id)
+        epoch = await self._store.claim(live.execution_id)
+        # Someone else may have ended it before the claim.
+        require_not_ended(await self.execution(live.execution_id))
+        events = self._cancel_events(live.state, cause)
+        await self._store.append(live.execution_id, epoch, events)
+        self._runner.publish(live, events)
+        live.error = None
+        self._answer_deadlines.forget(live.execution_id)
+        self._document_writer.schedule(live.execution_id)
+        live.mark_finished()
+
+    def _cancel_events(self, state: ExecutionState, cause: str) -> list[Event]:
+        """Give the events that end an execution nobody runs, and each node of it that is open."""
+        at, seq, execution_id = (
+            self._dependencies.timestamp(),
+            count(state.last_seq + 1),
+            state.execution_id,
+        )
+        ended = [
+            Event(execution_id, next(seq), at, "node.cancelled", node.path, None, {"cause": cause})
+            for node in state.nodes.values()
+            if node.status not in ENDED_NODE
+        ]
+        last = Event(
+            execution_id, next(seq), at, "execution.cancelled", None, None, {"cause": cause}
+        )
+        return [*ended, last]
+
+    async def pause(self, execution_id: str) -> ExecutionRecord:
+        """Have nothing more of an execution started; nodes at work go on to their end.
+
+        Raises:
+            NotFound: There is none of that id.
+            Conflict: It has ended, or was not started yet (``not-started``).
+            StoreError, ShuttingDown: It stays as it is.
+        """
+        return await self._send_command(execution_id, lambda execution: execution.pause())
+
+    async def resume(self, execution_id: str) -> ExecutionRecord:
+        """Have an execution go on that was paused by request or set aside, or that nobody runs.
+
+        Raises:
+            NotFound: There is none of that id.
+            Conflict: It has ended; ``not-paused``: it runs, or waits for an answer.
+            StoreError, ShuttingDown: It stays as it is.
+        """
+        self._runner.check_open()
+        async with self._live_executions.acquire(execution_id) as live, live.commands:
+            was_accepted = (await self.execution(execution_id)).queued
+            status = live.state.status
+            if live.is_unscheduled and (
+                status == "executing" or (status == "starting" and was_accepted)
+            ):
+                self._runner.requeue(live, QueuedExecution(is_recovery=True))
+                return await self.execution(execution_id)
+        return await self._send_command(execution_id, lambda execution: execution.resume())
+
+    async def requests(self, execution_id: str) -> list[OpenRequest]:
+        """Give what an execution waits to be answered, oldest first.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        return list((await self.state(execution_id)).requests.values())
+
+    async def answer(self, execution_id: str, request_id: str, answer: Json) -> ExecutionRecord:
+        """Answer a request, once; the answer is durable when this returns.
+
+        Args:
+            execution_id: Which execution.
+            request_id: One of :meth:`requests`.
+            answer: ``{decision, note?, value?, form?}`` for requests with actions.
+
+        Raises:
+            NotFound: No such execution, or it never made such a request.
+            Conflict: ``request-answered``.
+            Gone: ``request-closed``: its time was over, or its node was cancelled.
+            InputError: It is no answer to this request.
+            StoreError, ShuttingDown: The request stays open.
+        """
+        from planwave.service.executions.answers import validate_answer
+
+        self._runner.check_open()
+        async with self._live_executions.acquire(execution_id) as live:
+            state = live.state
+            checked = validate_answer(_open_request(state, request_id).request, answer)
+            try:
+                return await self._send_command(
+                    execution_id, lambda told: told.answer(request_id, checked)
+                )
+            except Gone:
+                # A driver knows not always what closed the requests inside of nodes; the facts do.
+                _open_request(live.state, request_id)
+                raise
+
+    async def _send_command(self, execution_id: str, command: Command) -> ExecutionRecord:
+        """Give an execution a command, where it runs or in what is stored of it."""
+        from planwave.executor.driver.execution import ALREADY_ENDED
+
+        self._require_writable()
+        async with self._live_executions.acquire(execution_id) as live:
+            while True:
+                async with live.commands:
+                    require_not_ended(await self.execution(execution_id))
+                    if live.execution is None:
+                        _require_not_over(live.state)  # it may have ended since it was looked up
+                        _require_started(live.state)
+                        await self._runner.apply_while_idle(live, command)
+                        break
+                    done = command(live.execution)
+                try:
+                    if done is not None:
+                        await done
+                    break
+                except Conflict as error:
+                    if error.code != ALREADY_ENDED:
+                        raise
+                await asyncio.sleep(0)  # it has come to rest meanwhile
+        return await self.execution(execution_id)
+
+    def _require_writable(self) -> None:
+        """Refuse a command that would have to wait until there is room on the disk.
+
+        Raises:
+            StoreError: ``disk-full``, ``store-busy``.
+        """
+        trouble = self._store.stats.transient_error
+        if trouble is not None:
+            raise trouble.with_traceback(None)
+
+    # -- what comes by itself ----------------------------------------------------------------------
+
+    def _watch_deadlines(self, live: LiveExecution) -> None:
+        self._answer_deadlines.watch(live.state)
+
+    def _on_deadline(self, execution_id: str, until: datetime) -> None:
+        self._tasks.create_task(self._expire(execution_id, until))
+
+    async def _expire(self, execution_id: str, until: datetime) -> None:
+        """Have the nodes go on whose time for an answer was to be over by then."""
+        try:
+            async with self._live_executions.acquire(execution_id) as live:
+
+                def ask(execution: Execution) -> None:
+                    for request in list(live.state.requests.values()):
+                        end = deadline_of(request)
+                        if end is not None and end <= until:
+                            execution.expire(request.request_id)
+
+                async def tell() -> None:
+                    if not live.is_over:
+                        await self._send_command(execution_id, ask)
+
+                await self._runner.store_retry.write(tell)
+        except Exception as error:  # noqa: BLE001 - a task boundary: it alone cannot go on
+            _log.warning("a request of execution %s cannot run out: %s", execution_id, error)
+
+
+def _open_request(state: ExecutionState, request_id: str) -> OpenRequest:
+    """Give an open request.
+
+    Raises:
+        NotFound, Conflict, Gone: As in :meth:`Control.answer`.
+    """
+    found = state.requests.get(request_id)
+    if found is not None:
+        return found
+    closed_by = state.closed_requests.get(request_id)
+    if closed_by is None:
+        raise NotFound(
+            f"execution {state.execution_id} has no request {request_id!r}",
+            hint="its open requests are listed under /requests",
+        )
+    if closed_by == "answered":
+        raise Conflict(f"request {request_id!r} was answered already", code="request-answered")
+    why = "its time was over" if closed_by == "timeout" else "its node was cancelled"
+    raise Gone(f"request {request_id!r} is closed: {why}", code="request-closed")
+
+
+def _must_run(state: ExecutionState) -> bool:
+    """Say whether an execution that waits for an answer cannot rest: no request is open any more."""
+    return state.pause == WAITING and not state.requests
+
+
+def require_not_ended(record: ExecutionRecord) -> None:
+    """Refuse what only makes sense before the end.
+
+    Raises:
+        Conflict: The execution has ended.
+    """
+    if record.status in ENDED_STATUS:
+        raise Conflict(f"execution {record.execution_id} is already {record.status}")
+
+
+def _require_not_over(state: ExecutionState) -> None:
+    if state.is_over:
+        raise Conflict(f"execution {state.execution_id} is already {state.status}")
+
+
+def _require_started(state: ExecutionState) -> None:
+    if state.started_at is None:
+        raise Conflict(
+            f"execution {state.execution_id} has not started yet",
+            code="not-started",
+            hint="wait for its turn, or cancel it",
+        )

@@ -1,0 +1,250 @@
+"""What a fork of an execution runs, worked out from the state of that execution.
+
+Pure: which results are reused is found by the run of the fork, by their keys (see
+``executor/reuse``); here is what the caller wants to be different.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, cast
+
+from planwave.errors import Conflict, GraphInvalid
+from planwave.events import ExecutionState
+from planwave.executor.options import RunOptions
+from planwave.graph.diagnostics import Diagnostic, short_repr
+from planwave.graph.json_values import JsonLimits, checked_copy, json_faults, pointer_of_name
+from planwave.graph.model import Graph, Json, Node
+from planwave.service.plans.policies import json_limits
+from planwave.settings import Limits
+
+NodeChanges = Mapping[str, Mapping[str, Json]]
+"""``{node_id: {"data": merge patch} | {"outputs": {handle: value}}}``."""
+
+CHANGES: Final = "/changes"
+_RERUN: Final = "/rerun"
+"""Where pointers to what is wrong begin."""
+
+_DATA: Final = "data"
+_OUTPUTS: Final = "outputs"
+_NODES_SHOWN: Final = 8
+
+
+class InvalidChanges(GraphInvalid):
+    """What a fork is to change cannot be changed so; ``diagnostics`` holds every fault."""
+
+    code = "invalid-changes"
+
+
+class ForkRequest(NamedTuple):
+    """What a fork of an execution is asked to be.
+
+    Attributes:
+        rerun: Ids of nodes that must run again.
+        changes: By node id, ``data``: an RFC 7396 merge patch for the node's data, or ``outputs``:
+            what it is settled with instead of running.
+        options: How to run; None for as before.
+        is_retry: The nodes of ``rerun`` go on with what holds of what ran inside them; else they
+            begin anew.
+    """
+
+    rerun: Sequence[str] = ()
+    changes: NodeChanges | None = None
+    options: RunOptions | None = None
+    is_retry: bool = False
+
+
+class Fork(NamedTuple):
+    """What a fork runs.
+
+    Attributes:
+        graph: The graph of the execution before it, with the changed data; to be checked.
+        inputs: The inputs of the execution before it, with the outputs changed of those nodes.
+        preset: ``{node_id: {handle: value}}``: other nodes that are settled with changed outputs.
+            Not inputs: these would say where the graph is entered.
+        rerun: Ids of nodes that run again even where the result they had could be taken over.
+    """
+
+    graph: Graph
+    inputs: dict[str, dict[str, Json]]
+    preset: dict[str, dict[str, Json]]
+    rerun: tuple[str, ...]
+
+
+def build_fork(
+    parent: ExecutionState,
+    parent_graph: Graph,
+    request: ForkRequest,
+    *,
+    limits: Limits | None = None,
+) -> Fork:
+    """Say what a fork of an execution runs.
+
+    Whether the graph can still run, and whether types have changed outputs, is for others to check.
+
+    Args:
+        parent: The execution; it has ended or is paused.
+        parent_graph: Its graph, read.
+        request: What is asked for.
+        limits: What values may not pass.
+
+    Raises:
+        Conflict: ``still-running``.
+        ChangesInvalid: ``invalid-changes``, with every fault; pointers are below ``/changes`` and
+            ``/rerun``.
+    """
+    require_settled(parent)
+    rerun = request.rerun
+    changes: NodeChanges = {} if request.changes is None else request.changes
+    reading = _ChangeReader(parent, parent_graph, json_limits(limits))
+    faults = [fault for n, each in enumerate(rerun) for fault in reading.rerun_errors(n, each)]
+    faults += json_faults(changes, CHANGES, json_limits(limits)) or [
+        fault for node_id, change in changes.items() for fault in reading.add(node_id, change)
+    ]
+    if faults:
+        raise InvalidChanges(faults)
+    inputs: dict[str, dict[str, Json]] = dict(parent.inputs or {})
+    inputs |= {node_id: given for node_id, given in reading.preset.items() if node_id in inputs}
+    given = {node_id: given for node_id, given in reading.preset.items() if node_id not in inputs}
+    if request.is_retry:  # what the one before was to have set, and perhaps never came to
+        asked = cast("Mapping[str, Any]", parent.parent or {})
+        given = {**asked.get("given", {}), **given}
+    nodes = tuple(reading.changed.get(node.id, node) for node in parent_graph.nodes)
+    graph = Graph(nodes, parent_graph.edges) if reading.changed else parent_graph
+    return Fork(graph, inputs, given, tuple(dict.fromkeys(rerun)))
+
+
+def require_settled(parent: ExecutionState) -> None:
+    """Refuse to fork or retry an execution whose nodes may still be at work.
+
+    Raises:
+        Conflict: ``still-running``.
+    """
+    if not parent.is_over and parent.status != "paused":
+        raise Conflict(
+            f"execution {parent.execution_id} is {parent.status}: what it gives is not settled yet",
+            code="still-running",
+            hint="wait for its end, or cancel or pause it first",
+        )
+
+
+def apply_merge_patch(target: Json, patch: Json) -> Json:
+    """Give what an RFC 7396 merge patch makes of a value; neither is changed.
+
+    Null takes a field away, an object is merged field by field, anything else takes the place.
+    """
+    if not isinstance(patch, Mapping):
+        return patch
+    fields = cast("Mapping[str, Json]", patch)
+    is_object = isinstance(target, Mapping)
+    made = dict(cast("Mapping[str, Json]", target)) if is_object else dict[str, Json]()
+    for name, value in fields.items():
+        if value is None:
+            made.pop(name, None)
+        else:
+            made[name] = apply_merge_patch(made.get(name), value)
+    return made
+
+
+class _ChangeReader:
+    """Takes in the changes one by one.
+
+    Attributes:
+        changed: Nodes with their new data.
+        preset: Outputs nodes are settled with.
+    """
+
+    def __init__(self, parent: ExecutionState, graph: Graph, room: JsonLimits) -> None:
+        self._parent, self._graph, self._room = parent, graph, room
+        self.changed: dict[str, Node] = {}
+        self.preset: dict[str, dict[str, Json]] = {}
+
+    def rerun_errors(self, number: int, node_id: str) -> list[Diagnostic]:
+        """Find what is wrong with running a node again."""
+        pointer = f"{_RERUN}/{number}"
+        if node_id not in self._graph.by_id:
+            return [self._unknown_node(node_id, pointer)]
+        return self._never_run_errors(node_id, pointer, "run again")
+
+    def add(self, node_id: str, change: Json) -> list[Diagnostic]:
+        """Take in the change of one node, or give what is wrong with it."""
+        pointer = CHANGES + pointer_of_name(node_id)
+        node = self._graph.by_id.get(node_id)
+        if node is None:
+            return [self._unknown_node(node_id, pointer)]
+        fields, faults = _change_fields(change, pointer, node_id)
+        for name, value in fields.items():
+            at = f"{pointer}/{name}"
+            own = (
+                checked_copy(cast("dict[str, Any]", value), self._room)
+                if _is_object(value)
+                else None
+            )
+            if own is None:
+                message = f"{name} of node {node_id!r} must be an object, got {short_repr(value)}"
+                faults.append(Diagnostic("invalid-field", "error", message, at, node_id))
+            elif name == _DATA:
+                faults += self._add_data(node, own, at)
+            else:
+                faults += self._never_run_errors(node_id, at, "settled")
+                self.preset[node_id] = own
+        return faults
+
+    def _add_data(self, node: Node, patch: dict[str, Json], pointer: str) -> list[Diagnostic]:
+        if node.id in (self._parent.inputs or {}):
+            message = f"node {node.id!r} is settled by the inputs, so its data are never read"
+            hint = "change its outputs instead"
+            return [Diagnostic("invalid-field", "error", message, pointer, node.id, hint=hint)]
+        self.changed[node.id] = node._replace(data=apply_merge_patch(node.data, patch))
+        return []
+
+    def _never_run_errors(self, node_id: str, pointer: str, what: str) -> list[Diagnostic]:
+        state = self._parent.nodes.get(node_id)
+        if state is None or state.status != "linked":
+            return []
+        message = f"node {node_id!r} is never run by itself, so it cannot be {what}"
+        hint = "change its data, or name the nodes that use it"
+        return [Diagnostic("never-run", "error", message, pointer, node_id, hint=hint)]
+
+    def _unknown_node(self, node_id: str, pointer: str) -> Diagnostic:
+        ids = list(self._graph.by_id)
+        more = ", …" if len(ids) > _NODES_SHOWN else ""
+        return Diagnostic(
+            "unknown-node",
+            "error",
+            f"the execution has no node {short_repr(node_id)}",
+            pointer,
+            hint=f"its nodes are {', '.join(ids[:_NODES_SHOWN])}{more}",
+        )
+
+
+def _is_object(value: Json) -> bool:
+    return type(value) is dict
+
+
+def _change_fields(
+    change: Json, pointer: str, node_id: str
+) -> tuple[Mapping[str, Json], list[Diagnostic]]:
+    """Give the one field of a node's change, or what is wrong with its form."""
+    hint = 'write {"data": {…}} or {"outputs": {handle: value}}'
+    if not isinstance(change, Mapping):
+        message = f"the change of node {node_id!r} is {short_repr(change)}, must be an object"
+        return {}, [Diagnostic("invalid-field", "error", message, pointer, node_id, hint=hint)]
+    fields = cast("Mapping[str, Json]", change)
+    unknown = [
+        Diagnostic(
+            "unknown-field",
+            "error",
+            f"the change of node {node_id!r} has the unknown field {short_repr(name)}",
+            pointer + pointer_of_name(name),
+            node_id,
+            hint=hint,
+        )
+        for name in fields
+        if name not in (_DATA, _OUTPUTS)
+    ]
+    if unknown or len(fields) == 1:
+        return ({}, unknown) if unknown else (fields, [])
+    both = "both data and outputs: one makes the other pointless" if fields else "nothing"
+    message = f"the change of node {node_id!r} says {both}"
+    return {}, [Diagnostic("invalid-field", "error", message, pointer, node_id, hint=hint)]

@@ -1,0 +1,107 @@
+"""What a stored execution needs to run on, read from its events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from planwave.errors import (
+    Conflict,
+)
+from planwave.events import TERMINAL, Event
+from planwave.events.unreadable import guard_stored
+from planwave.service.executions.queue_entry import RunSpec
+from planwave.settings import Limits
+from planwave.storage.records import Store
+
+if TYPE_CHECKING:
+    from planwave.service.executions.queue_entry import QueuedExecution, RunSpec
+
+PROGRESS_EVENTS: Final = frozenset(
+    {
+        "node.completed", "node.failed", "node.retrying", "node.waiting", "node.answered",
+        "node.parked", "node.cancelled", "execution.paused",
+    }
+)  # fmt: skip
+
+
+async def claim(store: Store, execution_id: str, entry: QueuedExecution) -> None:
+    """Become the owner of an execution whose turn has come, where nobody is as yet."""
+    if entry.epoch is None:
+        entry.epoch = await store.claim(execution_id)
+
+
+async def load_run_spec(
+    store: Store, execution_id: str, entry: QueuedExecution, limits: Limits
+) -> RunSpec:
+    """Give what an execution needs to run on, read from what is stored; its owner is the caller.
+
+    Raises:
+        GraphInvalid: It was tampered with, or passes limits that were lowered since.
+        Conflict: It has ended; ``unreadable``: it was tampered with.
+        LimitExceeded: ``recoveries``: its process ended too often without any progress.
+    """
+    from planwave.errors import LimitExceeded
+    from planwave.executor.recovery.history import History
+
+    await claim(store, execution_id, entry)
+    epoch = entry.epoch or 1
+    with guard_stored(execution_id):
+        events = await store.events(execution_id)
+        if events and events[-1].type in TERMINAL:  # whoever asks for it has missed its end
+            raise Conflict(f"execution {execution_id} has ended already")
+        met = attempts_without_progress(events, epoch) if entry.is_recovery else 0
+        order, past = run_spec_from_event(events[0], limits), History(events)
+    if met > limits.recoveries:
+        raise LimitExceeded(
+            "recoveries", limits.recoveries, met, what="recoveries without any progress"
+        )
+    return replace(
+        order,
+        epoch=epoch,
+        past=past,
+        last_seq=past.last_seq,
+        is_recovery=entry.is_recovery and past.is_started,
+        accepted_at=entry.accepted_at,
+        cancelled=entry.cancel_cause,
+    )
+
+
+def attempts_without_progress(events: Sequence[Event], epoch: int) -> int:
+    """Give how many owners an execution has had since the one under whom a node came on last.
+
+    An owner says its epoch when it takes an execution up; one that did not get to that counts too.
+    """
+    of_progress = said = 1
+    for event in events:
+        if event.type == "execution.resumed":
+            said = event.data.get("epoch", said)
+            if event.data.get("reason") != "recovery":  # somebody wants it to go on
+                of_progress = said
+        elif event.type in PROGRESS_EVENTS:
+            of_progress = said
+    return epoch - of_progress
+
+
+def run_spec_from_event(created: Event, limits: Limits) -> RunSpec:
+    """Give what an execution needs to run, from its first event.
+
+    Raises:
+        GraphInvalid: The event was tampered with, or passes limits that were lowered since.
+    """
+    from planwave.executor.options import RunOptions
+    from planwave.graph.reading.documents import read_graph
+
+    facts = created.data
+    graph, _ = read_graph(facts.get("graph") or {}, limits=limits)
+    return RunSpec(
+        graph=graph,
+        goal=facts.get("goal") or "",
+        inputs=facts.get("inputs") or {},
+        options=RunOptions(**facts.get("options") or {}),
+        trigger=facts.get("trigger"),
+        last_seq=created.seq,
+        parent=facts.get("parent"),
+        is_checked=False,
+    )

@@ -1,0 +1,34 @@
+"""What a retry of an execution runs again. Everything else of a retry is that of a fork."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from planwave.errors import Conflict
+from planwave.events import ENDED_NODE, ExecutionState
+from planwave.service.executions.fork import require_settled
+
+_FAILED: Final = frozenset({"failed", "cancelled"})
+
+
+def failed_nodes(parent: ExecutionState) -> tuple[str, ...]:
+    """Give the nodes that a retry runs again: all that failed or were cancelled.
+
+    What they blocked has no result and runs anyway, as does what had not started at the end; where
+    there is nothing but that, the answer is empty.
+
+    Raises:
+        Conflict: ``still-running``; ``nothing-to-retry`` where every node did what it could.
+    """
+    require_settled(parent)
+    own = [node["id"] for node in (parent.graph or {}).get("nodes", ())]
+    statuses = {node_id: parent.nodes[node_id].status for node_id in own}
+    again = tuple(node_id for node_id, status in statuses.items() if status in _FAILED)
+    is_unfinished = parent.is_over and any(s not in ENDED_NODE for s in statuses.values())
+    if not (again or is_unfinished):
+        raise Conflict(
+            f"nothing of execution {parent.execution_id} failed or was cancelled",
+            code="nothing-to-retry",
+            hint="fork it to run some of its nodes again, or to change something",
+        )
+    return again

@@ -1,0 +1,399 @@
+"""Carries executions in this process: so many at once, the others in a queue, first come first."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from planwave.errors import Conflict, PlanwaveError, QueueFull, ShuttingDown
+from planwave.events import Event
+from planwave.events.types import SET_ASIDE
+from planwave.events.unreadable import guard_stored
+from planwave.graph.protocols import Catalogue
+from planwave.service.dependencies import Observer, ServiceDependencies
+from planwave.service.executions.document_writer import DocumentWriter
+from planwave.service.executions.loading import claim, load_run_spec
+from planwave.service.executions.parent_results import load_reuse
+from planwave.service.executions.queue_entry import QueuedExecution, RunSpec
+from planwave.service.executions.store_retry import RetryingJournal, StoreRetry
+from planwave.service.plans.documents import raise_for_run
+from planwave.service.streaming.live_execution import LiveExecution
+
+if TYPE_CHECKING:
+    from planwave.executor.driver.execution import Execution
+    from planwave.executor.ports import Journal
+    from planwave.executor.reuse.reuse import Reuse
+
+Command = Callable[["Execution"], "asyncio.Future[None] | None"]
+"""Gives an execution a command; what comes of it is done once that is durable."""
+
+_log = logging.getLogger(__name__)
+_RETRY_AFTER_S: Final = 5.0
+"""What a caller is told to wait when the queue is full; nobody knows how long executions take."""
+_LIGHT_BYTES: Final = 65_536
+"""What is left of an execution waits to be let go of where its results are no larger than that."""
+
+
+class ExecutionRunner:
+    """Runs executions; an async context manager that stops what still runs when it is left."""
+
+    def __init__(
+        self,
+        dependencies: ServiceDependencies,
+        document_writer: DocumentWriter,
+        on_end: Callable[[LiveExecution], None],
+        on_idle: Callable[[LiveExecution], None],
+    ) -> None:
+        self._dependencies = dependencies
+        self._document_writer = document_writer
+        self._on_end, self._on_idle = on_end, on_idle
+        self.store_retry = StoreRetry()
+        self._journal = RetryingJournal(dependencies.store, self.store_retry)
+        self._tasks = asyncio.TaskGroup()
+        self._queue: dict[str, LiveExecution] = {}
+        self._running: dict[str, LiveExecution] = {}
+        self._starting: dict[str, LiveExecution] = {}
+        self._reserved = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._is_draining = False
+        self.observer: Observer | None = None
+
+    async def __aenter__(self) -> ExecutionRunner:
+        await self._tasks.__aenter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close_queue()
+        self._journal.stop()
+        for live in list(self._running.values()):
+            self.cancel(live, "planwave is closing")
+        await self._tasks.__aexit__(None, None, None)
+
+    @property
+    def running(self) -> int:
+        """How many executions run."""
+        return len(self._running)
+
+    @property
+    def queued(self) -> int:
+        """How many wait for their start."""
+        return len(self._queue)
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether nothing new is taken."""
+        return self._is_draining
+
+    def position(self, execution_id: str) -> int | None:
+        """Give the place in the queue, 1 for the next one; None for what is not queued."""
+        if execution_id not in self._queue:
+            return None
+        return 1 + list(self._queue).index(execution_id)
+
+    def check_open(self) -> None:
+        """Refuse what is new.
+
+        Raises:
+            ShuttingDown: The service is going down.
+        """
+        if self._is_draining:
+            raise ShuttingDown
+
+    def check_capacity(self) -> None:
+        """Refuse one more execution.
+
+        Raises:
+            ShuttingDown: The service is going down.
+            QueueFull: As many wait as may.
+        """
+        self.check_open()
+        limits = self._dependencies.limits
+        taken = len(self._running) + len(self._queue) + self._reserved
+        if taken >= limits.concurrent_executions + limits.queued_executions:
+            raise QueueFull(
+                f"{len(self._queue)} executions wait to be started, as many as may",
+                retry_after_s=_RETRY_AFTER_S,
+                hint=f"try again in {_RETRY_AFTER_S:.0f} s, "
+                "or raise PLANWAVE_LIMIT_QUEUED_EXECUTIONS",
+            )
+
+    @contextmanager
+    def reserve_slot(self) -> Generator[None]:
+        """Keep a place for an execution that is about to be submitted.
+
+        Raises:
+            ShuttingDown, QueueFull: See :meth:`check_capacity`.
+        """
+        self.check_capacity()
+        self._reserved += 1
+        try:
+            yield
+        finally:
+            self._reserved -= 1
+
+    def submit(self, live: LiveExecution, spec: RunSpec) -> None:
+        """Queue an execution for which :meth:`room` was kept; it starts when its turn comes.
+
+        Raises:
+            ShuttingDown: The service is going down (by now).
+        """
+        self.check_open()
+        self._enqueue(live, spec)
+        if live.execution_id in self._queue:
+            spec.is_checked, spec.program = False, None
+
+    def requeue(self, live: LiveExecution, entry: QueuedExecution) -> None:
+        """Queue an execution that was accepted before; there is always room for those."""
+        if self._is_draining:
+            live.mark_finished()
+        else:
+            self._enqueue(live, entry)
+
+    def _enqueue(self, live: LiveExecution, entry: QueuedExecution) -> None:
+        live.mark_queued(entry)
+        entry.accepted_at = asyncio.get_running_loop().time()
+        if self._starting.get(live.execution_id) is live:
+            return  # its task waits for the command that is settled just now, and takes this turn
+        self._queue[live.execution_id] = live
+        self._idle.clear()
+        self._start_queued()
+
+    async def apply_while_idle(self, live: LiveExecution, command: Command) -> None:
+        """Have an execution that does not run take a command; what it can do then is queued.
+
+        The caller holds ``live.commands``. Nothing of it is started here, so it needs no slot.
+
+        Raises:
+            PlanwaveError: What ``ask`` was refused with; the store cannot write now.
+        """
+        queued = None if live.is_unscheduled else live.queue_entry
+        was_left = queued is None and live.state.status == "executing"
+        # One owner, however much it is told: those without progress are counted.
+        turn = QueuedExecution(epoch=None if queued is None else queued.epoch)
+        order = await load_run_spec(
+            self._dependencies.store, live.execution_id, turn, self._dependencies.limits
+        )
+        if queued is not None:
+            queued.epoch = order.epoch
+        with guard_stored(live.execution_id):
+            execution = self._build_execution(live, order, self._dependencies.store)
+        done = command(execution)
+        execution.interrupt(at_once=True)
+        await execution.run()
+        if live.is_over or live.state.status == "paused":
+            self.dequeue(live.execution_id)
+            self._document_writer.schedule(live.execution_id)
+            self._update_idle()
+            if live.is_over:
+                live.mark_finished()
+                self._on_end(live)
+            else:
+                live.mark_idle()
+                self._on_idle(live)
+        elif queued is None:
+            self.requeue(live, QueuedExecution(epoch=order.epoch, is_recovery=was_left))
+        if done is not None:
+            await done
+
+    def cancel(self, live: LiveExecution, cause: str) -> bool:
+        """Cancel an execution that runs or is about to; False where it does neither."""
+        if live.execution_id not in self._running or live.queue_entry is None:
+            return False
+        if live.execution is None:
+            live.queue_entry.cancel_cause = cause
+        else:
+            live.execution.cancel(cause)
+        return True
+
+    def dequeue(self, execution_id: str) -> bool:
+        """Take an execution out of the queue; False if it is not there (any more)."""
+        live = self._queue.pop(execution_id, None)
+        if live is not None:
+            live.queue_entry = None
+            self._update_idle()
+        return live is not None
+
+    def close_queue(self) -> None:
+        """Take nothing new; what waits stays stored as it is."""
+        self._is_draining = True
+        for live in list(self._queue.values()):
+            self.dequeue(live.execution_id)
+            live.mark_finished()
+
+    async def drain(self, timeout_s: float) -> None:
+        """Let running nodes finish for so many seconds; then leave everything as it is stored.
+
+        No terminal event is written: what was cut off can be resumed.
+        """
+        self.close_queue()
+        for live in self._running.values():
+            if live.execution is not None:
+                live.execution.interrupt()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), timeout_s)
+        self.abort()
+        await self._idle.wait()
+
+    def abort(self) -> None:
+        """Cut off what still runs; nothing more is stored of it."""
+        self._journal.stop()
+        for live in self._running.values():
+            if live.execution is not None:
+                live.execution.interrupt(at_once=True)
+
+    def _start_queued(self) -> None:
+        while self._queue and len(self._running) < self._dependencies.limits.concurrent_executions:
+            execution_id = next(iter(self._queue))
+            live = self._running[execution_id] = self._queue.pop(execution_id)
+            self._starting[execution_id] = live
+            live.holders += 1  # till then nobody makes a second projection of it, and runs that too
+            self._tasks.create_task(self._run_task(live))
+
+    def _update_idle(self) -> None:
+        if not self._queue and not self._running:
+            self._idle.set()
+            self._document_writer.flush()
+
+    async def _run_task(self, live: LiveExecution) -> None:
+        rests = False
+        try:
+            rests = await self._run(live)
+            if rests or live.has_streamed:
+                live.fold()  # it is looked at below: what makes no sense breaks this run alone
+        except Exception as error:  # noqa: BLE001 - a task boundary: one broken run must not stop the others
+            _log.warning("execution %s broke: %s", live.execution_id, error)
+            live.error = error
+        if self.observer is not None:
+            self.observer.execution_left(live.execution_id)
+        is_light = live.held_bytes <= _LIGHT_BYTES and not (rests or live.has_streamed)
+        self._document_writer.schedule(live.execution_id, release_after=live if is_light else None)
+        # All at once, before anybody can tell it to go on.
+        del self._running[live.execution_id]
+        if rests:
+            live.mark_idle()
+            self._on_idle(live)
+        else:
+            live.mark_finished()
+        live.holders -= 1
+        self._on_end(live)
+        if not self._is_draining:
+            self._start_queued()
+        self._update_idle()
+
+    def _record_usage(self, live: LiveExecution, execution: Execution) -> None:
+        live.held_bytes = execution.result_bytes
+        if self.observer is not None:
+            self.observer.link_cache_used(execution.host.links.hits, execution.host.links.misses)
+
+    async def _run(self, live: LiveExecution) -> bool:
+        """Run an execution; say whether it rests, so that a command can make it go on."""
+        async with live.commands:
+            self._starting.pop(live.execution_id, None)
+            if live.queue_entry is None or live.is_over:
+                return live.state.status == "paused"  # it was told something first
+            if self._is_draining and live.queue_entry.cancel_cause is None:
+                return False
+            execution = await self._prepare(live, live.queue_entry)
+            if execution is None or (self._is_draining and live.queue_entry.cancel_cause is None):
+                return live.state.status == "paused"
+            live.execution = execution
+        if live.queue_entry.cancel_cause is not None:
+            execution.cancel(live.queue_entry.cancel_cause)
+        try:
+            return await execution.run() == "paused"
+        except Conflict as error:  # what is stored of it makes no sense
+            await self._store_refusal(live, live.queue_entry, error)
+            return live.state.status == "paused"
+        finally:
+            self._record_usage(live, execution)
+            live.execution = None
+
+    async def _prepare(self, live: LiveExecution, entry: QueuedExecution) -> Execution | None:
+        """Give an execution, ready to run; None where it cannot, which is stored then."""
+        order: RunSpec | None = None
+        try:
+            if isinstance(entry, RunSpec):
+                order = entry
+            else:
+                store, limits = self._dependencies.store, self._dependencies.limits
+                await self.store_retry.write(lambda: claim(store, live.execution_id, entry))
+                order = live.queue_entry = await load_run_spec(
+                    store, live.execution_id, entry, limits
+                )
+            with guard_stored(live.execution_id):
+                self._check(order)
+                reuse = await load_reuse(self._dependencies, live.execution_id, order)
+                made = self._build_execution(live, order, self._journal, reuse)
+        except PlanwaveError as error:
+            if not live.is_over:
+                await self._store_refusal(live, order or entry, error)
+            return None
+        if self.observer is not None:
+            waited_s = asyncio.get_running_loop().time() - order.accepted_at
+            self.observer.started(live.execution_id, order.graph, waited_s)
+        return made
+
+    async def _store_refusal(
+        self, live: LiveExecution, entry: QueuedExecution, error: PlanwaveError
+    ) -> None:
+        """Keep why an execution cannot be run: as its end, or, once it was started, set it aside.
+
+        Nothing of it has run by that; what was done before stays, and can be gone on with.
+        """
+        store, seq, at = self._dependencies.store, live.last_seq + 1, self._dependencies.timestamp()
+        if live.state.started_at is None:
+            data: dict[str, Any] = {"error": error.as_json(), "failures": []}
+            kind = "execution.failed"
+        else:
+            data, kind = (
+                {"reason": f"set aside: {error.message}", "kind": SET_ASIDE},
+                "execution.paused",
+            )
+        epoch = await store.claim(live.execution_id) if entry.epoch is None else entry.epoch
+        event = Event(live.execution_id, seq, at, kind, None, None, data)
+        await store.append(live.execution_id, epoch, [event])
+        self.publish(live, [event])
+
+    def _check(self, spec: RunSpec) -> None:
+        if not spec.is_checked:
+            from planwave.graph.checking.checker import check
+
+            found = check(spec.graph, self._dependencies.catalogue, self._dependencies.limits)
+            raise_for_run(found)
+
+    def _build_execution(
+        self, live: LiveExecution, spec: RunSpec, journal: Journal, reuse: Reuse | None = None
+    ) -> Execution:
+        from planwave.executor.driver.execution import Execution
+        from planwave.executor.program import Program
+
+        catalogue: Catalogue = self._dependencies.catalogue
+        return Execution(
+            spec.program or Program(spec.graph, catalogue),
+            execution_id=live.execution_id,
+            inputs=spec.inputs,
+            options=spec.options,
+            journal=journal,
+            epoch=1 if spec.epoch is None else spec.epoch,
+            last_seq=spec.last_seq,
+            variables={"goal": spec.goal, "trigger": spec.trigger},
+            services=self._dependencies.node_services(spec.goal),
+            renderer=self._dependencies.renderer,
+            on_events=lambda events: self.publish(live, events),
+            history=spec.history,
+            is_recovery=spec.is_recovery,
+            parks=True,
+            reuse=reuse,
+        )
+
+    def publish(self, live: LiveExecution, events: Sequence[Event]) -> None:
+        """Tell watchers, and who counts, what is durable by now."""
+        live.publish(events)
+        if self.observer is not None:
+            self.observer.published(events)
+        if any(event.type == "execution.paused" for event in events):
+            self._document_writer.schedule(live.execution_id)

@@ -1,0 +1,187 @@
+"""Flows as they are stored: look-ups and lists, and the plan that executing a flow means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from planwave.errors import (
+    InputError,
+    NotFound,
+)
+from planwave.graph.diagnostics import short_repr
+from planwave.graph.plan import Plan
+from planwave.ids import UUID_PATTERN
+from planwave.settings import Limits
+from planwave.storage.records import PageCursor
+
+if TYPE_CHECKING:
+    from planwave.storage.records import FlowRecord, FlowVersion, Store
+
+_PAGE: Final = 200
+_LOOKED_THROUGH: Final = 10_000
+_SHOWN: Final = 4
+_LIST_HINT: Final = "`planwave flow ls` shows what is kept"
+
+
+class FlowRef(NamedTuple):
+    """One version of a flow, or with None the one that it has when it is looked up."""
+
+    flow_id: str
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A flow with one of its graphs.
+
+    Attributes:
+        description: What it is for; its executions have it as their goal.
+        version: The hash of the graph.
+        revision: Of the flow: counts its changes. Of an older version: the one it came with.
+        updated_at: When that was, UTC.
+        graph: The graph document, as it was saved.
+    """
+
+    flow_id: str
+    name: str
+    description: str
+    version: str
+    revision: int
+    created_at: str
+    updated_at: str
+    graph: dict[str, Any]
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the flow as the API shows it."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+class FlowQueries:
+    """Reads flows; :class:`planwave.service.queries.history.QueryService` adds plans and executions."""
+
+    _store: Store
+
+    async def flow(self, flow_id: str, version: str | None = None) -> Flow:
+        """Give a flow as it is, or with the graph of one of its versions.
+
+        Raises:
+            NotFound: There is none of that id, or it has no such version.
+        """
+        record = await self._flow_record(flow_id)
+        return await self._flow_of(record, version or record.version)
+
+    async def _flow_of(self, record: FlowRecord, version: str) -> Flow:
+        kept = await self._store.flows.version(record.flow_id, version)
+        if kept is None:
+            raise _version_not_found(record.flow_id, version)
+        is_present = kept.version == record.version
+        return Flow(
+            record.flow_id,
+            record.name,
+            record.description,
+            kept.version,
+            record.revision if is_present else kept.revision,
+            record.created_at,
+            record.updated_at if is_present else kept.created_at,
+            kept.graph or {},
+        )
+
+    async def flows(
+        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
+    ) -> Sequence[FlowRecord]:
+        """Give flows, newest first; ``text`` is looked for in name and description."""
+        return await self._store.flows.page(text=text, before=before, limit=limit)
+
+    async def flow_versions(
+        self, flow_id: str, *, before: PageCursor | None = None, limit: int = 50
+    ) -> Sequence[FlowVersion]:
+        """Give the versions of a flow, newest first, without their graphs.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        await self._flow_record(flow_id)
+        return await self._store.flows.versions(flow_id, before=before, limit=limit)
+
+    async def find_flow(self, name: str, *, by_start: bool = True) -> str:
+        """Give the id of the flow of that id, or name, or else whose id alone starts so.
+
+        Raises:
+            NotFound: Nothing fits.
+            InputError: Several fit; the hint lists some of them.
+        """
+        if UUID_PATTERN.fullmatch(name) and await self._store.flows.get(name) is not None:
+            return name
+        found = [flow.flow_id for flow in await self._all_flows(name) if flow.name == name]
+        if not found and name and by_start:
+            every = [flow.flow_id for flow in await self._all_flows()]
+            found = [flow_id for flow_id in every if flow_id.startswith(name.lower())]
+        if not found:
+            raise NotFound(f"there is no flow called {short_repr(name)}", hint=_LIST_HINT)
+        return _require_single(found, "flow", name)
+
+    async def find_version(self, flow_id: str, start: str) -> str:
+        """Give the version of a flow that alone starts so, among its newest ones.
+
+        Raises:
+            NotFound: There is no such flow, or it has no such version.
+            InputError: Several fit; the hint lists some of them.
+        """
+        kept = await self.flow_versions(flow_id, limit=_LOOKED_THROUGH)
+        found = [each.version for each in kept if each.version.startswith(start.lower())]
+        if not found:
+            raise _version_not_found(flow_id, start)
+        return _require_single(found, "version", start)
+
+    async def _flow_record(self, flow_id: str) -> FlowRecord:
+        record = await self._store.flows.get(flow_id)
+        if record is None:
+            raise NotFound(f"there is no flow {short_repr(flow_id)}", hint=_LIST_HINT)
+        return record
+
+    async def _all_flows(self, text: str | None = None) -> Sequence[FlowRecord]:
+        found: list[FlowRecord] = []
+        before: PageCursor | None = None
+        while page := await self.flows(text=text, before=before, limit=_PAGE):
+            found += page
+            before = PageCursor(page[-1].created_at, page[-1].flow_id)
+        return found
+
+
+def _version_not_found(flow_id: str, version: str) -> NotFound:
+    return NotFound(
+        f"flow {flow_id} has no version {short_repr(version)}",
+        hint=f"`planwave flow show {flow_id}` lists its versions",
+    )
+
+
+def _require_single(found: Sequence[str], what: str, name: str) -> str:
+    if len(found) > 1:
+        some = ", ".join(found[:_SHOWN])
+        raise InputError(
+            f"{len(found)} {what}s go by {short_repr(name)}",
+            code=f"ambiguous-{what}",
+            hint=f"name one of them: {some}{', …' if len(found) > _SHOWN else ''}",
+        )
+    return found[0]
+
+
+def plan_of_flow(flow: Flow, limits: Limits | None = None) -> Plan:
+    """Give what executing a flow means: a plan that is stored nowhere, with its description as goal.
+
+    Raises:
+        GraphInvalid: What is stored was tampered with, or passes limits that were lowered since.
+    """
+    from planwave.graph.reading.documents import read_graph
+
+    graph, _ = read_graph(flow.graph, limits=limits)
+    return Plan(
+        plan_id="",
+        user_prompt=flow.description,
+        title=flow.name,
+        graph=graph,
+        hash=flow.version,
+        created_at=flow.updated_at,
+    )

@@ -1,0 +1,250 @@
+"""Flows: saving, changing and deleting them, and how nodes get at them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from planwave.errors import GraphInvalid, InputError, LimitExceeded, PreconditionFailed
+from planwave.graph.plan import canonical_json, graph_hash
+from planwave.service.flows.flow_queries import Flow, FlowQueries
+from planwave.service.plans.documents import plan_of, raise_for_graph, raise_for_run
+from planwave.service.plans.planner_service import PlannerService
+from planwave.storage.records import FlowRecord
+
+if TYPE_CHECKING:
+    from planwave.graph.model import Graph, Json
+    from planwave.graph.protocols import Catalogue
+    from planwave.settings import Limits
+    from planwave.storage.records import Store
+
+NAME_CHARS: Final = 200
+"""Of a flow's name, at most."""
+_READY: Final = 64
+"""Graphs of flows that are kept ready to run."""
+
+
+class _Content(NamedTuple):
+    """A graph that was checked, and the goal it was planned for, "" where none is known."""
+
+    graph: Graph
+    goal: str
+
+
+class FlowService(PlannerService):
+    """What can be done with flows; :class:`Service` adds their executions."""
+
+    async def create_flow(
+        self,
+        name: str,
+        *,
+        graph: str | bytes | Mapping[str, Json] | None = None,
+        plan_id: str | None = None,
+        description: str | None = None,
+        flow_id: str | None = None,
+    ) -> Flow:
+        """Save a graph, or that of a stored plan, under a name; durable when this returns.
+
+        Args:
+            name: What people call it; others may be called the same.
+            graph: A graph or a plan document: JSON text, or read strictly.
+            plan_id: A stored plan, in place of a graph.
+            description: What it is for; by default the goal of the plan.
+            flow_id: Its id, chosen by who may ask twice: what there is by then is given.
+
+        Raises:
+            GraphInvalid: The graph can run nowhere; all diagnostics are attached.
+            InputError: ``invalid-name``; not exactly one of graph and plan.
+            LimitExceeded: The description is longer than a goal may be.
+            NotFound: There is no such plan.
+        """
+        from planwave.ids import new_id
+
+        if flow_id is not None and await self._store.flows.get(flow_id) is not None:
+            return await self.flow(flow_id)
+        name = _validate_name(name)
+        content = await self._read_content(graph, plan_id)
+        if content is None:
+            raise InputError("a flow is saved from a graph or a plan", hint="give one of both")
+        said = self._validate_description(content.goal if description is None else description)
+        document, now = content.graph.to_document(), self._dependencies.timestamp()
+        record = FlowRecord(
+            flow_id=flow_id or new_id(),
+            name=name,
+            description=said,
+            version=graph_hash(content.graph),
+            revision=1,
+            created_at=now,
+            updated_at=now,
+            node_count=len(content.graph.nodes),
+        )
+        await self._store.flows.save(record, document)
+        return await self.flow(record.flow_id)
+
+    async def update_flow(
+        self,
+        flow_id: str,
+        *,
+        name: str | None = None,
+        graph: str | bytes | Mapping[str, Json] | None = None,
+        plan_id: str | None = None,
+        description: str | None = None,
+        expected: Collection[str] | None = None,
+    ) -> Flow:
+        """Change a flow; what is None stays as it is. Durable when this returns.
+
+        A graph it never had before becomes a new version; the ones before stay.
+
+        Args:
+            flow_id: Which.
+            name: As in :meth:`create_flow`.
+            graph: As in :meth:`create_flow`.
+            plan_id: As in :meth:`create_flow`.
+            description: As in :meth:`create_flow`.
+            expected: Versions of which it has to have one at present.
+
+        Raises:
+            NotFound: There is no such flow, or no such plan.
+            PreconditionFailed: Its version is none of those expected; nothing was changed.
+            GraphInvalid, InputError, LimitExceeded: As in :meth:`create_flow`.
+        """
+        content = await self._read_content(graph, plan_id)
+        while True:
+            present = await self.flow(flow_id)
+            if expected is not None and present.version not in expected:
+                raise _outdated_error(present)
+            wanted = replace(
+                present,
+                name=present.name if name is None else _validate_name(name),
+                description=present.description
+                if description is None
+                else self._validate_description(description),
+            )
+            if content is not None:
+                document = content.graph.to_document()
+                wanted = replace(wanted, graph=document, version=graph_hash(content.graph))
+            if canonical_json(wanted.as_json()) == canonical_json(present.as_json()):
+                return present
+            if await self._save_next(present, wanted):
+                return await self.flow(flow_id)
+
+    async def delete_flow(self, flow_id: str) -> None:
+        """Delete a flow with all its versions. Its executions stay: they carry their graph.
+
+        Raises:
+            NotFound: There is none of that id.
+            Conflict: ``flow-in-use``: an execution of it has not ended.
+        """
+        await self._store.flows.delete(flow_id)
+
+    async def _save_next(self, present: Flow, wanted: Flow) -> bool:
+        """Save the next revision, unless somebody else did first."""
+        record = FlowRecord(
+            flow_id=present.flow_id,
+            name=wanted.name,
+            description=wanted.description,
+            version=wanted.version,
+            revision=present.revision + 1,
+            created_at=present.created_at,
+            updated_at=self._dependencies.timestamp(),
+            node_count=len(wanted.graph["nodes"]),
+        )
+        is_same = wanted.graph is present.graph
+        return await self._store.flows.save(
+            record, None if is_same else wanted.graph, after=present.revision
+        )
+
+    async def _read_content(
+        self, source: str | bytes | Mapping[str, Json] | None, plan_id: str | None
+    ) -> _Content | None:
+        if source is not None and plan_id is not None:
+            raise InputError("a flow has one graph", hint="give either a graph or a plan")
+        if plan_id is not None:
+            plan = plan_of(await self.plan(plan_id), self.limits)
+            raise_for_graph(self._check(plan.graph))
+            return _Content(plan.graph, plan.user_prompt)
+        if source is None:
+            return None
+        report = self.check_document(source)
+        raise_for_graph(report.diagnostics)
+        if report.graph is None:
+            raise GraphInvalid(report.diagnostics)
+        goal = report.envelope.get("user_prompt")
+        return _Content(report.graph, goal if isinstance(goal, str) else "")
+
+    def _validate_description(self, description: str) -> str:
+        most = self.limits.goal_chars
+        if len(description) > most:
+            raise LimitExceeded("goal_chars", most, len(description), what="a description")
+        return description
+
+
+class FlowResolver(FlowQueries):
+    """Flows as nodes run them: the port ``NodeServices.flows`` over a store.
+
+    A version is read and checked once, and the same ``GraphDocument`` given to all who run it.
+    """
+
+    def __init__(self, store: Store, catalogue: Catalogue, limits: Limits) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._limits = limits
+        self._ready: OrderedDict[tuple[str, str], Graph] = OrderedDict()
+
+    async def get(self, flow_id: str, version: str | None = None) -> Graph:
+        """Give the graph of a flow, or of one of its versions.
+
+        Raises:
+            NotFound: There is none of that id, or it has no such version.
+            GraphInvalid: It cannot run here (any more).
+            UnknownProvider, UnavailableProvider, UnknownModel: Only that stands in the way.
+        """
+        record = await self._flow_record(flow_id)
+        key = flow_id, version or record.version
+        graph = self._ready.get(key)
+        if graph is None:
+            flow = await self._flow_of(record, key[1])
+            checked = await asyncio.to_thread(self._read_and_check, flow)
+            graph = self._ready.setdefault(key, checked)  # somebody else may have been faster
+            if len(self._ready) > _READY:
+                self._ready.popitem(last=False)
+        self._ready.move_to_end(key)
+        return graph
+
+    def _read_and_check(self, flow: Flow) -> Graph:
+        from planwave.graph.checking.checker import check
+        from planwave.graph.reading.documents import read_graph
+
+        try:
+            graph, _ = read_graph(flow.graph, limits=self._limits)
+            raise_for_run(check(graph, self._catalogue, self._limits))
+        except GraphInvalid as error:
+            raise GraphInvalid(error.diagnostics, f"flow {flow.name!r}: {error.message}") from error
+        return graph
+
+
+def _validate_name(name: str) -> str:
+    """Give a name without space around it.
+
+    Raises:
+        InputError: ``invalid-name``.
+    """
+    name = name.strip()
+    if not name or len(name) > NAME_CHARS or not name.isprintable():
+        raise InputError(
+            "a flow's name is one line of text",
+            code="invalid-name",
+            hint=f"write 1 to {NAME_CHARS} characters without line breaks",
+        )
+    return name
+
+
+def _outdated_error(present: Flow) -> PreconditionFailed:
+    return PreconditionFailed(
+        f"flow {present.name!r} has moved on: it is at version {present.version} now",
+        code="flow-changed",
+        hint="look at it as it is now, and save again with that version",
+    )

@@ -1,0 +1,236 @@
+"""Plans and graphs that come as JSON text, and plans as they are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, cast
+
+from planwave.errors import (
+    GraphInvalid,
+    InputError,
+    UnavailableProvider,
+    UnknownModel,
+    UnknownProvider,
+)
+from planwave.graph.diagnostics import Diagnostic, errors_in, limit_exceeded
+from planwave.graph.model import Graph, Json
+from planwave.graph.plan import Plan, canonical_json, graph_hash, is_plain_document
+from planwave.graph.protocols import Catalogue
+from planwave.jsonio import dumps_trusted, is_plain
+from planwave.settings import Limits
+from planwave.storage.records import PlanRecord
+
+UNTITLED_PLAN: Final = "Plan made by hand"
+
+_GRAPH_FIELDS: Final = ("nodes", "edges")
+_PLAN_FIELDS: Final = frozenset(
+    {
+        "plan_id", "user_prompt", "title", "status", "revision", "hash", "created_at", "provider",
+        "model", "diagnostics", "fixes", "attempts", "forecast",
+    }
+)  # fmt: skip
+"""What ``Plan.as_json`` puts around a graph; anything else at the top is an unknown field."""
+
+_PROVIDER_ERRORS: Final[dict[str, type[InputError]]] = {
+    "unknown-provider": UnknownProvider,
+    "unavailable-provider": UnavailableProvider,
+    "unknown-model": UnknownModel,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What was found in a document.
+
+    Attributes:
+        graph: The graph, or None where not all of it could be read.
+        diagnostics: Every finding, by its place in the document.
+        envelope: What a plan document says around its graph (title, user_prompt, …).
+    """
+
+    graph: Graph | None
+    diagnostics: tuple[Diagnostic, ...]
+    envelope: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+    @property
+    def can_run(self) -> bool:
+        """Whether nothing found stops it from running here."""
+        return self.graph is not None and not errors_in(self.diagnostics)
+
+
+class CheckedPlan(NamedTuple):
+    """A plan that was read and checked just now; executed at once, it is not checked again.
+
+    Attributes:
+        plan: The plan.
+        report: What was found, of ``report.graph``; another graph is checked in any case.
+        checked_by: The service whose node types, limits and providers it was held against.
+    """
+
+    plan: Plan
+    report: CheckReport
+    checked_by: object
+
+
+def check_source(
+    source: str | bytes | Mapping[str, Json],
+    catalogue: Catalogue,
+    limits: Limits,
+    *,
+    own_depth: int | None = None,
+) -> CheckReport:
+    """Read and check a graph document, or a plan as ``planwave plan --json`` prints it.
+
+    Args:
+        source: JSON text, or what :func:`planwave.graph.reading.strict_json.parse_strict_json` made of some.
+        catalogue: The node types.
+        limits: What may not be passed.
+        own_depth: How deep such JSON was allowed to nest, where it was made just now and is nobody
+            else's: within the limits it is neither searched again nor copied.
+    """
+    from planwave.graph.checking.checker import read_and_check
+
+    is_own = own_depth is not None and own_depth <= limits.json_depth
+    try:
+        if isinstance(source, str | bytes):
+            graph_source, envelope = _graph_in_text(source, limits)
+        else:
+            graph_source, envelope = _without_envelope(source)
+            size = _size_of(graph_source, limits)
+            is_own = is_own and size <= limits.string_bytes  # so is every string in it
+    except GraphInvalid as error:
+        return CheckReport(None, error.diagnostics)
+    graph, findings = read_and_check(graph_source, catalogue, limits, trusted=is_own)
+    return CheckReport(graph, tuple(findings), envelope)
+
+
+def _graph_in_text(source: str | bytes, limits: Limits) -> tuple[str | bytes, Mapping[str, Json]]:
+    """Give the graph's own text, and what stands around it in a plan."""
+    from planwave.graph.reading.documents import parse_strict_json
+
+    document: Json = parse_strict_json(source, max_depth=limits.json_depth)
+    if not isinstance(document, dict):
+        return source, {}
+    rest, envelope = _without_envelope(cast("dict[str, Json]", document))
+    return (canonical_json(rest) if envelope else source), envelope
+
+
+def _size_of(graph: Mapping[str, Json], limits: Limits) -> int:
+    """Give the bytes that a graph has as text.
+
+    Raises:
+        GraphInvalid: They are too many, as they would be where it comes as text.
+    """
+    size = len(dumps_trusted(graph))
+    if size > limits.plan_bytes:
+        raise GraphInvalid([limit_exceeded("plan_bytes", limits.plan_bytes, size, "the document")])
+    return size
+
+
+def _without_envelope(document: Mapping[str, Json]) -> tuple[dict[str, Json], dict[str, Json]]:
+    envelope = {name: document[name] for name in document if name in _PLAN_FIELDS}
+    return {name: document[name] for name in document if name not in _PLAN_FIELDS}, envelope
+
+
+def is_provider_error(found: Diagnostic) -> bool:
+    """Say whether a finding is about this machine's providers, not about the graph."""
+    return found.code in _PROVIDER_ERRORS
+
+
+def raise_for_graph(diagnostics: Sequence[Diagnostic]) -> None:
+    """Refuse a graph that can run nowhere.
+
+    Raises:
+        GraphInvalid: With all diagnostics.
+    """
+    if any(not is_provider_error(found) for found in errors_in(diagnostics)):
+        raise GraphInvalid(diagnostics)
+
+
+def raise_for_run(diagnostics: Sequence[Diagnostic]) -> None:
+    """Refuse a graph that cannot run here.
+
+    Raises:
+        GraphInvalid: It can run nowhere.
+        UnknownProvider, UnavailableProvider, UnknownModel: Only that stands in the way.
+    """
+    raise_for_graph(diagnostics)
+    for found in errors_in(diagnostics):
+        raise _PROVIDER_ERRORS[found.code](found.message, hint=found.hint)
+
+
+def plan_from_graph(
+    report: CheckReport,
+    *,
+    plan_id: str,
+    created_at: str,
+    forecast: Callable[[Graph], dict[str, Any]],
+) -> Plan:
+    """Make a plan of a checked document.
+
+    Raises:
+        GraphInvalid: It can run nowhere; all diagnostics are attached.
+    """
+    raise_for_graph(report.diagnostics)
+    graph = report.graph
+    if graph is None:
+        raise GraphInvalid(report.diagnostics)
+    said = report.envelope
+    return Plan(
+        plan_id=plan_id,
+        user_prompt=_text(said.get("user_prompt")),
+        title=_text(said.get("title")) or UNTITLED_PLAN,
+        graph=graph,
+        hash=graph_hash(graph),
+        created_at=created_at,
+        diagnostics=tuple(found.as_json() for found in report.diagnostics),
+        fixes=tuple(found.fix for found in report.diagnostics if found.fix),
+        forecast=forecast(graph),
+    )
+
+
+def record_of(plan: Plan) -> PlanRecord:
+    """Give the row a plan is stored as."""
+    document = plan.as_json(graph=plan.graph.document)
+    around = [value for name, value in document.items() if name not in _GRAPH_FIELDS]
+    return PlanRecord(
+        plan.plan_id,
+        plan.created_at,
+        plan.user_prompt,
+        plan.title,
+        plan.hash,
+        document,
+        plain=is_plain_document(plan.graph) and is_plain(around),
+    )
+
+
+def plan_of(record: PlanRecord, limits: Limits | None = None) -> Plan:
+    """Give the plan a row holds.
+
+    Raises:
+        GraphInvalid: The row was tampered with, or passes limits that were lowered since.
+    """
+    from planwave.graph.reading.documents import read_graph
+
+    document = record.document
+    graph, _ = read_graph({name: document.get(name) for name in _GRAPH_FIELDS}, limits=limits)
+    return Plan(
+        plan_id=record.plan_id,
+        user_prompt=record.user_prompt,
+        title=record.title,
+        graph=graph,
+        hash=record.hash,
+        created_at=record.created_at,
+        revision=document.get("revision", 1),
+        provider=document.get("provider"),
+        model=document.get("model"),
+        diagnostics=document.get("diagnostics", ()),
+        fixes=document.get("fixes", ()),
+        attempts=document.get("attempts", ()),
+        forecast=document.get("forecast", {}),
+    )
+
+
+def _text(value: Json) -> str:
+    return value.strip() if isinstance(value, str) else ""

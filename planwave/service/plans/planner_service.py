@@ -1,0 +1,172 @@
+"""Plans: writing them, taking them in, checking them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.model import Graph, Json
+from planwave.graph.plan import Plan, canonical_json
+from planwave.graph.protocols import Catalogue
+from planwave.providers.protocols import Providers
+from planwave.service.dependencies import ServiceDependencies
+from planwave.service.plans.documents import (
+    CheckedPlan,
+    CheckReport,
+    check_source,
+    plan_from_graph,
+    plan_of,
+    record_of,
+)
+from planwave.service.queries.history import QueryService
+from planwave.settings import Limits
+
+
+class PlannerService(QueryService):
+    """What can be done with plans; :class:`Service` adds their executions."""
+
+    def __init__(self, dependencies: ServiceDependencies) -> None:
+        super().__init__(dependencies.store, dependencies.directory)
+        self._dependencies = dependencies
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The node types there are."""
+        return self._dependencies.catalogue
+
+    def node_types(self) -> list[dict[str, Any]]:
+        """Give every node type as JSON, by name: its facts, ports, and the schema of its data."""
+        types = self._dependencies.catalogue
+        return [types.describe(name) for name in types.names()]
+
+    @property
+    def providers(self) -> Providers:
+        """The LLM providers there are."""
+        return self._dependencies.providers
+
+    @property
+    def limits(self) -> Limits:
+        """The limits this service enforces."""
+        return self._dependencies.limits
+
+    async def create_plan(
+        self,
+        prompt: str,
+        provider: str | None = None,
+        model: str | None = None,
+        *,
+        on_progress: Callable[[Any], None] | None = None,
+        plan_id: str | None = None,
+    ) -> Plan:
+        """Plan a goal. The plan is durable when this returns.
+
+        Args:
+            prompt: The goal in the user's words.
+            provider: Who plans, and runs the nodes the plan leaves open; None for the default.
+            model: See ``provider``.
+            on_progress: Told what happens while the plan is written; it must not block.
+            plan_id: Its id, chosen by who may ask twice: what there is by then is given.
+
+        Raises:
+            InputError: The goal is empty or too long.
+            UnknownProvider, UnavailableProvider, UnknownModel: Nothing was asked of any model.
+            PlanInvalid: The model's plan could not be repaired; nothing is stored.
+            ProviderError: The model could not be reached.
+        """
+        if plan_id is not None and (kept := await self._store.plan(plan_id)):
+            return plan_of(kept)
+        plan = await self._dependencies.planner.create_plan(
+            prompt, provider, model, on_progress=on_progress
+        )
+        if plan_id is not None:
+            plan = replace(plan, plan_id=plan_id)
+        await self._store.save_plan(record_of(plan))
+        return plan
+
+    def check_document(
+        self, source: str | bytes | Mapping[str, Json], *, own_depth: int | None = None
+    ) -> CheckReport:
+        """Find every fault of a graph or plan; nothing is stored.
+
+        Args:
+            source: JSON text, or such as was read strictly.
+            own_depth: See :func:`planwave.service.plans.documents.check_source`.
+        """
+        return check_source(source, self._dependencies.catalogue, self.limits, own_depth=own_depth)
+
+    async def read_plan(self, source: str | bytes | Mapping[str, Json]) -> Plan:
+        """Make a plan of a graph or a plan written by hand; nothing is stored.
+
+        A plan that is already stored and was not changed keeps its id.
+
+        Raises:
+            GraphInvalid: It has errors; all diagnostics are attached.
+        """
+        return (await self.parse_and_check(source)).plan
+
+    async def parse_and_check(
+        self, source: str | bytes | Mapping[str, Json], *, own_depth: int | None = None
+    ) -> CheckedPlan:
+        """Make a plan as :meth:`read_plan` does, to be executed at once.
+
+        Arguments and errors are those of :meth:`check_document` and :meth:`read_plan`.
+        """
+        from planwave.ids import new_id
+
+        report = self.check_document(source, own_depth=own_depth)
+        plan = plan_from_graph(
+            report,
+            plan_id=new_id(),
+            created_at=self._dependencies.timestamp(),
+            forecast=self._forecast,
+        )
+        named = report.envelope.get("plan_id")
+        stored = await self._store.plan(named) if isinstance(named, str) else None
+        if stored is not None and stored.hash == plan.hash:
+            plan = plan_of(stored)
+        return CheckedPlan(plan, report, self)
+
+    async def validate(self, plan_id: str) -> CheckReport:
+        """Check a stored plan against the node types, providers and limits there are now.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        record = await self.plan(plan_id)
+        return await asyncio.to_thread(
+            check_source, canonical_json(record.document), self._dependencies.catalogue, self.limits
+        )
+
+    async def forecast(self, plan_id: str) -> dict[str, Any]:
+        """Forecast a stored plan with the providers and prices there are now.
+
+        Gives waves, critical path, calls, tokens and cost range, as ``Plan.forecast`` has them.
+
+        Raises:
+            NotFound: There is none of that id.
+            GraphInvalid: What is stored of it cannot be read (any more).
+        """
+        record = await self.plan(plan_id)
+        return await asyncio.to_thread(lambda: self._forecast(plan_of(record, self.limits).graph))
+
+    async def delete_plan(self, plan_id: str) -> None:
+        """Delete a plan. Its executions stay: they carry their graph.
+
+        Raises:
+            NotFound: There is none of that id.
+            Conflict: ``plan-in-use``: an execution of it has not ended.
+        """
+        await self._store.delete_plan(plan_id)
+
+    def _forecast(self, graph: Graph) -> dict[str, Any]:
+        from planwave.planner.cost_estimate import forecast
+
+        return forecast(graph, self._dependencies.catalogue, self._dependencies.providers)
+
+    def _check(self, graph: Graph) -> list[Diagnostic]:
+        from planwave.graph.checking.checker import check
+
+        return check(graph, self._dependencies.catalogue, self._dependencies.limits)

@@ -1,0 +1,76 @@
+"""Node policies of one execution: what its caller wants otherwise than the plan says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from planwave.errors import GraphInvalid
+from planwave.graph.diagnostics import Diagnostic, short_repr
+from planwave.graph.json_values import JsonLimits, json_faults, pointer_of_name
+from planwave.graph.model import Graph, Json, Node
+from planwave.graph.reading.policy import read_policy
+from planwave.jsonio import MAX_JSON_DEPTH
+from planwave.settings import Limits
+
+Policies = Mapping[str, Mapping[str, Json]]
+"""``{node_id: {join?, retry?, timeoutS?, onError?, default?, effect?}}``."""
+
+POLICIES: Final = "/policies"
+"""Where pointers to what is wrong with policies begin."""
+
+
+def apply_policies(graph: Graph, policies: Policies | None, limits: Limits | None = None) -> Graph:
+    """Give a graph whose nodes have these policies over their own; the graph given stays as it is.
+
+    A field that is named takes the place of the node's own one, whole; null takes it away. Whether
+    the graph can run with them is for the checker to say.
+
+    Raises:
+        GraphInvalid: A node there is not, or no policy; with every fault, pointers below
+            ``/policies``.
+    """
+    if not policies:
+        return graph
+    faults = json_faults(policies, POLICIES, json_limits(limits))
+    changed: dict[str, Node] = {}
+    for node_id, wanted in () if faults else policies.items():
+        pointer = POLICIES + pointer_of_name(node_id)
+        if (node := graph.by_id.get(node_id)) is None:
+            faults.append(_unknown_node(node_id, pointer, graph))
+        elif not isinstance(cast(object, wanted), Mapping):
+            message = f"the policy of node {node_id!r} is {short_repr(wanted)}, must be an object"
+            faults.append(Diagnostic("invalid-field", "error", message, pointer, node=node_id))
+        else:
+            changed[node_id], found = _apply_policy(node, wanted, pointer)
+            faults += found
+    if faults:
+        raise GraphInvalid(faults)
+    return Graph(tuple(changed.get(node.id, node) for node in graph.nodes), graph.edges)
+
+
+def json_limits(limits: Limits | None) -> JsonLimits:
+    """Give how much JSON that comes from outside may hold."""
+    if limits is None:
+        return JsonLimits()
+    return JsonLimits(min(limits.json_depth, MAX_JSON_DEPTH), limits.string_bytes)
+
+
+def _apply_policy(
+    node: Node, wanted: Mapping[str, Json], pointer: str
+) -> tuple[Node, list[Diagnostic]]:
+    both: dict[str, Any] = {**(node.policy_document or {}), **wanted}
+    document = {name: value for name, value in both.items() if value is not None}
+    policy, faults = read_policy(document, pointer)
+    return node._replace(policy=policy, policy_document=document or None), faults
+
+
+def _unknown_node(node_id: str, pointer: str, graph: Graph) -> Diagnostic:
+    some = ", ".join(list(graph.by_id)[:8])
+    return Diagnostic(
+        "unknown-node",
+        "error",
+        f"there is no node {short_repr(node_id)} to give a policy to",
+        pointer,
+        hint=f"its nodes are {some}{', …' if len(graph.by_id) > 8 else ''}",
+    )

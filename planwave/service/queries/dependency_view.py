@@ -1,0 +1,154 @@
+"""What each node of an execution needs of others, and what became of that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from planwave.events import ENDED_NODE, Event, NodeState, fold
+from planwave.events.graphs import NodeLocation
+from planwave.events.node_inputs import NodeInputs
+from planwave.events.timeline import timelines
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, FLOW
+
+EdgeStatus = Literal["delivered", "skipped", "failed", "open"]
+
+
+class Dependency(NamedTuple):
+    """Something a node needs: an edge into it, or into what is linked to it.
+
+    Attributes:
+        node: Where the edge comes from.
+        settled: What became of the edge; ``open`` while nothing did.
+        edge, source_handle, handle: The edge's id and its ends.
+        through: The linked node it leads into; the node itself gets no value from it.
+    """
+
+    node: NodeState
+    settled: EdgeStatus
+    edge: str | None
+    source_handle: str
+    handle: str
+    through: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the need as JSON, with the handles that carried a value where others did not."""
+        shown: dict[str, Any] = {
+            "node": self.node.path,
+            "status": self.node.status,
+            "settled": self.settled,
+            "edge": self.edge,
+            "sourceHandle": self.source_handle,
+            "targetHandle": self.handle,
+        }
+        if self.through is not None:
+            shown["through"] = self.through
+        if self.node.error is not None:
+            shown["error"] = self.node.error
+        if self.settled == "skipped" and self.node.outputs is not None:
+            shown["gave"] = list(self.node.outputs)
+        return shown
+
+
+class DependencyView:
+    """An execution's state, what happened to each node of its graph, and what that needs.
+
+    Attributes:
+        state: The state; it is not changed.
+        node_histories: What happened to each node, by path.
+        feeds: What reached each node, and where each node is.
+        own_nodes: The nodes of its graph; all others are of nested runs.
+    """
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.state = state = fold(events)
+        self.node_histories = timelines(events)
+        self.feeds = NodeInputs(state)
+        self.own_nodes = {node["id"] for node in (state.graph or {}).get("nodes", ())}
+
+    def consumers(self, path: str) -> list[dict[str, Any]]:
+        """Give the nodes that a linked node is linked to."""
+        prefix, graph, own_id = self.location_of(path)
+        return [
+            {
+                "node": prefix + edge["target"],
+                "status": self.node(prefix + edge["target"]).status,
+                "edge": edge.get("id"),
+            }
+            for edge in graph.outgoing.get(own_id, ())
+            if edge["data"]["channel"] != FLOW
+        ]
+
+    def dependencies(self, path: str, through: str | None = None) -> list[Dependency]:
+        """Give what a node needs, in edge order; what a linked node needs its consumers need."""
+        found: list[Dependency] = []
+        prefix, graph, own_id = self.location_of(path)
+        for edge in graph.incoming.get(own_id, ()):
+            source = prefix + edge["source"]
+            if self._is_linked(source):
+                found += self.dependencies(source, source)
+            elif edge["data"]["channel"] == FLOW:
+                node = self.node(source)
+                leaves = edge.get("sourceHandle") or DEFAULT_SOURCE_HANDLE
+                enters = edge.get("targetHandle") or DEFAULT_TARGET_HANDLE
+                fate = _edge_status(node, leaves)
+                found.append(Dependency(node, fate, edge.get("id"), leaves, enters, through))
+        return found
+
+    def _is_linked(self, path: str) -> bool:
+        """Say whether a node is never run by itself; of nested ones their graph alone tells it."""
+        place = self.location_of(path)
+        if place.parent is None:
+            return self.node(path).status == "linked"
+        return place.graph.is_linked(place.id)
+
+    def location_of(self, path: str) -> NodeLocation:
+        """Give where a node is."""
+        return self.feeds.graphs.locate(path)
+
+    def blockers(self, path: str) -> list[NodeState]:
+        """Give the nodes at work or waiting that everything open before a node hangs on."""
+        found: dict[str, NodeState] = {}
+        seen = {path}
+        stack = [path]
+        while stack:
+            for need in self.dependencies(stack.pop()):
+                if need.settled != "open" or need.node.path in seen:
+                    continue
+                seen.add(need.node.path)
+                if need.node.status == "pending":
+                    stack.append(need.node.path)
+                else:
+                    found[need.node.path] = need.node
+        return [node for each, node in self.state.nodes.items() if each in found]
+
+    def reused(self, path: str) -> Mapping[str, Any] | None:
+        """Give ``{"execution_id"}`` of the result a node took over, None where it did not."""
+        course = self.node_histories.get(path, ())
+        return next((step.details["reused"] for step in course if step.what == "reused"), None)
+
+    def was_changed(self, path: str) -> bool:
+        """Say whether a fork was asked to settle a node with a result of its own."""
+        return any(step.what == "changed" for step in self.node_histories.get(path, ()))
+
+    def was_cancelled_at_work(self, path: str) -> bool:
+        """Say whether a node was cancelled while it ran or waited, and not on the way there."""
+        course = self.node_histories.get(path, ())
+        return any(step.what == "cancelled" and step.attempt is not None for step in course)
+
+    def failures(self) -> list[NodeState]:
+        """Give the nodes that failed uncaught."""
+        return [n for n in self.state.nodes.values() if n.status == "failed" and not n.handled]
+
+    def node(self, path: str) -> NodeState:
+        """Give a node's state; a new one for a node no event has named."""
+        return self.state.nodes.get(path) or NodeState(path)
+
+
+def _edge_status(source: NodeState, handle: str) -> EdgeStatus:
+    """Say what became of an edge that leaves a node by a handle."""
+    if source.status == "completed" or (source.status == "failed" and source.handled):
+        return "delivered" if handle in (source.outputs or {}) else "skipped"
+    if source.status in ("skipped", "not_reached"):
+        return "skipped"
+    return "failed" if source.status in ENDED_NODE else "open"

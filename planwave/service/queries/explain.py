@@ -1,0 +1,467 @@
+"""Why a node is what it is, what it read, and what happened to it: from the events alone.
+
+The kernel decided it and is gone; but what it decided by is in the events: what became of the nodes
+a node depends on, and which handles they gave a value on. So every reason is worked out anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from planwave.errors import NotFound
+from planwave.events import Event, NodeState
+from planwave.events.request_text import TIMEOUT, answer_text, end_of_timer, is_decision, is_timer
+from planwave.events.timeline import TimelineEntry, reentries
+from planwave.expressions.json_text import to_text
+from planwave.graph.inputs import Inputs
+from planwave.nodes.authoring.field_wires import INLINE, WIRED
+from planwave.service.executions.answer_deadlines import deadline_of
+from planwave.service.queries.dependency_view import Dependency, DependencyView
+
+_OVERRIDDEN_TEXT: Final = {INLINE: "what is written in it"}
+
+
+def wired_parameters(events: Sequence[Event], path: str) -> dict[str, dict[str, Any]]:
+    """Give the wired parameters of a node, as its last attempt met them.
+
+    Returns:
+        ``{name: {"channel", "edge", "source", "handle"?, "over"}}``. ``handle`` is where the wire
+        leads, where that is not the parameter's own. ``over`` is what lost: ``reply_edge``, ``link``,
+        ``inline``.
+    """
+    for event in reversed(events):
+        if event.path == path and event.type in ("node.event", "node.started"):
+            if event.type == "node.started":
+                return {}
+            if event.data.get("event_type") == WIRED:
+                return dict(event.data["data"]["fields"])
+    return {}
+
+
+def describe_sources(wired: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Tell each wired parameter in a sentence."""
+    for name, each in wired.items():
+        into = f" into {each['handle']!r}" if "handle" in each else ""
+        beaten = list(_overridden(each["over"]))
+        over = f", which beats {' and '.join(beaten)}" if beaten else ""
+        yield f"Its {name!r} came by the {each['channel']} from {each['source']!r}{into}{over}."
+
+
+def _overridden(over: Iterable[str]) -> Iterator[str]:
+    for each in over:
+        yield _OVERRIDDEN_TEXT.get(each, f"the {each}")
+
+
+REASON_CODES: Final = frozenset(
+    {
+        "root", "inputs-arrived", "first-input", "given", "reused", "changed", "nested",
+        "waits-for-answer", "waits-for-decision", "waits-for-time", "waits-to-retry",
+        "not-started", "sources-open", "wave-closed", "ready", "paused",
+        "no-input", "required-input-skipped", "other-entry",
+        "blocked", "stopped", "cancelled", "node-cancelled", "execution-ended",
+        "linked", "not-reached",
+    }
+)  # fmt: skip
+"""Every code there is, each stable."""
+
+
+class Reason(NamedTuple):
+    """One reason.
+
+    Attributes:
+        code: One of :data:`REASON_CODES`.
+        reason: A sentence or two.
+        because: The nodes it follows from, as :meth:`Need.as_json` gives them, or less.
+    """
+
+    code: str
+    reason: str
+    because: Sequence[Mapping[str, Any]] = ()
+
+
+def explain_status(picture: DependencyView, node: NodeState) -> Reason:
+    """Say why a node is what it is."""
+    origin = picture.reused(node.path)
+    if origin is not None:
+        return _reused(picture, node, origin)
+    if picture.was_changed(node.path):
+        return Reason("changed", "The fork was asked to change its result, so it was not run.")
+    found = _NOT_RUN.get(node.status)
+    if found is not None and (node.started_at is None or node.status == "cancelled"):
+        return found(picture, node)
+    if node.started_at is None:
+        return _preset(picture, node)
+    ran = _started(picture, node)
+    if node.status == "waiting":
+        return _waiting(picture, node, ran)
+    if node.status == "retrying":
+        return ran._replace(
+            code="waits-to-retry",
+            reason=f"Attempt {node.attempt} failed ({error_text(node.error)}); it is tried again. "
+            + ran.reason,
+        )
+    if node.status == "failed":
+        caught = "Its policy caught that it failed" if node.handled else "It failed"
+        return ran._replace(reason=f"{ran.reason} {caught}: {error_text(node.error)}.")
+    return ran
+
+
+def _preset(picture: DependencyView, node: NodeState) -> Reason:
+    asker = picture.location_of(node.path).parent
+    if asker is None:
+        reason = "Its result was given with the execution's inputs, so it was not run."
+        return Reason("given", reason)
+    because = [{"node": asker, "status": picture.node(asker).status}]
+    return Reason("given", f"Its result was given by {asker!r}, so it was not run.", because)
+
+
+def _reused(picture: DependencyView, node: NodeState, origin: Mapping[str, Any]) -> Reason:
+    because = [need.as_json() for need in picture.dependencies(node.path)]
+    return Reason(
+        "reused",
+        f"It was not run: its result in execution {origin.get('execution_id')} was taken over, as "
+        "nothing it follows from has changed.",
+        because,
+    )
+
+
+def _waiting(picture: DependencyView, node: NodeState, ran: Reason) -> Reason:
+    requests = [each for each in picture.state.requests.values() if each.path == node.path]
+    if not requests:
+        return _waiting_inside(picture, node, ran)
+    if any(is_decision(each.request) for each in requests):
+        asked = (
+            "It was cut off while it ran and may act only once, so somebody has to say what is to "
+            "become of it."
+        )
+        return ran._replace(code="waits-for-decision", reason=f"{asked} {ran.reason}".strip())
+    if all(is_timer(each.request) for each in requests):
+        until = end_of_timer(requests[0].request)
+        reason = f"It waits until {until}. {ran.reason}".strip()
+        return ran._replace(code="waits-for-time", reason=reason)
+    ends = [end for each in requests if (end := deadline_of(each)) is not None]
+    until = f" until {min(ends).isoformat(timespec='seconds')}" if ends else ""
+    asked = f"It asked for something and waits for the answer{until}."
+    return ran._replace(code="waits-for-answer", reason=f"{asked} {ran.reason}".strip())
+
+
+def _waiting_inside(picture: DependencyView, node: NodeState, ran: Reason) -> Reason:
+    inside = [r for r in picture.state.requests.values() if r.path.startswith(f"{node.path}[")]
+    paths = list(dict.fromkeys(each.path for each in inside))
+    code = "waits-for-time" if all(is_timer(r.request) for r in inside) else "waits-for-answer"
+    reason = f"What runs inside it waits: {quoted_list(paths)}. {ran.reason}".strip()
+    statuses = picture.state.nodes
+    because = [{"node": path, "status": statuses[path].status} for path in paths]
+    return Reason(code, reason, because)
+
+
+def _started(picture: DependencyView, node: NodeState) -> Reason:
+    needs = picture.dependencies(node.path)
+    because = [need.as_json() for need in needs]
+    if not needs and node.path not in picture.own_nodes:
+        return _nested(picture, node, "started it as part of its own work.")
+    if not needs:
+        return Reason("root", "It needs nothing from other nodes, so it could start at once.")
+    if node.via is not None:
+        winner = [need for need in needs if need.edge == node.via]
+        first = f", which came from {_node_names(winner)}" if winner else ""
+        return Reason(
+            "first-input", f"It starts with the first input that arrives{first}.", because
+        )
+    return Reason("inputs-arrived", f"All it needs was settled: {_edges_text(needs)}.", because)
+
+
+def _nested(picture: DependencyView, node: NodeState, what: str) -> Reason:
+    """Explain a node of a nested run by the node it is inside of."""
+    asker = picture.location_of(node.path).parent or ""
+    found = picture.state.nodes.get(asker)
+    because = [{"node": asker, "status": found.status}] if found is not None else []
+    return Reason("nested", f"{asker!r} {what}", because)
+
+
+def _skipped(picture: DependencyView, node: NodeState) -> Reason:
+    needs = [need for need in picture.dependencies(node.path) if need.through is None]
+    if node.handle is not None:
+        starved = [need for need in needs if need.handle == node.handle]
+        told = f": {_edges_text(starved)}" if starved else ""
+        return Reason(
+            "required-input-skipped",
+            f"Nothing arrived on its required input {node.handle!r}{told}.",
+            [need.as_json() for need in starved],
+        )
+    is_known = picture.location_of(node.path).is_known
+    if not is_known or (needs and all(need.settled == "skipped" for need in needs)):
+        told = f": {_edges_text(needs)}" if needs else ""
+        because = [need.as_json() for need in needs]
+        return Reason("no-input", f"Nothing arrived on any of its inputs{told}.", because)
+    asker = picture.location_of(node.path).parent
+    if asker is not None:
+        because = [{"node": asker, "status": picture.node(asker).status}]
+        return Reason(
+            "other-entry", f"{asker!r} entered the graph it is part of elsewhere.", because
+        )
+    chosen = list(picture.state.inputs or {})
+    return Reason(
+        "other-entry",
+        f"The execution was entered elsewhere: its inputs are for {quoted_list(chosen)}.",
+        [{"node": each, "status": picture.node(each).status} for each in chosen],
+    )
+
+
+def _blocked(picture: DependencyView, node: NodeState) -> Reason:
+    cause: Mapping[str, Any] = node.cause or {}
+    first = cause.get("node")
+    broken = [need for need in picture.dependencies(node.path) if need.settled == "failed"]
+    because: list[Mapping[str, Any]] = [need.as_json() for need in broken]
+    if first is None:
+        return Reason(
+            "blocked", f"What it needs failed: {error_text(cause.get('error'))}.", because
+        )
+    status = picture.node(first).status
+    how = "was cancelled" if status == "cancelled" else "failed"
+    told = f"{first!r} {how}: {error_text(cause.get('error'))}."
+    direct = any(need.node.path == first for need in broken)
+    if not direct:
+        because.append({"node": first, "status": status, "error": cause.get("error")})
+    if broken and not direct:
+        told = f"It needs {_node_names(broken)}, which did not run because {told}"
+    else:
+        told = f"It needs {first!r}, and {told}"
+    return Reason("blocked", told, because)
+
+
+def _cancelled(picture: DependencyView, node: NodeState) -> Reason:
+    state = picture.state
+    ran = " while it ran" if node.started_at is not None else " before it could start"
+    ended_by = state.cause if state.status == "cancelled" else (state.error or {}).get("message")
+    if node.cause != ended_by and node.path in picture.own_nodes:
+        if picture.was_cancelled_at_work(node.path):
+            others = "alone, the rest of the execution was not"
+            return Reason(
+                "node-cancelled", f"It was cancelled{ran}, {others}: {error_text(node.cause)}."
+            )
+        failed = picture.failures()
+        if failed and (state.options or {}).get("on_failure") == "stop":
+            return Reason(
+                "stopped",
+                f"The execution stops at the first failure, and {failed[0].path!r} failed: "
+                f"{error_text(failed[0].error)}.",
+                [{"node": n.path, "status": n.status, "error": n.error} for n in failed],
+            )
+    return Reason("cancelled", f"It was cancelled{ran}: {error_text(node.cause)}.")
+
+
+def _pending(picture: DependencyView, node: NodeState) -> Reason:
+    state = picture.state
+    if state.is_over:
+        why = f": {error_text(state.error)}" if state.error else ""
+        return Reason(
+            "execution-ended", f"The execution {state.status} before it could start{why}."
+        )
+    if state.started_at is None:
+        return Reason("not-started", "The execution has not started yet.")
+    if node.path not in picture.own_nodes:
+        return _nested(picture, node, "has not started it yet.")
+    opened = [need for need in picture.dependencies(node.path) if need.settled == "open"]
+    if not opened:
+        if state.status == "paused":
+            held = f"The execution is paused: {error_text(state.reason)}."
+            return Reason("paused", f"All it needs is there; it starts when that is over. {held}")
+        if (state.options or {}).get("scheduling") == "waves":
+            return Reason("wave-closed", "All it needs is there; it starts with its wave.")
+        return Reason("ready", "All it needs is there; it starts as soon as there is a free place.")
+    direct = {need.node.path for need in opened}
+    behind = [each for each in picture.blockers(node.path) if each.path not in direct]
+    told = f"It waits for {_statuses_text(need.node for need in opened)}"
+    if behind:
+        told += f", which hangs on {_statuses_text(behind)}"
+    because: list[Mapping[str, Any]] = [need.as_json() for need in opened]
+    because += [{"node": each.path, "status": each.status} for each in behind]
+    return Reason("sources-open", f"{told}.", because)
+
+
+def _linked(picture: DependencyView, node: NodeState) -> Reason:
+    users = picture.consumers(node.path)
+    told = quoted_list(user["node"] for user in users)
+    by = f"{told} may call on it while working" if users else "nothing is linked to it"
+    return Reason("linked", f"It is never run by itself: {by}.", users)
+
+
+def _not_reached(picture: DependencyView, node: NodeState) -> Reason:
+    options = picture.state.options or {}
+    if narrowed := [
+        f"{n} {quoted_list(options[n])}" for n in ("run_from", "run_to") if options.get(n)
+    ]:
+        return Reason("not-reached", f"{' and '.join(narrowed)} left it out of what runs.")
+    chosen = list(picture.state.inputs or {})
+    return Reason(
+        "not-reached",
+        f"The execution was entered at {quoted_list(chosen)}, and nothing leads from there to it.",
+        [{"node": each, "status": picture.node(each).status} for each in chosen],
+    )
+
+
+_NOT_RUN: Final[Mapping[str, Callable[[DependencyView, NodeState], Reason]]] = {
+    "skipped": _skipped,
+    "blocked": _blocked,
+    "cancelled": _cancelled,
+    "pending": _pending,
+    "linked": _linked,
+    "not_reached": _not_reached,
+}
+
+
+def _edges_text(needs: Sequence[Dependency]) -> str:
+    """Tell what became of edges: ``'a' and 'b' delivered; 'c' gave 'true', not 'false'``."""
+    told: list[str] = []
+    for settled in ("delivered", "failed", "skipped", "open"):
+        alike = [need for need in needs if need.settled == settled]
+        chose = [n for n in alike if n.settled == "skipped" and n.node.outputs is not None]
+        plain = [need for need in alike if need not in chose]
+        verb = "" if settled in ("delivered", "failed") else "were " if plain[1:] else "was "
+        told += [f"{_node_names(plain)} {verb}{settled}"] if plain else []
+        told += [
+            f"{n.node.path!r} gave {_output_handles(n)}, not {n.source_handle!r}" for n in chose
+        ]
+    return "; ".join(told)
+
+
+def _output_handles(need: Dependency) -> str:
+    return quoted_list(need.node.outputs or ()) or "nothing"
+
+
+def _statuses_text(nodes: Iterable[NodeState]) -> str:
+    return join_words([f"{node.path!r} ({node.status})" for node in nodes])
+
+
+def _node_names(needs: Iterable[Dependency]) -> str:
+    return join_words([repr(path) for path in dict.fromkeys(need.node.path for need in needs)])
+
+
+def quoted_list(names: Iterable[str], most: int = 5) -> str:
+    """Give quoted names as a list in a sentence."""
+    return join_words([repr(name) for name in names], most)
+
+
+def join_words(words: Sequence[str], most: int = 5) -> str:
+    """Give words as a list in a sentence."""
+    if len(words) > most:
+        return f"{', '.join(words[:most])} and {len(words) - most} more"
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def error_text(error: Any) -> str:
+    """Give an error or cause as it fits into a sentence."""
+    if isinstance(error, Mapping):
+        error = error.get("message") or error.get("code")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return str(error or "no cause was given").rstrip(".")  # pyright: ignore[reportUnknownArgumentType]
+
+
+_MAX_NODES_NAMED: Final = 20
+_MAX_NOTE_CHARS: Final = 200
+
+
+def explain(events: Sequence[Event], path: str) -> dict[str, Any]:
+    """Say why a node is what it is, from all events of its execution so far.
+
+    Returns:
+        ``{"path", "status", "code", "reason", "because", "inputs", "course", "parameters"?,
+        "prompt"?, "error"?, "requests"?}``. ``code`` is stable, one of ``root inputs-arrived
+        first-input given reused changed nested`` (it ran, runs, or did not have to),
+        ``waits-for-answer waits-for-decision waits-for-time waits-to-retry``, ``not-started
+        sources-open wave-closed ready paused`` (pending), ``no-input required-input-skipped
+        other-entry`` (skipped), ``blocked stopped cancelled node-cancelled execution-ended linked
+        not-reached``. ``reason`` is some sentences. ``because`` names the nodes it depends on:
+        ``[{"node", "status", "settled"?, "edge"?, "sourceHandle"?, "targetHandle"?, "through"?,
+        "error"?, "gave"?}]``.
+
+        ``inputs`` is what it read: ``{handle: {"text", "arrivals": [{"edge", "source",
+        "sourceName", "sourceHandle", "type", "value", "text"}]}}``, whole and in edge order; empty
+        for nodes that did not start.
+        ``parameters`` says which wires fed its data fields, and over what; see
+        ``service.parameters``. ``prompt`` is what was sent to a model last. ``course`` is what
+        happened to it, in order: ``[{"seq", "at", "what", "attempt"?, …}]`` with the facts of
+        :class:`Step`.
+
+    Raises:
+        NotFound: The execution has no node of that path; the hint names those it has.
+    """
+    picture = DependencyView(events)
+    state = picture.state
+    node = state.nodes.get(path)
+    if node is None:
+        raise NotFound(
+            f"execution {state.execution_id} has no node {path!r}",
+            hint=f"its nodes are {quoted_list(state.nodes, _MAX_NODES_NAMED)}",
+        )
+    found, course = explain_status(picture, node), picture.node_histories.get(path, [])
+    fed = wired_parameters(events, path)
+    shown: dict[str, Any] = {
+        "path": path,
+        "status": node.status,
+        "code": found.code,
+        "reason": " ".join([found.reason, *_history_sentences(course), *describe_sources(fed)]),
+        "because": list(found.because),
+        "inputs": _inputs_json(picture.feeds.inputs(path)) if _has_inputs(node, found.code) else {},
+        "course": [step.as_json() for step in course],
+    }
+    requests = [each.as_json() for each in state.requests.values() if each.path == path]
+    besides = {"parameters": fed or None, "prompt": node.prompt, "error": node.error}
+    besides["requests"] = requests or None
+    return shown | {name: value for name, value in besides.items() if value is not None}
+
+
+def _has_inputs(node: NodeState, code: str) -> bool:
+    if code == "changed":
+        return False
+    return node.started_at is not None or code in ("reused", "linked")
+
+
+def _inputs_json(inputs: Inputs) -> dict[str, Any]:
+    return {
+        handle: {
+            "text": inputs.text(handle),
+            "arrivals": [
+                {
+                    "edge": each.edge_id,
+                    "source": each.source_id,
+                    "sourceName": each.source_name,
+                    "sourceHandle": each.source_handle,
+                    "type": each.value.type,
+                    "value": each.value.value,
+                    "text": to_text(each.value.value),
+                }
+                for each in inputs.arrivals
+                if each.target_handle == handle
+            ],
+        }
+        for handle in inputs
+    }
+
+
+def _history_sentences(course: Sequence[TimelineEntry]) -> Iterator[str]:
+    """Tell what a node went through on its way: failed attempts, answers, ends of its process."""
+    failed = [
+        f"attempt {step.attempt} ({error_text(step.details['error'])})"
+        for step in course
+        if step.what == "tried-again"
+    ]
+    if failed and course[-1].what != "tried-again":
+        yield f"Tried again after {join_words(failed)} failed."
+    again = reentries(course)
+    if again:
+        times = "once" if again == 1 else f"{again} times"
+        yield f"It was cut off {times} by the end of its process, and entered again."
+    for step in course:
+        if step.what == "answered":
+            yield _answer_sentence(step)
+
+
+def _answer_sentence(step: TimelineEntry) -> str:
+    answer = answer_text(step.details["answer"])
+    if len(answer) > _MAX_NOTE_CHARS:
+        answer = answer[:_MAX_NOTE_CHARS] + "…"
+    if step.details["by"] == TIMEOUT:
+        return f"Nobody answered it in time, so it went on with: {answer}."
+    return f"It was answered: {answer}."

@@ -1,0 +1,286 @@
+"""What was planned and what ran: everything that can be read without running anything."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+
+from planwave.errors import Conflict, InputError, NotFound
+from planwave.events import Event, ExecutionState, fold
+from planwave.events.unreadable import guard_stored
+from planwave.service.flows.flow_queries import FlowQueries
+from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord, Store
+
+if TYPE_CHECKING:
+    from planwave.storage.backup import Backup
+
+LAST = "last"
+"""Names the newest execution, where an id is asked for."""
+_PAGE = 200
+
+
+class Match(NamedTuple):
+    """What a short name stands for."""
+
+    kind: Literal["execution", "plan"]
+    id: str
+
+
+class QueryService(FlowQueries):
+    """Reads plans, flows and executions of one store.
+
+    Args:
+        store: Where they are kept; closed together with this.
+        directory: Where JSON documents lie, or None where none are written.
+    """
+
+    def __init__(self, store: Store, directory: Path | None) -> None:
+        self._store = store
+        self.directory = directory
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the store; all writes are durable then."""
+        await self._store.close()
+
+    async def plan(self, plan_id: str) -> PlanRecord:
+        """Give a stored plan.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        record = await self._store.plan(plan_id)
+        if record is None:
+            raise NotFound(f"there is no plan {plan_id!r}", hint="`planwave ls` shows what is kept")
+        return record
+
+    async def plans(
+        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
+    ) -> list[PlanRecord]:
+        """Give plans, newest first."""
+        return await self._store.plans(text=text, before=before, limit=limit)
+
+    async def execution(self, execution_id: str) -> ExecutionRecord:
+        """Give an execution as lists show it.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        record = await self._store.execution(execution_id)
+        if record is None:
+            raise NotFound(
+                f"there is no execution {execution_id!r}", hint="`planwave ls` shows what is kept"
+            )
+        return record
+
+    async def executions(
+        self,
+        *,
+        status: str | None = None,
+        text: str | None = None,
+        since: str | None = None,
+        before: str | PageCursor | None = None,
+        limit: int = 50,
+        plan_id: str | None = None,
+        flow_id: str | None = None,
+    ) -> list[ExecutionRecord]:
+        """Give executions, newest first.
+
+        Args:
+            status: Only those that are this.
+            text: Only those with this in title or goal, whatever its case.
+            since: Only those made at this time or later, ISO 8601 (without zone: UTC).
+            before: The last one already seen: its id, or its place.
+            limit: How many at most.
+            plan_id: Only those of this plan.
+            flow_id: Only those of this flow.
+
+        Raises:
+            InputError: ``invalid-time``.
+            NotFound: ``before`` is nobody's id.
+        """
+        return await self._store.executions(
+            status=status,
+            text=text,
+            since=None if since is None else utc_time(since),
+            before=before,
+            limit=limit,
+            plan_id=plan_id,
+            flow_id=flow_id,
+        )
+
+    async def events(
+        self, execution_id: str, *, after: int = 0, limit: int | None = None
+    ) -> list[Event]:
+        """Give the stored events of an execution with ``seq`` above ``after``, ``limit`` at most.
+
+        Raises:
+            NotFound: There is no execution of that id.
+            Conflict: ``unreadable_error``: what is stored of it was changed from outside; so in all below.
+        """
+        await self.execution(execution_id)
+        with guard_stored(execution_id):
+            return await self._store.events(execution_id, after=after, limit=limit)
+
+    async def state(self, execution_id: str) -> ExecutionState:
+        """Give the state of an execution; to be read at once, not kept and not changed.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        events = await self.events(execution_id)
+        with guard_stored(execution_id):
+            return await asyncio.to_thread(fold, events)
+
+    async def explain(self, execution_id: str, path: str) -> dict[str, Any]:
+        """Say why a node ran, did not run, or waits; see :func:`planwave.service.queries.explain.explain`.
+
+        Raises:
+            NotFound: There is no execution of that id, or no node of that path in it.
+        """
+        from planwave.service.queries.explain import explain
+
+        events = await self.events(execution_id)
+        with guard_stored(execution_id):
+            return await asyncio.to_thread(explain, events, path)
+
+    async def diff(self, a: str, b: str) -> dict[str, Any]:
+        """Say what differs between two executions; see :func:`planwave.service.queries.diff.diff`.
+
+        Raises:
+            NotFound: There is no execution of one of these ids.
+        """
+        from planwave.service.queries.diff import diff
+
+        first = await self.events(a)
+        second = first if a == b else await self.events(b)
+        with guard_stored(f"{a} or {b}"):
+            return await asyncio.to_thread(lambda: diff(fold(first), fold(second)))
+
+    async def document(self, execution_id: str) -> dict[str, Any]:
+        """Give the JSON document of an execution, projected from its events as they are now."""
+        from planwave.storage.documents import build_document
+
+        record = await self.execution(execution_id)
+        with guard_stored(execution_id):
+            events = await self._store.events(execution_id)
+            return await asyncio.to_thread(build_document, events, record)
+
+    def document_path(self, execution_id: str) -> Path | None:
+        """Give where the document of an execution lies once it has paused or ended."""
+        return None if self.directory is None else self.directory / f"{execution_id}.json"
+
+    async def backup(self, file: Path) -> Backup:
+        """Write all that is kept into one tar file; see :func:`planwave.storage.backup.back_up`.
+
+        Works while another process writes. Errors are those of ``back_up``.
+        """
+        from planwave.storage.backup import back_up
+
+        if self.directory is None:
+            raise NotFound("nothing is kept on disk here, so there is nothing to back up")
+        return await asyncio.to_thread(back_up, self.directory, file)
+
+    async def plan_status(self, plan_id: str) -> str:
+        """Give the status of a plan: that of its newest execution, ``draft`` without one."""
+        return (await self.plan_statuses([plan_id]))[plan_id]
+
+    async def plan_statuses(self, plan_ids: Sequence[str]) -> dict[str, str]:
+        """Give the status of each of these plans; one query for all."""
+        newest = await self._store.plan_statuses(plan_ids)
+        return {
+            plan_id: status_of_plan(newest[plan_id]) if plan_id in newest else "draft"
+            for plan_id in plan_ids
+        }
+
+    async def find(self, name: str) -> Match:
+        """Find an execution or a plan by id, by the unique start of its id, or ``last``.
+
+        Raises:
+            NotFound: Nothing fits.
+            InputError: Several fit; the hint lists some of them.
+        """
+        if name == LAST:
+            newest = await self._store.executions(limit=1)
+            if not newest:
+                raise NotFound("nothing has run here yet", hint='start with: planwave run "GOAL"')
+            return Match("execution", newest[0].execution_id)
+        try:
+            is_execution = await self._store.execution(name) is not None
+        except Conflict:  # a service has it, and can make no sense of it
+            is_execution = True
+        if is_execution:
+            return Match("execution", name)
+        if await self._store.plan(name) is not None:
+            return Match("plan", name)
+        found = await self._starting_with(name.lower()) if name else []
+        if not found:
+            raise NotFound(
+                f"no execution or plan has an id that starts with {name!r}",
+                hint="`planwave ls` shows what is kept",
+            )
+        if len(found) > 1:
+            raise InputError(
+                f"{len(found)} executions and plans have an id that starts with {name!r}",
+                code="ambiguous-id",
+                hint=f"write more of it: {_examples(found)}",
+            )
+        return found[0]
+
+    async def _starting_with(self, prefix: str) -> list[Match]:
+        found: list[Match] = []
+        before: str | None = None
+        while page := await self._store.executions(before=before, limit=_PAGE):
+            ids = [record.execution_id for record in page]
+            found += [Match("execution", i) for i in ids if i.startswith(prefix)]
+            before = ids[-1]
+        before = None
+        while plans := await self._store.plans(before=before, limit=_PAGE):
+            ids = [record.plan_id for record in plans]
+            found += [Match("plan", i) for i in ids if i.startswith(prefix)]
+            before = ids[-1]
+        return found
+
+
+def utc_time(text: str) -> str:
+    """Give a time as stores keep it, so that texts compare as times.
+
+    Raises:
+        InputError: ``invalid-time``: it is not ISO 8601.
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+        moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
+        raise InputError(
+            f"{text!r} is not a time",
+            code="invalid-time",
+            hint="write it like 2026-01-31T12:00:00Z or 2026-01-31",
+        ) from error
+    return moment.isoformat(timespec="microseconds")
+
+
+def status_of_plan(execution_status: str) -> str:
+    """Give the plan status that an execution status stands for."""
+    if execution_status in ("starting", "executing", "paused"):
+        return "executing"
+    return "completed" if execution_status == "completed" else "failed"
+
+
+def _examples(found: Sequence[Match]) -> str:
+    shown = ", ".join(each.id for each in found[:4])
+    return f"{shown}, …" if len(found) > 4 else shown

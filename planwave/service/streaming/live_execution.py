@@ -1,0 +1,409 @@
+"""What watchers of an execution see: one projection of it, and frames that all of them share.
+
+A :class:`LiveExecution` is told every published event once. It folds them into the execution's state (with
+the text streamed so far), when somebody wants to see that, and gathers them into frames: what
+happened within some 50 ms, streamed text joined. Every follower gets the same frames, so a thousand
+watchers cost a thousand queue entries, not a thousand projections. One that cannot keep up is
+dropped, with the cursor to go on from; the execution never waits for anybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from math import inf
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from planwave.errors import Conflict, ShuttingDown
+from planwave.events import (
+    ENDED_NODE,
+    TERMINAL,
+    TRANSIENT,
+    Event,
+    ExecutionState,
+    TextLog,
+)
+from planwave.jsonio import dumps_trusted
+from planwave.service.streaming.delta_coalescing import coalesce_text
+from planwave.service.streaming.status_messages import snapshot_of, status_summary_of, streamed_text
+from planwave.service.streaming.subscriber_queue import BacklogLimits, EventBatch, Subscriber
+
+if TYPE_CHECKING:
+    from planwave.executor.driver.execution import Execution
+    from planwave.service.dependencies import Observer
+    from planwave.service.executions.queue_entry import QueuedExecution
+
+BATCH_INTERVAL_S: Final = 0.05
+"""Seconds between two frames: streamed text reaches a watcher at most 20 times a second a node.
+
+Where there are so many watchers that handing out a frame takes longer than half of that, frames are
+as much rarer as it takes for the event loop to be free half of the time.
+"""
+LAST_LOGS: Final = 10
+_MAX_UNFOLDED: Final = 256
+"""Events that are folded, and put into sentences, later: when somebody asks."""
+_SLICE: Final = 16
+"""Followers told at a time; between two slices the event loop turns to what nodes have to say."""
+
+
+class JoinPoint(NamedTuple):
+    """How an execution stood when a watcher joined; shared by all who join at that moment.
+
+    Attributes:
+        seq: The last stored event by then.
+        is_over: No further event can come.
+        texts: What open nodes had streamed by then, as deltas from offset 0; None without any.
+        snapshot: The whole state as JSON, where it was asked for.
+    """
+
+    seq: int
+    is_over: bool
+    texts: EventBatch | None
+    snapshot: bytes | None
+
+
+class _Joining(NamedTuple):
+    limits: BacklogLimits
+    with_snapshot: bool
+    joined: asyncio.Future[tuple[Subscriber, JoinPoint]]
+
+
+class _Broadcast(NamedTuple):
+    """A frame, who has yet to be given it, when that began, and when its first event came."""
+
+    batch: EventBatch
+    subscribers: deque[Subscriber]
+    began: float
+    since: float
+
+
+class LiveExecution:
+    """One execution as this process sees it, whether it runs already or is only being watched.
+
+    Attributes:
+        last_seq: The last stored event it was told.
+        is_over: The execution has ended for good.
+        has_streamed: There was streamed text.
+        held_bytes: The size of its results when this process had run it, as far as that is bounded.
+        commands: Held while it is told to do something, or made ready to run: one at a time.
+        holders: How many have an eye on it, watchers and commands; see :meth:`Lives.hold`.
+        polls: How many look at it now and then.
+        queue_entry: What it needs to run, from when it is queued until it has come to rest.
+        execution: Set while it runs.
+        finished: Set when it has come to rest: it has ended, or it is paused and nothing is at work.
+        error: Why the run itself broke (store gone), or None.
+        disconnect_reason: Why watchers were sent away before its end, or None.
+        observer: Counts what watchers are told.
+    """
+
+    def __init__(self, execution_id: str, observer: Observer | None = None) -> None:
+        self.execution_id = execution_id
+        self.observer = observer
+        self.last_seq = 0
+        self.is_over = self.has_streamed = False
+        self.held_bytes = 0
+        self.commands = asyncio.Lock()
+        self.holders = self.polls = 0
+        self.queue_entry: QueuedExecution | None = None
+        self.execution: Execution | None = None
+        self.finished = asyncio.Event()
+        self.error: Exception | None = None
+        self.disconnect_reason: Exception | None = None
+        self._ended = asyncio.Event()
+        self._sentences = TextLog()
+        self._logs: deque[str] = deque(maxlen=LAST_LOGS)
+        self._state = ExecutionState(execution_id)
+        self._unfolded: list[Event] = []
+        self._unrendered: list[Event] = []
+        self._subscribers: set[Subscriber] = set()
+        self._joining: list[_Joining] = []
+        self._pending: list[Event] = []
+        self._flush: asyncio.Handle | None = None
+        self._next_flush_at = -inf
+        self._broadcast: _Broadcast | None = None
+        self._slice: asyncio.Handle | None = None
+        self._pending_since = 0.0
+        self._published_seq = 0
+        self._published_count = 0
+        self._status_summary: tuple[int, bytes] | None = None
+        self._snapshot: bytes | None = None
+        self._texts: tuple[int, EventBatch | None] | None = None
+
+    @property
+    def watchers(self) -> int:
+        """How many watch it."""
+        return len(self._subscribers) + self.polls
+
+    @property
+    def state(self) -> ExecutionState:
+        """The fold of all published events, streamed text included.
+
+        Of most executions hardly anybody looks at it while they run. It stands for the moment it is
+        asked for; whoever waits in between asks again.
+        """
+        if self._unfolded:
+            self.fold()
+        return self._state
+
+    def fold(self) -> None:
+        """Bring the state up to date.
+
+        Raises:
+            Exception: An event makes no sense; that is told once, and costs none of the others.
+        """
+        events, self._unfolded = iter(self._unfolded), []
+        try:
+            for event in events:
+                self._state.apply(event)
+        finally:
+            self._unfolded = [*events, *self._unfolded]
+
+    @property
+    def logs(self) -> Sequence[str]:
+        """The last sentences of its log."""
+        self.render_log()
+        return self._logs
+
+    def render_log(self) -> None:
+        """Put events into sentences, which hardly anybody asks for."""
+        unworded, self._unrendered = self._unrendered, []
+        for event in unworded:
+            if (
+                event.type not in TRANSIENT
+                and (line := self._sentences.line_for(event)) is not None
+            ):
+                self._logs.append(line)
+
+    @property
+    def is_unscheduled(self) -> bool:
+        """Whether nobody runs it, and its turn is not to come."""
+        return self.queue_entry is None or self.finished.is_set()
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether this process neither runs it nor has an eye on it."""
+        return not self.holders and self.is_unscheduled
+
+    # -- what is told ------------------------------------------------------------------------------
+
+    def publish(self, events: Sequence[Event]) -> None:
+        """Take in published events, and have every follower told of them soon."""
+        self._published_count += len(events)
+        self._snapshot = None
+        self._unfolded += events
+        self._unrendered += events
+        for event in events:
+            if event.seq:
+                self.last_seq = event.seq
+            else:
+                self.has_streamed = True
+        if len(self._unfolded) > _MAX_UNFOLDED:
+            self.fold()
+        if len(self._unrendered) > _MAX_UNFOLDED:
+            self.render_log()
+        if events and events[-1].type in TERMINAL:
+            self.is_over = True
+            self._ended.set()
+        if self._subscribers:
+            if not self._pending:
+                self._pending_since = asyncio.get_running_loop().time()
+            self._pending += events
+            self._flush_soon()
+        elif not self._pending:
+            self._published_seq = self.last_seq
+
+    def load_history(self, events: Sequence[Event]) -> None:
+        """Take in a history; what makes no sense in it is found here, not by who looks at it."""
+        self.publish(events)
+        self.fold()
+        self.render_log()
+
+    def disconnect_all(self, error: Exception) -> None:
+        """Send every watcher away with ``error``, once it has read what there is."""
+        self.disconnect_reason = error
+        self._ended.set()
+        self._start_broadcast()
+        self._finish_broadcast()
+        for follower in self._subscribers:
+            follower.close_with(error)
+        self._subscribers.clear()
+
+    def mark_queued(self, entry: QueuedExecution) -> None:
+        """Say that it is to be run."""
+        self.queue_entry = entry
+        self.error = self.disconnect_reason = None
+        self.finished.clear()
+        self._ended.clear()
+
+    def mark_idle(self) -> None:
+        """Say that it is paused and nothing is at work: it goes on when it is told to."""
+        self.queue_entry = self.execution = None
+        self.finished.set()
+
+    def mark_finished(self) -> None:
+        """Say that this process does nothing more about it."""
+        self.execution = None
+        self.finished.set()
+        if not self.is_over:
+            self.disconnect_all(self.error or ShuttingDown())
+
+    # -- who watches -------------------------------------------------------------------------------
+
+    async def subscribe(
+        self, bounds: BacklogLimits, *, with_snapshot: bool = False
+    ) -> tuple[Subscriber, JoinPoint]:
+        """Open a follower that gets everything after a moment, and give how things stood then.
+
+        Where watchers are about to be told something, that moment is when they have been: however
+        many join, nobody is sent more frames for it.
+        """
+        if not self._pending:
+            return self._add_subscriber(bounds, with_snapshot)
+        admitted = asyncio.get_running_loop().create_future()
+        self._joining.append(_Joining(bounds, with_snapshot, admitted))
+        try:
+            return await admitted
+        except asyncio.CancelledError:
+            if admitted.done() and not admitted.cancelled():
+                self.unsubscribe(admitted.result()[0])
+            raise
+
+    def unsubscribe(self, follower: Subscriber) -> None:
+        """Let a follower go."""
+        self._subscribers.discard(follower)
+
+    async def wait_for_end(self, seconds: float) -> None:
+        """Wait so long, or until there is nothing more to be told."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._ended.wait()
+
+    def status_summary(self) -> bytes:
+        """Give ``{status, node_states, logs, wave}`` as JSON: made once for all who ask."""
+        if self._status_summary is None or self._status_summary[0] != self.last_seq:
+            self._status_summary = (
+                self.last_seq,
+                dumps_trusted(status_summary_of(self.state, self.logs)),
+            )
+        return self._status_summary[1]
+
+    def snapshot(self) -> bytes:
+        """Give the whole state as JSON, with the text streamed so far and the last sentences."""
+        if self._snapshot is None:
+            self._snapshot = snapshot_of(self.state, self.logs)
+        return self._snapshot
+
+    def _add_subscriber(
+        self, bounds: BacklogLimits, with_snapshot: bool
+    ) -> tuple[Subscriber, JoinPoint]:
+        follower = Subscriber(self._published_seq, bounds)
+        if self.disconnect_reason is None:
+            self._subscribers.add(follower)
+        else:
+            follower.close_with(self.disconnect_reason)
+        snapshot = self.snapshot() if with_snapshot else None
+        moment = JoinPoint(self._published_seq, self.is_over, self._open_texts(), snapshot)
+        return follower, moment
+
+    def _open_texts(self) -> EventBatch | None:
+        if not self.has_streamed:
+            return None
+        if self._texts is None or self._texts[0] != self._published_count:
+            nodes = self.state.nodes.values()
+            texts = [
+                delta
+                for node in nodes
+                if node.has_streamed and node.status not in ENDED_NODE
+                for delta in streamed_text(self.state, node)
+            ]
+            self._texts = (
+                self._published_count,
+                EventBatch(texts, self._published_seq) if texts else None,
+            )
+        return self._texts[1]
+
+    # -- frames ------------------------------------------------------------------------------------
+
+    def _flush_soon(self) -> None:
+        if self._broadcast is not None:
+            return  # it comes when everybody has the last one
+        if self._flush is not None:
+            if not self.is_over:
+                return
+            self._flush.cancel()
+        loop = asyncio.get_running_loop()
+        if self._next_flush_at <= loop.time() or self.is_over:
+            self._flush = loop.call_soon(self._start_broadcast)
+        else:
+            self._flush = loop.call_at(self._next_flush_at, self._start_broadcast)
+
+    def _start_broadcast(self) -> None:
+        """Make a frame of what is pending, and begin to hand it out."""
+        self._finish_broadcast()
+        if self._flush is not None:
+            self._flush.cancel()
+            self._flush = None
+        if not self._pending:
+            return
+        events, self._pending = coalesce_text(self._pending), []
+        self._published_seq = self.last_seq
+        now, since = asyncio.get_running_loop().time(), self._pending_since
+        frame = EventBatch(events, self._published_seq)
+        self._broadcast = _Broadcast(frame, deque(self._subscribers), now, since)
+        joining, self._joining = self._joining, []
+        for bounds, with_snapshot, admitted in joining:
+            if not admitted.done():
+                admitted.set_result(self._add_subscriber(bounds, with_snapshot))
+        self._continue_broadcast(_SLICE)
+
+    def _finish_broadcast(self) -> None:
+        if self._broadcast is not None:
+            self._continue_broadcast(len(self._broadcast.subscribers))
+
+    def _continue_broadcast(self, most: int) -> None:
+        """Tell some followers now and the others after the loop has seen to everything else."""
+        if self._slice is not None:
+            self._slice.cancel()
+            self._slice = None
+        if self._broadcast is None:
+            return
+        frame, followers, began, since = self._broadcast
+        for _ in range(min(most, len(followers))):
+            follower = followers.popleft()
+            follower.put(frame)
+            if follower.is_dropped and follower in self._subscribers:
+                self._subscribers.discard(follower)
+                if self.observer is not None:
+                    self.observer.subscriber_dropped()
+        loop = asyncio.get_running_loop()
+        if followers:
+            self._slice = loop.call_soon(self._continue_broadcast, _SLICE)
+            return
+        self._broadcast = None
+        now = loop.time()
+        self._next_flush_at = max(began + BATCH_INTERVAL_S, now + (now - began))
+        if self.observer is not None:
+            loop.call_soon(self._report_delivery, since)  # behind the followers just woken
+        if self._pending:
+            self._flush_soon()
+
+    def _report_delivery(self, since: float) -> None:
+        if self.observer is not None:
+            self.observer.delivered(asyncio.get_running_loop().time() - since)
+
+
+def require_not_started(live: LiveExecution) -> None:
+    """Refuse to start what was started already.
+
+    Raises:
+        Conflict: It is queued, runs, or has ended.
+    """
+    status = live.state.status
+    if status != "starting" or live.queue_entry is not None:
+        raise Conflict(
+            f"execution {live.execution_id} was started already; it is {status}",
+            code="already-started",
+            hint="an execution is started once; execute the plan again for another one",
+        )

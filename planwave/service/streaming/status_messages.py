@@ -1,0 +1,62 @@
+"""How an execution stands, as JSON for those who watch it: a glance, or the whole of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import orjson
+
+from planwave.events import Event, ExecutionState, NodeState
+from planwave.jsonio import dumps_trusted
+
+
+def status_summary_of(state: ExecutionState, logs: Iterable[str]) -> dict[str, Any]:
+    """Give what a poll shows of an execution."""
+    return {
+        "status": state.status,
+        "node_states": {path: node.status for path, node in state.nodes.items()},
+        "logs": list(logs),
+        "wave": state.waves,
+    }
+
+
+def snapshot_of(state: ExecutionState, logs: Iterable[str]) -> bytes:
+    """Give the whole state as JSON, with the text streamed so far and the last sentences.
+
+    Who watches from the start is shown a graph of which nearly nothing has run. What is told of
+    those nodes differs by their path alone, so it is not put together anew for each.
+    """
+    around = {"type": "snapshot", **state.as_json(nodes=False), "logs": list(logs)}
+    try:
+        return orjson.dumps(
+            {**around, "nodes": [_node_json(node) for node in state.nodes.values()]}
+        )
+    except orjson.JSONEncodeError:  # encode_known() knows how to write what orjson does not
+        return dumps_trusted({**around, "nodes": [node.as_json() for node in state.nodes.values()]})
+
+
+def streamed_text(state: ExecutionState, node: NodeState) -> list[Event]:
+    """Give what a node's newest attempt has streamed, as deltas from offset 0."""
+    at = node.started_at or ""
+    return [
+        Event(
+            state.execution_id, 0, at, "node.delta", node.path, node.attempt,
+            {"kind": kind, "text": text, "offset": 0},
+        )
+        for kind, text in (("reasoning", node.reasoning), ("text", node.text))
+        if text
+    ]  # fmt: skip
+
+
+def _node_json(node: NodeState) -> Any:
+    if node.is_untouched and node.path.isascii():
+        return orjson.Fragment(_JSON_BEFORE_PATH + orjson.dumps(node.path) + _JSON_AFTER_PATH)
+    return node.as_json()
+
+
+_MARK: Final = "/"
+"""No node's path, so it stands in the text once."""
+_JSON_BEFORE_PATH, _, _JSON_AFTER_PATH = orjson.dumps(NodeState(_MARK).as_json()).partition(
+    orjson.dumps(_MARK)
+)

@@ -1,0 +1,384 @@
+"""Subscriptions: from any event of an execution's history to its present, and on without a gap.
+
+A subscriber joins the live projection first; what it missed is then read from the store, up to the
+moment it joined. So nothing is sent twice and nothing is missed. Streamed text is not stored: the
+projection has it, and a new subscriber gets each open text whole, from offset 0. A consumer that
+puts pieces at their offsets has every character once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+from weakref import WeakValueDictionary
+
+from planwave.errors import NotFound, ShuttingDown
+from planwave.events import ENDED_NODE, Event, ExecutionState
+from planwave.events.unreadable import guard_stored
+from planwave.jsonio import dumps_trusted
+from planwave.service.dependencies import Observer, ServiceDependencies
+from planwave.service.maintenance import Maintenance
+from planwave.service.streaming.live_execution import JoinPoint, LiveExecution
+from planwave.service.streaming.status_messages import streamed_text
+from planwave.service.streaming.subscriber_queue import BacklogLimits, EventBatch, Subscriber
+from planwave.storage.records import Store
+
+RETENTION_S: Final = 60.0
+"""How long streamed text can be asked for after the end; later, results come whole."""
+RETENTION_BYTES: Final = 32 * 1024 * 1024
+"""How much of it is kept, as JSON of the states it belongs to; the oldest goes first."""
+_PAGE: Final = 100
+"""Stored events told in one frame."""
+_INLINE_EVENTS: Final = 1_000
+"""Events folded on the event loop: more take longer than going to a thread and back."""
+_NODE_END_TYPES: Final = frozenset(f"node.{status}" for status in ENDED_NODE)
+
+
+class HistoryPages:
+    """What is stored of one execution, as frames that all who read the same share.
+
+    A frame is kept as long as somebody sends it, so any number of watchers that come back at once
+    cost one reading each page.
+    """
+
+    def __init__(self, store: Store, live: LiveExecution) -> None:
+        self._store = store
+        self._live = live
+        self._cached: WeakValueDictionary[tuple[int, int], EventBatch] = WeakValueDictionary()
+        self._reading = asyncio.Lock()
+
+    async def after(self, seq: int, last: int) -> EventBatch:
+        """Give some events from ``seq + 1`` on, none above ``last``, with the text of their nodes.
+
+        Raises:
+            NotFound: The execution was deleted meanwhile.
+        """
+        key = (seq, min(last, (seq // _PAGE + 1) * _PAGE))
+        if (frame := self._cached.get(key)) is not None:
+            return frame
+        async with self._reading:
+            if (frame := self._cached.get(key)) is None:
+                frame = self._cached[key] = await self._read(*key)
+            return frame
+
+    async def _read(self, seq: int, last: int) -> EventBatch:
+        execution_id = self._live.execution_id
+        events = await self._store.events(execution_id, after=seq, limit=last - seq)
+        if not events:
+            raise _execution_not_found(execution_id)
+        return EventBatch(list(_with_texts(events, self._live.state)), events[-1].seq)
+
+
+def _with_texts(events: Sequence[Event], state: ExecutionState) -> Iterator[Event]:
+    """Put the text a node streamed before the event that ended the node."""
+    for event in events:
+        if event.type in _NODE_END_TYPES and event.path in state.nodes:
+            yield from streamed_text(state, state.nodes[event.path])
+        yield event
+
+
+class ExecutionSubscription:
+    """One watcher of an execution: iterate it for frames until the execution is over.
+
+    Attributes:
+        live: The projection it shares with all others.
+        snapshot: The whole state as JSON when it joined, where that was asked for.
+
+    Raises (while iterating):
+        SlowConsumer: The watcher fell too far behind.
+        ShuttingDown: The service is going down.
+        StoreError: The execution broke, as its events could not be kept.
+    """
+
+    def __init__(
+        self,
+        live: LiveExecution,
+        pages: HistoryPages,
+        follower: Subscriber,
+        moment: JoinPoint,
+        after: int | None,
+    ) -> None:
+        self.live = live
+        self._pages = pages
+        self._subscriber = follower
+        self._joined = moment.seq
+        self._is_over = moment.is_over
+        self.snapshot = moment.snapshot
+        # With the snapshot alone nothing is missing, and it has the texts.
+        self._texts = None if after is None else moment.texts
+        self._done = self._sent = moment.seq if after is None else min(after, moment.seq)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to be told."""
+        return self._is_over and self._texts is None and self._sent >= self._joined
+
+    @property
+    def cursor(self) -> int:
+        """The last stored event the watcher is done with; see :class:`Subscriber`."""
+        return self._done if self._done < self._joined else max(self._done, self._subscriber.cursor)
+
+    def on_drop(self, call: Callable[[], object]) -> None:
+        """Have something called when the watcher falls too far behind, though it is not asking."""
+        self._subscriber.on_drop = call
+
+    def sink(self, take: Callable[[EventBatch], bool]) -> None:
+        """Have frames taken at once while :meth:`next_hint` waits for one; see :class:`Subscriber`."""
+        self._subscriber.sink = take
+
+    async def next(self) -> EventBatch | None:
+        """Give the next frame, None after the last one; may be cancelled and called again."""
+        self._done = self._sent
+        if self._sent < self._joined:
+            frame = await self._pages.after(self._sent, self._joined)
+        elif self._texts is not None:
+            frame, self._texts = self._texts, None
+        elif self._is_over:
+            return None
+        else:
+            frame = await self._subscriber.next()
+            self._is_over = frame.is_last
+        self._sent = frame.last_seq
+        return frame
+
+    def __aiter__(self) -> ExecutionSubscription:
+        return self
+
+    async def __anext__(self) -> EventBatch:
+        frame = await self.next()
+        if frame is None:
+            raise StopAsyncIteration
+        return frame
+
+
+class LiveExecutions:
+    """The executions this process runs or watches, each with one projection."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._by_id: dict[str, LiveExecution] = {}
+        self._pages: WeakValueDictionary[str, HistoryPages] = WeakValueDictionary()
+        self._loading: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._observer: Observer | None = None
+        self._retained: dict[str, tuple[asyncio.TimerHandle, int]] = {}
+
+    def __iter__(self) -> Iterator[LiveExecution]:
+        return iter(list(self._by_id.values()))
+
+    @property
+    def watchers(self) -> int:
+        """How many follow an execution."""
+        return sum(live.watchers for live in self._by_id.values())
+
+    def set_observer(self, observer: Observer) -> None:
+        """Have what watchers are told from now on counted."""
+        self._observer = observer
+        for live in self:
+            live.observer = observer
+
+    def get(self, execution_id: str) -> LiveExecution | None:
+        """Give the projection of an execution, where there is one."""
+        return self._by_id.get(execution_id)
+
+    def create(self, created: Event) -> LiveExecution:
+        """Give the projection of an execution that was just made."""
+        live = LiveExecution(created.execution_id, self._observer)
+        self._by_id[created.execution_id] = live
+        live.publish([created])
+        return live
+
+    @asynccontextmanager
+    async def acquire(self, execution_id: str) -> AsyncGenerator[LiveExecution]:
+        """Have an eye on a stored execution: its projection is folded from its events if need be.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        live = self._by_id.get(execution_id) or await self._load(execution_id)
+        live.holders += 1
+        try:
+            yield live
+        finally:
+            live.holders -= 1
+            self._release(live)
+
+    @asynccontextmanager
+    async def subscribe(
+        self, execution_id: str, after: int | None, bounds: BacklogLimits, *, with_snapshot: bool
+    ) -> AsyncGenerator[ExecutionSubscription]:
+        """Follow an execution; see :meth:`Service.follow`."""
+        async with self.acquire(execution_id) as live:
+            follower, moment = await live.subscribe(bounds, with_snapshot=with_snapshot)
+            pages = self._pages.get(execution_id)
+            if pages is None:
+                pages = self._pages[execution_id] = HistoryPages(self._store, live)
+            following = ExecutionSubscription(live, pages, follower, moment, after)
+            del moment  # its snapshot is large
+            try:
+                yield following
+            finally:
+                live.unsubscribe(follower)
+
+    def retain(self, live: LiveExecution) -> None:
+        """Keep the projection of an execution that was left, for those who come back.
+
+        They may ask for its text, where any was streamed, or why it broke; all else is stored.
+        """
+        if live.error is not None or live.has_streamed:
+            weight = len(dumps_trusted(live.state.as_json()))
+            while self._retained and weight > RETENTION_BYTES - self._retained_bytes():
+                self._end_retention(next(iter(self._retained)))
+            timer = asyncio.get_running_loop().call_later(
+                RETENTION_S, self._end_retention, live.execution_id
+            )
+            self._retained[live.execution_id] = (timer, weight)
+        self._release(live)
+
+    def discard(self, execution_id: str) -> None:
+        """Forget an execution that was deleted; who watches it still is told to its end."""
+        if execution_id in self._retained:
+            self._end_retention(execution_id)
+        self._by_id.pop(execution_id, None)
+
+    def close(self) -> None:
+        """Forget all."""
+        for execution_id in list(self._retained):
+            self._end_retention(execution_id)
+        self._by_id.clear()
+
+    async def _load(self, execution_id: str) -> LiveExecution:
+        lock = self._loading.get(execution_id)
+        if lock is None:
+            lock = self._loading[execution_id] = asyncio.Lock()
+        # One at a time: two that each read half of what is being written would go separate ways.
+        async with lock:
+            live = self._by_id.get(execution_id)
+            if live is None:
+                live = LiveExecution(execution_id, self._observer)
+                with guard_stored(execution_id):
+                    events = await self._store.events(execution_id)
+                    if len(events) > _INLINE_EVENTS:
+                        await asyncio.to_thread(live.load_history, events)
+                    else:
+                        live.load_history(events)
+                if not events:
+                    raise _execution_not_found(execution_id)
+                self._by_id[execution_id] = live
+            return live
+
+    def _retained_bytes(self) -> int:
+        return sum(weight for _, weight in self._retained.values())
+
+    def _end_retention(self, execution_id: str) -> None:
+        timer, _ = self._retained.pop(execution_id)
+        timer.cancel()
+        if (live := self._by_id.get(execution_id)) is not None:
+            self._release(live)
+
+    def _release(self, live: LiveExecution) -> None:
+        """Forget a projection that nobody runs, watches or may come back for."""
+        execution_id = live.execution_id
+        is_kept = not live.is_unused or execution_id in self._retained
+        if not is_kept and self._by_id.get(execution_id) is live:
+            del self._by_id[execution_id]
+
+
+def _execution_not_found(execution_id: str) -> NotFound:
+    return NotFound(
+        f"there is no execution {execution_id!r}", hint="`planwave ls` shows what is kept"
+    )
+
+
+class StreamingService(Maintenance):
+    """What can be seen of executions while they run; :class:`Service` adds running them."""
+
+    def __init__(self, dependencies: ServiceDependencies) -> None:
+        super().__init__(dependencies)
+        self._live_executions = LiveExecutions(dependencies.store)
+        self._streams_closed = False
+
+    def close_streams(self) -> None:
+        """End all streams with ``ShuttingDown``, and open no further one."""
+        self._streams_closed = True
+        for live in self._live_executions:
+            live.disconnect_all(ShuttingDown())
+
+    @asynccontextmanager
+    async def subscribe(
+        self,
+        execution_id: str,
+        after: int | None = None,
+        limits: BacklogLimits = BacklogLimits(),  # noqa: B008 - immutable
+        *,
+        with_snapshot: bool = False,
+    ) -> AsyncGenerator[ExecutionSubscription]:
+        """Follow an execution in frames; iterate what this gives.
+
+        Args:
+            execution_id: A stored execution, whatever its status.
+            after: The last ``seq`` already known; None for what happens from now on.
+            limits: How far this watcher may fall behind.
+            with_snapshot: Also give the whole state at the moment from which on it is live.
+
+        Raises:
+            NotFound: There is none of that id.
+            ShuttingDown: The service is going down; also while iterating.
+            SlowConsumer: While iterating.
+        """
+        await self._check_watchable(execution_id)
+        async with self._live_executions.subscribe(
+            execution_id, after, limits, with_snapshot=with_snapshot
+        ) as following:
+            yield following
+
+    async def watch(self, execution_id: str, *, after: int = 0) -> AsyncGenerator[Event]:
+        """Give every stored event above ``after`` and streamed text, as it happens, to the end."""
+        async with self.subscribe(execution_id, after) as following:
+            async for frame in following:
+                for event in frame.events:
+                    yield event
+
+    async def status_updates(self, execution_id: str, interval_s: float) -> AsyncGenerator[bytes]:
+        """Give ``{status, node_states, logs, wave}`` as JSON now, then every so often, to the end.
+
+        ``logs`` are the last 10 sentences, ``wave`` is ``{current, total}``. The last one has the
+        final status and comes at once.
+
+        Raises:
+            NotFound, ShuttingDown: As in :meth:`follow`.
+        """
+        await self._check_watchable(execution_id)
+        async with self._live_executions.acquire(execution_id) as live:
+            live.polls += 1
+            try:
+                while True:
+                    is_over = live.is_over
+                    yield live.status_summary()
+                    if is_over:
+                        return
+                    await live.wait_for_end(interval_s)
+                    if live.disconnect_reason is not None and not live.is_over:
+                        raise live.disconnect_reason.with_traceback(None)
+            finally:
+                live.polls -= 1
+
+    async def delete_execution(self, execution_id: str) -> None:
+        await super().delete_execution(execution_id)
+        self._live_executions.discard(execution_id)
+
+    async def state(self, execution_id: str) -> ExecutionState:
+        """Give the state of an execution by now, with the text streamed so far where it runs here.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        live = self._live_executions.get(execution_id)
+        return live.state if live is not None else await super().state(execution_id)
+
+    async def _check_watchable(self, execution_id: str) -> None:
+        if self._streams_closed:
+            raise ShuttingDown
+        if self._live_executions.get(execution_id) is None:
+            await self.execution(execution_id)

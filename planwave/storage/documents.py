@@ -1,0 +1,179 @@
+"""The JSON document of an execution: what a person opens, made from its events alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import aiofiles.os
+import orjson
+
+from planwave.errors import InputError
+from planwave.events import Event, ExecutionState, NodeState, execution_logs, fold
+from planwave.events.node_inputs import NodeInputs, outputs_from_json
+from planwave.events.timeline import TimelineEntry, answers, reentries, timelines
+from planwave.graph.upstream_text import result_text
+from planwave.ids import UUID_PATTERN
+from planwave.storage.files import replace_atomically, sync_directory
+from planwave.storage.records import ExecutionRecord
+
+DOCUMENT_VERSION: Final = 1
+
+_Document = dict[str, Any]
+
+
+def build_document(events: Sequence[Event], record: ExecutionRecord) -> _Document:
+    """Give the document of an execution.
+
+    ``nodes`` are in graph order, nested ones after them in the order they started. A node's
+    ``result`` is its result as text, null where it has none; ``node_results`` holds those that are
+    there. ``inputs`` are ``{handle: {"type", "value"}}`` as they reached the node along flow edges;
+    ``dependencies`` are the paths of the nodes those edges come from. A failure is ``handled`` where
+    the node's policy made up for it, or a node completed that it is inside of. ``requests`` holds
+    what waits for an answer; the ``answers`` of a node are those it was given, ``reentries`` how
+    often it was entered again because its process had ended. ``parent`` is what the execution is a
+    fork of; ``flow_id`` and ``flow_version`` name the flow it runs, where it runs one.
+
+    Args:
+        events: All events from 1 on, in order.
+        record: The execution as the store lists it.
+    """
+    state = fold(events)
+    nodes = _nodes(state, timelines(events))
+    return {
+        "schema_version": DOCUMENT_VERSION,
+        "execution_id": record.execution_id,
+        "plan_id": record.plan_id,
+        "plan_hash": state.plan_hash,
+        "flow_id": state.flow_id,
+        "flow_version": state.flow_version,
+        "parent": state.parent,
+        "user_prompt": state.goal or record.user_prompt,
+        "title": state.title or record.title,
+        "timestamp": record.created_at,
+        "status": state.status,
+        "started_at": state.started_at,
+        "completed_at": state.completed_at,
+        "last_seq": state.last_seq,
+        "error": state.error,
+        "failures": state.failures,
+        "handled_failures": state.handled_failures,
+        "reason": state.reason,
+        "cause": state.cause,
+        "waitingForInput": state.waiting_for_input,
+        "currentNodeId": state.current_node_id,
+        "requests": [request.as_json() for request in state.requests.values()],
+        "waves": state.waves,
+        "usage": state.usage.as_json(),
+        "inputs": state.inputs,
+        "nodes": nodes,
+        "node_results": {n["path"]: n["result"] for n in nodes if n["result"] is not None},
+        "execution_logs": execution_logs(events),
+        "graph": state.graph,
+    }
+
+
+async def write_documents(directory: Path, texts: Mapping[str, bytes]) -> dict[str, Exception]:
+    """Write ``{execution_id}.json`` for each id, whole or not at all; durable on return.
+
+    Returns:
+        Why some were not written, by id; an older document of theirs stays as it was. An
+        ``InputError``: the id is not a UUID, so it may not become a file name.
+
+    Raises:
+        OSError: What was written may not survive a power cut.
+    """
+    return await aiofiles.os.wrap(_write_each)(directory, texts)
+
+
+def _write_each(directory: Path, texts: Mapping[str, bytes]) -> dict[str, Exception]:
+    """Write documents in one go: each step by itself would cost a way to a thread and back."""
+    failed: dict[str, Exception] = {}
+    for execution_id, text in texts.items():
+        try:
+            replace_atomically(_path_of(directory, execution_id), text)
+        except (InputError, OSError) as error:
+            failed[execution_id] = error
+    if len(failed) < len(texts):
+        sync_directory(directory)
+    return failed
+
+
+def _path_of(directory: Path, execution_id: str) -> Path:
+    if not UUID_PATTERN.fullmatch(execution_id):
+        raise InputError(f"{execution_id!r} is not an execution id", code="invalid-execution-id")
+    return directory / f"{execution_id}.json"
+
+
+def document_text(document: Mapping[str, Any]) -> bytes:
+    """Give readable JSON; a lone surrogate, which UTF-8 cannot hold, stays a JSON escape.
+
+    The standard library indents in Python, slowly and with the interpreter to itself; only what
+    orjson refuses is left to it. What was stored is JSON, so there is nothing else to look for.
+
+    Raises:
+        TypeError, ValueError: It is not JSON.
+    """
+    try:
+        return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    except orjson.JSONEncodeError:
+        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+        return (text + "\n").encode("utf-8", "backslashreplace")
+
+
+def _nodes(state: ExecutionState, of: Mapping[str, Sequence[TimelineEntry]]) -> list[_Document]:
+    feeds = NodeInputs(state)
+    made = [_node(node, feeds, of.get(path, ())) for path, node in state.nodes.items()]
+    for each in made:
+        if each["status"] == "failed":
+            each["handled"] = each["handled"] or _is_inside_completed(each["path"], state)
+    return made
+
+
+def _is_inside_completed(path: str, state: ExecutionState) -> bool:
+    """Tell whether a node is inside one that completed all the same."""
+    around = (state.nodes.get(path[:at]) for at, each in enumerate(path) if each == "[")
+    return any(node is not None and node.status == "completed" for node in around)
+
+
+def _node(node: NodeState, feeds: NodeInputs, course: Sequence[TimelineEntry]) -> _Document:
+    place = feeds.graphs.locate(node.path)
+    written, own_id = place.document, place.id
+    data: Mapping[str, Any] = written.get("data") or {}
+    has_result = node.outputs is not None and node.status == "completed"
+    return {
+        "id": own_id,
+        "path": node.path,
+        "name": written.get("name") or node.name or own_id,
+        "description": written.get("description", ""),
+        "type": written.get("type"),
+        "provider": node.provider or data.get("provider"),
+        "model": node.model or data.get("model"),
+        "status": node.status,
+        "result": result_text(outputs_from_json(node.outputs)) if has_result else None,
+        "outputs": node.outputs,
+        "error": node.error,
+        "handled": node.handled,
+        "reason": node.reason,
+        "cause": node.cause,
+        "execution_time": node.duration_s,
+        "dependencies": feeds.upstream(node.path),
+        "inputs": _inputs(node, feeds),
+        "prompt": node.prompt,
+        "wave": node.wave,
+        "attempts": node.attempts,
+        "reentries": reentries(course),
+        "answers": answers(course),
+        "started_at": node.started_at,
+        "completed_at": node.completed_at,
+        "usage": node.usage.as_json(),
+    }
+
+
+def _inputs(node: NodeState, feeds: NodeInputs) -> dict[str, _Document]:
+    if node.started_at is None:
+        return {}
+    inputs = feeds.inputs(node.path)
+    return {handle: inputs[handle]._asdict() for handle in inputs}

@@ -1,0 +1,254 @@
+"""The hot path: appending events of running executions with as few statements as possible.
+
+The writing thread remembers of each running execution its row's key, its owner's epoch and its last
+``seq``, and the next unused key. The directory lock makes it the only writer, and all changes pass
+through it in order; it clears what it remembers whenever a transaction is rolled back. So an append
+inserts one row and changes no other, and many appends need as few statements as one.
+
+Rows go many to a statement: the SQLite driver releases the interpreter lock with every statement,
+and a busy event loop returns it only after some milliseconds; ``executemany`` would release it with
+every row. There are statements for 1, 2, 4, … rows, and the unused rest of one is filled with nulls
+that have no effect. With one for every number most would be parsed anew each time, and SQLite would
+hold on to the last values of all of them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from planwave.storage.errors import append_to_unknown, stale_epoch, unexpected_seq
+from planwave.storage.event_codec import (
+    NO_CHANGE,
+    EncodedBatch,
+    StatusChange,
+    search_key,
+    storable_text,
+)
+from planwave.storage.records import ExecutionRecord
+
+_DOUBLINGS: Final = 8
+"""Of one row, to the 256 that a statement takes at most."""
+
+
+class MultiRowStatement:
+    """A statement for rows of so many columns.
+
+    Args:
+        columns: Their number.
+        one: The statement for a single row.
+        many: That for several, with ``{}`` for the rows; to one of nulls it does nothing.
+    """
+
+    def __init__(self, columns: int, one: str, many: str) -> None:
+        row = _placeholders(columns)
+        self._columns = columns
+        self._most = columns << _DOUBLINGS
+        self._texts = [one, *(many.format(",".join([row] * (2 << n))) for n in range(_DOUBLINGS))]
+
+    @classmethod
+    def insert(cls, table: str, columns: str, on_conflict: str = "") -> MultiRowStatement:
+        """Give a statement that inserts rows; the first of the ``columns`` is never null."""
+        count = columns.count(",") + 1
+        text = f"INSERT INTO {table} ({columns}) {{}} {on_conflict}"
+        return cls(
+            count,
+            text.format(f"VALUES {_placeholders(count)}"),
+            text.format("SELECT * FROM (VALUES {}) WHERE column1 IS NOT NULL"),
+        )
+
+    def run(self, raw: sqlite3.Connection, values: Sequence[Any]) -> int:
+        """Run it for rows, given as the values of one after the other; give how many it changed."""
+        changed = 0
+        for start in range(0, len(values), self._most):
+            chunk = values[start : start + self._most]
+            doublings = (len(chunk) // self._columns - 1).bit_length()
+            missing = (self._columns << doublings) - len(chunk)
+            filled = [*chunk, *[None] * missing] if missing else chunk
+            changed += raw.execute(self._texts[doublings], filled).rowcount
+        return changed
+
+
+def _placeholders(count: int) -> str:
+    return "(" + ",".join("?" * count) + ")"
+
+
+class AppendOp(NamedTuple):
+    """Events that take one execution from ``batch.first - 1`` to ``batch.last``.
+
+    With ``record`` the execution is new, and this its beginning; ``plan`` is the row of its plan,
+    where that is to be kept with it.
+    """
+
+    execution_id: str
+    epoch: int
+    batch: EncodedBatch | None
+    record: ExecutionRecord | None = None
+    plan: Mapping[str, str] | None = None
+
+
+_ADD_PLANS: Final = MultiRowStatement.insert(
+    "plans",
+    "plan_id, created_at, title, user_prompt, hash, search, document",
+    "ON CONFLICT DO NOTHING",
+)
+_ADD_EXECUTIONS: Final = MultiRowStatement.insert(
+    "executions",
+    "key, execution_id, plan_id, status, created_at, started_at, completed_at, document_seq, "
+    "epoch, queued, flow_id, flow_version",
+)
+_ADD_TEXTS: Final = MultiRowStatement.insert(
+    "execution_texts", "execution, title, user_prompt, search"
+)
+_ADD_BATCHES: Final = MultiRowStatement.insert("batches", "execution, first, last, events")
+_SET_STATUS: Final = MultiRowStatement(
+    4,
+    "UPDATE executions SET status = coalesce(?, status), started_at = coalesce(started_at, ?), "
+    "completed_at = coalesce(?, completed_at) WHERE key = ?",
+    "UPDATE executions SET status = coalesce(column1, status), "
+    "started_at = coalesce(started_at, column2), completed_at = coalesce(column3, completed_at) "
+    "FROM (VALUES {}) WHERE key = column4",
+)
+_LOOK_UP: Final = (
+    "SELECT key, epoch, "
+    "(SELECT last FROM batches WHERE execution = key ORDER BY first DESC LIMIT 1) "
+    "FROM executions WHERE execution_id = ?"
+)
+_LAST_KEY: Final = "SELECT coalesce(max(key), 0) FROM executions"
+
+
+class _Position:
+    """Where an execution stands: its row's key, its owner's epoch, its last event."""
+
+    __slots__ = ("epoch", "key", "last")
+
+    def __init__(self, key: int, epoch: int, last: int) -> None:
+        self.key = key
+        self.epoch = epoch
+        self.last = last
+
+
+class ExecutionPositions:
+    """Where running executions stand; only the one writer of a database may have it."""
+
+    def __init__(self, raw: sqlite3.Connection) -> None:
+        self._raw = raw
+        self._positions: dict[str, _Position] = {}
+        self._last_key: int | None = None
+
+    def append(self, steps: Sequence[AppendOp]) -> None:
+        """Keep steps within the transaction that is open, which has to be undone if this fails.
+
+        Raises:
+            StoreError, StaleEpoch: A step does not fit its execution.
+            sqlite3.Error: There is an execution of that id; and what else SQLite refuses.
+        """
+        places = self._positions_for(steps)
+        rows: list[Any] = []
+        changes: dict[int, StatusChange] = {}
+        for place, (execution_id, epoch, batch, record, _) in zip(places, steps, strict=True):
+            if batch is None:
+                continue
+            first, last, text, progress = batch
+            if epoch < place.epoch:
+                raise stale_epoch(execution_id, epoch, place.epoch)
+            if first != place.last + 1:
+                raise unexpected_seq(execution_id, first, place.last)
+            place.last = last
+            rows += (place.key, first, last, text)
+            if record is None and progress is not NO_CHANGE:
+                changes[place.key] = _merge_changes(changes.get(place.key, NO_CHANGE), progress)
+            if progress.completed_at is not None:
+                self.forget(execution_id)
+        _ADD_BATCHES.run(self._raw, rows)
+        if changes:
+            values = [value for key, change in changes.items() for value in (*change, key)]
+            _SET_STATUS.run(self._raw, values)
+
+    def forget(self, execution_id: str) -> None:
+        """Look an execution's row up again before its next append."""
+        self._positions.pop(execution_id, None)
+
+    def clear(self) -> None:
+        """Look everything up again; to be called when a transaction was undone."""
+        self._positions.clear()
+        self._last_key = None
+
+    def _positions_for(self, steps: Sequence[AppendOp]) -> list[_Position]:
+        """Give the place of each step's execution, and insert those that are new."""
+        places: list[_Position] = []
+        plans: list[Any] = []
+        executions: list[Any] = []
+        texts: list[Any] = []
+        for execution_id, epoch, batch, record, plan in steps:
+            if record is None:
+                places.append(self._positions.get(execution_id) or self._look_up(execution_id))
+                continue
+            place = self._positions[execution_id] = _Position(self._new_key(), epoch, 0)
+            places.append(place)
+            if plan is not None:
+                plans += plan.values()
+            executions += _execution_row(
+                place.key, record, NO_CHANGE if batch is None else batch.status_change
+            )
+            texts += _text_row(place.key, record)
+        if executions:
+            _ADD_PLANS.run(self._raw, plans)
+            _ADD_EXECUTIONS.run(self._raw, executions)
+            _ADD_TEXTS.run(self._raw, texts)
+        return places
+
+    def _new_key(self) -> int:
+        """Give a key that no execution has, nor one had since it was last looked up."""
+        last = self._last_key
+        if last is None:
+            last = int(self._raw.execute(_LAST_KEY).fetchone()[0])
+        self._last_key = last + 1
+        return last + 1
+
+    def _look_up(self, execution_id: str) -> _Position:
+        row = self._raw.execute(_LOOK_UP, (execution_id,)).fetchone()
+        if row is None:
+            raise append_to_unknown(execution_id)
+        key, epoch, last = row
+        place = self._positions[execution_id] = _Position(key, epoch, last or 0)
+        return place
+
+
+def _merge_changes(before: StatusChange, after: StatusChange) -> StatusChange:
+    """Give what two changes come to, one after the other; so do ``_SET_STATUS`` and the row."""
+    return StatusChange(
+        after.status or before.status,
+        before.started_at or after.started_at,
+        after.completed_at or before.completed_at,
+    )
+
+
+def _execution_row(key: int, record: ExecutionRecord, progress: StatusChange) -> tuple[Any, ...]:
+    """Give the row of an execution as its first events leave it."""
+    before = StatusChange(record.status, record.started_at, record.completed_at)
+    status, started_at, completed_at = _merge_changes(before, progress)
+    return (
+        key,
+        record.execution_id,
+        record.plan_id,
+        status,
+        record.created_at,
+        started_at,
+        completed_at,
+        record.document_seq,
+        record.epoch,
+        int(record.queued),
+        record.flow_id,
+        record.flow_version,
+    )
+
+
+def _text_row(key: int, record: ExecutionRecord) -> tuple[Any, ...]:
+    return (
+        key,
+        storable_text(record.title),
+        storable_text(record.user_prompt),
+        search_key(record.title, record.user_prompt),
+    )

@@ -1,0 +1,234 @@
+"""How a database is opened and closed: for writing, with the present schema, or for reading."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import (
+    Connection,
+    Engine,
+    StaticPool,
+    create_engine,
+)
+from sqlalchemy.exc import DBAPIError
+
+from planwave.errors import StoreError
+from planwave.storage.files import MIGRATION_BACKUP_DIR, sync_directory
+from planwave.storage.lock import DirectoryLock
+from planwave.storage.sqlite import migrations
+from planwave.storage.sqlite.errors import cause_of, is_recoverable
+from planwave.storage.sqlite.schema import metadata
+
+DATABASE_NAME: Final = "planwave.db"
+BUSY_MS: Final = 5_000
+"""How long a statement waits for a lock of a process that does not know ours (a database browser)."""
+
+
+def writing_connection(path: Path) -> sqlite3.Connection:
+    """Open a database for writing: WAL, ``synchronous=FULL``, foreign keys, own transactions."""
+    raw = sqlite3.connect(
+        path,
+        timeout=BUSY_MS / 1_000,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+    )
+    try:
+        raw.execute("PRAGMA journal_mode=WAL")
+        raw.execute("PRAGMA synchronous=FULL")
+        raw.execute("PRAGMA foreign_keys=ON")
+    except sqlite3.Error:
+        raw.close()
+        raise
+    return raw
+
+
+def reading_connection(path: Path, *, unchanging: bool = False) -> sqlite3.Connection:
+    """Open a database that another connection, here or in another process, may be writing.
+
+    Args:
+        path: The database.
+        unchanging: Nobody is writing; then not even SQLite's own lock files are needed.
+    """
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if unchanging else ''}",
+        uri=True,
+        timeout=BUSY_MS / 1_000,
+        check_same_thread=False,
+    )
+
+
+def engine_of(raw: sqlite3.Connection) -> Engine:
+    """Give an engine whose only connection is this one; transactions are begun by hand."""
+    return create_engine(
+        "sqlite://", creator=lambda: raw, poolclass=StaticPool, isolation_level="AUTOCOMMIT"
+    )
+
+
+def reading_engine(path: Path, *, unchanging: bool = False) -> Engine:
+    """Give an engine for reading from several threads; see :func:`reading_connection`."""
+    return create_engine(
+        f"sqlite:///{path}", creator=lambda: reading_connection(path, unchanging=unchanging)
+    )
+
+
+def has_wal(path: Path) -> bool:
+    """Say whether a database has a log: it is being written, or its writer was killed.
+
+    The last connection to a database that closes takes its log away.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
+def empty_engine() -> Engine:
+    """Give an engine over tables without rows, for a directory in which nothing is stored yet."""
+    engine = create_engine(
+        "sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False}
+    )
+    metadata.create_all(engine)
+    return engine
+
+
+def database_unusable(path: Path, error: Exception) -> StoreError:
+    """Give the error for a database that cannot be opened."""
+    cause = cause_of(error)
+    way_out = "restore it from a copy"
+    if is_recoverable(cause):
+        way_out = "free some space"
+    elif isinstance(cause, OSError):
+        way_out = "look at the owner and permissions of its directory"
+    return StoreError(
+        f"{str(path)!r} cannot be opened as a database: {cause}",
+        code="store-unusable",
+        hint=f"{way_out}, or set PLANWAVE_STORAGE_DIR to another directory",
+    )
+
+
+_log = logging.getLogger(__name__)
+
+_PRIVATE_DIRECTORY_MODE: Final = 0o700
+_PRIVATE_MODE: Final = 0o600
+
+
+def open_for_writing(path: Path) -> tuple[sqlite3.Connection, Connection]:
+    """Open a database for writing, brought to the present schema.
+
+    Before an older one is changed it is copied to ``backups/``, where the copy stays.
+
+    Raises:
+        OSError: There is no room for the copy; the database is as it was.
+        SchemaTooNew: A newer planwave wrote it.
+        sqlite3.Error, sqlalchemy.exc.DBAPIError: It cannot be opened or written.
+    """
+    _create_private_file(path)
+    raw = writing_connection(path)
+    connection = engine_of(raw).connect()
+    try:
+        version = migrations.version_of(connection)
+        if 0 < version < migrations.SCHEMA_VERSION:
+            copy = _copy_before_migration(raw, path, version)
+            _log.info("schema %d becomes %d; copy: %s", version, migrations.SCHEMA_VERSION, copy)
+        migrations.migrate(connection)
+    except BaseException:
+        close(connection)
+        raise
+    return raw, connection
+
+
+def _create_private_file(path: Path) -> None:
+    """Make a new database's file for nobody else to read; its log is made like it."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE_MODE))
+
+
+def close(connection: Connection) -> None:
+    """Close a connection for writing."""
+    connection.close()
+    connection.engine.dispose()
+
+
+def close_after_failure(connection: Connection, path: Path) -> None:
+    """Close a connection for writing whose disk has failed, leaving its log as it is.
+
+    The last connection that closes moves the log into the database, and reads it without looking
+    at its checksums; what is in it nobody knows any more. The next opening looks. So this one is
+    not to be the last: one that cannot write outlives it.
+    """
+    with suppress(sqlite3.Error):
+        with closing(reading_connection(path)) as last:
+            last.execute("SELECT 1 FROM executions LIMIT 1").fetchone()  # takes its place
+            close(connection)
+        return
+    close(connection)
+
+
+def _copy_before_migration(raw: sqlite3.Connection, path: Path, version: int) -> Path:
+    """Copy a database as it is; whole and durable on return, or not there.
+
+    Raises:
+        OSError, sqlite3.Error: It cannot be written.
+    """
+    folder = path.parent / MIGRATION_BACKUP_DIR
+    folder.mkdir(mode=_PRIVATE_DIRECTORY_MODE, exist_ok=True)
+    name = f"{path.stem}-v{version}-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}.db"
+    unfinished = folder / f".{name}.tmp"
+    try:
+        os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE_MODE))
+        with closing(sqlite3.connect(unfinished)) as copy:
+            raw.backup(copy)
+            copy.execute("PRAGMA journal_mode=DELETE")  # one file, whole in itself
+        with unfinished.open("rb") as file:
+            os.fsync(file.fileno())
+        unfinished.replace(folder / name)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+    sync_directory(folder)
+    sync_directory(path.parent)
+    return folder / name
+
+
+def open_for_reading(path: Path) -> Engine:
+    """Give an engine for reading; an older database is brought up to date first.
+
+    Raises:
+        StoreError: ``storage-locked``: an older planwave is writing.
+        SchemaTooNew: A newer planwave wrote it.
+        OSError, sqlalchemy.exc.DBAPIError: It cannot be read.
+    """
+    if not path.exists():
+        return empty_engine()
+    engine = reading_engine(path)
+    try:
+        version = _version_of(engine)
+    except DBAPIError:
+        engine.dispose()
+        if has_wal(path):
+            raise
+        # A disk that is full or read-only has no place for what readers and a writer share.
+        engine = reading_engine(path, unchanging=True)
+        version = _version_of(engine)
+    if version == 0:  # a writer has made the file, but no table yet
+        engine.dispose()
+        return empty_engine()
+    if version < migrations.SCHEMA_VERSION:
+        engine.dispose()
+        lock = DirectoryLock(path.parent)
+        try:
+            close(open_for_writing(path)[1])
+        finally:
+            lock.release()
+        engine = reading_engine(path)
+    return engine
+
+
+def _version_of(engine: Engine) -> int:
+    with engine.connect() as connection:
+        return migrations.version_of(connection)

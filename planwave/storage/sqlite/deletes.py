@@ -1,0 +1,163 @@
+"""Deleting plans, flows and executions: changes for the writing thread.
+
+An execution is deleted in two steps. The first takes it out of sight at once, the second removes its
+rows piece by piece, so that whoever writes meanwhile waits for one piece only. What a crash leaves
+of the second step nobody sees, and the next deletion takes it along.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, select, update
+
+from planwave.storage.errors import (
+    execution_not_ended,
+    execution_not_found,
+    flow_in_use,
+    flow_not_found,
+    plan_in_use,
+    plan_not_found,
+)
+from planwave.storage.event_codec import ENDED_STATUSES
+from planwave.storage.sqlite.schema import (
+    artifact_uses,
+    batches,
+    calls,
+    execution_texts,
+    executions,
+    flow_versions,
+    flows,
+    plans,
+)
+
+_DELETED: Final = "deleted"
+"""Status of an execution that is out of sight; it has no texts, no plan, and an id nobody asks for."""
+_ROWS: Final = 200
+"""Rows of events removed at a time: some 10 ms."""
+
+
+class PurgeResult(NamedTuple):
+    """What one piece of the second step came to.
+
+    Attributes:
+        digests: Large values that one execution less refers to.
+        is_done: Nothing is left to remove.
+    """
+
+    digests: set[str]
+    is_done: bool
+
+
+def delete_plan(connection: Connection, plan_id: str) -> None:
+    """Delete a plan none of whose executions is under way.
+
+    Raises:
+        NotFound, Conflict: See ``Store.delete_plan``.
+    """
+    if (running := _active_execution(connection, executions.c.plan_id == plan_id)) is not None:
+        raise plan_in_use(plan_id, running)
+    if not connection.execute(delete(plans).where(plans.c.plan_id == plan_id)).rowcount:
+        raise plan_not_found(plan_id)
+
+
+def delete_flow(connection: Connection, flow_id: str) -> None:
+    """Delete a flow with its versions, none of whose executions is under way.
+
+    Raises:
+        NotFound, Conflict: See ``FlowStore.delete``.
+    """
+    if (running := _active_execution(connection, executions.c.flow_id == flow_id)) is not None:
+        raise flow_in_use(flow_id, running)
+    connection.execute(delete(flow_versions).where(flow_versions.c.flow_id == flow_id))
+    if not connection.execute(delete(flows).where(flows.c.flow_id == flow_id)).rowcount:
+        raise flow_not_found(flow_id)
+
+
+def _active_execution(connection: Connection, of: ColumnElement[bool]) -> str | None:
+    """Give the id of an execution that has not ended."""
+    return connection.execute(
+        select(executions.c.execution_id)
+        .where(of, executions.c.status.not_in(ENDED_STATUSES))
+        .limit(1)
+    ).scalar()
+
+
+def soft_delete_execution(connection: Connection, execution_id: str) -> None:
+    """Take an execution that has ended out of sight.
+
+    Raises:
+        NotFound, Conflict: See ``Store.delete_execution``.
+    """
+    row = connection.execute(
+        select(executions.c.key, executions.c.status).where(
+            executions.c.execution_id == execution_id
+        )
+    ).first()
+    if row is None:
+        raise execution_not_found(execution_id)
+    key, status = row
+    if status not in ENDED_STATUSES:
+        raise execution_not_ended(execution_id, status)
+    soft_delete(connection, [(key, execution_id)])
+
+
+def soft_delete_ended(connection: Connection, before: str, limit: int) -> list[str]:
+    """Take executions that ended before a time out of sight, oldest first; give their ids."""
+    found = connection.execute(
+        select(executions.c.key, executions.c.execution_id)
+        .where(
+            executions.c.created_at < before,  # has an index; what ended before began before
+            executions.c.completed_at < before,
+            executions.c.status.in_(ENDED_STATUSES),
+        )
+        .order_by(executions.c.created_at, executions.c.execution_id)
+        .limit(limit)
+    ).all()
+    soft_delete(connection, [(row.key, row.execution_id) for row in found])
+    return [row.execution_id for row in found]
+
+
+def soft_delete(connection: Connection, found: list[tuple[int, str]]) -> None:
+    """Take executions out of sight, whatever their status, by key and id."""
+    if not found:
+        return
+    rows = [{"hidden": key, "name": execution_id} for key, execution_id in found]
+    for statement in (
+        update(executions)
+        .where(executions.c.key == bindparam("hidden"))
+        .values(
+            status=_DELETED,
+            plan_id=None,
+            flow_id=None,
+            execution_id=func.printf("deleted %d", executions.c.key),
+        ),
+        delete(execution_texts).where(execution_texts.c.execution == bindparam("hidden")),
+        delete(calls).where(calls.c.execution_id == bindparam("name")),
+    ):  # fmt: skip
+        connection.execute(statement, rows)
+
+
+def purge(connection: Connection) -> PurgeResult:
+    """Remove some rows of executions that are out of sight."""
+    left, digests = _ROWS, set[str]()
+    while left > 0:
+        key = connection.execute(
+            select(executions.c.key).where(executions.c.status == _DELETED).limit(1)
+        ).scalar()
+        if key is None:
+            return PurgeResult(digests, is_done=True)
+        piece = select(batches.c.id).where(batches.c.execution == key).limit(left)
+        removed = connection.execute(delete(batches).where(batches.c.id.in_(piece))).rowcount
+        if removed < left:
+            digests |= _remove_execution(connection, key)
+        left -= max(removed, 1)
+    return PurgeResult(digests, is_done=False)
+
+
+def _remove_execution(connection: Connection, key: Any) -> set[str]:
+    used = artifact_uses.c.execution == key
+    digests = connection.execute(select(artifact_uses.c.digest).where(used)).scalars().all()
+    connection.execute(delete(artifact_uses).where(used))
+    connection.execute(delete(executions).where(executions.c.key == key))
+    return set(digests)

@@ -1,0 +1,151 @@
+"""Flows of the SQLite store: its statements about them, and what they are asked through."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, Protocol, TypeVar
+
+from sqlalchemy import Connection, select, update
+from sqlalchemy.dialects.sqlite import insert as upsert
+
+from planwave.storage.event_codec import encode_document, search_key, storable_text
+from planwave.storage.records import FlowRecord, FlowVersion, PageCursor
+from planwave.storage.sqlite.deletes import delete_flow
+from planwave.storage.sqlite.lists import ListQuery, contains, query_parameter, search_text
+from planwave.storage.sqlite.schema import flow_versions, flows
+
+_T = TypeVar("_T")
+
+FLOWS: Final = ListQuery(
+    [
+        flows.c.flow_id,
+        flows.c.name,
+        flows.c.description,
+        flows.c.version,
+        flows.c.revision,
+        flows.c.created_at,
+        flows.c.updated_at,
+        flow_versions.c.node_count,
+    ],
+    flows.join(
+        flow_versions,
+        (flow_versions.c.flow_id == flows.c.flow_id) & (flow_versions.c.version == flows.c.version),
+    ),
+    flows.c.created_at,
+    flows.c.flow_id,
+    {"text": contains(flows.c.search)},
+)
+_VERSION: Final = (
+    flow_versions.c.flow_id,
+    flow_versions.c.version,
+    flow_versions.c.revision,
+    flow_versions.c.created_at,
+    flow_versions.c.node_count,
+)
+VERSIONS: Final = ListQuery(
+    _VERSION,
+    flow_versions,
+    flow_versions.c.created_at,
+    flow_versions.c.version,
+    {"flow_id": flow_versions.c.flow_id == query_parameter("flow_id")},
+)
+
+
+class _Read(Protocol):
+    def __call__(self, query: Callable[[Connection], _T]) -> Coroutine[Any, Any, _T]: ...
+
+
+class SqliteFlows:
+    """The ``FlowStore`` port over the tables ``flows`` and ``flow_versions``.
+
+    Args:
+        read: Runs a query beside the writer.
+        write: Runs a change in the writer's thread; it is durable on return.
+    """
+
+    def __init__(
+        self,
+        read: _Read,
+        write: Callable[[Callable[[Connection], Any]], Coroutine[Any, Any, Any]],
+    ) -> None:
+        self._read = read
+        self._write = write
+
+    async def save(
+        self, flow: FlowRecord, graph: dict[str, Any] | None = None, *, after: int = 0
+    ) -> bool:
+        text = None if graph is None else encode_document(graph, f"flow {flow.flow_id!r}")
+        return await self._write(lambda connection: _save(connection, flow, text, after))
+
+    async def get(self, flow_id: str) -> FlowRecord | None:
+        found = await self._read(lambda connection: FLOWS.one(connection, flow_id))
+        return None if found is None else FlowRecord(*found)
+
+    async def version(self, flow_id: str, version: str) -> FlowVersion | None:
+        columns = flow_versions.c
+        statement = select(*_VERSION, columns.graph).where(
+            columns.flow_id == storable_text(flow_id), columns.version == storable_text(version)
+        )
+        row = await self._read(lambda connection: connection.execute(statement).first())
+        if row is None:
+            return None
+        *facts, graph = row
+        return FlowVersion(*facts, graph=json.loads(graph))
+
+    async def page(
+        self, *, text: str | None = None, before: str | PageCursor | None = None, limit: int = 50
+    ) -> Sequence[FlowRecord]:
+        chosen = {"text": search_text(text)}
+        rows = await self._read(lambda connection: FLOWS.page(connection, chosen, before, limit))
+        return [FlowRecord(*row) for row in rows]
+
+    async def versions(
+        self, flow_id: str, *, before: PageCursor | None = None, limit: int = 50
+    ) -> Sequence[FlowVersion]:
+        own = {"flow_id": flow_id}
+        rows = await self._read(lambda connection: VERSIONS.page(connection, own, before, limit))
+        return [FlowVersion(*row) for row in rows]
+
+    async def delete(self, flow_id: str) -> None:
+        await self._write(lambda connection: delete_flow(connection, flow_id))
+
+
+def _save(connection: Connection, flow: FlowRecord, graph: str | None, after: int) -> bool:
+    values = {
+        "created_at": flow.created_at,
+        "updated_at": flow.updated_at,
+        "name": storable_text(flow.name),
+        "description": storable_text(flow.description),
+        "version": flow.version,
+        "revision": flow.revision,
+        "search": search_key(flow.name, flow.description),
+    }
+    if after:
+        same = (flows.c.flow_id == flow.flow_id) & (flows.c.revision == after)
+        kept = connection.execute(update(flows).where(same).values(values))
+    else:
+        new = upsert(flows).values(flow_id=flow.flow_id, **values)
+        kept = connection.execute(new.on_conflict_do_nothing())
+    if kept.rowcount and graph is not None:
+        _save_version(connection, flow, graph)
+    return bool(kept.rowcount)
+
+
+def _save_version(connection: Connection, flow: FlowRecord, graph: str) -> None:
+    """Keep a content; of one that is known, what its hash does not cover."""
+    columns = flow_versions.c
+    connection.execute(
+        upsert(flow_versions)
+        .values(
+            flow_id=flow.flow_id,
+            version=flow.version,
+            revision=flow.revision,
+            created_at=flow.updated_at,
+            node_count=flow.node_count,
+            graph=graph,
+        )
+        .on_conflict_do_update(
+            index_elements=[columns.flow_id, columns.version], set_={"graph": graph}
+        )
+    )

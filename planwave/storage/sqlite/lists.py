@@ -1,0 +1,203 @@
+"""Plans and executions as they are listed: newest first, by choice, page by page.
+
+Lists are asked for all the time. So each kind of question becomes SQL once, and is then run without
+SQLAlchemy putting it together again, which would take as long as the answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Integer,
+    Text,
+    bindparam,
+    func,
+    or_,
+    select,
+    tuple_,
+)
+from sqlalchemy.dialects.sqlite import dialect
+
+from planwave.storage.errors import unknown_cursor
+from planwave.storage.event_codec import ACTIVE_STATUSES, storable_text
+from planwave.storage.records import ExecutionRecord, PageCursor, PlanRecord
+from planwave.storage.sqlite.schema import batches, execution_texts, executions, plans
+
+LAST_SEQ: Final[ColumnElement[int]] = func.coalesce(
+    select(batches.c.last)
+    .where(batches.c.execution == executions.c.key)
+    .order_by(batches.c.first.desc())
+    .limit(1)
+    .correlate(executions)
+    .scalar_subquery(),
+    0,
+)
+
+
+class ListQuery:
+    """Rows of one kind.
+
+    Args:
+        columns: What each row gives.
+        source: Where they are.
+        created: When each was made: the order of the list, then by ``own_id``.
+        own_id: What each is called by.
+        choices: What can be chosen by, each a condition with a parameter of its name.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[ColumnElement[Any]],
+        source: FromClause,
+        created: Column[str],
+        own_id: Column[str],
+        choices: Mapping[str, ColumnElement[bool]],
+    ) -> None:
+        self._columns = columns
+        self._source = source
+        self._created = created
+        self._own_id = own_id
+        self._filters = {
+            **choices,
+            "own_id": own_id == query_parameter("own_id"),
+            "seen_at": tuple_(created, own_id)
+            < tuple_(query_parameter("seen_at"), query_parameter("seen_id")),
+        }
+        self._sql = lru_cache(maxsize=None)(self._compile)
+
+    def one(self, connection: Connection, own_id: str) -> Sequence[Any] | None:
+        """Give the row of that id."""
+        return next(iter(self._rows(connection, {"own_id": own_id}, 1)), None)
+
+    def page(
+        self,
+        connection: Connection,
+        filters: Mapping[str, str | None],
+        before: str | PageCursor | None,
+        limit: int,
+    ) -> Sequence[Any]:
+        """Give one page of the list, newest first; a choice that is None is not made.
+
+        Raises:
+            NotFound: ``before`` is nobody's id.
+        """
+        made = {name: value for name, value in filters.items() if value is not None}
+        if isinstance(before, str):
+            seen = connection.execute(select(self._created).where(self._own_id == before)).first()
+            if seen is None:
+                raise unknown_cursor(before)
+            before = PageCursor(seen[0], before)
+        if before is not None:
+            made["seen_at"], made["seen_id"] = before
+        return self._rows(connection, made, max(limit, 0))
+
+    def _rows(self, connection: Connection, made: Mapping[str, str], limit: int) -> Sequence[Any]:
+        sql, values = self._sql(frozenset(made))
+        asked = {name: storable_text(value) for name, value in made.items()}
+        return connection.exec_driver_sql(sql, {**values, **asked, "most": limit}).fetchall()
+
+    def _compile(self, made: frozenset[str]) -> tuple[str, dict[str, Any]]:
+        conditions = [self._filters[name] for name in sorted(made) if name in self._filters]
+        statement = (
+            select(*self._columns)
+            .select_from(self._source)
+            .where(*conditions)
+            .order_by(self._created.desc(), self._own_id.desc())
+            .limit(bindparam("most", type_=Integer))
+        )
+        compiled = statement.compile(dialect=dialect(paramstyle="named"))
+        return str(compiled), dict(compiled.params)
+
+
+def query_parameter(name: str) -> ColumnElement[str]:
+    """Stand for what a choice is given."""
+    return bindparam(name, type_=Text)
+
+
+def contains(column: Column[str]) -> ColumnElement[bool]:
+    """Choose by ``text``, as :func:`search_text` gives it."""
+    return func.instr(column, query_parameter("text")) > 0
+
+
+PLANS: Final = ListQuery(
+    [
+        plans.c.plan_id,
+        plans.c.created_at,
+        plans.c.user_prompt,
+        plans.c.title,
+        plans.c.hash,
+        plans.c.document,
+    ],
+    plans,
+    plans.c.created_at,
+    plans.c.plan_id,
+    {"text": contains(plans.c.search)},
+)
+_EXECUTION: Final = (
+    executions.c.execution_id,
+    executions.c.plan_id,
+    execution_texts.c.title,
+    execution_texts.c.user_prompt,
+    executions.c.status,
+    executions.c.created_at,
+    executions.c.started_at,
+    executions.c.completed_at,
+    LAST_SEQ,
+    executions.c.document_seq,
+    executions.c.epoch,
+    executions.c.queued,
+    executions.c.flow_id,
+    executions.c.flow_version,
+)
+_WITH_TEXTS: Final = executions.join(
+    execution_texts, execution_texts.c.execution == executions.c.key
+)
+EXECUTIONS: Final = ListQuery(
+    _EXECUTION,
+    _WITH_TEXTS,
+    executions.c.created_at,
+    executions.c.execution_id,
+    {
+        "status": executions.c.status == query_parameter("status"),
+        "since": executions.c.created_at >= query_parameter("since"),
+        "plan_id": executions.c.plan_id == query_parameter("plan_id"),
+        "flow_id": executions.c.flow_id == query_parameter("flow_id"),
+        "text": contains(execution_texts.c.search),
+    },
+)
+
+OPEN_EXECUTIONS: Final = (
+    select(*_EXECUTION)
+    .select_from(_WITH_TEXTS)
+    .where(
+        executions.c.status.in_((*ACTIVE_STATUSES, "starting")),  # has an index
+        or_(executions.c.status != "starting", executions.c.queued == 1),
+    )
+    .order_by(executions.c.created_at, executions.c.execution_id)
+)
+"""Rows as those of ``EXECUTIONS``: what is to be taken up at a start, oldest first."""
+
+
+def search_text(text: str | None) -> str | None:
+    """Give a text as it is looked for in what ``rows.search_key`` made; None for an empty one."""
+    return storable_text(text).casefold() if text else None
+
+
+def plan_from_row(row: Any) -> PlanRecord:
+    """Give the plan of a row."""
+    plan_id, created_at, user_prompt, title, digest, document = row
+    return PlanRecord(plan_id, created_at, user_prompt, title, digest, json.loads(document))
+
+
+def execution_from_row(row: Any) -> ExecutionRecord:
+    """Give the execution of a row."""
+    *fields, queued, flow_id, flow_version = row
+    return ExecutionRecord(*fields, queued=bool(queued), flow_id=flow_id, flow_version=flow_version)

@@ -1,0 +1,118 @@
+"""How a database gets its tables, and how one of an older schema version is brought up to date."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+from sqlalchemy import (
+    Connection,
+    func,
+    insert,
+    select,
+)
+from sqlalchemy.exc import DBAPIError
+
+from planwave.errors import SchemaTooNew
+from planwave.storage.files import artifact_digests
+from planwave.storage.sqlite.schema import (
+    answers,
+    artifact_uses,
+    batches,
+    executions,
+    flow_versions,
+    flows,
+    metadata,
+)
+
+
+def _batch_events(connection: Connection) -> None:
+    """Up to version 1 there was a row for each event."""
+    batches.create(connection)
+    connection.exec_driver_sql(
+        "INSERT INTO batches (execution, first, last, events) SELECT execution, seq, seq, "
+        "'[[' || json_quote(at) || ',' || json_quote(type) || ',' || data || ',' || "
+        "json_quote(path) || ',' || json_quote(attempt) || ']]' FROM events ORDER BY id"
+    )
+    connection.exec_driver_sql("DROP TABLE events")
+
+
+def _index_lists(connection: Connection) -> None:
+    """Up to version 2 there was no way to delete, no idempotency, and lists were short."""
+    artifact_uses.create(connection)
+    answers.create(connection)
+    connection.exec_driver_sql("DROP INDEX executions_by_status")
+    for index in executions.indexes:
+        if index.name in ("executions_by_status", "executions_by_plan"):
+            index.create(connection)
+    found = connection.execute(
+        select(batches.c.execution, batches.c.events).where(
+            func.instr(batches.c.events, '"artifact":') > 0
+        )
+    )
+    uses = {(digest, execution) for execution, text in found for digest in artifact_digests(text)}
+    for digest, execution in sorted(uses):
+        connection.execute(insert(artifact_uses).values(digest=digest, execution=execution))
+
+
+def _note_queued(connection: Connection) -> None:
+    """Up to version 3 a queued start did not outlive its process."""
+    connection.exec_driver_sql(
+        "ALTER TABLE executions ADD COLUMN queued INTEGER DEFAULT 0 NOT NULL"
+    )
+
+
+def _add_flows(connection: Connection) -> None:
+    """Up to version 4 there were no flows."""
+    flows.create(connection)
+    flow_versions.create(connection)
+    for column in ("flow_id", "flow_version"):
+        connection.exec_driver_sql(f"ALTER TABLE executions ADD COLUMN {column} TEXT")
+    for index in executions.indexes:
+        if index.name == "executions_by_flow":
+            index.create(connection)
+
+
+MIGRATIONS: Final = (_batch_events, _index_lists, _note_queued, _add_flows)
+"""Step ``i`` takes a database from version ``i + 1`` to ``i + 2``."""
+
+SCHEMA_VERSION: Final = len(MIGRATIONS) + 1
+
+
+def version_of(connection: Connection) -> int:
+    """Give the schema version of a database; 0 for one without tables.
+
+    Raises:
+        SchemaTooNew: A newer planwave wrote it.
+    """
+    version = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+    if version > SCHEMA_VERSION:
+        raise SchemaTooNew(
+            f"the database has schema {version}, this planwave knows up to {SCHEMA_VERSION}",
+            hint="use the planwave that wrote it, or a newer one",
+        )
+    return version
+
+
+def migrate(connection: Connection) -> None:
+    """Bring a database to the present schema in one transaction: wholly, or not at all.
+
+    Raises:
+        SchemaTooNew: A newer planwave wrote it.
+    """
+    version = version_of(connection)
+    if version == SCHEMA_VERSION:
+        return
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    try:
+        if version == 0:
+            metadata.create_all(connection, checkfirst=False)
+        else:
+            for step in MIGRATIONS[version - 1 :]:
+                step(connection)
+        connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.exec_driver_sql("COMMIT")
+    except BaseException:
+        with suppress(DBAPIError):  # a full disk may have undone it already
+            connection.exec_driver_sql("ROLLBACK")
+        raise

@@ -1,0 +1,146 @@
+"""The statements of the SQLite store, apart from the hot path in ``places.py``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from sqlalchemy import Connection, Row, Select, Update, bindparam, func, select, update
+from sqlalchemy.dialects.sqlite import Insert
+from sqlalchemy.dialects.sqlite import insert as upsert
+
+from planwave.providers.protocols import CallKey
+from planwave.storage.event_codec import (
+    SETTLED_STATUSES,
+    encode_document,
+    search_key,
+    storable_text,
+)
+from planwave.storage.records import PlanRecord
+from planwave.storage.sqlite.appends import MultiRowStatement
+from planwave.storage.sqlite.lists import LAST_SEQ
+from planwave.storage.sqlite.schema import batches, calls, executions, plans
+
+Rows: TypeAlias = Select[*tuple[Any, ...]]
+
+
+_NEW_PLAN: Final = upsert(plans)
+UPSERT_PLAN: Final = _NEW_PLAN.on_conflict_do_update(
+    index_elements=[plans.c.plan_id],
+    set_={column.name: column for column in _NEW_PLAN.excluded if not column.primary_key},
+)
+"""Inserts a :func:`plan_row`, or replaces the one of the same id."""
+
+
+def plan_row(plan: PlanRecord) -> dict[str, str]:
+    """Give the columns of a plan, in the order of the table.
+
+    Raises:
+        StoreError: Its document is not JSON.
+    """
+    return {
+        "plan_id": plan.plan_id,
+        "created_at": plan.created_at,
+        "title": storable_text(plan.title),
+        "user_prompt": storable_text(plan.user_prompt),
+        "hash": plan.hash,
+        "search": search_key(plan.title, plan.user_prompt),
+        "document": encode_document(plan.document, f"plan {plan.plan_id!r}", plain=plan.plain),
+    }
+
+
+def select_newest_statuses(plan_ids: Sequence[str]) -> Rows:
+    """Select ``plan_id, status`` of the newest execution of each of these plans, or a null."""
+    asked = func.json_each(json.dumps(plan_ids)).table_valued("value", name="asked")
+    newest = (
+        select(executions.c.status)
+        .where(executions.c.plan_id == asked.c.value)
+        .order_by(executions.c.created_at.desc(), executions.c.execution_id.desc())
+        .limit(1)
+        .correlate(asked)
+        .scalar_subquery()
+    )
+    return select(asked.c.value, newest)
+
+
+def _batches_after() -> Rows:
+    own = select(executions.c.key).where(executions.c.execution_id == bindparam("of"))
+    key = own.scalar_subquery()
+    begun = select(func.max(batches.c.first)).where(
+        batches.c.execution == key, batches.c.first <= bindparam("next")
+    )
+    return (
+        select(batches.c.first, batches.c.events)
+        .where(
+            batches.c.execution == key,
+            batches.c.first >= func.coalesce(begun.scalar_subquery(), 0),
+        )
+        .order_by(batches.c.first)
+        .limit(bindparam("most"))
+    )
+
+
+_BATCHES_AFTER: Final = _batches_after()
+_ALL: Final = -1
+"""What SQLite takes for no limit."""
+
+
+def batches_after(
+    connection: Connection, execution_id: str, after: int, limit: int | None
+) -> Sequence[Row[int, str]]:
+    """Give ``first, events`` of the rows that hold an execution's events, in order."""
+    most = _ALL if limit is None else max(limit, 0) + 1
+    asked = {"of": storable_text(execution_id), "next": after + 1, "most": most}
+    return connection.execute(_BATCHES_AFTER, asked).all()
+
+
+def raise_epoch(execution_id: str, queued: bool | None) -> Update:
+    """Raise an execution's epoch, and give it; note whether it is queued unless None."""
+    noted = {} if queued is None else {"queued": int(queued)}
+    return (
+        update(executions)
+        .where(executions.c.execution_id == execution_id)
+        .values(epoch=executions.c.epoch + 1, **noted)
+        .returning(executions.c.epoch)
+    )
+
+
+_UPDATE_DOCUMENT_SEQS: Final = MultiRowStatement(
+    2,
+    "UPDATE executions SET document_seq = max(document_seq, ?) WHERE execution_id = ?",
+    "UPDATE executions SET document_seq = max(document_seq, column1) FROM (VALUES {}) "
+    "WHERE execution_id = column2",
+)
+
+
+def update_document_seqs(connection: Connection, seqs: Mapping[str, int]) -> list[str]:
+    """Note up to which events documents on disk go; give ids of which there is no execution."""
+    raw: Any = connection.connection.driver_connection
+    rows = [value for execution_id, seq in seqs.items() for value in (seq, execution_id)]
+    if _UPDATE_DOCUMENT_SEQS.run(raw, rows) == len(seqs):
+        return []
+    own = executions.c.execution_id
+    known = set(connection.execute(select(own).where(own.in_(seqs))).scalars())
+    return [execution_id for execution_id in seqs if execution_id not in known]
+
+
+def select_lagging_documents() -> Rows:
+    """Select ids of settled executions whose document is old, oldest first."""
+    return (
+        select(executions.c.execution_id)
+        .where(executions.c.status.in_(SETTLED_STATUSES), executions.c.document_seq < LAST_SEQ)
+        .order_by(executions.c.created_at, executions.c.execution_id)
+    )
+
+
+def select_call(key: CallKey) -> Rows:
+    """Select a recorded reply."""
+    same = [calls.c[name] == value for name, value in key._asdict().items()]
+    return select(calls.c.reply).where(*same)
+
+
+def insert_call(key: CallKey, reply: dict[str, Any]) -> Insert:
+    """Insert a reply; the first one of a key stays."""
+    row = {**key._asdict(), "reply": encode_document(reply, "a recorded reply")}
+    return upsert(calls).values(row).on_conflict_do_nothing()

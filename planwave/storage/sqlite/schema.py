@@ -1,0 +1,145 @@
+"""The tables and their indexes."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    text,
+)
+
+metadata = MetaData()
+
+plans = Table(
+    "plans",
+    metadata,
+    Column("plan_id", Text, primary_key=True),
+    Column("created_at", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("user_prompt", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+    Column("search", Text, nullable=False),
+    Column("document", Text, nullable=False),
+    Index("plans_by_age", "created_at", "plan_id"),
+)
+
+flows = Table(
+    "flows",
+    metadata,
+    Column("flow_id", Text, primary_key=True),
+    Column("created_at", Text, nullable=False),
+    Column("updated_at", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("search", Text, nullable=False),
+    Index("flows_by_age", "created_at", "flow_id"),
+)
+
+flow_versions = Table(
+    "flow_versions",
+    metadata,
+    Column("flow_id", Text, ForeignKey("flows.flow_id"), primary_key=True),
+    Column("version", Text, primary_key=True),
+    Column("revision", Integer, nullable=False),
+    Column("created_at", Text, nullable=False),
+    Column("node_count", Integer, nullable=False),
+    Column("graph", Text, nullable=False),
+    Index("flow_versions_by_age", "flow_id", "created_at", "version"),
+)
+"""Every content a flow ever had, once; ``flows.version`` is the present one."""
+
+executions = Table(
+    "executions",
+    metadata,
+    Column("key", Integer, primary_key=True),
+    Column("execution_id", Text, nullable=False, unique=True),
+    Column("plan_id", Text),
+    Column("status", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+    Column("started_at", Text),
+    Column("completed_at", Text),
+    Column("document_seq", Integer, nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("queued", Integer, nullable=False, server_default=text("0")),
+    Column("flow_id", Text),
+    Column("flow_version", Text),
+    Index("executions_by_age", "created_at", "execution_id"),
+    Index("executions_by_status", "status", "created_at", "execution_id"),
+    Index("executions_by_plan", "plan_id", "created_at", "execution_id"),
+    Index(
+        "executions_by_flow",
+        "flow_id",
+        "created_at",
+        "execution_id",
+        sqlite_where=text("flow_id IS NOT NULL"),
+    ),
+)
+"""``last_seq`` is not here: it is the greatest ``last`` of ``batches``."""
+
+execution_texts = Table(
+    "execution_texts",
+    metadata,
+    Column("execution", Integer, ForeignKey("executions.key"), primary_key=True),
+    Column("title", Text, nullable=False),
+    Column("user_prompt", Text, nullable=False),
+    Column("search", Text, nullable=False),
+)
+"""Apart from ``executions``, whose rows are rewritten with every change of status."""
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("execution", Integer, ForeignKey("executions.key"), nullable=False),
+    Column("first", Integer, nullable=False),
+    Column("last", Integer, nullable=False),
+    Column("events", Text, nullable=False),
+    Index("batches_in_order", "execution", "first", unique=True),
+)
+"""Events as they were appended: one row for each batch, ``rows.EncodedBatch`` says how.
+
+A batch is written, read and made durable as one, and a row for each event would cost more than all
+else that is done to keep it. A rowid table on purpose: long rows cost four times as much in a
+WITHOUT ROWID table."""
+
+calls = Table(
+    "calls",
+    metadata,
+    Column("execution_id", Text, primary_key=True),
+    Column("path", Text, primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("ordinal", Integer, primary_key=True),
+    Column("request_hash", Text, primary_key=True),
+    Column("reply", Text, nullable=False),
+)
+
+artifact_uses = Table(
+    "artifact_uses",
+    metadata,
+    Column("digest", Text, primary_key=True),
+    Column("execution", Integer, ForeignKey("executions.key"), primary_key=True),
+    Index("artifact_uses_by_execution", "execution"),
+)
+"""Which executions refer to a value in a file of its own; several may share one."""
+
+answers = Table(
+    "answers",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("digest", Text, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("status", Integer),
+    Column("body", Text),
+    Column("created_at", Text, nullable=False),
+    Index("answers_by_age", "created_at"),
+)
+"""Requests under their idempotency keys. ``holder`` is the opening of the store that works, or
+worked, on it: of another one than the present it is dead, for one process writes at a time."""

@@ -1,0 +1,222 @@
+"""Where the executions of the golden logs are run: a service over memory whose time is virtual.
+
+Only what a user of planwave may rely on is used: the service, graph documents, node types. So the
+logs stay the same however the executor is built inside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from planwave.errors import NodeError
+from planwave.events import TERMINAL, Event, execution_logs, fold
+from planwave.events.logs.typed_log import execution_log_entries
+from planwave.graph.model import DataValue, Port
+from planwave.graph.protocols import ExecutionResult, NodeEvent, Suspension
+from planwave.graph.reading.documents import read_graph
+from planwave.ids import new_id
+from planwave.service.service import Service
+from planwave.storage.memory import MemoryStore
+from tests.support.graph.builders import make_plan
+from tests.support.nodes.nested_graphs import graph_document
+from tests.support.service.dependencies import dependencies
+
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:\+00:00|Z| UTC)?")
+_TOOK = re.compile(r"\(took \d+\.\d+s\)")
+_DURATIONS = frozenset({"duration_s", "own_time_s", "execution_time"})
+_BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def act(node_id: str, kind: str = "act", policy: Any = None, **data: Any) -> dict[str, Any]:
+    """Give a node of a graph document."""
+    made = {"id": node_id, "type": kind, "data": data}
+    return made if policy is None else {**made, "policy": policy}
+
+
+class Act:
+    """Does what its data say.
+
+    ``fails`` so many times, takes ``seconds``, ``says`` events, keeps a value with ``once``, ``runs``
+    graphs inside itself, ``asks`` a question, gives ``value`` on ``handle``; without a value what
+    arrived, after its own id.
+    """
+
+    node_type = "act"
+    template_fields = ("value",)
+    inputs = (Port("{name}", multiple=True),)
+    outputs = (Port("{name}"),)
+
+    def __init__(self) -> None:
+        self.made: Counter[str] = Counter()
+
+    async def execute(self, data: Mapping[str, Any], inputs: Any, context: Any) -> Any:
+        if "seconds" in data:
+            await asyncio.sleep(data["seconds"])
+        if context.attempt <= data.get("fails", 0):
+            raise NodeError("it broke", code="broken", retryable=data.get("retryable", True))
+        told: list[Any] = []
+        if "once" in data:
+            told.append(await context.runtime.once(data["once"], lambda: self._made(data["once"])))
+        for key, graph in data.get("runs", {}).items():
+            outputs = await context.runtime.run_graph(key, read_graph(graph)[0], {})
+            told.append({name: given["output"].value for name, given in outputs.items()})
+        if "asks" in data:
+            return Suspension(data["asks"], ["left", *told], data.get("waits_s"), data.get("else"))
+        return self._result(data, inputs, context, told)
+
+    async def resume(
+        self, data: Mapping[str, Any], inputs: Any, context: Any, state: Any, answer: Any
+    ) -> Any:
+        return self._result(data, inputs, context, [state, answer])
+
+    async def _made(self, key: str) -> str:
+        self.made[key] += 1
+        return f"{key} {self.made[key]}"
+
+    def _result(self, data: Any, inputs: Any, context: Any, told: list[Any]) -> ExecutionResult:
+        said = [
+            NodeEvent(context.node_id, self.node_type, kind, context.run_id, what)
+            for kind, what in data.get("says", ())
+        ]
+        arrived = [each.value.value for each in inputs.arrivals]
+        value = data.get("value", [context.node_id, *arrived, *told])
+        outputs = {data.get("handle", "output"): DataValue("any", value)}
+        return ExecutionResult({} if data.get("gives_nothing") else outputs, said)
+
+
+class ActOnce(Act):
+    """The same, with an effect on the world that must not happen twice."""
+
+    node_type = "act_once"
+    effect = "once"
+
+
+class Odd:
+    """Gives what is no result."""
+
+    node_type = "odd"
+
+    async def execute(self, data: Mapping[str, Any], inputs: Any, context: Any) -> Any:
+        if data["gives"] == "nothing":
+            return None
+        handle = "other" if data["gives"] == "handle" else "output"
+        value = {1, 2} if data["gives"] == "a set" else (1, "\0")
+        return ExecutionResult({handle: DataValue("any", value)})
+
+
+class Talks:
+    """Streams text, then gives it."""
+
+    node_type = "talks"
+
+    async def execute(
+        self, data: Mapping[str, Any], inputs: Any, context: Any
+    ) -> AsyncGenerator[NodeEvent | ExecutionResult]:
+        for text in ("Hello", ", ", "world"):
+            await asyncio.sleep(1)
+            yield NodeEvent(context.node_id, "talks", "delta", context.run_id, {"text": text})
+        yield ExecutionResult({"output": DataValue("text", "Hello, world")})
+
+
+class _Kept(MemoryStore):
+    """A store that outlives the services over it, as a directory does."""
+
+    async def close(self) -> None:
+        return None
+
+
+@dataclass
+class Stage:
+    """One store, the services over it one after the other, and the executions to be told of."""
+
+    store: MemoryStore = field(default_factory=_Kept)
+    types: tuple[Any, ...] = field(default_factory=lambda: (Act(), ActOnce(), Odd(), Talks()))
+    told: list[str] = field(default_factory=list[str])
+    away_s: float = 0.0
+
+    @asynccontextmanager
+    async def service(self) -> AsyncGenerator[Service]:
+        """Open a service; leaving it cuts off what runs, as the end of its process does."""
+        parts = dependencies(types=self.types, store=self.store, now=self._now)
+        async with Service(parts) as service:
+            try:
+                yield service
+            finally:
+                await service.drain(0)
+
+    async def begin(self, service: Service, graph: Mapping[str, Any], **how: Any) -> str:
+        """Execute a graph, and tell of that."""
+        plan = make_plan(read_graph(graph)[0], new_id())
+        self.told.append((await service.execute(plan, **how)).execution_id)
+        return self.told[-1]
+
+    def _now(self) -> datetime:
+        return _BEGAN + timedelta(seconds=asyncio.get_running_loop().time() + self.away_s)
+
+
+async def seen(
+    service: Service, execution_id: str, kind: str, path: str | None = None, count: int = 1
+) -> Event:
+    """Wait for an event."""
+    async for event in service.watch(execution_id):
+        if event.type == kind and path in (None, event.path):
+            count -= 1
+            if not count:
+                return event
+    raise AssertionError(f"{kind} of {path} never came")
+
+
+async def ended(service: Service, execution_id: str) -> None:
+    """Wait for the end of an execution."""
+    async for event in service.watch(execution_id):
+        if event.type in TERMINAL:
+            return
+    raise AssertionError("it never ended")
+
+
+async def answer(service: Service, execution_id: str, path: str, given: Any) -> None:
+    """Answer what a node asks."""
+    (asked,) = [r for r in await service.requests(execution_id) if r.path == path]
+    await service.answer(execution_id, asked.request_id, given)
+
+
+def written(events: list[Event], known: dict[str, str]) -> dict[str, Any]:
+    """Give all that is told of an execution, but for times, durations and ids."""
+    made = {
+        "events": [[e.type, e.path, e.attempt, e.data] for e in events],
+        "text_log": execution_logs(events),
+        "typed_log": [each.as_json() for each in execution_log_entries(events)],
+        "state": fold(events).as_json(),
+    }
+    return _plain(json.loads(json.dumps(made)), known)
+
+
+def _plain(value: Any, known: dict[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {
+            _plain(name, known): "<seconds>"
+            if name in _DURATIONS and isinstance(each, int | float)
+            else _plain(each, known)
+            for name, each in value.items()
+        }
+    if isinstance(value, list):
+        return [_plain(each, known) for each in value]
+    if not isinstance(value, str):
+        return value
+
+    def name(found: re.Match[str]) -> str:
+        return known.setdefault(found[0], f"<id {len(known) + 1}>")
+
+    return _TOOK.sub("(took <seconds>)", _TIME.sub("<time>", _UUID.sub(name, value)))
+
+
+__all__ = ["Stage", "act", "answer", "ended", "graph_document", "seen", "written"]

@@ -1,0 +1,448 @@
+"""Graphs of three other engines give here what those engines gave, except where we differ on purpose.
+
+The cases are recordings: a graph, and what the real engine made of it with a stub for a model. Each
+is rebuilt as a planwave document and run with the same rule for a model. What then does not match
+stands in ``DIFFERENCES`` with the reason and with what happens here instead.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import pytest
+
+from planwave.events.logs.typed_log import execution_log_entries
+from planwave.planner.planner import Planner
+from planwave.providers.protocols import ModelRequest
+from planwave.settings import Limits
+from tests.support.conformance.converted_runs import (
+    PROVIDERS,
+    ConvertedRun,
+    RuleModels,
+    run_converted,
+)
+from tests.support.conformance.converters import (
+    from_agentflow,
+    from_agiraph,
+    from_covalt,
+    task_description,
+    to_planner_reply,
+)
+from tests.support.llm.fake_providers import ListedProviders, library_registry
+from tests.support.llm.scripted_models import ScriptedModels
+from tests.support.paths import SHARED
+from tests.support.virtual_loop import virtual_time
+
+CASES = SHARED / "conformance"
+_EXPECTED = ".expected.json"
+_Json = dict[str, Any]
+
+
+class Difference(NamedTuple):
+    """Why a case does not match, and what is so here instead."""
+
+    why: str
+    here: _Json
+
+
+_NOTHING_TO_ASK = {"statuses": ["failed"], "calls": []}
+DIFFERENCES: dict[str, Difference] = {
+    "agentflow/if_empty_value_never_matches": Difference(
+        "The branch is the same, but its agent has nothing to ask, and no model is paid for that.",
+        {**_NOTHING_TO_ASK, "checked": {"node_2": 'Condition 1 (equal "") evaluated as false'}},
+    ),
+    "agentflow/start_without_initialInput": Difference(
+        "An agent that has nothing to ask fails and says so, instead of paying for an empty prompt.",
+        {**_NOTHING_TO_ASK, "errors": {"node_2": "empty-prompt"}},
+    ),
+    "agentflow/no_start_fails": Difference(
+        "A graph needs no start node; this one fails as its only agent has nothing to ask.",
+        {**_NOTHING_TO_ASK, "errors": {"node_2": "empty-prompt"}},
+    ),
+    "agiraph/cycle": Difference(
+        "A cycle is refused before anything runs, and named.", {"refused": ["flow-cycle"]}
+    ),
+    "agiraph/duplicate_ids": Difference(
+        "Two tasks of one id are refused, instead of running both and keeping one result.",
+        {"refused": ["duplicate-id"]},
+    ),
+    "agiraph/empty_plan": Difference(
+        "A plan without a task is refused, instead of counting as done.",
+        {"refused": ["empty-graph"]},
+    ),
+    "agiraph/unknown_dependency": Difference(
+        "A dependency on a task that is not there is refused before anything runs.",
+        {"refused": ["dangling-edge"]},
+    ),
+    "agiraph/planner_missing_name": Difference(
+        "A task without a name is called by its id; the plan is not lost for that.",
+        {"nodes": [("node_0", "node_0", "d")]},
+    ),
+    "agiraph/planner_model_choice_is_overridden": Difference(
+        "The plan's choice of a provider counts: one that is not configured goes back to the model "
+        "to be repaired, instead of being replaced without a word.",
+        {"refused": ["unavailable-provider"]},
+    ),
+    "agiraph/planner_no_title_second_call": Difference(
+        "A plan without a title is called by its goal; no second call is paid for one.",
+        {"title": "demo task", "calls": 1},
+    ),
+    "covalt/bad_coercion_raises": Difference(
+        "Wires that cannot fit are found by the check, before the first node runs.",
+        {"refused": ["missing-required-input", "type-mismatch"], "outputs": {}},
+    ),
+    "covalt/error_on_error_continue": Difference(
+        "What follows a handled failure is told the error, instead of an empty message.",
+        {"outputs": {"a": {"output": {"response": "After(ValueError: boom)"}}}},
+    ),
+}
+
+
+def cases_of(engine: str, pattern: str = f"*{_EXPECTED}") -> list[str]:
+    """Give the cases of one engine, as ``engine/name``; none where there are no recordings."""
+    files = sorted((CASES / engine).glob(pattern))
+    return [f"{engine}/{file.name.removesuffix(_EXPECTED).removesuffix('.json')}" for file in files]
+
+
+def loaded(case: str, suffix: str) -> _Json:
+    return json.loads((CASES / f"{case}{suffix}").read_text("utf-8"))
+
+
+def needs_tools(case: str) -> bool:
+    """Say whether an agent of a case is given tools or other agents."""
+    if case.startswith("agentflow/"):
+        workflow = loaded(case, ".workflow.json")
+        return any(c.get("sourceHandle") == "subagent" for c in workflow["connections"])
+    if case.startswith("covalt/"):
+        graph = loaded(case, ".graph.json")
+        return any(edge["targetHandle"] == "tools" for edge in graph["edges"])
+    return False
+
+
+def compare(case: str, here: _Json, recorded: _Json) -> None:
+    """Hold what happened here against the recording, or against the table."""
+    difference = DIFFERENCES.get(case)
+    if difference is None:
+        assert here == recorded
+        return
+    print(f"\n{case}: {difference.why}")  # noqa: T201
+    assert _part(here, difference.here) == difference.here
+    assert here != recorded, "it matches now: take it out of the table"
+
+
+def _part(whole: Any, like: Any) -> Any:
+    """Give of an object only what another one names; an empty one stands for itself."""
+    if not (isinstance(whole, dict) and isinstance(like, dict) and like):
+        return whole
+    return {name: _part(whole.get(name), each) for name, each in like.items()}
+
+
+def echoing(engine: str, pattern: str = f"*{_EXPECTED}") -> Callable[..., Any]:
+    """Run a test for each case of an engine that needs no tools."""
+    found = [case for case in cases_of(engine, pattern) if not needs_tools(case)]
+    return pytest.mark.parametrize("case", found, ids=[case.partition("/")[2] for case in found])
+
+
+def test_every_recording_is_accounted_for() -> None:
+    if not CASES.is_dir():
+        pytest.skip("no ../shared/conformance")
+    known = {"agentflow": ".workflow.json", "agiraph": ".plan.json", "covalt": ".graph.json"}
+    counts: dict[str, _Json] = {}
+    for engine, graph in known.items():
+        runs, plans = cases_of(engine), cases_of(engine, "planner_*.json")
+        files = {f"{case}{suffix}" for case in runs for suffix in (graph, _EXPECTED)}
+        files |= {f"{case}.json" for case in plans}
+        assert files == {f"{engine}/{file.name}" for file in (CASES / engine).iterdir()}
+        tools = {case for case in runs if needs_tools(case)}
+        differ = {case for case in (*runs, *plans) if case in DIFFERENCES} - tools
+        matched = len(runs) + len(plans) - len(tools) - len(differ)
+        counts[engine] = {"match": matched, "differ": len(differ), "tools": len(tools)}
+    print(f"\n{counts}")  # noqa: T201
+    assert sum(each["differ"] for each in counts.values()) == len(DIFFERENCES)
+    assert counts == {
+        "agentflow": {"match": 11, "differ": 3, "tools": 6},
+        "agiraph": {"match": 11, "differ": 7, "tools": 0},
+        "covalt": {"match": 10, "differ": 2, "tools": 2},
+    }
+
+
+# -- AgentFlow -------------------------------------------------------------------------------------
+
+
+@echoing("agentflow")
+async def test_agentflow(case: str) -> None:
+    workflow, expected = loaded(case, ".workflow.json"), loaded(case, _EXPECTED)
+    models = RuleModels(_as_told if "unchanged" in expected["llm_rule"] else _in_brackets)
+    seen = await run_converted(from_agentflow(workflow, expected["resume_inputs"]), models)
+    compare(case, _agentflow_here(seen, workflow), _agentflow_recorded(expected, workflow))
+
+
+def _as_told(request: ModelRequest, _: int) -> str:
+    return request.prompt
+
+
+def _in_brackets(request: ModelRequest, _: int) -> str:
+    if request.model == "BOOM":
+        raise ValueError("model BOOM not found")
+    return f"<{request.prompt}>"
+
+
+def _agentflow_here(seen: ConvertedRun, workflow: _Json) -> _Json:
+    told = [(_plain(e.node_id), e.type, e.content) for e in execution_log_entries(seen.events)]
+    given = {_plain(node): out["output"] for node, out in seen.outputs.items() if "output" in out}
+    nodes = seen.state.nodes
+    return {
+        "statuses": seen.statuses,
+        "outputs": given,
+        "decisions": {n: nodes[n].answer for n in _approvals(workflow) if nodes[n].answer},
+        "calls": sorted(
+            (_plain(path), call.model, call.system, call.prompt, call.reasoning_effort)
+            for path, call in seen.calls
+        ),
+        "said": _by_node(told, ("start_prompt", "llm_response", "llm_error")),
+        "checked": _last_checks(told),
+        "errors": {n: node.error["code"] for n, node in nodes.items() if node.error},
+    }
+
+
+def _agentflow_recorded(expected: _Json, workflow: _Json) -> _Json:
+    results, state = expected["results"], expected["results"][-1]["state"]
+    told = [(e["nodeId"], e["type"], e["content"]) for e in results[-1]["logs"]]
+    failed = {node: "provider-error" for node, kind, _ in told if kind == "llm_error"}
+    return {
+        "statuses": [result["status"] for result in results],
+        "outputs": {n["id"]: state[n["id"]] for n in workflow["nodes"] if n["id"] in state},
+        "decisions": {
+            n: state[f"{n}_approval"] for n in _approvals(workflow) if f"{n}_approval" in state
+        },
+        "calls": sorted(
+            (
+                c["parentNodeId"],
+                c["model"],
+                c["systemPrompt"],
+                c["userContent"],
+                c["reasoningEffort"],
+            )
+            for c in expected["llm_calls"]
+        ),
+        "said": _by_node(told, ("start_prompt", "llm_response", "llm_error")),
+        "checked": _last_checks(told),
+        "errors": failed,
+    }
+
+
+def _plain(path: str) -> str:
+    """Give the node of the workflow that a path stands for: a loop's body is the node it repeats."""
+    return path.rpartition("/")[2].removesuffix(".again")
+
+
+def _approvals(workflow: _Json) -> list[str]:
+    return [n["id"] for n in workflow["nodes"] if n["type"] in ("approval", "input")]
+
+
+def _by_node(
+    told: Iterable[tuple[str, str, str]], kinds: tuple[str, ...]
+) -> dict[str, list[tuple[str, str]]]:
+    """Give what each node said, in order; the order between nodes that run at once says nothing."""
+    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for node, kind, content in told:
+        if kind in kinds:
+            found[node].append((kind, content))
+    return dict(found)
+
+
+def _last_checks(told: Iterable[tuple[str, str, str]]) -> dict[str, str]:
+    """Give what each branch checked when it last ran, joined."""
+    found: dict[str, list[str]] = {}
+    for node, kind, content in told:
+        if kind == "step_start":
+            found[node] = []
+        elif kind == "logic_check":
+            found[node].append(content)
+    return {node: "; ".join(said) for node, said in found.items() if said}
+
+
+# -- agiraph ---------------------------------------------------------------------------------------
+
+
+@echoing("agiraph")
+@virtual_time
+async def test_agiraph(case: str) -> None:
+    plan, expected = loaded(case, ".plan.json"), loaded(case, _EXPECTED)
+    models = RuleModels(_numbered, delay_s=1)
+    seen = await run_converted(from_agiraph(plan), models, off=["anthropic"], renders=False)
+    names = {node["name"]: node["id"] for node in plan["nodes"]}
+    compare(case, _agiraph_here(seen), _agiraph_recorded(expected, names))
+
+
+def _numbered(request: ModelRequest, count: int) -> str:
+    if "FAIL" in request.prompt:
+        raise ValueError("provider down")
+    return f"result#{count}"
+
+
+def _agiraph_here(seen: ConvertedRun) -> _Json:
+    if seen.refusal_codes:
+        return {"refused": seen.refusal_codes, "calls": len(seen.calls)}
+    nodes, outputs = seen.state.nodes, seen.outputs
+    return {
+        "status": seen.state.status,
+        "states": {
+            path: "pending" if node.status == "blocked" else node.status
+            for path, node in nodes.items()
+        },
+        "results": {path: outputs.get(path, {}).get("output", "") for path in nodes},
+        "errors": {path: node.error["message"] for path, node in nodes.items() if node.error},
+        "log": _log(seen.log_lines),
+        "read": {path: _material(call.prompt) for path, call in seen.calls},
+        "models": {(path, call.model) for path, call in seen.calls},
+    }
+
+
+def _agiraph_recorded(expected: _Json, names: Mapping[str, str]) -> _Json:
+    result, calls = expected["result"], expected["calls"]
+    if "uses unavailable provider" in result.get("exception", ""):
+        return {"refused": ["unavailable-provider"], "calls": len(calls)}
+    callers = [(names[_name_in(call["system_prompt"])], call) for call in calls]
+    return {
+        "status": result["status"],
+        "states": expected["node_states"],
+        "results": result["node_results"],
+        "errors": expected["node_errors"],
+        "log": _log(result["execution_logs"]),
+        "read": {node: _material(call["prompt"]) for node, call in callers},
+        "models": {(node, call["model"]) for node, call in callers},
+    }
+
+
+def _name_in(system: str) -> str:
+    return system.partition("\n")[0].partition(": ")[2]
+
+
+def _material(prompt: str) -> list[str]:
+    """Give the results of earlier tasks that a prompt holds, with where each came from."""
+    return re.findall(r"^From .* \(.*\):\n.*$", prompt, re.MULTILINE)
+
+
+def _log(lines: Iterable[str]) -> list[str]:
+    """Give what both logs tell in the same words, sorted: tasks of a wave run at once.
+
+    Times and, of a completed task, its name are left out.
+    """
+    kept = ("Executing", "Starting node", "Completed node", "Failed node", "Cannot", "Execution")
+    told = (re.sub(r"^(Completed node [^ :]+).*", r"\1", x.removeprefix("ERROR: ")) for x in lines)
+    return sorted(line for line in told if line.startswith(kept))
+
+
+@echoing("agiraph", "planner_*.json")
+async def test_agiraph_plans(case: str) -> None:
+    said = loaded(case, ".json")
+    models = ScriptedModels([to_planner_reply(said["model_reply"])] * 3)
+    providers: Any = ListedProviders(PROVIDERS, off=["anthropic"])
+    planner = Planner(models, providers, library_registry(providers), Limits())
+    try:
+        plan = await planner.create_plan("demo task", "openai", "gpt-4o-mini")
+    except ValueError as error:
+        here = {"refused": [d.code for d in getattr(error, "diagnostics", ())]}
+    else:
+        nodes, edges = plan.graph.nodes, plan.graph.edges
+        here = {
+            "title": plan.title,
+            "nodes": [(node.id, node.name, node.description) for node in nodes],
+            "models": [(node.data["provider"], node.data["model"]) for node in nodes],
+            "edges": [(edge.source, edge.target) for edge in edges],
+            "calls": len(models.requests),
+        }
+    compare(case, here, _plan_recorded(said))
+
+
+def _plan_recorded(said: _Json) -> _Json:
+    plan = said.get("plan")
+    if plan is None:
+        is_no_json = "as JSON" in said["exception"]
+        return {"refused": ["invalid-json" if is_no_json else said["exception"]]}
+    return {
+        "title": plan["title"],
+        "nodes": [(node["id"], node["name"], task_description(node)) for node in plan["nodes"]],
+        "models": [(node["provider"], node["model"]) for node in plan["nodes"]],
+        "edges": [(edge["from"], edge["to"]) for edge in plan["edges"]],
+        "calls": len(said["calls"]),
+    }
+
+
+# -- Covalt ----------------------------------------------------------------------------------------
+
+_REFUSALS = {"Cycle detected in flow graph": "flow-cycle", "No implicit coercion": "type-mismatch"}
+
+
+@echoing("covalt")
+async def test_covalt(case: str) -> None:
+    graph, expected = loaded(case, ".graph.json"), loaded(case, _EXPECTED)
+    rebuilt = from_covalt(graph, expected["options"], expected["user_message"])
+    seen = await run_converted(rebuilt, RuleModels(_named))
+    types = {node["id"]: node["type"].replace("_", "-") for node in graph["nodes"]}
+    compare(case, _covalt_here(seen, types, rebuilt.inputs), _covalt_recorded(expected, types))
+
+
+def _named(request: ModelRequest, _: int) -> str:
+    """Answer as the stubs of the cases: an agent has a name (its system prompt), a completion none."""
+    if request.system is not None:
+        return f"{request.system}({request.prompt})"
+    return f"[{request.provider}:{request.model} t={request.temperature}] {request.prompt}"
+
+
+def _covalt_here(seen: ConvertedRun, types: Mapping[str, str], given: Mapping[str, Any]) -> _Json:
+    """Give what nodes of the graph gave by running, as that engine wraps it."""
+    ran = {node: out for node, out in seen.outputs.items() if node in types and node not in given}
+    ended = {
+        node: state.status
+        for node, state in seen.state.nodes.items()
+        if node in types and node not in given and state.status in ("completed", "failed")
+    }
+    return {
+        "refused": seen.refusal_codes,
+        "outputs": {
+            node: {_handle(handle): _wrapped(types[node], value) for handle, value in out.items()}
+            for node, out in ran.items()
+            if "error" not in out
+        },
+        "ended": ended,
+    }
+
+
+def _covalt_recorded(expected: _Json, types: Mapping[str, str]) -> _Json:
+    said = expected["exception"] or ""
+    ends = {"completed": "completed", "error": "failed"}
+    # A model that was chosen is no step here: it is made for who uses it, whose output shows it.
+    steps = {node for node, kind in types.items() if kind != "model-selector"}
+    return {
+        "refused": [code for words, code in _REFUSALS.items() if words in said],
+        "outputs": {
+            node: {handle: each["value"] for handle, each in out.items()}
+            for node, out in expected["outputs"].items()
+            if node in steps
+        },
+        "ended": {
+            node: ends[kind]
+            for node, kind, _ in expected["events"]
+            if kind in ends and node in steps
+        },
+    }
+
+
+def _handle(handle: str) -> str:
+    return {"condition-0": "true"}.get(handle, handle)
+
+
+def _wrapped(kind: str, value: Any) -> Any:
+    match kind:
+        case "agent":
+            return {"response": value}
+        case "llm-completion":
+            return {"text": value}
+        case _:
+            return value

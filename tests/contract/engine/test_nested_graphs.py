@@ -1,0 +1,277 @@
+"""The library's nodes with graphs inside, over a store: what waits, is cut off, and goes on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from planwave.events import TERMINAL
+from planwave.graph.model import DataValue, Graph
+from planwave.graph.plan import Plan
+from planwave.graph.protocols import ExecutionResult
+from planwave.graph.reading.documents import read_graph
+from planwave.nodes.services import NodeServices
+from planwave.planner.planner import Planner
+from planwave.providers.protocols import CallKey, CallScope
+from planwave.service.service import Service
+from planwave.storage.sqlite.store import SqliteStore
+from tests.support.graph.builders import make_plan
+from tests.support.llm.client_harness import MODELS, model_client_harness
+from tests.support.llm.fake_llm_server import TextReply
+from tests.support.llm.fake_providers import FakeProviders, library_registry
+from tests.support.llm.planner_replies import planner_reply
+from tests.support.llm.planner_replies import reply_node as step
+from tests.support.nodes.nested_graphs import FakeFlowStore, graph_document, node_document
+from tests.support.nodes.node_context import services_with
+from tests.support.service.dependencies import dependencies
+
+
+class Notes:
+    """Gives what its data say, and counts how often it was run, over all services."""
+
+    node_type = "notes"
+    template_fields = None
+
+    def __init__(self) -> None:
+        self.runs: Counter[str] = Counter()
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        self.runs[context.path] += 1
+        return ExecutionResult({"output": DataValue("any", data.get("value"))})
+
+
+class PlansOnce:
+    """Plans any goal as one graph; a second time is one too many."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.asked = graph, 0
+
+    async def create_plan(self, prompt: str, *who: Any, **rules: Any) -> Plan:
+        self.asked += 1
+        made = make_plan(self.graph)
+        return Plan(made.plan_id, prompt, "Planned", made.graph, made.hash, made.created_at)
+
+
+@asynccontextmanager
+async def opened(
+    directory: Path, graph: dict[str, Any], *types: Any, **services: Any
+) -> AsyncGenerator[Service]:
+    """Open a service over what is stored in a directory; leaving it cuts off what runs."""
+    store = SqliteStore.open(directory)
+    found, _ = services_with(lambda _: ["reply"], **services)
+
+    def node_services(goal: str) -> NodeServices:
+        return found
+
+    parts = dependencies(
+        read_graph(graph)[0], directory=directory, store=store, types=types,
+        node_services=node_services,
+    )  # fmt: skip
+    async with Service(parts) as service:
+        try:
+            yield service
+        finally:
+            await service.drain(0)
+
+
+async def paused(service: Service) -> str:
+    plan = await service.create_plan("do it")
+    execution_id = (await service.execute(plan.plan_id)).execution_id
+    assert (await service.wait(execution_id)).status == "paused"
+    assert service.load.running == 0
+    return execution_id
+
+
+async def decide(service: Service, execution_id: str, value: str, decision: str) -> None:
+    """Answer the open request about what begins so."""
+    requests = await service.requests(execution_id)
+    (asked,) = [r for r in requests if str(r.request["value"]).startswith(value)]
+    await service.answer(execution_id, asked.request_id, {"decision": decision})
+
+
+async def rested(service: Service, execution_id: str, *paths: str) -> None:
+    """Wait until all these nodes have waited for an answer, and the execution rests after that."""
+    missing = set(paths)
+    async for event in service.watch(execution_id):
+        if event.type == "node.waiting":
+            missing.discard(event.path or "")
+        elif event.type == "execution.paused" and not missing:
+            return
+    raise AssertionError("it ended")
+
+
+async def ended(service: Service, execution_id: str) -> str:
+    """Wait for the end of an execution."""
+    async for event in service.watch(execution_id):
+        if event.type in TERMINAL:
+            return event.type
+    raise AssertionError("it never ended")
+
+
+async def waiting_for(service: Service, execution_id: str) -> list[tuple[str, Any]]:
+    requests = await service.requests(execution_id)
+    return [(request.path, request.request["value"]) for request in requests]
+
+
+async def outputs_of(service: Service, execution_id: str, path: str) -> dict[str, Any]:
+    outputs = (await service.state(execution_id)).nodes[path].outputs or {}
+    return {handle: each["value"] for handle, each in outputs.items()}
+
+
+ASKED = graph_document(
+    node_document("s", "start"), node_document("before", "notes", value="{{ item }}"),
+    node_document("ask", "approval", prompt="Keep it?"),
+    node_document("kept", "notes", value="{{ input }}!"), node_document("not", "notes", value=None),
+    edges=[("s", "before"), ("before", "ask"), ("ask", "kept", "approve"), ("ask", "not", "reject")],
+)  # fmt: skip
+
+
+async def test_a_loop_rests_while_people_think_and_goes_on_after_a_restart(tmp_path: Path) -> None:
+    notes = Notes()
+    graph = graph_document(
+        node_document("each", "loop", items=["a", "b", "c"], parallel=2, body=ASKED),
+        node_document("all", "notes", value="{{ input }}"),
+        edges=[("each", "all")],
+    )
+    async with opened(tmp_path, graph, notes) as service:
+        execution_id = await paused(service)
+        state = await service.state(execution_id)
+        assert (state.nodes["each"].status, state.current_node_id) == ("waiting", "each[0]/ask")
+        assert await waiting_for(service, execution_id) == [
+            ("each[0]/ask", "a"), ("each[1]/ask", "b"),
+        ]  # fmt: skip
+        await decide(service, execution_id, "b", "reject")
+        await rested(service, execution_id, "each[0]/ask", "each[2]/ask")
+        assert await waiting_for(service, execution_id) == [
+            ("each[0]/ask", "a"), ("each[2]/ask", "c"),
+        ], "the next item has taken the place of the one that was decided"  # fmt: skip
+    async with opened(tmp_path, graph, notes) as service:
+        await service.recover()
+        await decide(service, execution_id, "c", "approve")
+    async with opened(tmp_path, graph, notes) as service:
+        await service.recover()
+        await decide(service, execution_id, "a", "approve")
+        assert await ended(service, execution_id) == "execution.completed"
+        assert await outputs_of(service, execution_id, "all") == {"output": ["a!", None, "c!"]}
+    assert set(notes.runs.values()) == {1}, "nothing that was settled ran again"
+    assert len(notes.runs) == 7
+
+
+async def test_a_while_goes_on_in_the_round_it_waited_in(tmp_path: Path) -> None:
+    notes = Notes()
+    body = graph_document(
+        node_document("n", "notes", value="{{ value.next }}"), node_document("ask", "approval", prompt="On?"),
+        node_document("e", "end"),
+        edges=[("n", "ask"), ("ask", "e", "approve")],
+    )  # fmt: skip
+    value: Any = {"goes": False}
+    for name in ("second", "first"):
+        value = {"goes": True, "name": name, "next": value}
+    graph = graph_document(
+        node_document("w", "while", condition="value.goes", initial=value, body=body)
+    )
+    async with opened(tmp_path, graph, notes) as service:
+        execution_id = await paused(service)
+        ((path, _),) = await waiting_for(service, execution_id)
+        assert path == "w[0]/ask"
+    async with opened(tmp_path, graph, notes) as service:
+        await decide(service, execution_id, "{'goes': True, 'name': 'second', 'next'", "approve")
+        await rested(service, execution_id, "w[1]/ask")
+    async with opened(tmp_path, graph, notes) as service:
+        await decide(service, execution_id, "{'goes': False}", "approve")
+        assert await ended(service, execution_id) == "execution.completed"
+        given = await outputs_of(service, execution_id, "w")
+    assert given == {"output": {"goes": False}, "iterations": 2}
+    assert notes.runs == {"w[0]/n": 1, "w[1]/n": 1}
+
+
+async def test_a_plan_made_on_the_way_is_made_once_and_gone_on_with(tmp_path: Path) -> None:
+    asking = graph_document(
+        node_document("draft", "notes", value="a draft"), node_document("ask", "approval", prompt="Good?"),
+        node_document("done", "notes", value="{{ input }}, done"),
+        edges=[("draft", "ask"), ("ask", "done", "approve")],
+    )  # fmt: skip
+    planner, notes = PlansOnce(read_graph(asking)[0]), Notes()
+    graph = graph_document(node_document("p", "planner", goal="write"))
+    async with opened(tmp_path, graph, notes, planner=planner) as service:
+        execution_id = await paused(service)
+        assert await waiting_for(service, execution_id) == [("p[plan]/ask", "a draft")]
+    planner.graph = read_graph(graph_document(node_document("other", "notes")))[0]
+    async with opened(tmp_path, graph, notes, planner=planner) as service:
+        await decide(service, execution_id, "a draft", "approve")
+        assert await ended(service, execution_id) == "execution.completed"
+        given = await outputs_of(service, execution_id, "p")
+        assert given["output"] == "a draft, done"
+        assert [each["id"] for each in given["plan"]["nodes"]] == ["draft", "ask", "done"]
+    assert planner.asked == 1
+    assert set(notes.runs.values()) == {1}
+
+
+async def test_the_newest_version_of_a_flow_is_the_one_it_began_with(tmp_path: Path) -> None:
+    first, second = (
+        graph_document(
+            node_document("s", "start"), node_document("ask", "approval", prompt="?"),
+            node_document("t", "notes", value=f"{{{{ input }}}} {n}"),
+            edges=[("s", "ask"), ("ask", "t", "approve")],
+        )
+        for n in (1, 2)
+    )  # fmt: skip
+    versions, notes = [first], Notes()
+    graph = graph_document(
+        node_document("s", "notes", value="x"),
+        node_document("n", "inner", flow={"id": "f"}),
+        edges=[("s", "n")],
+    )
+    async with opened(tmp_path, graph, notes, flows=FakeFlowStore(f=versions)) as service:
+        execution_id = await paused(service)
+    versions.append(second)
+    async with opened(tmp_path, graph, notes, flows=FakeFlowStore(f=versions)) as service:
+        await decide(service, execution_id, "x", "approve")
+        assert await ended(service, execution_id) == "execution.completed"
+        assert await outputs_of(service, execution_id, "n") == {"output": "x 1"}
+
+
+async def test_a_flow_that_runs_itself_ends_at_the_limit(tmp_path: Path) -> None:
+    itself = graph_document(node_document("n", "inner", flow={"id": "f"}))
+    async with opened(tmp_path, itself, flows=FakeFlowStore(f=[itself])) as service:
+        plan = await service.create_plan("do it")
+        execution_id = (await service.execute(plan.plan_id)).execution_id
+        assert await ended(service, execution_id) == "execution.failed"
+        error = (await service.state(execution_id)).error
+    assert error is not None
+    assert "limit nested_depth for graphs inside graphs is 5, met 6" in error["message"]
+
+
+class Notebook:
+    """A recorder in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[CallKey, dict[str, Any]] = {}
+
+    async def recorded(self, key: CallKey) -> dict[str, Any] | None:
+        return self.kept.get(key)
+
+    async def record(self, key: CallKey, reply: dict[str, Any]) -> None:
+        self.kept[key] = reply
+
+
+async def test_planning_that_was_cut_off_is_served_the_calls_it_had_paid_for() -> None:
+    good = planner_reply(step("a"), step("b"))
+    async with model_client_harness(
+        TextReply("no plan at all"), TextReply(good), recorder=Notebook()
+    ) as rig:
+        planner = Planner(rig.client, FakeProviders(), library_registry())
+
+        async def planned() -> Plan:
+            scope = CallScope("execution", "n", 1)
+            return await planner.create_plan("do it", "openai", MODELS["openai"], scope=scope)
+
+        first = await planned()
+        again = await planned()
+        assert len(rig.llm.requests) == 2, "the faulty reply and its repair, each asked for once"
+    assert again.graph == first.graph
+    assert [attempt["usage"].get("recorded") for attempt in first.attempts] == [None, None]
+    assert [attempt["usage"].get("recorded") for attempt in again.attempts] == [True, True]

@@ -1,0 +1,248 @@
+"""The service against its own OpenAPI document: nothing but what is documented, whatever is asked.
+
+Requests are made up from the document (fitting ones, and such as are to be refused) and sent to the
+service on a real socket. An id of the right form becomes, every other time, that of something which
+is there: no made-up id ever is, and all such requests would end as 404.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
+from typing import Any, Final, cast
+from zlib import crc32
+
+import httpx2
+import pytest
+import requests
+import schemathesis
+from fastapi import FastAPI
+from fastapi.routing import APIWebSocketRoute, RouteContext, iter_route_contexts
+from hypothesis import HealthCheck, Phase, settings
+from pydantic import SecretStr
+from schemathesis.checks import CHECKS
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
+
+from planwave.api.app import create_app
+from planwave.api.auth import require_principal
+from planwave.api.openapi import dependencies_of
+from planwave.ids import UUID_PATTERN
+from planwave.service.service import Service
+from planwave.settings import Settings
+from tests.support.server.running_server import NO_RATE_LIMITS, RunningServer
+from tests.support.service.dependencies import dependencies
+
+NO_SERVICE: Final = cast("Any", None)
+DOCUMENT: Final = schemathesis.openapi.from_dict(create_app(Settings(), NO_SERVICE).openapi())
+DOCUMENT.config.generation.update(with_security_parameters=False)  # no token is asked for
+PATIENCE_S: Final = 60
+LEFT_OUT: Final = {
+    "ignored_auth": "the server under test has no token; see the tests of access below",
+    "positive_data_acceptance": "limits and the node library refuse more than a schema can say",
+}
+ALL_BUT_THOSE: Final = [CHECKS.get_one(n) for n in CHECKS.get_all_names() if n not in LEFT_OUT]
+ASKING: Final = {
+    "nodes": [{"id": "a", "type": "approval", "data": {"prompt": "May I?"}}],
+    "edges": [],
+}
+MADE_UP: Final = settings(
+    max_examples=8,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+class Stock:
+    """Plans, flows and executions that requests can be about."""
+
+    def __init__(self, base_url: str) -> None:
+        self._url = base_url
+        self._session = requests.Session()
+        self._plan = self._made("/api/plan", {"prompt": "texts"})["plan_id"]
+        self._flow = self._another_flow()
+        self._ended = self._execution(start=True)
+        self._session.get(f"{base_url}/api/executions/{self._ended}/events", timeout=PATIENCE_S)
+        self._waiting = self._made("/api/execute", {"graph": ASKING, "start": True})["execution_id"]
+
+    def put_into(self, case: schemathesis.Case) -> None:
+        """Put ids of what is there in the place of made-up ones, every other time."""
+        path: dict[str, Any] = case.path_parameters or {}
+        changes = case.operation.method != "get"
+        if _is_chosen(path.get("plan_id")):
+            path["plan_id"] = self._another_plan() if changes else self._plan
+        if _is_chosen(path.get("flow_id")):
+            path["flow_id"] = self._another_flow() if changes else self._flow
+        if _is_chosen(path.get("execution_id")):
+            path["execution_id"] = self._subject(case.path, changes)
+            if "other_id" in path:
+                path["other_id"] = self._ended
+            if "request_id" in path:
+                path["request_id"] = "r5"  # four events come before it
+            if "path" in path:
+                path["path"] = "a"
+        if isinstance(case.body, dict):
+            self._put_into_body(case.body, case)
+
+    def _put_into_body(self, body: dict[str, Any], case: schemathesis.Case) -> None:
+        wrong = case.meta is not None and case.meta.generation.mode.is_negative
+        for name, own in (("plan_id", self._plan), ("flow_id", self._flow)):
+            if isinstance(body.get(name), str) and not wrong:  # it may be all that is wrong with it
+                body[name] = own
+
+    def _subject(self, path: str, changes: bool) -> str:
+        """Give an execution that a request can do something to, or see something of."""
+        if "/requests" in path:
+            return self._waiting
+        return self._execution() if changes and not path.endswith("/fork") else self._ended
+
+    def _another_plan(self) -> str:
+        return self._made("/api/plan", {"prompt": "texts"})["plan_id"]
+
+    def _another_flow(self) -> str:
+        return self._made("/api/flows", {"name": "F", "plan_id": self._plan})["flow_id"]
+
+    def _execution(self, *, start: bool = False) -> str:
+        body = {"plan_id": self._plan, "start": start}
+        return self._made("/api/execute", body)["execution_id"]
+
+    def _made(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        answer = self._session.post(self._url + path, json=body, timeout=PATIENCE_S)
+        answer.raise_for_status()
+        return answer.json()
+
+    def close(self) -> None:
+        self._session.close()
+
+
+def _is_chosen(given: object) -> bool:
+    return (
+        isinstance(given, str)
+        and UUID_PATTERN.fullmatch(given) is not None
+        and crc32(given.encode()) % 2 == 0
+    )
+
+
+@pytest.fixture(scope="module")
+def stock(server: RunningServer) -> Generator[Stock]:
+    made = Stock(server.base_url)
+    yield made
+    made.close()
+
+
+def hold_to_the_document(case: schemathesis.Case, server: RunningServer, stock: Stock) -> None:
+    stock.put_into(case)
+    with requests.Session() as session:
+        answer = case.call(base_url=server.base_url, session=session, timeout=PATIENCE_S)
+        case.validate_response(answer, checks=ALL_BUT_THOSE)
+
+
+@DOCUMENT.parametrize()
+@MADE_UP
+def test_no_request_is_answered_in_a_way_that_is_not_documented(
+    case: schemathesis.Case, server: RunningServer, stock: Stock
+) -> None:
+    hold_to_the_document(case, server, stock)
+
+
+@pytest.mark.slow
+@DOCUMENT.parametrize()
+@settings(MADE_UP, max_examples=200)
+def test_nor_are_many_more(case: schemathesis.Case, server: RunningServer, stock: Stock) -> None:
+    hold_to_the_document(case, server, stock)
+
+
+def test_every_operation_says_what_it_is_and_shows_what_it_answers() -> None:
+    for found in DOCUMENT.get_all_operations():
+        raw = found.ok().definition.raw
+        assert raw["summary"], raw
+        assert raw["description"], raw["summary"]
+        assert raw["tags"], raw["summary"]
+        for status, response in raw["responses"].items():
+            assert response["description"] not in ("", "Successful Response"), (
+                raw["summary"], status,
+            )  # fmt: skip
+            for kind, content in response.get("content", {}).items():
+                assert content.get("schema"), (raw["summary"], status, kind)
+
+
+# -- access ---------------------------------------------------------------------------------------
+
+OPEN: Final = {("GET", "/healthz"), ("GET", "/readyz"), ("POST", "/api/session")}
+"""What is answered without a token; the last one asks for it in its body."""
+LOCKED: Final = Settings(token=SecretStr("the token"), limits=NO_RATE_LIMITS)
+SOME_ID: Final = "019a0000-0000-7000-8000-00000000000f"
+
+
+def locked_app() -> FastAPI:
+    return create_app(LOCKED, lambda _: Service(dependencies()))
+
+
+def routes() -> list[tuple[str, str, RouteContext]]:
+    """Every method of every route, and every WebSocket as ``WS``."""
+    return [
+        (method, route.path or "", route)
+        for route in iter_route_contexts(locked_app().routes)
+        for method in route.methods or ("WS",)
+    ]
+
+
+def at(path: str) -> str:
+    """A path with its parameters filled in."""
+    return re.sub(r"{\w+_id(:path)?}", SOME_ID, path).replace("{path:path}", "a")
+
+
+def test_there_are_routes_to_look_at() -> None:
+    found = {(method, path) for method, path, _ in routes()}
+    assert found > OPEN | {("GET", "/docs"), ("GET", "/openapi.json"), ("GET", "/metrics")}
+    assert [at(path) for method, path in found if method == "WS"] == [f"/ws/{SOME_ID}"]
+    assert len(found) > 25
+
+
+@pytest.mark.parametrize(("method", "path", "route"), routes(), ids=lambda each: str(each)[:60])
+def test_every_route_asks_who_it_is_first(method: str, path: str, route: RouteContext) -> None:
+    calls = list(dependencies_of(route.dependant))
+    assert (require_principal in calls) is ((method, path) not in OPEN)
+    assert isinstance(route.original_route, APIWebSocketRoute) is (method == "WS")
+
+
+@asynccontextmanager
+async def locked_service() -> AsyncGenerator[httpx2.AsyncClient]:
+    app = locked_app()
+    async with (
+        app.router.lifespan_context(app),
+        httpx2.AsyncClient(
+            transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1"
+        ) as client,
+    ):
+        yield client
+
+
+async def test_nobody_without_the_token_learns_anything() -> None:
+    async with locked_service() as client:
+        for method, path, _ in routes():
+            if (method, path) in OPEN or method == "WS":
+                continue
+            for headers in ({}, {"Authorization": "Bearer no"}, {"Cookie": "planwave_session=1.a"}):
+                answer = await client.request(method, at(path), headers=headers, content=b"{")
+                assert answer.status_code == 401, (method, path, answer.text)
+                assert answer.json()["code"] == "unauthorized"
+                assert answer.headers["www-authenticate"] == "Bearer"
+        answer = await client.post("/api/session", json={"token": "no"})
+        assert answer.status_code == 401
+
+
+def test_no_websocket_without_the_token_learns_anything() -> None:
+    sockets = [path for method, path, _ in routes() if method == "WS"]
+    with TestClient(locked_app(), base_url="http://127.0.0.1") as client:
+        for path in sockets:
+            with (
+                client.websocket_connect(at(path)) as socket,
+                pytest.raises(WebSocketDisconnect) as ended,
+            ):
+                socket.receive_text()
+            assert ended.value.code == 4401, path

@@ -1,0 +1,173 @@
+"""Writes a golden database with the planwave that is imported: ``python write.py FOLDER``.
+
+To be run once for each schema version, with the code of the last release that wrote it::
+
+    git archive COMMIT planwave tests | tar -x -C /somewhere
+    PYTHONPATH=/somewhere python tests/contract/stores/golden/write.py tests/contract/golden
+
+It leaves ``v{version}.sql``, the database as SQL; ``v{version}.json``, what that planwave read from
+it; and ``artifacts/``, its large values. Nothing here is ever changed once it is committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+from contextlib import closing
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+from planwave.events import Event
+from planwave.graph.model import Graph, Node
+from planwave.providers.protocols import CallKey
+from planwave.service.service import Service
+from planwave.storage.documents import build_document
+from planwave.storage.records import ExecutionRecord
+from planwave.storage.sqlite import connection, migrations
+from planwave.storage.sqlite.store import SqliteStore
+from tests.support.graph.builders import make_graph, make_plan, text_node
+from tests.support.nodes.held_nodes import FailingNode, HeldNode
+from tests.support.service.dependencies import FixedPlanner, dependencies
+
+AT = "2026-01-02T03:04:05.000000Z"
+LATER = "2026-01-02T03:04:06.000000Z"
+FLOW_ID = "01900000-0000-7000-8000-0000000000f1"
+PLAN_ID = "01900000-0000-7000-8000-00000000000{}"
+LARGE = "x" * 2_000
+CALL = CallKey("paid", "a", 1, 0, "hash")
+
+COMPLETES = make_graph(
+    text_node("a", 'Grüße, "quoted"\n and \U0001f30a'),
+    text_node("large", LARGE),
+    text_node("b", "{{ input }}"),
+    edges=[("a", "b"), ("large", "b")],
+)
+FAILS = make_graph(
+    Node("bad", "broken", "Bad"), text_node("after"), text_node("beside"), edges=[("bad", "after")]
+)
+STANDS = make_graph(
+    text_node("first"),
+    Node("held", "held", "Held"),
+    text_node("last"),
+    edges=[("first", "held"), ("held", "last")],
+)
+
+
+def by_hand(name: str, status: str, **more: Any) -> tuple[ExecutionRecord, list[Event]]:
+    """Make an execution that nothing runs."""
+    of = {field: value for field, value in more.items() if field.startswith("flow_")}
+    kinds: list[tuple[str, str | None, dict[str, Any]]] = [
+        (
+            "execution.created",
+            None,
+            {"goal": "g\u0000\ud800", "title": "t", "graph": STANDS.to_document(), **of},
+        )
+    ]
+    if status == "paused":
+        request = {"kind": "question", "prompt": "Which one?"}
+        kinds += [
+            ("execution.started", None, {}),
+            ("node.started", "first", {"inputs": {}}),
+            ("node.waiting", "first", {"request_id": "r4", "request": request}),
+            ("execution.paused", None, {"reason": "waiting for an answer"}),
+        ]
+    events = [
+        Event(name, seq, AT, kind, path, 1 if path else None, data)
+        for seq, (kind, path, data) in enumerate(kinds, 1)
+    ]
+    return ExecutionRecord(name, None, "t", "g", "starting", AT, **more), events
+
+
+async def fill(store: SqliteStore, directory: Path) -> None:
+    """Keep plans and executions of every kind."""
+    held, planner = HeldNode(), FixedPlanner(make_plan(COMPLETES))
+    service = Service(
+        dependencies(planner=planner, types=[held, FailingNode()], store=store, directory=directory)
+    )
+    await service.__aenter__()
+
+    async def run(number: int, graph: Graph, goal: str) -> str:
+        planner.plan = make_plan(graph, PLAN_ID.format(number))
+        plan = await service.create_plan(goal)
+        return (await service.execute(plan.plan_id)).execution_id
+
+    await service.wait(await run(1, COMPLETES, "Übersicht"))
+    await service.wait(await run(2, FAILS, "it fails"))
+    await run(3, STANDS, "it stands")
+    await held.started.wait()
+    await store.create_execution(*by_hand("paused", "paused"))
+    await store.create_execution(*by_hand("starting", "starting"))
+    if "queued" in {field.name for field in fields(ExecutionRecord)}:
+        await store.create_execution(*by_hand("queued", "starting", queued=True))
+    if hasattr(store, "flows"):
+        await fill_flows(store)
+    await store.record(CALL, {"text": "paid for", "usage": {"input_tokens": 1}})
+    if hasattr(store, "remember"):
+        await store.claim_idempotency_key("key", "digest", AT, expired="")
+        await store.store_response("key", 201, "{}")
+
+
+async def fill_flows(store: SqliteStore) -> None:
+    """Keep a flow of two versions, and an execution of the older one."""
+    from planwave.storage.records import FlowRecord
+
+    first = FlowRecord(FLOW_ID, "Täglich", "Grüße \U0001f30a", "older", 1, AT, AT, 3)
+    await store.flows.save(first, COMPLETES.to_document())
+    second = replace(first, version="newer", revision=2, updated_at=LATER)
+    await store.flows.save(second, FAILS.to_document(), after=1)
+    of = {"flow_id": FLOW_ID, "flow_version": "older"}
+    await store.create_execution(*by_hand("of a flow", "starting", **of))
+
+
+async def read_flows(store: SqliteStore) -> dict[str, Any]:
+    """Give all flows, with their versions."""
+    found = [asdict(flow) for flow in await store.flows.page()]
+    for flow in found:
+        listed = await store.flows.versions(flow["flow_id"])
+        versions = [await store.flows.version(flow["flow_id"], each.version) for each in listed]
+        flow["versions"] = [asdict(each) for each in versions if each is not None]
+    return {"flows": found}
+
+
+async def read(store: SqliteStore) -> dict[str, Any]:
+    """Give everything as this planwave reads it."""
+    found: dict[str, Any] = {
+        "plans": [asdict(plan) for plan in await store.plans()],
+        "executions": [asdict(record) for record in await store.executions()],
+        "call": await store.recorded(CALL),
+        "events": {},
+        "documents": {},
+    }
+    if hasattr(store, "flows"):
+        found |= await read_flows(store)
+    for record in await store.executions():
+        events = await store.events(record.execution_id)
+        found["events"][record.execution_id] = [event._asdict() for event in events]
+        found["documents"][record.execution_id] = build_document(events, record)
+    return found
+
+
+async def main(folder: Path) -> None:
+    """Write the files of one version."""
+    directory = Path(tempfile.mkdtemp())
+    store = SqliteStore.open(directory, artifact_bytes=1_000)
+    await fill(store, directory)
+    name = f"v{migrations.SCHEMA_VERSION}"
+    with closing(sqlite3.connect(directory / connection.DATABASE_NAME)) as raw:
+        dump = [*raw.iterdump(), f"PRAGMA user_version = {migrations.SCHEMA_VERSION};"]
+    (folder / f"{name}.sql").write_text("\n".join(dump) + "\n", "utf-8")
+    told = json.dumps(await read(store), indent=1, ensure_ascii=True, sort_keys=True)
+    (folder / f"{name}.json").write_text(told + "\n", "utf-8")
+    shutil.copytree(directory / "artifacts", folder / "artifacts", dirs_exist_ok=True)
+    shutil.rmtree(directory)
+    os._exit(0)  # what runs is left as a crash would leave it
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))

@@ -1,0 +1,261 @@
+"""Databases as every schema version wrote them; ``golden/write.py`` says how they came about.
+
+No released planwave wrote version 2: ``v2.sql`` is ``v1.sql`` after the first step.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planwave.errors import SchemaTooNew, StoreError
+from planwave.events import Event
+from planwave.providers.protocols import CallKey
+from planwave.storage.backup import back_up
+from planwave.storage.documents import build_document
+from planwave.storage.lock import DirectoryLock
+from planwave.storage.sqlite import connection, migrations
+from planwave.storage.sqlite.connection import DATABASE_NAME
+from planwave.storage.sqlite.migrations import SCHEMA_VERSION
+from planwave.storage.sqlite.store import SqliteStore
+
+GOLDEN = Path(__file__).parent / "golden"
+VERSIONS = range(1, SCHEMA_VERSION + 1)
+OLDER = VERSIONS[:-1]
+CALL = CallKey("paid", "a", 1, 0, "hash")
+
+
+def placed(directory: Path, version: int) -> Path:
+    """Put a golden database into a directory, as if that planwave had just ended."""
+    shutil.copytree(GOLDEN / "artifacts", directory / "artifacts")
+    with closing(sqlite3.connect(directory / DATABASE_NAME)) as raw:
+        raw.execute("PRAGMA journal_mode=WAL")
+        raw.executescript((GOLDEN / f"v{version}.sql").read_text("utf-8"))
+    return directory
+
+
+def read_by(version: int) -> dict[str, Any]:
+    """Give what the planwave of that version read from it."""
+    name = f"v{1 if version == 2 else version}.json"
+    return json.loads((GOLDEN / name).read_text("utf-8"))
+
+
+def dump(path: Path) -> tuple[int, list[str]]:
+    with closing(sqlite3.connect(path)) as raw:
+        return raw.execute("PRAGMA user_version").fetchone()[0], list(raw.iterdump())
+
+
+def shape(path: Path) -> dict[str, Any]:
+    """Give all columns, indexes and references of a database."""
+    with closing(sqlite3.connect(path)) as raw:
+        rows = raw.execute("SELECT name FROM sqlite_master WHERE type='table'")
+        found: dict[str, Any] = {"version": raw.execute("PRAGMA user_version").fetchone()}
+        for (table,) in rows.fetchall():
+            found[table] = [
+                raw.execute(f"PRAGMA {fact}({table})").fetchall()
+                for fact in ("table_xinfo", "foreign_key_list")
+            ]
+            for _, index, is_unique, *_ in raw.execute(f"PRAGMA index_list({table})").fetchall():
+                columns = raw.execute(f"PRAGMA index_xinfo({index})").fetchall()
+                found[index] = (is_unique, columns)
+    return found
+
+
+def differs(written: Any, read: Any, where: str = "") -> list[str]:
+    """Name what was written and is not read; there may be more fields and sentences by now."""
+    if where == "/execution_logs":
+        said = iter(read)
+        return [f"{where}: {line!r} is gone, or elsewhere" for line in written if line not in said]
+    if isinstance(written, dict) and isinstance(read, dict):
+        return [
+            found
+            for name, value in written.items()
+            for found in differs(value, read.get(name, "missing"), f"{where}/{name}")
+        ]
+    if isinstance(written, list) and isinstance(read, list) and len(written) == len(read):
+        pairs = enumerate(zip(written, read, strict=True))
+        return [found for n, (a, b) in pairs for found in differs(a, b, f"{where}/{n}")]
+    return [] if written == read else [f"{where}: {written!r} is read as {read!r}"]
+
+
+async def flows_of(store: SqliteStore) -> list[dict[str, Any]]:
+    """Give all flows, with their versions."""
+    found = [asdict(flow) for flow in await store.flows.page()]
+    for flow in found:
+        listed = await store.flows.versions(flow["flow_id"])
+        versions = [await store.flows.version(flow["flow_id"], each.version) for each in listed]
+        flow["versions"] = [asdict(each) for each in versions if each is not None]
+    return found
+
+
+def test_every_schema_version_has_its_golden_database() -> None:
+    assert {path.name for path in GOLDEN.glob("v*.sql")} == {f"v{v}.sql" for v in VERSIONS}
+
+
+@pytest.mark.parametrize("read_only", [False, True], ids=["writing", "reading"])
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_f30_everything_an_older_planwave_wrote_is_read_as_it_was(
+    tmp_path: Path, version: int, read_only: bool
+) -> None:
+    store = SqliteStore.open(placed(tmp_path, version), read_only, artifact_bytes=1_000)
+    written = read_by(version)
+    plans = [asdict(plan) for plan in await store.plans()]
+    executions = await store.executions()
+    assert differs(written["plans"], plans) == []
+    assert differs(written["executions"], [asdict(record) for record in executions]) == []
+    assert {record.status for record in executions} >= {"completed", "failed", "executing"}
+    assert differs(written.get("flows", []), await flows_of(store)) == []
+    for record in executions:
+        events = await store.events(record.execution_id)
+        told = [event._asdict() for event in events]
+        assert told == written["events"][record.execution_id]
+        document = json.loads(json.dumps(build_document(events, record)))
+        assert differs(written["documents"][record.execution_id], document) == []
+    assert await store.recorded(CALL) == written["call"]
+    assert [x.execution_id for x in await store.executions(text="ÜBERSICHT")] == [
+        x["execution_id"] for x in written["executions"] if x["user_prompt"] == "Übersicht"
+    ]
+    await store.close()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_f30_a_database_of_an_older_planwave_goes_on_where_it_stood(
+    tmp_path: Path, version: int
+) -> None:
+    store = SqliteStore.open(placed(tmp_path, version), artifact_bytes=1_000)
+    found = await store.open_executions()
+    names = {x.user_prompt if x.plan_id else x.execution_id: x for x in found}
+    assert set(names) == {"it stands", "paused"} | ({"queued"} if version >= 4 else set())
+    standing = names["it stands"]
+    epoch = await store.claim(standing.execution_id, queued=True)
+    last = standing.last_seq + 1
+    at, kind = standing.created_at, "execution.cancelled"
+    end = Event(standing.execution_id, last, at, kind, None, None, {})
+    await store.append(standing.execution_id, epoch, [end])
+    assert set(await store.lagging_documents()) == {standing.execution_id, "paused"}
+    for record in await store.executions():
+        if record.status in ("completed", "failed", "cancelled"):
+            await store.delete_execution(record.execution_id)
+    assert not list((tmp_path / "artifacts").glob("94bfe6f3*"))  # of the one that completed
+    await store.close()
+
+
+@pytest.mark.parametrize("version", OLDER)
+async def test_f30_a_database_brought_up_to_date_has_the_schema_of_a_new_one(
+    tmp_path: Path, version: int
+) -> None:
+    (tmp_path / "old").mkdir()
+    await SqliteStore.open(placed(tmp_path / "old", version)).close()
+    await SqliteStore.open(tmp_path / "new").close()
+    assert shape(tmp_path / "old" / DATABASE_NAME) == shape(tmp_path / "new" / DATABASE_NAME)
+
+
+@pytest.mark.parametrize("read_only", [False, True], ids=["writing", "reading"])
+@pytest.mark.parametrize("version", OLDER)
+async def test_f30_an_older_database_is_copied_before_it_is_changed(
+    tmp_path: Path, version: int, read_only: bool
+) -> None:
+    before = dump(placed(tmp_path, version) / DATABASE_NAME)
+    await SqliteStore.open(tmp_path, read_only).close()
+    (copy,) = (tmp_path / "backups").iterdir()
+    assert copy.name.startswith(f"planwave-v{version}-")
+    assert copy.stat().st_mode & 0o777 == 0o600
+    assert dump(copy) == before
+    await SqliteStore.open(tmp_path).close()
+    assert list((tmp_path / "backups").iterdir()) == [copy], "the second start changes nothing"
+
+
+@pytest.mark.parametrize("version", [0, SCHEMA_VERSION])
+async def test_a_database_that_is_new_or_up_to_date_is_not_copied(
+    tmp_path: Path, version: int
+) -> None:
+    if version:
+        placed(tmp_path, version)
+    await SqliteStore.open(tmp_path).close()
+    assert not (tmp_path / "backups").exists()
+
+
+def _fails(*_: object) -> None:
+    raise sqlite3.OperationalError("the step broke")
+
+
+@pytest.mark.parametrize("version", OLDER)
+async def test_f30_a_migration_that_fails_leaves_the_database_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    before = dump(placed(tmp_path, version) / DATABASE_NAME)
+    steps: Sequence[Callable[..., None]] = (*migrations.MIGRATIONS[:-1], _fails)
+    with monkeypatch.context() as patched:
+        patched.setattr(migrations, "MIGRATIONS", steps)
+        with pytest.raises(StoreError, match="the step broke") as refused:
+            SqliteStore.open(tmp_path)
+    assert refused.value.code == "store-unusable"
+    assert dump(tmp_path / DATABASE_NAME) == before
+    await SqliteStore.open(tmp_path).close()  # the failure left neither lock nor transaction
+
+
+@pytest.mark.parametrize("fails", ["fsync", "sync_directory"])
+async def test_without_room_for_the_copy_nothing_is_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    before = dump(placed(tmp_path, 1) / DATABASE_NAME)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(connection.os if fails == "fsync" else connection, fails, full)
+        with pytest.raises(StoreError, match="No space") as refused:
+            SqliteStore.open(tmp_path)
+    assert (refused.value.hint or "").startswith("free some space")
+    assert dump(tmp_path / DATABASE_NAME) == before
+    assert not list((tmp_path / "backups").glob(".*"))
+    await SqliteStore.open(tmp_path).close()
+
+
+async def test_a_copy_that_a_crash_cut_off_is_swept_at_the_next_start(tmp_path: Path) -> None:
+    (placed(tmp_path, 1) / "backups").mkdir()
+    (tmp_path / "backups" / ".planwave-v1-now.db.tmp").write_text("half")
+    await SqliteStore.open(tmp_path).close()
+    assert [path.name[:11] for path in (tmp_path / "backups").iterdir()] == ["planwave-v1"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_f30_a_backup_of_an_older_database_is_of_the_present_schema(
+    tmp_path: Path, version: int
+) -> None:
+    (tmp_path / "kept").mkdir()
+    before = dump(placed(tmp_path / "kept", version) / DATABASE_NAME)
+    made = back_up(tmp_path / "kept", tmp_path / "b.tar")
+    assert (made.executions, made.plans, made.damaged) == (
+        len(read_by(version)["executions"]),
+        3,
+        (),
+    )
+    assert dump(tmp_path / "kept" / DATABASE_NAME) == before
+    shutil.unpack_archive(tmp_path / "b.tar", tmp_path / "again")
+    assert dump(tmp_path / "again" / DATABASE_NAME)[0] == SCHEMA_VERSION
+
+
+@pytest.mark.parametrize("read_only", [False, True], ids=["writing", "reading"])
+async def test_f30_a_newer_database_is_refused_and_left_alone(
+    tmp_path: Path, read_only: bool
+) -> None:
+    placed(tmp_path, SCHEMA_VERSION)
+    with closing(sqlite3.connect(tmp_path / DATABASE_NAME)) as raw:
+        raw.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    before = dump(tmp_path / DATABASE_NAME)
+    with pytest.raises(SchemaTooNew, match=f"schema {SCHEMA_VERSION + 1}"):
+        SqliteStore.open(tmp_path, read_only)
+    assert dump(tmp_path / DATABASE_NAME) == before
+    assert not (tmp_path / "backups").exists()
+    DirectoryLock(tmp_path).release()  # the refusal let the lock go

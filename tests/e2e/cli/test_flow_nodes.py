@@ -1,0 +1,107 @@
+"""Stored flows run as nodes of other graphs: by name and version, and never without an end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planwave.bootstrap import open_service
+from planwave.service.service import Service
+from planwave.settings import Limits, Settings
+from tests.support.cli.command_process import isolated_directory
+
+DEPTH = 3
+
+
+@pytest.fixture
+async def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
+    """A service as ``planwave serve`` has it, over a disk."""
+    isolated_directory(tmp_path, monkeypatch)
+    limits = Limits(nested_depth=DEPTH)
+    async with open_service(Settings(storage_dir=tmp_path / "storage", limits=limits)) as opened:
+        yield opened
+
+
+def saying(text: str) -> dict[str, Any]:
+    return {
+        "nodes": [
+            {"id": "s", "type": "start"},
+            {"id": "say", "type": "text", "data": {"text": text}},
+        ],
+        "edges": [{"source": "s", "target": "say", "data": {"channel": "flow"}}],
+    }
+
+
+def running(flow_id: str, version: str | None = None) -> dict[str, Any]:
+    """A graph whose one step runs a flow."""
+    named = {"id": flow_id} if version is None else {"id": flow_id, "version": version}
+    return {
+        "nodes": [
+            {"id": "word", "type": "text", "data": {"text": "tide"}},
+            {"id": "run", "type": "inner", "data": {"flow": named}},
+        ],
+        "edges": [{"source": "word", "target": "run", "data": {"channel": "flow"}}],
+    }
+
+
+async def executed(service: Service, graph: dict[str, Any]) -> dict[str, Any]:
+    plan = await service.read_plan(graph)
+    record = await service.execute(plan)
+    await service.wait(record.execution_id)
+    return await service.document(record.execution_id)
+
+
+async def test_a_node_runs_the_present_version_or_the_one_it_names(service: Service) -> None:
+    first = await service.create_flow("Say", graph=saying("first {{ input }}"))
+    await service.update_flow(first.flow_id, graph=saying("second {{ input }}"))
+    newest = await executed(service, running(first.flow_id))
+    assert newest["node_results"]["run"] == "second tide"
+    older = await executed(service, running(first.flow_id, first.version))
+    assert older["node_results"]["run"] == "first tide"
+
+
+async def test_a_flow_that_is_not_there_fails_its_node_by_name(service: Service) -> None:
+    nobody = "019a0000-0000-7000-8000-00000000000f"
+    document = await executed(service, running(nobody))
+    assert document["status"] == "failed"
+    (failed,) = [node for node in document["nodes"] if node["status"] == "failed"]
+    assert (failed["id"], failed["error"]["code"]) == ("run", "not-found")
+    assert nobody in failed["error"]["message"]
+
+
+async def test_a_flow_that_names_itself_comes_to_an_end(service: Service) -> None:
+    made = await service.create_flow("Again", graph=saying("x"))
+    await service.update_flow(made.flow_id, graph=running(made.flow_id))
+    document = await executed(service, running(made.flow_id))
+    assert document["status"] == "failed"
+    runs = [node for node in document["nodes"] if node["id"] == "run"]
+    assert len(runs) == DEPTH + 1, "one in the graph itself, one on each level below"
+    errors = [node["error"] for node in runs]
+    assert "limit-exceeded" in {error["code"] for error in errors}
+    assert any("nested_depth" in error["message"] for error in errors)
+
+
+async def test_a_fork_runs_what_a_flow_is_by_now(service: Service) -> None:
+    made = await service.create_flow("Say", graph=saying("first {{ input }}"))
+    plan = await service.read_plan(running(made.flow_id))
+    record = await service.execute(plan)
+
+    async def said(execution_id: str) -> tuple[str, bool]:
+        await service.wait(execution_id)
+        events = await service.events(execution_id)
+        (done,) = [e for e in events if e.type == "node.completed" and e.path == "run"]
+        return done.data["outputs"]["output"]["value"], "reused" in done.data
+
+    assert await said(record.execution_id) == ("first tide", False)
+    same = await service.fork(record.execution_id)
+    assert await said(same.execution_id) == ("first tide", True)
+    await service.update_flow(made.flow_id, graph=saying("second {{ input }}"))
+    changed = await service.fork(record.execution_id)
+    assert await said(changed.execution_id) == ("second tide", False)
+    assert await said((await service.fork(changed.execution_id)).execution_id) == (
+        "second tide",
+        True,
+    )

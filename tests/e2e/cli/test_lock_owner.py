@@ -1,0 +1,109 @@
+"""A real service comes, holds the storage directory, and goes, also without saying goodbye."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from planwave.bootstrap import cli_factories
+from planwave.cli.app import app
+from planwave.storage.lock import DirectoryLock
+from tests.support.cli.command_process import isolated_directory, start_command
+
+GRAPH: dict[str, Any] = {
+    "nodes": [{"id": "a", "type": "text", "data": {"text": "one"}}],
+    "edges": [],
+}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    isolated_directory(tmp_path, monkeypatch)
+    Path("graph.json").write_text(json.dumps(GRAPH), "utf-8")
+
+
+def planwave(*args: str) -> Result:
+    return CliRunner().invoke(app, list(args), obj=cli_factories())
+
+
+def listed() -> list[str]:
+    done = planwave("ls", "--json")
+    assert done.exit_code == 0, done.output
+    return [each["execution_id"] for each in json.loads(done.stdout)["executions"]]
+
+
+def test_commands_go_through_a_server_and_by_themselves_once_it_was_killed() -> None:
+    serving = start_command("serve", "--port", "0", "--json")
+    try:
+        assert serving.stdout is not None
+        said = json.loads(serving.stdout.readline())
+        done = planwave("exec", "graph.json", "--json")
+        assert done.exit_code == 0, done.output
+        first = json.loads(done.stdout)
+        assert Path(first["document_path"]).is_file()
+        assert listed() == [first["execution_id"]]
+    finally:
+        serving.kill()
+        _, log = serving.communicate()
+    assert "route=/api/execute status=202" in log
+    kept = json.loads(Path("storage/planwave.lock").read_text("utf-8"))
+    assert (kept["url"], kept["pid"]) == (said["url"], serving.pid)
+    assert listed() == [first["execution_id"]]
+    assert planwave("watch", "last").exit_code == 0
+    assert planwave("exec", "graph.json").exit_code == 0
+    assert len(listed()) == 2
+
+
+@pytest.fixture
+def unanswered(tmp_path: Path) -> Iterator[str]:
+    """The address of a holder that is there and does not answer."""
+    (tmp_path / "storage").mkdir()
+    assert planwave("exec", "graph.json").exit_code == 0
+    with socket.socket() as taken:  # and nobody else can have it meanwhile
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+def test_a_holder_that_does_not_answer_is_read_around_and_not_written_past(
+    unanswered: str, tmp_path: Path
+) -> None:
+    lock = DirectoryLock(tmp_path / "storage")
+    try:
+        lock.write_owner({"pid": os.getpid(), "url": unanswered, "token": None})
+        assert len(listed()) == 1
+        assert planwave("show", "last").exit_code == 0
+        refused = planwave("exec", "graph.json", "--json")
+        assert refused.exit_code == 1
+        error = json.loads(refused.stdout)["error"]
+        assert error["code"] == "storage-locked"
+        assert unanswered in error["hint"]
+        lock.write_owner({"pid": os.getpid()})
+        refused = planwave("exec", "graph.json", "--json")
+        assert "wait until it ends" in json.loads(refused.stdout)["error"]["hint"]
+    finally:
+        lock.release()
+
+
+def test_an_execution_nobody_runs_can_be_watched_and_cancelled() -> None:
+    async def left_behind() -> str:
+        composed = cli_factories()
+        async with composed.service(composed.settings()) as service:
+            plan = await service.read_plan(json.dumps(GRAPH))
+            return (await service.create_execution(plan)).execution_id
+
+    execution_id = asyncio.run(left_behind())
+    watched = planwave("watch", execution_id)
+    assert watched.exit_code == 1
+    assert "nobody runs this execution: it stays starting" in watched.stderr
+    assert f"planwave cancel {execution_id}" in watched.stderr
+    done = planwave("cancel", execution_id)
+    assert (done.exit_code, f"Cancelled {execution_id}" in done.stdout) == (0, True)
+    assert json.loads(planwave("watch", "last", "--json").stdout)["status"] == "cancelled"

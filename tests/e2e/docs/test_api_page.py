@@ -1,0 +1,279 @@
+"""docs/api.md is true: its examples run, in order, against a real server, and miss no route."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import httpx2
+import pytest
+
+from planwave.planner.planner import Planner
+from planwave.providers.protocols import ProviderInfo
+from planwave.settings import Limits
+from tests.support.llm.fake_providers import FakeProviders, library_registry
+from tests.support.llm.planner_replies import planner_reply, reply_edge
+from tests.support.llm.scripted_models import ScriptedModels
+from tests.support.paths import ROOT
+from tests.support.server.running_server import RunningServer, running_server
+
+DOCS = (ROOT / "docs" / "api.md").read_text("utf-8")
+LEFT_OUT = "…"
+ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00")
+PLAN = planner_reply(
+    {"id": "facts", "name": "Facts", "type": "text", "data": {"text": "Water boils at 100 °C."}},
+    {"id": "note", "name": "Note", "type": "text", "data": {"text": "Note: {{ input }}"}},
+    edges=[reply_edge("facts", "note")],
+    title="A note about water",
+)
+
+
+class Providers(FakeProviders):
+    infos = (
+        ProviderInfo(
+            "openai", "openai", True, "OPENAI_API_KEY is set", "", ("gpt-4o-mini",), "gpt-4o-mini"
+        ),
+        ProviderInfo(
+            "anthropic",
+            "anthropic",
+            False,
+            "ANTHROPIC_API_KEY is not set",
+            "set ANTHROPIC_API_KEY in the environment",
+            ("claude-haiku-4-5",),
+            "claude-haiku-4-5",
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Example:
+    """One example: what is run, and what comes of it.
+
+    ``route`` is the heading it stands under, ``kind`` the language of the ``answer``.
+    """
+
+    route: str
+    language: str
+    command: str
+    status: int | None
+    kind: str
+    answer: str
+
+
+EXAMPLE = re.compile(
+    r"^### `(?P<route>[^`]+)`$|"
+    r"^```(?P<language>console|python)\n(?P<command>.*?)^```\n"
+    r"(?:\n`(?P<status>\d{3}) [^`]*`\n)?"
+    r"(?:\n```(?P<kind>json|text)\n(?P<answer>.*?)^```\n)?",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def examples() -> Iterator[Example]:
+    route = ""
+    for found in EXAMPLE.finditer(DOCS):
+        if found["route"]:
+            route = found["route"]
+            continue
+        status = int(found["status"]) if found["status"] else None
+        yield Example(
+            route, found["language"], found["command"], status, found["kind"] or "",
+            found["answer"] or "",
+        )  # fmt: skip
+
+
+class Call(NamedTuple):
+    """What a command line of curl sends."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: str | None
+
+
+def call_of(command: str) -> Call:
+    """Read ``$ curl …``; cookies are left to the client, which keeps them anyway."""
+    words = iter(shlex.split(command))
+    assert [next(words), next(words)] == ["$", "curl"]
+    method, url, body = "", "", None
+    headers: dict[str, str] = {}
+    for word in words:
+        match word:
+            case "-N":
+                pass
+            case "-c" | "-b":
+                next(words)
+            case "-X":
+                method = next(words)
+            case "-H":
+                name, _, headers[name] = next(words).partition(": ")
+            case "--json":
+                body = next(words)
+                json.loads(body)
+                headers["Content-Type"] = "application/json"
+            case _:
+                assert word[0] != "-", word
+                url = word
+    return Call(method or ("GET" if body is None else "POST"), url, headers, body)
+
+
+class Reader:
+    """Runs examples as a reader would, who has other ids and another time.
+
+    What only looks is done again for a while (``patience_s``) until it is as the page says: what was
+    started a moment ago needs a moment.
+    """
+
+    def __init__(
+        self, server: RunningServer, client: httpx2.Client, patience_s: float = 60.0
+    ) -> None:
+        self._url = server.base_url
+        self._client = client
+        self._patience_s = patience_s
+        self._ids: dict[str, str] = {}
+
+    def run(self, example: Example) -> None:
+        looks = example.language == "console" and call_of(example.command).method == "GET"
+        until = time.monotonic() + (self._patience_s if looks else 0)
+        while True:
+            try:
+                self._run(example)
+                return
+            except AssertionError:
+                if time.monotonic() >= until:
+                    raise
+            time.sleep(0.02)
+
+    def _run(self, example: Example) -> None:
+        command = ID.sub(lambda found: self._ids.get(found[0], found[0]), example.command)
+        if example.language == "python":
+            answer = self._python(command)
+        else:
+            call = call_of(command.replace("$PLANWAVE", self._url))
+            told = self._client.request(
+                call.method, call.url, headers=call.headers, content=call.body
+            )
+            assert told.status_code == example.status, (example.command, told.text)
+            answer = told.text
+        match example.kind:
+            case "json":
+                self._same(json.loads(example.answer), json.loads(answer), example.route)
+            case "text":
+                assert pattern_of(example.answer).fullmatch(answer.strip()), answer
+            case _:
+                assert answer == ""
+
+    def _python(self, code: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", code],
+            env={**os.environ, "PLANWAVE": self._url},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.stderr, done.returncode) == ("", 0)
+        return done.stdout
+
+    def _same(self, said: Any, found: Any, at: str) -> None:
+        """Compare what the page says with what came, but for what is left out, ids and times."""
+        if said == LEFT_OUT:
+            return
+        assert type(said) is type(found), (at, said, found)
+        if isinstance(said, dict):
+            self._same_object(said, found, at)
+        elif isinstance(said, list):
+            rest = said[-1:] == [LEFT_OUT]
+            assert len(found) >= len(said) - 1 if rest else len(found) == len(said), (at, found)
+            for number, each in enumerate(said[:-1] if rest else said):
+                self._same(each, found[number], f"{at}/{number}")
+        elif isinstance(said, str):
+            self._same_text(said, found, at)
+        else:
+            assert said == found, at
+
+    def _same_object(self, said: Mapping[str, Any], found: Mapping[str, Any], at: str) -> None:
+        named = said.keys() - {LEFT_OUT}
+        assert named <= found.keys() if LEFT_OUT in said else named == found.keys(), (at, found)
+        for name in named:
+            self._same(said[name], found[name], f"{at}/{name}")
+
+    def _same_text(self, said: str, found: str, at: str) -> None:
+        if TIME.fullmatch(said):
+            assert TIME.fullmatch(found), (at, found)
+            return
+        for known, real in zip(ID.findall(said), ID.findall(found), strict=True):
+            assert self._ids.setdefault(known, real) == real, (at, said, found)
+        assert ID.sub("", said) == ID.sub("", found), at
+
+
+def pattern_of(answer: str) -> re.Pattern[str]:
+    """Give a pattern for a text of which parts are left out."""
+    return re.compile(".*?".join(map(re.escape, answer.strip().split(LEFT_OUT))), re.DOTALL)
+
+
+def route_of(example: Example) -> str:
+    """Give the route an example calls: ``GET /api/plans``."""
+    if example.language == "python":
+        return example.route
+    call = call_of(example.command)
+    path = call.url.removeprefix("$PLANWAVE").partition("?")[0]
+    for route in routes():
+        method, _, template = route.partition(" ")
+        steps = re.sub(r"\\\{(\w+)\\\}", "[^/]+", re.escape(template))
+        if method == call.method and re.fullmatch(steps, path):
+            return route
+    raise AssertionError(f"no route for {call.method} {path}")
+
+
+@cache
+def routes() -> frozenset[str]:
+    """Give every route of the OpenAPI document: ``GET /api/plans``."""
+    from planwave.api.app import create_app
+    from planwave.service.service import Service
+    from planwave.settings import Settings
+    from tests.support.service.dependencies import dependencies
+
+    document = create_app(Settings(), lambda _: Service(dependencies())).openapi()
+    return frozenset(
+        f"{method.upper()} {path}" for path, each in document["paths"].items() for method in each
+    )
+
+
+@pytest.fixture(scope="module")
+def planning_server() -> Iterator[RunningServer]:
+    """A server whose planner is the real one, and whose model always writes the same plan."""
+    providers = Providers()
+    types = library_registry(providers)
+    planner = Planner(ScriptedModels([PLAN] * 9), providers, types, Limits())
+    changes = {"planner": planner, "providers": providers, "catalogue": types}
+    with running_server(changes=changes) as running:
+        yield running
+
+
+def test_every_example_gives_what_the_page_says(planning_server: RunningServer) -> None:
+    with httpx2.Client() as client:
+        reader = Reader(planning_server, client)
+        for example in examples():
+            reader.run(example)
+
+
+def test_every_route_has_an_example_under_its_heading() -> None:
+    shown = {example.route for example in examples() if route_of(example) == example.route}
+    assert shown == routes() | {"WS /ws/{execution_id}"}
+    assert {example.route for example in examples()} == shown
+
+
+def test_an_example_that_is_not_true_is_found_out(planning_server: RunningServer) -> None:
+    health = Example("GET /healthz", "console", "$ curl $PLANWAVE/healthz", 200, "json", "{}")
+    with httpx2.Client() as client, pytest.raises(AssertionError, match="healthz"):
+        Reader(planning_server, client, patience_s=0).run(health)

@@ -1,0 +1,94 @@
+"""docs/nodes.md is true: every block is run in its order, as a reader would who follows the page."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.nodes.node_packages import ROOT, install_entry_points, run_command
+
+PAGE = (ROOT / "docs" / "nodes.md").read_text("utf-8")
+BLOCK = re.compile(
+    r"(?:^`(?P<file>[^`\n]+)`:\n\n)?^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.M | re.S
+)
+LEFT_OUT = "…"
+
+
+class Command(NamedTuple):
+    """A command line of the page, and what it says comes of it."""
+
+    line: str
+    answer: str
+
+
+def blocks() -> list[re.Match[str]]:
+    return list(BLOCK.finditer(PAGE))
+
+
+def commands(text: str) -> Iterator[Command]:
+    for part in re.split(r"^\$ ", text, flags=re.M)[1:]:
+        line, _, answer = part.partition("\n")
+        yield Command(line, answer)
+
+
+def follow(command: Command, where: Path) -> None:
+    """Run a command of the page; its output has to be what the page says."""
+    if command.line == "pip install -e .":
+        install_entry_points(where, where / "site")
+        return
+    done = run_command(shlex.split(command.line), where, where / "site")
+    assert done.returncode == 0, (command.line, done.stdout, done.stderr)
+    pattern = ".*?".join(map(re.escape, command.answer.strip().split(LEFT_OUT)))
+    assert re.fullmatch(pattern, done.stdout.strip(), re.S), (command.line, done.stdout)
+
+
+@pytest.mark.timeout(600)
+def test_every_block_runs_as_written_and_prints_what_it_says(tmp_path: Path) -> None:
+    followed: list[str] = []
+    for block in blocks():
+        if block["kind"] == "console":
+            for command in commands(block["text"]):
+                follow(command, tmp_path)
+                followed.append(command.line.split()[0])
+        else:
+            (tmp_path / block["file"]).write_text(block["text"], "utf-8")
+    assert {"python", "pip", "planwave", "pytest"} == set(followed)
+
+
+def test_every_block_is_a_file_or_a_command() -> None:
+    assert len(blocks()) * 2 == len(re.findall(r"^```", PAGE, re.M))
+    for block in blocks():
+        assert (block["kind"] == "console") == (block["file"] is None), block[0]
+        assert block["kind"] in ("python", "console", "toml", "json")
+
+
+def test_every_try_is_tried() -> None:
+    files = [block["file"] for block in blocks() if (block["file"] or "").startswith("try_")]
+    lines = [c.line for b in blocks() if b["kind"] == "console" for c in commands(b["text"])]
+    assert [f"python {file}" for file in files] == [x for x in lines if x.startswith("python ")]
+
+
+def test_what_is_packaged_is_what_the_page_wrote() -> None:
+    written = {block["file"]: block["text"] for block in blocks() if block["file"]}
+    build = tomllib.loads(written["pyproject.toml"])["tool"]["hatch"]["build"]
+    assert set(build["targets"]["wheel"]["only-include"]) <= written.keys()
+    assert {node["type"] for node in json.loads(written["flow.json"])["nodes"]} > {"explain"}
+
+
+def test_every_file_it_links_is_there() -> None:
+    links = [link for link in re.findall(r"\]\(([^)#]+)", PAGE) if "://" not in link]
+    assert [link for link in links if not (ROOT / "docs" / link).exists()] == []
+
+
+def test_a_block_that_is_not_true_is_found_out(tmp_path: Path) -> None:
+    (tmp_path / "two.py").write_text("print(2)", "utf-8")
+    follow(Command("python two.py", "2\n"), tmp_path)
+    with pytest.raises(AssertionError, match="two"):
+        follow(Command("python two.py", "3\n"), tmp_path)

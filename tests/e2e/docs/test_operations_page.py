@@ -1,0 +1,384 @@
+"""docs/operations.md is true, and so are Dockerfile and compose.yaml, as far as a test can tell."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tarfile
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import yaml  # schemathesis brings it
+from typer.main import get_command
+
+from planwave.api.streaming.sse import PING_INTERVAL_S
+from planwave.cli.app import app
+from planwave.settings import Limits, Settings, load_settings
+from tests.support.cli.command_process import (
+    PLANWAVE_COMMAND,
+    ROOT,
+    isolated_directory,
+    read_until,
+    start_command,
+)
+from tests.support.llm.fake_llm_server import ErrorReply, fake_llm_in_thread, prompt_of
+from tests.support.server.metrics_scrape import MetricsScrape
+from tools.tables import updated
+
+DOCUMENT = (ROOT / "docs" / "operations.md").read_text("utf-8")
+DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
+COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]["planwave"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+TOKEN, KEY = "a long random text", "sk-canary-0123456789"
+
+
+def block(language: str) -> str:
+    """Give the fenced blocks of one language."""
+    found = re.findall(rf"^```{language}\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)
+    assert found, language
+    return "\n".join(found)
+
+
+def variables() -> set[str]:
+    """Give the environment variables that are settings."""
+    names = {f"PLANWAVE_LIMIT_{name.upper()}" for name in Limits.model_fields}
+    for name, field in Settings.model_fields.items():
+        alias = field.validation_alias
+        names.add(alias if isinstance(alias, str) else f"PLANWAVE_{name.upper()}")
+    return names
+
+
+def instructions() -> list[tuple[str, str]]:
+    """Give the Dockerfile's instructions, each with what follows on its line or lines."""
+    lines = [line for line in DOCKERFILE.splitlines() if not line.startswith("#")]
+    joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
+    found = [line.split(None, 1) for line in joined.splitlines() if line.strip()]
+    return [(name, rest) for name, rest in found]
+
+
+def following(instruction: str) -> list[str]:
+    """Give what follows each instruction of one name."""
+    return [rest for name, rest in instructions() if name == instruction]
+
+
+# -- the document ------------------------------------------------------------------------------
+
+
+def test_its_tables_are_those_of_the_settings_and_the_metrics() -> None:
+    assert updated(DOCUMENT) == DOCUMENT, "bring it up to date: python tools/tables.py"
+
+
+def test_every_setting_and_limit_is_said_to_mean_something() -> None:
+    rows = [line.split(" | ") for line in DOCUMENT.splitlines() if re.match(r"\| `\w+` \| ", line)]
+    assert len(rows) > len(Limits.model_fields) + 15
+    assert [row[0] for row in rows if not row[-1].strip(" |")] == []
+
+
+def test_every_variable_named_is_a_setting() -> None:
+    named = set(re.findall(r"\b(?:PLANWAVE|OPENAI|ANTHROPIC)_[A-Z_]*[A-Z]\b", DOCUMENT))
+    assert len(named) > 60
+    assert named - variables() == set()
+
+
+def test_every_metric_named_outside_the_table_is_in_it() -> None:
+    table = DOCUMENT.split("<!-- table: metrics -->")[1].split("<!-- end of table -->")[0]
+    known = set(re.findall(r"^\| `(\w+)` ", table, re.MULTILINE))
+    named = set(re.findall(r"planwave_[a-z_]+", DOCUMENT.replace(table, "")))
+    assert {"planwave_executions_queued", "planwave_event_lag_seconds"} <= named <= known
+
+
+def test_its_settings_file_is_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    isolated_directory(tmp_path, monkeypatch)
+    (tmp_path / "planwave.toml").write_text(block("toml"), "utf-8")
+    settings = load_settings()
+    assert (settings.retention_days, settings.limits.concurrent_executions) == (90, 20)
+    monkeypatch.setenv("PLANWAVE_ALLOWED_HOSTS", '["planwave.example.com"]')
+    assert load_settings().allowed_hosts == ["planwave.example.com"]
+
+
+def test_proxies_are_more_patient_than_pings_and_take_the_same_bodies() -> None:
+    nginx = block("nginx")
+    (patience,) = re.findall(r"proxy_read_timeout (\d+)s;", nginx)
+    assert int(patience) > 2 * max(PING_INTERVAL_S, Limits().socket_ping_s)
+    (size,) = re.findall(r"client_max_body_size (\d+)m;", nginx)
+    assert int(size) * 1024 * 1024 == Limits().body_bytes
+    assert "proxy_buffering off;" in nginx
+
+
+def test_whoever_stops_it_waits_longer_than_it_drains() -> None:
+    (unit,) = re.findall(r"^TimeoutStopSec=(\d+)$", block("ini"), re.MULTILINE)
+    (compose,) = re.findall(r"(\d+)s", COMPOSE["stop_grace_period"])
+    assert min(int(unit), int(compose)) >= Limits().drain_s + 5
+
+
+def test_its_links_lead_somewhere() -> None:
+    heads = re.findall(r"^#+ (.*)$", DOCUMENT, re.MULTILINE)
+    anchors = {re.sub(r"[^a-z0-9 -]", "", head.lower()).replace(" ", "-") for head in heads}
+    links = re.findall(r"\]\(#([^)]+)\)", DOCUMENT)
+    assert len(links) > 10
+    assert set(links) - anchors == set()
+
+
+def test_every_planwave_command_it_names_is_there() -> None:
+    commands = getattr(get_command(app), "commands", {})
+    prompted = re.findall(r"^\$ (planwave .*)$", DOCUMENT, re.MULTILINE)
+    words = [line.split()[1] for line in [*prompted, *re.findall(r"`(planwave \w.*?)`", DOCUMENT)]]
+    assert {"serve", "backup", "prune", "doctor"} <= set(words) <= set(commands)
+
+
+# -- the image ---------------------------------------------------------------------------------
+
+
+def test_the_image_has_the_files_it_is_built_from() -> None:
+    ignored = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+    let_in = {line[1:] for line in ignored if line.startswith("!")}
+    assert "*" in ignored
+    copied: set[str] = set()
+    for rest in following("COPY"):
+        *sources, _ = [word for word in shlex.split(rest) if not word.startswith("--")]
+        if "--from=" not in rest:
+            copied.update(sources)
+    assert copied == let_in
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+    needed = {PROJECT["readme"], *PROJECT["license-files"], "pyproject.toml", "planwave"}
+    assert needed <= copied
+
+
+def test_the_image_runs_a_python_that_will_do_as_nobody_in_particular() -> None:
+    least = PROJECT["requires-python"].removeprefix(">=")
+    assert {rest.split()[0] for rest in following("FROM")} == {f"python:{least}-slim"}
+    (user,) = following("USER")
+    assert any(
+        rest.startswith("useradd ") and rest.endswith(f" {user}") for rest in following("RUN")
+    )
+
+
+def test_the_image_runs_a_command_there_is_with_settings_there_are() -> None:
+    program, *words = json.loads(following("CMD")[-1])
+    assert program == "planwave"
+    assert words[0] in getattr(get_command(app), "commands", {})
+    given = dict(re.findall(r"([A-Z_]+)=(\S+)", " ".join(following("ENV"))))
+    ours = {name: value for name, value in given.items() if name.startswith("PLANWAVE_")}
+    assert set(ours) <= variables()
+    (volume,) = following("VOLUME")
+    assert ours["PLANWAVE_STORAGE_DIR"].startswith(f"{volume}/")
+    assert following("EXPOSE") == [ours["PLANWAVE_PORT"]]
+    assert given["PATH"].split(":")[0] == "/opt/planwave/bin"
+
+
+def test_the_image_without_a_token_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    isolated_directory(tmp_path, monkeypatch)
+    monkeypatch.setenv("PLANWAVE_HOST", "0.0.0.0")  # noqa: S104 - what is refused
+    monkeypatch.setenv("PLANWAVE_TOKEN", "")
+    done = planwave("serve")
+    assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
+    assert "PLANWAVE_TOKEN" in done.stderr
+
+
+def test_compose_passes_on_settings_there_are_and_asks_for_a_token() -> None:
+    environment: dict[str, str] = COMPOSE["environment"]
+    assert set(environment) <= variables()
+    asked = {name: re.fullmatch(r"\$\{(\w+):([?-])(.*)\}", v) for name, v in environment.items()}
+    assert all(found and found[1] == name for name, found in asked.items())
+    assert [name for name, found in asked.items() if found and found[2] == "?"] == [
+        "PLANWAVE_TOKEN"
+    ]
+
+
+def test_compose_keeps_what_the_image_keeps_and_lets_nothing_else_be_written() -> None:
+    (volume,) = following("VOLUME")
+    assert COMPOSE["volumes"] == [f"planwave:{volume}"]
+    assert COMPOSE["read_only"] is True
+    assert COMPOSE["cap_drop"] == ["ALL"]
+    (port,) = following("EXPOSE")
+    assert COMPOSE["ports"] == [f"127.0.0.1:8000:{port}"], "published on loopback alone"
+
+
+# -- a service, operated -----------------------------------------------------------------------
+
+PACKAGE = """
+from planwave.errors import NodeError
+from planwave.graph.protocols import ExecutionResult
+from planwave.graph.values import DataValue
+from tests.support.nodes.linked_nodes import Drinker, Well
+
+class Flaky:
+    node_type = "flaky"
+    async def execute(self, data, inputs, context):
+        if context.attempt == 1:
+            raise NodeError("not yet", retryable=True)
+        return ExecutionResult({"output": DataValue("text", "there")})
+
+types = [Well(), Drinker(), Flaky()]
+"""
+
+
+def installed(site: Path) -> Path:
+    """Lay out a package of node types as an installer does."""
+    info = site / "planwave_odd-1.0.dist-info"
+    info.mkdir(parents=True)
+    (site / "planwave_odd.py").write_text(PACKAGE, "utf-8")
+    head = "Metadata-Version: 2.1\nName: planwave-odd\nVersion: 1.0\n"
+    (info / "METADATA").write_text(head, "utf-8")
+    points = "[planwave.nodes]\nodd = planwave_odd:types\n"
+    (info / "entry_points.txt").write_text(points, "utf-8")
+    return site
+
+
+def wire(source: str, target: str, channel: str = "flow", **handles: str) -> dict[str, Any]:
+    return {"source": source, "target": target, "data": {"channel": channel}, **handles}
+
+
+def agent(name: str, prompt: str) -> dict[str, Any]:
+    data = {"provider": "openai", "model": "gpt-4o-mini", "userPrompt": prompt}
+    return {"id": name, "type": "agent", "data": data}
+
+
+LINK = {"channel": "link", "sourceHandle": "water", "targetHandle": "water"}
+GRAPH = {
+    "nodes": [
+        agent("busy", "be busy first"),
+        agent("wrong", "be wrong"),
+        {"id": "after", "type": "text", "data": {"text": "{{ input }}"}},
+        {"id": "flaky", "type": "flaky", "policy": {"retry": {"attempts": 2}}},
+        {"id": "well", "type": "well"},
+        {"id": "one", "type": "drinker"},
+        {"id": "two", "type": "drinker"},
+    ],
+    "edges": [wire("wrong", "after"), wire("well", "one", **LINK), wire("well", "two", **LINK)],
+}
+
+
+@contextmanager
+def serve() -> Iterator[tuple[subprocess.Popen[str], httpx2.Client]]:
+    """Start ``planwave serve`` on a free loopback port, and leave none behind."""
+    with start_command("serve", "--port", "0", "--json") as process:
+        try:
+            url = json.loads(read_until(process.stdout, "\n"))["url"]
+            bearer = {"Authorization": f"Bearer {TOKEN}"}
+            with httpx2.Client(base_url=url, headers=bearer, timeout=120, trust_env=False) as http:
+                yield process, http
+        finally:
+            process.kill()
+
+
+def healthcheck(port: int | None) -> int:
+    """Run the image's own health check; give its exit code."""
+    (health,) = following("HEALTHCHECK")
+    command = json.loads(health.split("CMD ", 1)[1])
+    assert command[0] == "python"
+    environment = {**os.environ, "PLANWAVE_PORT": str(port)}
+    done = subprocess.run(
+        [sys.executable, *command[1:]], env=environment, capture_output=True, check=False
+    )
+    return done.returncode
+
+
+def planwave(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*PLANWAVE_COMMAND, *args], capture_output=True, text=True, check=False)
+
+
+def until_over(http: httpx2.Client, execution_id: str) -> None:
+    """Follow an execution until it is over."""
+    told = http.get(f"/api/executions/{execution_id}/events").text
+    assert "event: execution.failed" in told
+
+
+def scraped(http: httpx2.Client) -> MetricsScrape:
+    answer = http.get("/metrics")
+    assert answer.status_code == 200
+    return MetricsScrape(answer.text)
+
+
+def test_a_service_is_watched_backed_up_and_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    isolated_directory(tmp_path, monkeypatch)
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{installed(tmp_path / 'site')}")
+    asked: list[str] = []
+
+    def reply(body: dict[str, Any]) -> str | ErrorReply:
+        asked.append(prompt_of(body))
+        if "wrong" in asked[-1]:
+            return ErrorReply(400, "invalid_request_error")
+        if sum("busy" in each for each in asked) == 1:
+            return ErrorReply(429, "rate_limit_exceeded", headers={"retry-after": "0"})
+        return "done"
+
+    with fake_llm_in_thread(reply_to=reply) as llm:
+        monkeypatch.setenv("PLANWAVE_TOKEN", TOKEN)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setenv("OPENAI_BASE_URL", llm.openai_url)
+        operate()
+    (tmp_path / "again").mkdir()
+    with tarfile.open("all.tgz") as tar:
+        tar.extractall("again", filter="data")
+    shown = planwave("show", "last", "--json", "--storage", "again")
+    assert json.loads(shown.stdout)["status"] == "failed"
+
+
+def operate() -> None:
+    """Start a service, run the graph above, look at it from all sides, stop it."""
+    with serve() as (process, http):
+        assert healthcheck(http.base_url.port) == 0
+        before = scraped(http)
+        answer = http.post("/api/execute", json={"graph": GRAPH, "start": True})
+        assert answer.status_code in (200, 201, 202), answer.text
+        until_over(http, answer.json()["execution_id"])
+        after = scraped(http)
+        while not after.value("planwave_link_cache_misses_total"):
+            after = scraped(http)  # links are told a moment later, when the execution has left
+        check_metrics(before, after)
+        assert json.loads(planwave("backup", "all.tgz", "--json").stdout)["executions"] == 1
+        refused = planwave("prune", "--older-than", "1")
+        assert (refused.returncode, "PLANWAVE_RETENTION_DAYS" in refused.stderr) == (1, True)
+        port = http.base_url.port
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(120) == 0
+        assert healthcheck(port) != 0
+        said = process.stderr.read() if process.stderr is not None else ""
+    assert "route=/metrics status=200" in said
+    assert (KEY in said, TOKEN in said) == (False, False)
+
+
+def check_metrics(before: MetricsScrape, after: MetricsScrape) -> None:
+    """Check what a scrape tells of one execution of the graph above."""
+    assert all(after.monotonic[key] >= value for key, value in before.monotonic.items())
+    documented = set(re.findall(r"^\| `(planwave_\w+)` ", DOCUMENT, re.MULTILINE))
+    assert set(after.types) == documented
+
+    def nodes(node_type: str, status: str) -> float:
+        return after.value("planwave_nodes_total", type=node_type, status=status)
+
+    assert (nodes("agent", "completed"), nodes("agent", "failed")) == (1, 1)
+    assert (nodes("text", "blocked"), nodes("drinker", "completed")) == (1, 2)
+    assert (nodes("flaky", "completed"), nodes("flaky", "failed")) == (1, 0)
+    assert after.value("planwave_node_retries_total", type="flaky") == 1
+    assert after.value("planwave_link_cache_hits_total") == 1
+    assert after.value("planwave_link_cache_misses_total") == 1
+    assert after.value("planwave_executions_ended_total", status="failed") == 1
+    gpt = {"provider": "openai", "model": "gpt-4o-mini"}
+    calls = "planwave_provider_calls_total"
+    for outcome in ("rate-limited", "completed", "bad-request"):
+        assert after.value(calls, **gpt, outcome=outcome) == 1, outcome
+    assert after.value("planwave_provider_retries_total", **gpt) == 1
+    assert after.value("planwave_provider_tokens_total", **gpt, direction="output") > 0
+    assert after.value("planwave_provider_cost_usd_total", **gpt) > 0
+    assert after.value("planwave_provider_call_duration_seconds_count", **gpt) == 3
+    assert after.value("planwave_store_commit_writes_count") > 3
+    assert after.value("planwave_event_lag_seconds_count") > 0
+    made = {"route": "/api/execute", "method": "POST", "status": "202"}
+    assert after.value("planwave_http_requests_total", **made) == 1
+    assert "other" not in after.labels("planwave_http_requests_total", "route")

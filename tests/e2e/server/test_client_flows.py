@@ -1,0 +1,85 @@
+"""Flows through both clients, against the service on a real socket."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planwave.client import AsyncClient, Client
+from planwave.errors import Conflict, GraphInvalid, NotFound, PreconditionFailed
+from planwave.ids import new_id
+from tests.support.server.running_server import RunningServer
+
+STARTS: dict[str, Any] = {
+    "nodes": [
+        {"id": "s", "type": "start"},
+        {"id": "echo", "type": "text", "data": {"text": "heard {{ input }}"}},
+    ],
+    "edges": [{"source": "s", "target": "echo", "data": {"channel": "flow"}}],
+}
+HELD = {"nodes": [{"id": "h", "type": "held"}], "edges": []}
+FAULTY = {"nodes": [{"id": "a", "type": "nobody"}], "edges": []}
+
+
+def test_a_flow_is_made_changed_executed_and_removed(server: RunningServer) -> None:
+    with Client(server.base_url) as client:
+        first = client.create_flow("Echo", STARTS, description="why")
+        assert client.flow(first["flow_id"]) == first
+        assert first["flow_id"] in [each["flow_id"] for each in client.flows(q="echo")["flows"]]
+        second = client.update_flow(first["flow_id"], graph=HELD, if_match=first["version"])
+        assert (second["revision"], second["description"]) == (2, "why")
+        with pytest.raises(PreconditionFailed) as refused:
+            client.update_flow(first["flow_id"], name="late", if_match=first["version"])
+        assert refused.value.code == "flow-changed"
+        versions = client.flow_versions(first["flow_id"])["versions"]
+        assert [each["version"] for each in versions] == [second["version"], first["version"]]
+        made = client.execute_flow(
+            first["flow_id"], version=first["version"], inputs={"s": {"output": "you"}}
+        )
+        result = client.wait(made["execution_id"])
+        assert result["node_results"]["echo"] == "heard you"
+        found = client.executions(flow_id=first["flow_id"])["executions"]
+        assert [(each["execution_id"], each["flow_version"]) for each in found] == [
+            (made["execution_id"], first["version"])
+        ]
+        client.delete_flow(first["flow_id"])
+        with pytest.raises(NotFound):
+            client.flow(first["flow_id"])
+
+
+async def test_the_same_on_an_event_loop(server: RunningServer) -> None:
+    key = new_id()
+    async with AsyncClient(server.base_url) as client:
+        plan = await client.create_plan("texts")
+        made = await client.create_flow("Texts", plan_id=plan["plan_id"], idempotency_key=key)
+        again = await client.create_flow("Texts", plan_id=plan["plan_id"], idempotency_key=key)
+        assert again == made
+        assert (made["version"], made["description"]) == (plan["hash"], "texts")
+        page = await client.flow_versions(made["flow_id"], limit=1)
+        assert (len(page["versions"]), page["next_cursor"]) == (1, None)
+        renamed = await client.update_flow(made["flow_id"], name="New", description="")
+        assert (renamed["name"], renamed["description"], renamed["graph"]) == (
+            "New",
+            "",
+            made["graph"],
+        )
+        assert (await client.flow(made["flow_id"], made["version"]))["graph"] == made["graph"]
+        run = await client.execute_flow(made["flow_id"])
+        assert (await client.wait(run["execution_id"]))["status"] == "completed"
+        await client.delete_flow(made["flow_id"])
+        listed = await client.flows(limit=100)
+        assert made["flow_id"] not in [each["flow_id"] for each in listed["flows"]]
+
+
+async def test_failures_come_back_as_what_they_are(server: RunningServer) -> None:
+    async with AsyncClient(server.base_url) as client:
+        with pytest.raises(GraphInvalid) as refused:
+            await client.create_flow("F", FAULTY)
+        assert [found.code for found in refused.value.diagnostics] == ["unknown-node-type"]
+        made = await client.create_flow("Held", HELD)
+        run = await client.execute_flow(made["flow_id"])
+        with pytest.raises(Conflict, match=run["execution_id"]):
+            await client.delete_flow(made["flow_id"])
+        await client.cancel(run["execution_id"])
+        await client.delete_flow(made["flow_id"])

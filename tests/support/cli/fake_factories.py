@@ -1,0 +1,51 @@
+"""What the command line is composed of, without a disk, a network or a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from planwave.cli.options import Factories
+from planwave.service.queries.history import QueryService
+from planwave.service.service import Service
+from planwave.settings import Settings
+from planwave.storage.memory import MemoryStore
+from tests.support.llm.fake_providers import FakeProviders, library_registry
+from tests.support.service.dependencies import dependencies
+
+
+class FakeEmbeddedModel:
+    """An embedded model that is there, or is missing until it is fetched."""
+
+    def __init__(self, missing: str | None = None) -> None:
+        self.missing = missing
+
+    def required_download(self) -> str | None:
+        return self.missing
+
+
+async def _listen(settings: Settings, told: Callable[[str], object]) -> int:
+    told(f"http://{settings.host}:{settings.port}")
+    return 0
+
+
+def fake_factories(
+    *,
+    model_dir: Path = Path("models"),
+    providers: Any = None,
+    embedded: FakeEmbeddedModel | None = None,
+    service: Callable[[Settings], Service] | None = None,
+    history: Callable[[Settings], QueryService] | None = None,
+    serve: Callable[[Settings, Callable[[str], object]], Any] | None = None,
+    **settings: Any,
+) -> Factories:
+    """Compose fakes; every service and history starts empty unless given."""
+    return Factories(
+        settings=lambda: Settings(model_dir=model_dir, **settings),
+        service=service or (lambda _: Service(dependencies())),
+        history=history or (lambda _: QueryService(MemoryStore(), None)),
+        catalog=lambda _: library_registry(),
+        providers=lambda _: (providers or FakeProviders(), embedded or FakeEmbeddedModel()),
+        serve=serve or _listen,
+    )

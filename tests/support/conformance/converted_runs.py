@@ -1,0 +1,150 @@
+"""Rebuilt graphs run by a service over memory, with models that echo by the rule of their case."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from planwave.errors import GraphInvalid, InputError, ProviderError
+from planwave.events import Event, ExecutionState
+from planwave.events.logs.text_log import execution_logs
+from planwave.expressions import Renderer
+from planwave.graph.inputs import Inputs
+from planwave.graph.protocols import ExecutionResult, FlowContext
+from planwave.nodes.services import NodeServices
+from planwave.providers.protocols import CallScope, Delta, ModelReply, ModelRequest
+from planwave.service.service import Service
+from tests.support.conformance.converters import ConvertedGraph
+from tests.support.llm.fake_providers import ListedProviders, library_registry
+from tests.support.service.dependencies import dependencies
+
+PROVIDERS = {
+    "openai": ("gpt-4o-mini", "gpt-4o", "gpt-5", "BOOM"),
+    "anthropic": ("claude", "gpt-4o-mini"),
+    "x": ("y",),
+}
+Rule = Callable[[ModelRequest, int], str]
+"""The reply to a request, given how many there were by then."""
+
+
+class RaisingNode:
+    """A node type that fails."""
+
+    node_type = "boom"
+
+    async def execute(self, data: Any, inputs: Inputs, context: FlowContext) -> ExecutionResult:
+        raise ValueError("boom")
+
+
+@dataclass
+class RuleModels:
+    """Satisfies ``Models``: replies follow a rule; one that raises fails the call.
+
+    ``delay_s`` lets all that is ready ask before the first is answered; for virtual time.
+    """
+
+    rule: Rule
+    delay_s: float = 0
+    calls: list[tuple[str, ModelRequest]] = field(default_factory=list)
+
+    async def stream(
+        self, request: ModelRequest, scope: CallScope | None = None
+    ) -> AsyncIterator[Delta | ModelReply]:
+        assert scope is not None
+        self.calls.append((scope.path, request))
+        await asyncio.sleep(self.delay_s)
+        try:
+            text = self.rule(request, len(self.calls))
+        except ValueError as error:
+            told = {"provider": request.provider, "model": request.model}
+            raise ProviderError(str(error), **told) from error
+        yield Delta(text)
+        yield ModelReply(text, request.provider, request.model, "stop")
+
+
+@dataclass
+class ConvertedRun:
+    """What became of a rebuilt graph; refused ones have the codes of what is wrong and no state."""
+
+    calls: list[tuple[str, ModelRequest]]
+    refusal_codes: list[str] = field(default_factory=list)
+    statuses: list[str] = field(default_factory=list)
+    state: ExecutionState = field(default_factory=ExecutionState)
+    events: list[Event] = field(default_factory=list)
+
+    @property
+    def outputs(self) -> dict[str, dict[str, Any]]:
+        """Values by node and handle, nested nodes left out."""
+        return {
+            path: {handle: each["value"] for handle, each in node.outputs.items()}
+            for path, node in self.state.nodes.items()
+            if node.outputs and "/" not in path
+        }
+
+    @property
+    def log_lines(self) -> list[str]:
+        """The log in the words of the first service."""
+        return execution_logs(self.events)
+
+
+async def run_converted(
+    rebuilt: ConvertedGraph, models: RuleModels, *, off: Sequence[str] = (), renders: bool = True
+) -> ConvertedRun:
+    """Run a rebuilt graph to its end, giving its answers one after the other.
+
+    Args:
+        rebuilt: The graph.
+        models: Who answers its calls.
+        off: Providers that are not configured.
+        renders: Whether templates may need the worker process; not in virtual time.
+    """
+    seen = ConvertedRun(models.calls)
+    async with AsyncExitStack() as stack:
+        renderer = Renderer(wall_s=60.0) if renders else None
+        if renderer is not None:
+            stack.push_async_callback(renderer.close)
+        service = await stack.enter_async_context(Service(_dependencies(models, off, renderer)))
+        try:
+            plan = await service.read_plan(rebuilt.document)
+            record = await service.execute(
+                plan, inputs=rebuilt.inputs, options=rebuilt.options, trigger=rebuilt.trigger
+            )
+        except InputError as error:
+            found = error.diagnostics if isinstance(error, GraphInvalid) else ()
+            seen.refusal_codes = sorted({d.code for d in found if d.severity == "error"}) or [
+                error.code
+            ]
+            return seen
+        await _answer_until_ended(service, record.execution_id, rebuilt.answers, seen)
+    return seen
+
+
+async def _answer_until_ended(
+    service: Service, execution_id: str, answers: Sequence[dict[str, Any]], seen: ConvertedRun
+) -> None:
+    left = list(answers)
+    while True:
+        status = (await service.wait(execution_id)).status
+        seen.statuses.append(status)
+        if status != "paused":
+            break
+        request, *_ = await service.requests(execution_id)
+        await service.answer(execution_id, request.request_id, left.pop(0))
+    seen.state = await service.state(execution_id)
+    seen.events = [event async for event in service.watch(execution_id)]
+
+
+def _dependencies(models: RuleModels, off: Sequence[str], renderer: Renderer | None) -> Any:
+    providers: Any = ListedProviders(PROVIDERS, off=off)
+    catalogue = library_registry(providers)
+    catalogue.register(RaisingNode())
+    return replace(
+        dependencies(),
+        catalogue=catalogue,
+        providers=providers,
+        node_services=lambda goal: NodeServices(models, providers, goal),
+        renderer=renderer,
+    )

@@ -1,0 +1,333 @@
+"""Graphs of three other engines rebuilt as planwave documents: small converters, for tests only.
+
+Each gives what can be run here. What the other engine said in its own words (legacy names of types
+and handles, its expressions, how it reads a message out of an object) is said in ours; nothing is
+left out silently, an unknown type or expression raises ``KeyError``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from planwave.executor.options import RunOptions
+
+Json = dict[str, Any]
+
+
+class ConvertedGraph(NamedTuple):
+    """A graph document, and what its execution is given.
+
+    Attributes:
+        document: ``{"nodes", "edges"}``.
+        options: How it runs.
+        inputs: Nodes that are settled from outside.
+        trigger: What expressions see as ``trigger``.
+        answers: To the requests, in the order in which they are made.
+    """
+
+    document: Json
+    options: RunOptions = RunOptions()
+    inputs: Mapping[str, Mapping[str, Any]] = {}
+    trigger: Any = None
+    answers: Sequence[Json] = ()
+
+
+def _node(node_id: str, kind: str, name: str = "", **more: Any) -> Json:
+    return {"id": node_id, "type": kind, "name": name or node_id, **more}
+
+
+def _edge(source: str, target: str, left: str = "output", into: str = "input", **data: Any) -> Json:
+    channel = data.pop("channel", "flow")
+    ends = {"source": source, "sourceHandle": left, "target": target, "targetHandle": into}
+    return {**ends, "data": {"channel": channel, **data}}
+
+
+# -- agiraph: plans of tasks with dependencies -----------------------------------------------------
+
+
+def from_agiraph(plan: Json) -> ConvertedGraph:
+    """Rebuild a plan: a described agent a task, an edge a dependency, waves as there."""
+    nodes = [
+        _node(
+            task["id"], "agent", task["name"], description=task_description(task), data=_model(task)
+        )
+        for task in plan["nodes"]
+    ]
+    edges = [_edge(d, task["id"]) for task in plan["nodes"] for d in task["dependencies"]]
+    return ConvertedGraph({"nodes": nodes, "edges": edges}, RunOptions(scheduling="waves"))
+
+
+def task_description(task: Json) -> str:
+    """Give a description that also says what is read and written, which has fields of its own there."""
+    takes = _labelled(task, "Reads", "input_description", ("input_contract", "Needs"))
+    gives = _labelled(task, "Writes", "output_description", ("output_contract", "Produces"))
+    return "\n".join(filter(None, (task["description"], takes, gives)))
+
+
+def _labelled(task: Json, label: str, field: str, legacy: tuple[str, str]) -> str:
+    said = task.get(field)
+    contract, word = legacy
+    if not said and task.get(contract):
+        said = f"{word}: " + ", ".join(f"{k} ({v})" for k, v in task[contract].items())
+    return f"{label}: {said}" if said else ""
+
+
+def _model(task: Json) -> Json:
+    return {name: task[name] for name in ("provider", "model") if name in task}
+
+
+def to_planner_reply(text: str) -> str:
+    """Say a raw planner reply in our reply shape; what stands around its JSON stays.
+
+    JSON that cannot be read stays as it is, and so does what is missing in it.
+    """
+    start, end = text.find("{"), text.rfind("}") + 1
+    try:
+        said = json.loads(text[start:end])
+    except ValueError:
+        return text
+    edges = [{"source": d, "target": n["id"], "channel": "flow"}
+             for n in said["nodes"] for d in n.get("dependencies", ())]  # fmt: skip
+    kept = ("id", "name")
+    nodes = [
+        {**{k: n[k] for k in kept if k in n}, "description": task_description(n), **_model(n)}
+        for n in said["nodes"]
+    ]
+    reply = {k: said[k] for k in ("title",) if k in said} | {"nodes": nodes, "edges": edges}
+    return f"{text[:start]}{json.dumps(reply)}{text[end:]}"
+
+
+# -- AgentFlow: workflows with connections ---------------------------------------------------------
+
+_AGENTFLOW_DATA = ("systemPrompt", "userPrompt", "model", "reasoningEffort", "tools")
+
+
+def from_agentflow(workflow: Json, resume_inputs: Sequence[Any] = ()) -> ConvertedGraph:
+    """Rebuild a workflow; an agent that is asked again until its ``if`` holds becomes a ``while``."""
+    nodes = [_agentflow_node(node) for node in workflow["nodes"]]
+    edges = [
+        _edge(c["source"], c["target"], _left_by(c.get("sourceHandle")))
+        for c in workflow["connections"]
+    ]
+    document = _unrolled({"nodes": nodes, "edges": edges})
+    return ConvertedGraph(document, answers=[agentflow_answer(given) for given in resume_inputs])
+
+
+def _agentflow_node(node: Json) -> Json:
+    data = node["data"]
+    match {"input": "approval"}.get(node["type"], node["type"]):
+        case "start":
+            return _node(node["id"], "start", data={"initialInput": data.get("initialInput", "")})
+        case "agent":
+            kept = {name: data[name] for name in _AGENTFLOW_DATA if name in data}
+            given = {**kept, "provider": "openai"}
+            return _node(node["id"], "agent", data.get("agentName", "Agent"), data=given)
+        case "if":
+            legacy = [{"operator": "contains", "value": data.get("condition", "")}]
+            return _node(node["id"], "if", data={"conditions": data.get("conditions", legacy)})
+        case "approval":
+            prompt = data.get("prompt", "Review and approve this step.")
+            return _node(node["id"], "approval", data={"prompt": prompt})
+        case kind:
+            raise KeyError(kind)
+
+
+def _left_by(handle: str | None) -> str:
+    return {"true": "condition-0", None: "output"}.get(handle, handle)
+
+
+def agentflow_answer(given: Any) -> Json:
+    """Give what was sent to resume a run as an answer: only a "reject" in it rejects."""
+    said = given if isinstance(given, dict) else {"decision": given}
+    rejects = "reject" in str(said.get("decision", "")).lower()
+    return {"decision": "reject" if rejects else "approve", "note": said.get("note", "")}
+
+
+def _unrolled(document: Json) -> Json:
+    """Put a ``while`` in the place of each edge that leads from an ``if`` back to its agent.
+
+    The agent runs once, as there, and the ``while`` asks it again as long as the ``if`` would.
+    """
+    nodes, edges = document["nodes"], document["edges"]
+    by_id = {node["id"]: node for node in nodes}
+    for back in [e for e in edges if by_id[e["source"]]["type"] == "if"]:
+        into = next((e for e in edges if _is_back(back, e)), None)
+        if into is None:
+            continue
+        agent, branch = by_id[back["target"]], by_id[back["source"]]
+        asked = agent["data"]["userPrompt"].replace("PREVIOUS_OUTPUT", "value")
+        body = {**agent, "data": {**agent["data"], "userPrompt": asked}}
+        (condition,) = branch["data"]["conditions"]
+        again = {
+            "condition": f"{json.dumps(condition['value'].lower())} not in value | lower",
+            "body": {"nodes": [body], "edges": []},
+        }
+        edges.remove(back)
+        edges.remove(into)
+        nodes.append(_node(f"{agent['id']}.again", "while", data=again))
+        edges += [_edge(agent["id"], nodes[-1]["id"]), _edge(nodes[-1]["id"], branch["id"])]
+    return document
+
+
+def _is_back(back: Json, edge: Json) -> bool:
+    return (edge["source"], edge["target"]) == (back["target"], back["source"])
+
+
+# -- Covalt: nodes and edges with channels ---------------------------------------------------------
+
+_EXPRESSIONS = {
+    "$input.message": "input.message",
+    "$input.message.toUpperCase()": "input.message | upper",
+    "$('a').item.json.response.length": 'nodes["a"].output | length',
+    "$('a').item.json.response": 'nodes["a"].output',
+    "$('First').item.json.response": 'nodes["a"].output',
+    "$input.text": "input",
+    "$trigger.message": "trigger.message",
+}
+"""The expressions of the cases (JavaScript there) as planwave says them: results are plain text here,
+labels are not names."""
+_PASSES_ON = ("conditional", "reroute")
+
+
+def from_covalt(graph: Json, options: Json, user_message: str) -> ConvertedGraph:
+    """Rebuild a graph: its start holds the user's message, and what agents give is text."""
+    rebuilt = _CovaltConverter(graph, user_message).document()
+    scope, cached = options.get("scope") or {}, options.get("cached_outputs") or {}
+    way = {"execute": "run_to", "runFrom": "run_from"}.get(scope.get("mode"))
+    return ConvertedGraph(
+        rebuilt,
+        RunOptions(**({way: tuple(scope["target_node_ids"])} if way else {})),
+        {node: {h: _text_in(v["value"]) for h, v in out.items()} for node, out in cached.items()},
+        options.get("trigger"),
+    )
+
+
+def _text_in(value: Any) -> Any:
+    return value["response"] if isinstance(value, dict) else value
+
+
+class _CovaltConverter:
+    def __init__(self, graph: Json, user_message: str) -> None:
+        self.graph = graph
+        self.types = {n["id"]: n["type"].replace("_", "-") for n in graph["nodes"]}
+        self.message = {
+            "message": user_message,
+            "last_user_message": user_message,
+            "runtime_messages": [],
+            "attachments": [],
+            "include_user_tools": False,
+            "variables": {},
+            "variable_specs": [],
+        }
+        self.nodes: list[Json] = []
+        self.edges: list[Json] = []
+
+    def document(self) -> Json:
+        for edge in self.graph["edges"]:
+            self.edges.append(self._edge(edge))
+        for node in self.graph["nodes"]:
+            rebuilt = self._node(node["id"], self.types[node["id"]], node["data"])
+            if node["data"].get("on_error") == "continue":
+                rebuilt["policy"] = {"onError": "continue"}
+                told = [e for e in self.edges if e["source"] == node["id"]]
+                self.edges += [_edge(node["id"], e["target"], "error") for e in told]
+            self.nodes.append(rebuilt)
+        return {"nodes": self.nodes, "edges": self.edges}
+
+    def _edge(self, edge: Json) -> Json:
+        source, target = edge["source"], edge["target"]
+        left = edge["sourceHandle"]
+        if self.types[source] == "conditional":
+            left = {"true": "condition-0"}.get(left, left)
+        if self.types[source] == "model-selector":
+            return _edge(source, target, left, edge["targetHandle"], channel="link")
+        types = {k: _TYPES[v] for k, v in edge["data"].items() if k != "channel"}
+        return _edge(source, target, left, edge["targetHandle"], **types)
+
+    def _node(self, node_id: str, kind: str, data: Json) -> Json:
+        match kind:
+            case "chat-start":
+                return _node(node_id, "start", data={"initialInput": self.message})
+            case "agent":
+                return self._agent(node_id, data)
+            case "llm-completion":
+                return _node(node_id, "llm", data=self._completion(node_id, data))
+            case "prompt-template":
+                return _node(node_id, "parser", data={"template": _prompt_template(data)})
+            case "conditional":
+                return _node(node_id, "if", data={"conditions": [data]})
+            case "reroute":
+                return _node(node_id, "text", data={"text": data["value"]})
+            case "model-selector":
+                return _node(node_id, "model", data=_provider_and_model(data["model"]))
+            case "code":
+                return _node(node_id, "transform", data={"fields": _code(data["code"])})
+            case "boom":
+                return _node(node_id, "boom")
+            case _:
+                raise KeyError(kind)
+
+    def _agent(self, node_id: str, data: Json) -> Json:
+        """Give an agent; its name, which the rule of the cases reads, is its system prompt.
+
+        A name that is an expression is a text of its own, wired into that field.
+        """
+        name = data.get("name", "Agent")
+        asked: Json = {"userPrompt": self._message_for(node_id), "systemPrompt": name}
+        if "{{" in name:
+            del asked["systemPrompt"]
+            self.nodes.append(_node(f"{node_id}.name", "text", data={"text": _to_template(name)}))
+            for edge in [e for e in self.edges if e["target"] == node_id]:
+                self.edges.append(_edge(edge["source"], f"{node_id}.name", edge["sourceHandle"]))
+            self.edges.append(_edge(f"{node_id}.name", node_id, into="systemPrompt"))
+        return _node(node_id, "agent", data=asked)
+
+    def _completion(self, node_id: str, data: Json) -> Json:
+        given = {"temperature": data["temperature"]} if "temperature" in data else {}
+        is_fed = any(e["target"] == node_id and e["targetHandle"] == "input" for e in self.edges)
+        prompt = self._message_for(node_id) if is_fed else data.get("prompt")
+        return {**_provider_and_model(data["model"]), **given, "prompt": prompt}
+
+    def _message_for(self, node_id: str) -> str:
+        """Give where the message is: in an object of the start and of errors, else it is the input."""
+        edge = next((e for e in self.edges if e["target"] == node_id), None)
+        source = edge and edge["source"]
+        if source is not None and self.types[source] in _PASSES_ON:
+            return self._message_for(source)
+        is_object = source is not None and self.types[source] in ("chat-start", "boom")
+        return "{{ input.message }}" if is_object else "{{ input }}"
+
+
+_TYPES = {"data": "any", "string": "text", "float": "number", "model": "model", "tools": "tools"}
+
+
+def _provider_and_model(model: str) -> Json:
+    provider, _, name = model.rpartition(":")
+    return {"provider": provider, "model": name}
+
+
+def _to_template(text: str) -> str:
+    """Say a text with expressions in it as a planwave template."""
+    return re.sub(r"\{\{\s*(.*?)\s*\}\}", lambda found: f"{{{{ {_EXPRESSIONS[found[1]]} }}}}", text)
+
+
+def _prompt_template(data: Json) -> Json:
+    """Give ``{text, template, values}``: bare names there are looked up in the input, or empty."""
+    bare = re.compile(r"\{\{(\w+)\}\}")
+    source = bare.sub(lambda found: f"{{{{ input.{found[1]} | default('') }}}}", data["template"])
+    text = re.sub(r"\{\{ \$input\.(\w+) \}\}", r"{{ input.\1 }}", source)
+    # What the template looked like is told with its expressions resolved, but bare names as they are.
+    pieces = re.split(r"(\{\{\w+\}\})", data["template"])
+    template = "".join(f"{{{{ '{p}' }}}}" if bare.fullmatch(p) else _to_template(p) for p in pieces)
+    return {"text": text, "template": template, "values": "{{ input }}"}
+
+
+def _code(code: str) -> Json:
+    """Give the fields of ``return {name: expression, …};``."""
+    fields = re.fullmatch(r"return \{(.*)\};", code)
+    assert fields is not None, code
+    pairs = (each.split(": ", 1) for each in fields[1].split(", "))
+    return {name: f"{{{{ {_EXPRESSIONS[said]} }}}}" for name, said in pairs}

@@ -1,0 +1,75 @@
+"""What the events tell of an execution of stones, up to any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from planwave.errors import NodeError
+from planwave.events import Event
+from planwave.executor.options import RunOptions
+from planwave.graph.model import Graph
+from planwave.graph.protocols import Suspension
+from tests.support.engine.generic_nodes import ExecutionHarness
+
+TIMESTAMP = "2026-01-01T00:00:00.000000+00:00"
+EAGER_OPTIONS = RunOptions()
+
+
+class ReactingHarness(ExecutionHarness):
+    """A rig whose execution is told something once it can only wait; it is cancelled by default."""
+
+    def __init__(
+        self, *given: Any, on_event: Callable[[ExecutionHarness, Event], None] | None, **more: Any
+    ) -> None:
+        super().__init__(*given, **more)
+        self.on_event = on_event
+
+    def _record(self, events: list[Event]) -> None:
+        super()._record(events)
+        for event in events:
+            if self.on_event is not None:
+                self.on_event(self, event)
+            elif event.type == "execution.paused":
+                self.execution.cancel("nobody answers")
+
+
+def created_event(graph: Graph, options: RunOptions = EAGER_OPTIONS, inputs: Any = None) -> Event:
+    """The first event of an execution."""
+    facts = {"graph": graph.to_document(), "options": options.as_json(), "inputs": inputs}
+    return Event("x1", 1, TIMESTAMP, "execution.created", None, None, facts)
+
+
+async def run_events(
+    graph: Graph,
+    behaviors: Mapping[str, Any] | None = None,
+    options: RunOptions = EAGER_OPTIONS,
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    until: Callable[[Event], bool] = lambda _: False,
+    on_event: Callable[[ExecutionHarness, Event], None] | None = None,
+) -> list[Event]:
+    """Run a graph and give its events, up to the first that ``until`` holds for."""
+    told = [created_event(graph, options, inputs)]
+    rig = ReactingHarness(graph, behaviors, options, inputs=inputs, last_seq=1, on_event=on_event)
+    await rig.run()
+    for event in rig.stored:
+        told.append(event)
+        if until(event):
+            break
+    return told
+
+
+def is_event(kind: str, path: str | None = None) -> Callable[[Event], bool]:
+    return lambda event: (event.type, event.path) == (kind, path)
+
+
+def raise_error(*_: Any) -> Any:
+    raise NodeError("boom")
+
+
+def suspend(*_: Any) -> Any:
+    async def ask() -> Suspension:
+        return Suspension("which one?")
+
+    return ask()

@@ -1,0 +1,190 @@
+"""Node types that mean nothing, a journal that can stop or fail, and a rig to run them on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from planwave.errors import StoreError
+from planwave.events import Event
+from planwave.executor.driver.execution import Execution
+from planwave.executor.options import RunOptions
+from planwave.executor.program import Program
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import LINK, DataValue, Graph, Node, Port
+from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, NodeTypeInfo
+
+Behavior = Callable[..., Any]
+DEFAULT_OPTIONS = RunOptions()
+OPEN_PORTS = (Port("{name}", multiple=True),)
+OPEN_AND_LINK_PORTS = (*OPEN_PORTS, Port("{name}", channel=LINK, multiple=True))
+
+
+def result_with(value: Any = None, handle: str = "output") -> ExecutionResult:
+    """A result with one value."""
+    return ExecutionResult({handle: DataValue("any", value)})
+
+
+def node_event(context: FlowContext, kind: str, data: Any) -> NodeEvent:
+    """Something a node says."""
+    return NodeEvent(context.node_id, "step", kind, context.run_id, data)
+
+
+class GenericNode:
+    """Does what the rig has for the node's id: a result, or a function of (inputs, context)."""
+
+    node_type = "step"
+
+    def __init__(self, behaviors: Mapping[str, Any]) -> None:
+        self.behaviors = behaviors
+
+    def execute(self, data: Mapping[str, Any], inputs: Inputs, context: FlowContext) -> Any:
+        act = self.behaviors.get(context.node_id)
+        if callable(act):
+            return act(inputs, context)
+        return _ready(act if isinstance(act, ExecutionResult) else result_with(context.node_id))
+
+    async def resume(
+        self, data: Any, inputs: Inputs, context: FlowContext, state: Any, answer: Any
+    ) -> Any:
+        resumed = self.behaviors.get(f"{context.node_id}:resume")
+        if resumed is not None:
+            return await resumed(inputs, context, state, answer)
+        return result_with([state, answer])
+
+    async def materialize(self, data: Any, output_handle: str, context: FlowContext) -> Any:
+        made = self.behaviors.get(f"{context.node_id}:make")
+        if made is not None:
+            return await made(data, context)
+        return f"made {context.node_id}.{output_handle}"
+
+
+async def _ready(result: Any) -> Any:
+    return result
+
+
+class GenericCatalog:
+    """A catalogue of four meaningless types."""
+
+    def __init__(self, behaviors: Mapping[str, Any]) -> None:
+        self._node = GenericNode(behaviors)
+        both = {"materializes": True}
+        self._facts = {
+            "step": NodeTypeInfo("step", "", OPEN_AND_LINK_PORTS, OPEN_AND_LINK_PORTS, **both),
+            "door": NodeTypeInfo("door", "", OPEN_PORTS, OPEN_PORTS, entry=True),
+            "vein": NodeTypeInfo(
+                "vein",
+                "",
+                OPEN_AND_LINK_PORTS,
+                OPEN_AND_LINK_PORTS,
+                executes=False,
+                materializes=True,
+            ),
+            "picky": NodeTypeInfo(
+                "picky", "", (Port("need", required=True), *OPEN_PORTS), OPEN_PORTS
+            ),
+            "plain": NodeTypeInfo("plain", "", OPEN_PORTS, OPEN_PORTS),
+        }
+
+    def type_info(self, node_type: str) -> NodeTypeInfo | None:
+        return self._facts.get(node_type)
+
+    def implementation(self, node_type: str) -> Any:
+        return self._node
+
+    def names(self) -> Sequence[str]:
+        return sorted(self._facts)
+
+    def accepts(self, target_type: str, source_type: str) -> bool:
+        return True
+
+    def check(self, node: Node, graph: Graph) -> Sequence[Diagnostic]:
+        return ()
+
+
+class MemoryJournal:
+    """A journal in memory. ``hold`` makes appends wait; ``fail_at`` refuses that batch (from 1)."""
+
+    def __init__(self, *, hold: bool = False, fail_at: int | None = None) -> None:
+        self.batches: list[list[Event]] = []
+        self.appends_started = 0
+        self._fail_at = fail_at
+        self._free = asyncio.Event()
+        if not hold:
+            self._free.set()
+
+    def hold(self) -> None:
+        self._free.clear()
+
+    def release(self) -> None:
+        self._free.set()
+
+    async def append(self, execution_id: str, epoch: int, events: Sequence[Event]) -> None:
+        self.appends_started += 1
+        if self.appends_started == self._fail_at:
+            raise StoreError("the disk is full")
+        await asyncio.sleep(0)
+        await self._free.wait()
+        self.batches.append(list(events))
+
+    @property
+    def events(self) -> list[Event]:
+        return [event for batch in self.batches for event in batch]
+
+
+class ExecutionHarness:
+    """One execution of a graph of stones, with everything it published."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        behaviors: Mapping[str, Any] | None = None,
+        options: RunOptions = DEFAULT_OPTIONS,
+        **more: Any,
+    ) -> None:
+        self.behaviors = dict(behaviors or {})
+        self.published: list[Event] = []
+        self.batches: list[list[Event]] = []
+        self.program = Program(graph, GenericCatalog(self.behaviors))
+        self.execution = Execution(
+            self.program,
+            execution_id="x1",
+            options=options,
+            on_events=self._record,
+            **{"now": lambda: "2026-01-01T00:00:00.000000+00:00", **more},
+        )
+
+    def _record(self, events: list[Event]) -> None:
+        self.batches.append(events)
+        self.published += events
+
+    async def run(self) -> str:
+        return await self.execution.run()
+
+    @property
+    def stored(self) -> list[Event]:
+        return [e for e in self.published if e.seq]
+
+    def event_names(self, *types: str) -> list[str]:
+        """The events as ``type path``, of some types if asked."""
+        return [
+            f"{e.type} {e.path}" if e.path else e.type
+            for e in self.stored
+            if not types or e.type in types
+        ]
+
+    def data_of(self, event_type: str, path: str | None = None) -> list[dict[str, Any]]:
+        """The data of all events of a type, in order."""
+        return [e.data for e in self.published if e.type == event_type and path in (None, e.path)]
+
+    def check_sequence(self, first: int = 1) -> None:
+        numbers = [e.seq for e in self.stored]
+        assert numbers == list(range(first, first + len(numbers)))
+        ends = [e.type for e in self.stored if e.type in TERMINAL_TYPES]
+        assert len(ends) <= 1
+        assert not ends or self.stored[-1].type == ends[0]
+
+
+TERMINAL_TYPES = ("execution.completed", "execution.failed", "execution.cancelled")

@@ -1,0 +1,316 @@
+"""Many lives of one storage directory, ended at random, and what they have to leave behind.
+
+:class:`Lives` starts a service again and again over the same directory (``crash_child.py``), ends
+it with ``kill -9``, and looks after each life at what is stored and at what the outside world saw.
+:meth:`Lives.check` holds all of it to the invariants I1 to I9.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from planwave.errors import StoreError
+from planwave.events import ENDED_STATUS, TERMINAL, Event, fold
+from planwave.storage.records import ExecutionRecord
+from planwave.storage.sqlite.schema import calls
+from planwave.storage.sqlite.store import SqliteStore
+from tests.support.cli.command_process import ROOT
+from tests.support.engine.event_invariants import check_events, once_values, settled_attempts
+from tests.support.recovery.crash_child import EXTERNAL_LOG, TOKENS, ChildOptions
+from tests.support.recovery.crash_points import KILLED
+
+MODULE = "tests.support.recovery.crash_child"
+CallRef = tuple[str, str, int, int]
+"""Execution, path, attempt, ordinal."""
+
+
+class SettledWork(NamedTuple):
+    """What has to be left alone: attempts with an outcome, executions that are over, paid calls.
+
+    ``kept`` are the values that nodes of an execution's own graph find again: execution, path, key.
+    """
+
+    attempts: set[tuple[str, str, int]]
+    ended: set[str]
+    calls: set[CallRef]
+    once_values: set[tuple[str, str, str]]
+
+
+@dataclass
+class ProcessRun:
+    """How one life went.
+
+    Attributes:
+        pid: Its process.
+        facts: What a client was told, in order.
+        exit_code: How it ended: ``-9`` where it was killed.
+    """
+
+    pid: int = 0
+    facts: list[list[Any]] = field(default_factory=list)
+    exit_code: int | None = None
+
+    def facts_of(self, fact: str) -> list[list[Any]]:
+        """Give what was said of one kind."""
+        return [about for kind, *about in self.facts if kind == fact]
+
+
+@dataclass
+class CrashHistory:
+    """The lives of one directory.
+
+    Attributes:
+        settled: How things stood after each life.
+    """
+
+    directory: Path
+    process: subprocess.Popen[str]
+    runs: list[ProcessRun] = field(default_factory=list)
+    settled: list[SettledWork] = field(default_factory=list)
+
+    def run(self, kill_after_s: float | None = None, **order: Any) -> ProcessRun:
+        """Live one life; it is killed so many seconds after it is up, if it has not ended."""
+        assert self.process.stdin is not None
+        asked = ChildOptions(directory=str(self.directory), **order)
+        self.process.stdin.write(json.dumps(asdict(asked)) + "\n")
+        self.process.stdin.flush()
+        life = ProcessRun()
+        timer: threading.Timer | None = None
+        for kind, *about in self._lines():
+            if kind == "life":
+                life.pid = about[0]
+            elif kind == "exit":
+                life.exit_code = about[0]
+                break
+            else:
+                life.facts.append([kind, *about])
+                if kind == "up" and kill_after_s is not None:
+                    timer = threading.Timer(kill_after_s, _kill, [life.pid])
+                    timer.start()
+        if timer is not None:
+            timer.cancel()
+            timer.join()
+        self.runs.append(life)
+        assert life.exit_code in (0, -signal.SIGKILL, KILLED), "it broke; its last words are above"
+        self.settled.append(settled_in(self.directory))
+        return life
+
+    def _lines(self) -> Iterator[list[Any]]:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            yield json.loads(line)
+        raise AssertionError("the process that starts them has ended")
+
+    def stored(self) -> dict[str, tuple[ExecutionRecord, list[Event]]]:
+        """Give all that is stored."""
+        return stored_in(self.directory)
+
+    def external_records(self, *kinds: str) -> list[list[Any]]:
+        """Give what the outside world saw, ``[kind, pid, execution, path, attempt, …]``."""
+        path = self.directory.parent / EXTERNAL_LOG
+        lines = path.read_text("utf-8").splitlines() if path.exists() else []
+        seen = [json.loads(line) for line in lines]
+        return [each for each in seen if not kinds or each[0] in kinds]
+
+    # -- invariants --------------------------------------------------------------------------------
+
+    def check(self, *, is_over: bool = True) -> None:
+        """Hold everything to the invariants I1 to I9; ``is_ended``: all has ended in good order."""
+        stored = self.stored()
+        for _, events in stored.values():
+            check_events(events)
+        self._check_facts(stored)
+        self._check_external_records()
+        self._check_once(stored)
+        self._check_charged(stored)
+        if is_over:
+            self._check_end(stored)
+
+    def _check_facts(self, stored: dict[str, tuple[ExecutionRecord, list[Event]]]) -> None:
+        """I1, I8: what a client was told is there, as it was told."""
+        for life in self.runs:
+            for (own,) in life.facts_of("accepted"):
+                assert own in stored, f"{own} was accepted, and is gone"
+            last: dict[str, int] = {own: 0 for (own,) in life.facts_of("accepted")}
+            for own, seq, kind, path in life.facts_of("told"):
+                event = stored[own][1][seq - 1]
+                assert (event.seq, event.type, event.path) == (seq, kind, path)
+                assert seq == last.get(own, seq - 1) + 1, "told with a gap, or twice"
+                last[own] = seq
+            for own, kind in life.facts_of("ended"):
+                assert stored[own][1][-1].type == kind
+            for own, request_id, decision in life.facts_of("answered"):
+                (event,) = _of(stored[own][1], "node.answered", request_id)
+                assert event.data["answer"]["decision"] == decision
+                assert "by" not in event.data
+            for own, path in life.facts_of("cancelled"):
+                kind = "execution.cancelled" if path is None else "node.cancelled"
+                assert [e for e in stored[own][1] if (e.type, e.path) == (kind, path)]
+            for (own,) in life.facts_of("paused"):
+                reasons = [e.data["reason"] for e in _paused(stored[own][1])]
+                assert "paused by request" in reasons
+
+    def _check_external_records(self) -> None:
+        """I6: what was settled did not run again; what was recorded was not asked for again."""
+        order = {life.pid: number for number, life in enumerate(self.runs)}
+        kept: set[CallRef] = set()
+        made: Counter[tuple[int, CallRef]] = Counter()
+        for kind, pid, own, path, attempt, *ordinal in self.external_records():
+            number = order[pid]
+            before = self.settled[number - 1] if number else SettledWork(set(), set(), set(), set())
+            assert own not in before.ended, f"{own} was over, and {path} did something"
+            settled = (own, path, attempt) in before.attempts
+            assert not settled, f"{own}: {path} was settled, and ran again"
+            if kind == "once":
+                assert (own, path, ordinal[0]) not in before.once_values, "a value was made again"
+            if kind in ("run", "once"):
+                continue
+            call = (own, path, attempt, *ordinal)
+            if kind == "kept":
+                kept.add(call)
+                continue
+            is_paid = call in kept or call in before.calls
+            assert not is_paid, f"{call} was paid for, and made again"
+            made[pid, call] += 1
+            assert made[pid, call] == 1, f"{call} was made twice in one life"
+
+    def _check_once(self, stored: dict[str, tuple[ExecutionRecord, list[Event]]]) -> None:
+        """I6: what may act but once acted again only where a person said so; nothing reused ran."""
+        ran = Counter((own, path) for _, _, own, path, _ in self.external_records("run"))
+        for own, (_, events) in stored.items():
+            nodes = events[0].data["graph"]["nodes"]
+            for event in events:
+                assert not event.data.get("reused") or not ran[own, event.path]
+            again = Counter(
+                e.path
+                for e in events
+                if e.type == "node.answered" and e.data["answer"].get("decision") == "run_again"
+            )
+            for node in nodes:
+                if node.get("policy", {}).get("effect") == "once":
+                    assert ran[own, node["id"]] <= 1 + again[node["id"]]
+
+    def _check_charged(self, stored: dict[str, tuple[ExecutionRecord, list[Event]]]) -> None:
+        """I7: executions are charged with every call that was paid and kept, once.
+
+        Only what an attempt did not come to tell, as it was cancelled or failed, may be left out.
+        """
+        paid = asyncio.run(_recorded_calls(self.directory))
+        for own, (_, events) in stored.items():
+            state = fold(events)
+            completed = {(e.path, e.attempt) for e in events if e.type == "node.completed"}
+            least, most = Counter[str](), Counter[str]()
+            for (path, attempt), kept in paid.get(own, {}).items():
+                most[path] += kept
+                least[path] += kept if (path, attempt) in completed else 0
+            for path, node in state.nodes.items():
+                told = node.usage.calls
+                assert least[path] <= told <= most[path], f"{own}: {path} is charged for {told}"
+                assert node.usage.input_tokens == told * TOKENS
+            charged = sum(node.usage.calls for node in state.nodes.values())
+            assert (state.usage.calls, state.usage.input_tokens) == (charged, charged * TOKENS)
+
+    def _check_end(self, stored: dict[str, tuple[ExecutionRecord, list[Event]]]) -> None:
+        """I3, I5, I9: all has ended, is written down, and nothing lies about."""
+        assert self.runs[-1].exit_code == 0
+        assert self.runs[-1].facts_of("left") == [[[]]], "tasks were left"
+        for own, (record, events) in stored.items():
+            assert events[-1].type in TERMINAL, f"{own} is stuck at {events[-1]}"
+            document = json.loads((self.directory / f"{own}.json").read_text("utf-8"))
+            assert document["last_seq"] == record.last_seq == len(events)
+            assert document["status"] == record.status == events[-1].type.partition(".")[2]
+        assert not [*self.directory.rglob("*.tmp"), *self.directory.rglob(".*.tmp")]
+        asyncio.run(_check_lock_released(self.directory))
+
+
+def stored_in(directory: Path) -> dict[str, tuple[ExecutionRecord, list[Event]]]:
+    """Give all executions stored in a directory."""
+    return asyncio.run(_stored(directory))
+
+
+def settled_in(directory: Path) -> SettledWork:
+    """Give what has to be left alone from now on."""
+    return asyncio.run(_settled(directory))
+
+
+@contextmanager
+def crash_history(directory: Path) -> Iterator[CrashHistory]:
+    """Start what starts the lives of a directory, and leave no process behind."""
+    with subprocess.Popen(
+        [sys.executable, "-m", MODULE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    ) as process:
+        lives = CrashHistory(directory / "storage", process)
+        try:
+            yield lives
+        finally:
+            process.kill()
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _of(events: list[Event], kind: str, request_id: str) -> list[Event]:
+    return [e for e in events if e.type == kind and e.data["request_id"] == request_id]
+
+
+def _paused(events: list[Event]) -> list[Event]:
+    return [e for e in events if e.type == "execution.paused"]
+
+
+async def _stored(directory: Path) -> dict[str, tuple[ExecutionRecord, list[Event]]]:
+    store = SqliteStore.open(directory, read_only=True)
+    records = await store.executions(limit=100_000)
+    found = {r.execution_id: (r, await store.events(r.execution_id)) for r in records}
+    await store.close()
+    return found
+
+
+async def _settled(directory: Path) -> SettledWork:
+    store = SqliteStore.open(directory, read_only=True)
+    records = await store.executions(limit=100_000)
+    over = {r.execution_id for r in records if r.status in ENDED_STATUS}
+    found = SettledWork(set(), over, set(), set())
+    for own in (r.execution_id for r in records if r.execution_id not in found.ended):
+        events = await store.events(own)
+        found.attempts.update((own, *each) for each in settled_attempts(events))
+        found.once_values.update((own, *each) for each in once_values(events) if "[" not in each[0])
+    for row in await store._rows(calls.select()):
+        found.calls.add((row.execution_id, row.path, row.attempt, row.ordinal))
+    await store.close()
+    return found
+
+
+async def _recorded_calls(directory: Path) -> dict[str, Counter[tuple[str, int]]]:
+    """Give how many calls are kept, by execution, and by path and attempt."""
+    store = SqliteStore.open(directory, read_only=True)
+    found: dict[str, Counter[tuple[str, int]]] = {}
+    for row in await store._rows(calls.select()):
+        found.setdefault(row.execution_id, Counter())[row.path, row.attempt] += 1
+    await store.close()
+    return found
+
+
+async def _check_lock_released(directory: Path) -> None:
+    try:
+        store = SqliteStore.open(directory)
+    except StoreError as error:
+        raise AssertionError("a lock was left behind") from error
+    await store.close()

@@ -1,0 +1,88 @@
+"""The HTTP service as a process that ends at a point: ``crash_server(directory, point)``.
+
+As a program: ``python -m tests.support.recovery.crash_server DIRECTORY [POINT]``; see ``crash_points``. Plans are
+those of ``PlannerByGoal``, and every planning is noted in ``<directory>/../planned.log`` before it is
+answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from planwave.api.server import serve
+from planwave.graph.plan import Plan
+from planwave.service.service import Service
+from planwave.settings import Settings
+from planwave.storage.sqlite.store import SqliteStore
+from tests.support.cli.command_process import ROOT, read_until, start_command
+from tests.support.recovery.crash_points import CrashPoint, crash_at
+from tests.support.server.running_server import NO_RATE_LIMITS, PlannerByGoal
+from tests.support.server.server_process import RELEASE_FILE, ServerProcess
+from tests.support.service.dependencies import dependencies
+
+MODULE = "tests.support.recovery.crash_server"
+PLANNING_LOG = "planned.log"
+
+
+class LoggingPlanner(PlannerByGoal):
+    """A planner that leaves a trace of what it was paid for."""
+
+    def __init__(self, log: Path) -> None:
+        super().__init__()
+        self._log = log
+
+    async def create_plan(self, prompt: str, *args: Any, **options: Any) -> Plan:
+        await self.record_request(prompt)
+        return await super().create_plan(prompt, *args, **options)
+
+    async def record_request(self, prompt: str) -> None:
+        with self._log.open("a") as log:
+            log.write(prompt + "\n")
+
+
+@contextmanager
+def crash_server(directory: Path, point: str | None = None) -> Iterator[ServerProcess]:
+    """Start a server over ``directory/storage``, and leave none behind."""
+    more = [] if point is None else [point]
+    command = [sys.executable, "-m", MODULE, str(directory / "storage"), *more]
+    with start_command(*command[1:], command=command[:1], cwd=ROOT) as process:
+        try:
+            url = json.loads(read_until(process.stdout, "\n"))["url"]
+            yield ServerProcess(process, url, directory / RELEASE_FILE)
+        finally:
+            process.kill()
+
+
+def planned_goals(directory: Path) -> list[str]:
+    """Give the goals that were planned, in order."""
+    log = directory / PLANNING_LOG
+    return log.read_text("utf-8").splitlines() if log.exists() else []
+
+
+def _main(directory: str, point: str | None = None) -> int:
+    place, deadly_point = Path(directory), CrashPoint.parse(point)
+    planner = LoggingPlanner(place.parent / PLANNING_LOG)
+    planner.record_request = crash_at(planner, deadly_point).asked
+    parts = dependencies(
+        store=crash_at(SqliteStore.open(place), deadly_point),
+        directory=place,
+        limits=NO_RATE_LIMITS,
+        planner=planner,
+    )
+
+    def told(url: str) -> None:
+        os.write(1, json.dumps({"url": url}).encode() + b"\n")
+
+    settings = Settings(port=0, storage_dir=place, limits=NO_RATE_LIMITS)
+    return asyncio.run(serve(settings, lambda _: Service(parts), told))
+
+
+if __name__ == "__main__":
+    sys.exit(_main(*sys.argv[1:]))

@@ -1,0 +1,80 @@
+"""The application called in process, on the event loop of the test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+from fastapi import FastAPI
+from pydantic import BaseModel
+
+from planwave.api.app import create_app
+from planwave.service.dependencies import ServiceDependencies
+from planwave.service.service import Service
+from planwave.settings import Limits, Settings
+
+PROBLEM_TYPE = "application/problem+json"
+
+
+class InProcessClient(httpx2.AsyncClient):
+    """A client of one application, and the ``service`` behind it."""
+
+    service: Service
+
+    async def post_json(self, path: str, body: Any = None, status: int = 200) -> Any:
+        """POST, expect a status, give the answer."""
+        answer = await self.post(path, json=body)
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    async def get_json(self, path: str, model: type[BaseModel] | None = None, **query: Any) -> Any:
+        """GET, expect 200 and exactly what the model says, give the answer."""
+        answer = await self.get(path, params=query)
+        assert answer.status_code == 200, answer.text
+        found = answer.json()
+        if model is not None:
+            model.model_validate(found, extra="forbid")
+        return found
+
+    async def expect_problem(
+        self, method: str, path: str, expected: int, body: Any = None, **query: Any
+    ) -> dict[str, Any]:
+        """Expect a problem of a status, and give it."""
+        answer = await self.request(method, path, json=body, params=query)
+        assert (answer.status_code, answer.headers["content-type"]) == (expected, PROBLEM_TYPE), (
+            answer.text
+        )
+        problem = answer.json()
+        assert problem["status"] == expected
+        return problem
+
+
+@asynccontextmanager
+async def in_process_client(
+    parts: ServiceDependencies, **settings: Any
+) -> AsyncGenerator[InProcessClient]:
+    """Open an application over these rooms; nobody's requests are counted."""
+    wide = Limits(requests_per_s=100_000, requests_burst=1_000_000, executions_per_minute=1_000_000)
+    chosen = Settings(limits=wide, **settings)
+    app = create_app(chosen, lambda _: Service(parts))
+    async with (
+        app.router.lifespan_context(app),
+        InProcessClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1") as calls,
+    ):
+        calls.service = app.state.planwave.service
+        yield calls
+
+
+@asynccontextmanager
+async def asgi_client(app: FastAPI, **headers: str) -> AsyncIterator[httpx2.AsyncClient]:
+    """Start an application and give a client for it, without a network between them."""
+    transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
+    async with (
+        app.router.lifespan_context(app),
+        httpx2.AsyncClient(
+            transport=transport, base_url="http://127.0.0.1", headers=headers
+        ) as client,
+    ):
+        yield client

@@ -1,0 +1,314 @@
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from pydantic import SecretStr
+
+from planwave.api.app import create_app
+from planwave.api.middleware import idempotency
+from planwave.errors import PlanInvalid, StoreError
+from planwave.graph.diagnostics import Diagnostic
+from planwave.ids import new_id
+from planwave.service.service import Service
+from planwave.settings import Limits, Settings
+from planwave.storage.memory import MemoryStore
+from planwave.storage.sqlite.store import SqliteStore
+from tests.support.server.running_server import (
+    NO_RATE_LIMITS,
+    PlannerByGoal,
+    PlanningGate,
+    RunningServer,
+)
+from tests.support.service.dependencies import dependencies
+
+KEY = {"Idempotency-Key": "k1"}
+GOAL = {"prompt": "texts"}
+
+
+@asynccontextmanager
+async def client_of(
+    planner: PlannerByGoal,
+    store: Any = None,
+    limits: Limits = NO_RATE_LIMITS,
+    token: str | None = None,
+    **more: Any,
+) -> AsyncGenerator[httpx2.AsyncClient]:
+    settings = Settings(limits=limits, token=None if token is None else SecretStr(token))
+    parts = dependencies(planner=planner, store=store or MemoryStore(), limits=limits, **more)
+    app = create_app(settings, lambda _: Service(parts))
+    async with (
+        app.router.lifespan_context(app),
+        httpx2.AsyncClient(
+            transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1"
+        ) as client,
+    ):
+        yield client
+
+
+async def plan(
+    client: httpx2.AsyncClient, body: Any = GOAL, headers: Any = KEY, url: str = "/api/plan"
+) -> httpx2.Response:
+    return await client.post(url, json=body, headers=headers)
+
+
+async def test_the_same_request_again_gives_the_same_answer_and_makes_nothing() -> None:
+    planner = PlannerByGoal()
+    async with client_of(planner) as client:
+        first, again = await plan(client), await plan(client)
+        assert (first.status_code, again.status_code) == (201, 201)
+        assert first.content == again.content
+        for name in ("location", "content-type", "content-length"):
+            assert first.headers.get(name) == again.headers.get(name)
+        assert "idempotency-replayed" not in first.headers
+        assert again.headers["idempotency-replayed"] == "true"
+        assert first.headers["x-request-id"] != again.headers["x-request-id"]
+        assert len((await client.get("/api/plans")).json()["plans"]) == 1
+    assert planner.goals == ["texts"]
+
+
+async def test_without_a_key_each_request_makes_its_own() -> None:
+    planner = PlannerByGoal()
+    async with client_of(planner) as client:
+        answers = [await plan(client, headers={}) for _ in range(2)]
+    assert answers[0].json()["plan_id"] != answers[1].json()["plan_id"]
+
+
+@pytest.mark.parametrize(
+    ("body", "url"), [({"prompt": "another"}, "/api/plan"), (GOAL, "/api/plan?stream=1")]
+)
+async def test_another_request_with_the_key_is_refused(body: Any, url: str) -> None:
+    planner = PlannerByGoal()
+    async with client_of(planner) as client:
+        await plan(client)
+        refused = await plan(client, body, url=url)
+        assert (refused.status_code, refused.json()["code"]) == (422, "idempotency-key-reused")
+    assert planner.goals == ["texts"]
+
+
+async def test_a_key_is_of_its_route() -> None:
+    async with client_of(PlannerByGoal()) as client:
+        made = (await plan(client)).json()
+        check = await client.post("/api/check", json={"graph": {}}, headers=KEY)
+        assert check.status_code == 200
+        validated = await client.post(f"/api/plans/{made['plan_id']}/validate", headers=KEY)
+        assert validated.status_code == 200
+
+
+async def gathered(*work: Any) -> list[Any]:
+    async with asyncio.TaskGroup() as tasks:
+        under_way = [tasks.create_task(each) for each in work]
+    return [each.result() for each in under_way]
+
+
+async def test_twenty_at_once_do_the_work_once() -> None:
+    planner = PlannerByGoal()
+    gate = planner.gates["texts"] = PlanningGate()
+    async with client_of(planner) as client:
+
+        async def let_go() -> None:
+            await gate.reached.wait()
+            gate.open.set()
+
+        *answers, _ = await gathered(*(plan(client) for _ in range(20)), let_go())
+        assert {answer.status_code for answer in answers} == {201}
+        assert len({answer.json()["plan_id"] for answer in answers}) == 1
+    assert planner.goals == ["texts"]
+
+
+async def test_another_request_does_not_wait_for_the_first() -> None:
+    planner = PlannerByGoal()
+    gate = planner.gates["texts"] = PlanningGate()
+    async with client_of(planner) as client, asyncio.TaskGroup() as tasks:
+        tasks.create_task(plan(client))
+        await gate.reached.wait()
+        assert (await plan(client, {"prompt": "another"})).status_code == 422
+        gate.open.set()
+
+
+async def test_who_waits_long_for_the_first_is_told_to_come_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(idempotency, "WAIT_TIMEOUT_S", 0.01)
+    planner = PlannerByGoal()
+    gate = planner.gates["texts"] = PlanningGate()
+    async with client_of(planner) as client, asyncio.TaskGroup() as tasks:
+        first = tasks.create_task(plan(client))
+        await gate.reached.wait()
+        told = await plan(client)
+        assert (told.status_code, told.json()["code"]) == (409, "request-under-way")
+        assert told.headers["retry-after"] == "2"
+        gate.open.set()
+    assert (await first).status_code == 201
+
+
+async def test_what_was_answered_outlives_the_process(tmp_path: Path) -> None:
+    answers: list[httpx2.Response] = []
+    planner = PlannerByGoal()
+    for _ in range(2):
+        async with client_of(planner, SqliteStore.open(tmp_path)) as client:
+            answers.append(await plan(client))
+    assert answers[0].content == answers[1].content
+    assert planner.goals == ["texts"]
+
+
+async def test_work_cut_off_by_a_crash_makes_the_same_thing_when_done_again(tmp_path: Path) -> None:
+    planner = PlannerByGoal()
+    store = SqliteStore.open(tmp_path)
+    taken: list[str] = []
+
+    class Crashing(SqliteStore):
+        async def answer(self, key: str, status: int, body: str) -> None:
+            raise StoreError("the process dies here")
+
+    store.__class__ = Crashing
+    async with client_of(planner, store) as client:
+        taken.append((await plan(client)).json()["plan_id"])
+    async with client_of(planner, SqliteStore.open(tmp_path)) as client:
+        again = await plan(client)
+        assert again.status_code == 201
+        assert again.json()["plan_id"] == taken[0]
+        assert len((await client.get("/api/plans")).json()["plans"]) == 1
+
+
+async def test_a_plan_that_was_paid_for_before_a_crash_is_not_paid_for_again(
+    tmp_path: Path,
+) -> None:
+    class Crashing(SqliteStore):
+        async def create_execution(self, *_: Any, **__: Any) -> None:
+            raise StoreError("the process dies here")
+
+        async def forget(self, key: str) -> None:
+            raise StoreError("and does not come to that")
+
+    planner = PlannerByGoal()
+    store = SqliteStore.open(tmp_path)
+    store.__class__ = Crashing
+    async with client_of(planner, store) as client:
+        assert (await plan(client, url="/api/run")).status_code == 503
+    async with client_of(planner, SqliteStore.open(tmp_path)) as client:
+        again = await plan(client, url="/api/run")
+        assert again.status_code == 202
+        made = again.json()
+        assert made["plan_id"] != made["execution_id"]
+        plans = (await client.get("/api/plans")).json()["plans"]
+        assert [each["plan_id"] for each in plans] == [made["plan_id"]]
+    assert planner.goals == ["texts"]
+
+
+async def test_a_failure_is_not_kept() -> None:
+    class Fails(PlannerByGoal):
+        async def create_plan(self, prompt: str, *more: Any, **named: Any) -> Any:
+            if not self.goals:
+                self.goals.append(prompt)
+                raise PlanInvalid([Diagnostic("invalid-json", "error", "no")], [])
+            return await super().create_plan(prompt, *more, **named)
+
+    async with client_of(Fails()) as client:
+        assert (await plan(client)).json()["code"] == "plan-invalid"
+        assert (await plan(client)).status_code == 201
+        assert (await plan(client, {}, {"Idempotency-Key": "k2"})).status_code == 422
+        assert (await plan(client, GOAL, {"Idempotency-Key": "k2"})).status_code == 201
+
+
+async def test_the_key_is_free_as_soon_as_a_failure_is_answered(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget = server.service.release_idempotency_key
+
+    async def forget_slowly(name: str) -> None:
+        await asyncio.sleep(0.2)
+        await forget(name)
+
+    monkeypatch.setattr(server.service, "forget", forget_slowly)
+    key = {"Idempotency-Key": "free at once"}
+    async with server.client() as client:
+        for _ in range(3):
+            refused = await plan(client, {}, key)
+            assert refused.status_code == 422
+            assert "idempotency-replayed" not in refused.headers
+        assert (await plan(client, GOAL, key)).status_code == 201
+
+
+async def test_a_fault_of_ours_leaves_the_key_free() -> None:
+    class Breaks(PlannerByGoal):
+        async def create_plan(self, prompt: str, *more: Any, **named: Any) -> Any:
+            if not self.goals:
+                self.goals.append(prompt)
+                raise ZeroDivisionError
+            return await super().create_plan(prompt, *more, **named)
+
+    async with client_of(Breaks()) as client:
+        assert (await plan(client)).status_code == 500
+        assert (await plan(client)).status_code == 201
+
+
+async def test_a_key_is_free_again_after_its_time() -> None:
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    clock: Callable[[], datetime] = lambda: now[0]  # noqa: E731
+    async with client_of(PlannerByGoal(), now=clock) as client:
+        first = (await plan(client)).json()["plan_id"]
+        now[0] += timedelta(hours=23, minutes=59)
+        assert (await plan(client)).json()["plan_id"] == first
+        now[0] += timedelta(minutes=2)
+        assert (await plan(client)).json()["plan_id"] != first
+
+
+@pytest.mark.parametrize(
+    ("key", "code"),
+    [
+        ("", "invalid-idempotency-key"),
+        ("a\tb", "invalid-idempotency-key"),
+        ("k" * 256, "limit-exceeded"),
+    ],
+)
+async def test_a_key_is_a_short_printable_text(key: str, code: str) -> None:
+    planner = PlannerByGoal()
+    async with client_of(planner) as client:
+        refused = await plan(client, headers={"Idempotency-Key": key})
+        assert (refused.status_code, refused.json()["code"]) == (422, code)
+        twice = [("Idempotency-Key", "a"), ("Idempotency-Key", "b")]
+        assert (await plan(client, headers=twice)).json()["code"] == "invalid-idempotency-key"
+        assert planner.goals == []
+        assert (await plan(client, headers={"Idempotency-Key": "k" * 255})).status_code == 201
+
+
+async def test_a_key_opens_no_door_and_a_flood_of_repeats_is_counted() -> None:
+    limits = NO_RATE_LIMITS.model_copy(update={"requests_per_s": 0.001, "requests_burst": 2})
+    bearer = {**KEY, "Authorization": "Bearer tok"}
+    async with client_of(PlannerByGoal(), limits=limits, token="tok") as client:
+        assert (await plan(client, "not even JSON")).status_code == 401
+        statuses = [(await plan(client, headers=bearer)).status_code for _ in range(3)]
+    assert statuses == [201, 201, 429]
+
+
+async def test_an_answer_that_cannot_be_kept_is_still_given() -> None:
+    class Full(MemoryStore):
+        async def answer(self, key: str, status: int, body: str) -> None:
+            raise StoreError("the disk is full")
+
+    async with client_of(PlannerByGoal(), Full()) as client:
+        answers = [await plan(client) for _ in range(2)]
+        assert [each.status_code for each in answers] == [201, 201]
+        assert answers[0].content == answers[1].content
+
+
+async def test_a_stream_that_was_left_is_done_by_who_asks_again(server: RunningServer) -> None:
+    goal = "left half way"
+    gate = server.planner.gates[goal] = PlanningGate()
+    headers = {"Idempotency-Key": new_id()}
+    async with server.client() as client:
+        left = client.stream("POST", "/api/plan?stream=1", json={"prompt": goal}, headers=headers)
+        async with left:
+            await server.on_loop(gate.reached.wait())
+        server.loop.call_soon_threadsafe(gate.open.set)
+        url, body = "/api/plan?stream=1", {"prompt": goal}
+        done = await client.post(url, json=body, headers=headers)
+        again = await client.post(url, json=body, headers=headers)
+    assert done.headers["content-type"] == again.headers["content-type"]
+    assert "event: plan" in done.text
+    assert done.text == again.text

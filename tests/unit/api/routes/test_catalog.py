@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+from pydantic import BaseModel
+
+from planwave.api.schemas.catalog import LimitsResponse, NodeTypesResponse, ProvidersResponse
+from planwave.settings import Limits
+from tests.support.nodes.held_nodes import HeldNode
+from tests.support.server.in_process_client import in_process_client
+from tests.support.service.dependencies import dependencies
+
+
+async def test_providers_are_told_with_why_others_cannot_be_used() -> None:
+    async with in_process_client(dependencies()) as calls:
+        found = await calls.get_json("/api/providers", ProvidersResponse)
+        assert found["providers"] == ["openai", "own", "tiny"]
+        assert found["default_models"]["openai"] == "gpt"
+        assert found["models"]["own"] == ["one", "two"]
+        (off,) = [each for each in found["details"] if not each["available"]]
+        assert (off["name"], off["reason"], off["how_to_enable"]) == (
+            "off",
+            "no key",
+            "set OFF_KEY",
+        )
+
+
+async def test_node_types_are_told_with_their_ports_and_the_schema_of_their_data() -> None:
+    async with in_process_client(dependencies(types=[HeldNode()])) as calls:
+        found = await calls.get_json("/api/node-types", NodeTypesResponse)
+        types = {each["node_type"]: each for each in found["node_types"]}
+        assert list(types) == sorted(types)
+        assert {"agent", "if", "start", "held"} <= set(types)
+        assert "userPrompt" in types["agent"]["schema"]["properties"]
+        assert [port["name"] for port in types["if"]["outputs"]] == ["condition-{i}", "false"]
+        assert (types["start"]["entry"], types["held"]["schema"]) == (True, {"type": "object"})
+
+
+async def test_every_limit_is_told_as_the_settings_have_it() -> None:
+    limits = Limits(page_items=7)
+    async with in_process_client(dependencies(limits=limits)) as calls:
+        found = (await calls.get_json("/api/limits", LimitsResponse))["limits"]
+        assert {each["name"]: each["value"] for each in found} == limits.model_dump()
+        page = next(each for each in found if each["name"] == "page_items")
+        assert page == {
+            "name": "page_items",
+            "value": 7,
+            "default": 200,
+            "hard_cap": 1_000,
+            "unit": "count",
+            "what": "Items on one page of a list.",
+            "variable": "PLANWAVE_LIMIT_PAGE_ITEMS",
+        }
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        ("body_bytes", "bytes"),
+        ("goal_chars", "characters"),
+        ("drain_s", "seconds"),
+        ("requests_per_s", "per second"),
+        ("executions_per_minute", "per minute"),
+        ("idempotency_hours", "hours"),
+        ("nodes", "count"),
+    ],
+)
+async def test_a_limit_says_its_unit(name: str, unit: str) -> None:
+    async with in_process_client(dependencies()) as calls:
+        found = (await calls.get_json("/api/limits"))["limits"]
+        assert next(each for each in found if each["name"] == name)["unit"] == unit
+
+
+async def test_models_of_answers_say_what_they_are() -> None:
+    from planwave.api.routes import legacy
+    from planwave.api.schemas import catalog, common, executions, plans, requests
+
+    for module in (plans, executions, catalog, legacy, common, requests):
+        for name, each in vars(module).items():
+            if isinstance(each, type) and issubclass(each, BaseModel) and name[0] != "_":
+                assert each.__doc__, name

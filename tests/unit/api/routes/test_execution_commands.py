@@ -1,0 +1,235 @@
+"""Routes that tell executions what to do: pause, resume, cancel, answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planwave.api.schemas.executions import (
+    ExecutionCreated,
+    ExecutionResponse,
+    OpenRequestsResponse,
+)
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import DataValue, Graph, Node
+from planwave.graph.protocols import ExecutionResult, FlowContext, Suspension
+from planwave.ids import new_id
+from planwave.settings import Limits
+from tests.support.graph.builders import make_edge, make_graph, text_node
+from tests.support.nodes.held_nodes import HeldNode
+from tests.support.server.in_process_client import InProcessClient, in_process_client
+from tests.support.service.dependencies import dependencies
+
+
+def asking(**data: Any) -> Graph:
+    """A text that a person decides about, and a way to go on for each decision."""
+    asks = Node("q", "approval", "Check", data={"prompt": "Send it?", **data})
+    return make_graph(
+        text_node("draft", "Dear all"), asks, text_node("sent", "sent: {{ input }}"),
+        text_node("dropped", "dropped"),
+        edges=[
+            ("draft", "q"),
+            make_edge("q", "sent", source_handle="approve"),
+            make_edge("q", "dropped", source_handle="reject"),
+        ],
+    )  # fmt: skip
+
+
+class AsksFreely:
+    node_type = "asks"
+
+    async def execute(self, data: Any, inputs: Inputs, context: FlowContext) -> Suspension:
+        return Suspension("What is it?")
+
+    async def resume(self, data: Any, inputs: Any, context: Any, state: Any, answer: Any) -> Any:
+        return ExecutionResult({"output": DataValue("json", answer)})
+
+
+async def waiting(calls: InProcessClient) -> str:
+    """Run the plan until it rests; give the path of its execution."""
+    made = await calls.post_json("/api/run", {"prompt": "x"}, 202)
+    await calls.service.wait(made["execution_id"])
+    return f"/api/executions/{made['execution_id']}"
+
+
+async def outcome(calls: InProcessClient, path: str) -> dict[str, str]:
+    await calls.service.wait(path.rpartition("/")[2])
+    return (await calls.get_json(f"{path}/result"))["node_results"]
+
+
+async def the_request(calls: InProcessClient, path: str) -> dict[str, Any]:
+    (found,) = (await calls.get_json(f"{path}/requests", OpenRequestsResponse))["requests"]
+    return found
+
+
+async def test_an_open_request_is_shown_and_its_answer_goes_on() -> None:
+    async with in_process_client(dependencies(asking())) as calls:
+        path = await waiting(calls)
+        shown = await calls.get_json(path, ExecutionResponse)
+        assert (shown["status"], shown["currentNodeId"]) == ("paused", "q")
+        request = await the_request(calls, path)
+        assert shown["requests"] == [request]
+        assert (request["path"], request["request"]["prompt"]) == ("q", "Send it?")
+        assert request["request"]["value"] == "Dear all"
+        answer = {"decision": "approve", "note": "fine", "value": "Dear you"}
+        made = await calls.post_json(f"{path}/requests/{request['request_id']}", answer)
+        ExecutionCreated.model_validate(made, extra="forbid")
+        assert (await outcome(calls, path))["sent"] == "sent: Dear you"
+        shown = await calls.get_json(path, ExecutionResponse)
+        assert (shown["waitingForInput"], shown["requests"]) == (False, [])
+        again = await calls.expect_problem(
+            "POST", f"{path}/requests/{request['request_id']}", 409, answer
+        )
+        assert again["code"] == "request-answered"
+
+
+async def test_a_second_answer_is_told_of_the_first() -> None:
+    graph = make_graph(Node("p", "asks", "P"), Node("q", "asks", "Q"))
+    async with in_process_client(dependencies(graph, types=[AsksFreely()])) as calls:
+        path = await waiting(calls)
+        first, second = (await calls.get_json(f"{path}/requests"))["requests"]
+        for answer in (
+            [1, None],
+            None,
+        ):  # anything but an object is one too, where nothing is asked
+            of = first if answer else second
+            if answer:
+                await calls.post_json(f"{path}/requests/{of['request_id']}", answer)
+                problem = await calls.expect_problem(
+                    "POST", f"{path}/requests/{of['request_id']}", 409, 2
+                )
+                assert problem["code"] == "request-answered"
+            else:
+                raw = await calls.post(
+                    f"{path}/requests/{of['request_id']}", content=b"null",
+                    headers={"content-type": "application/json"},
+                )  # fmt: skip
+                assert raw.status_code == 200
+        assert await outcome(calls, path) == {"p": "[1,null]", "q": ""}
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "pointer"),
+    [
+        ({"decision": "aprove"}, "unknown-decision", "/decision"),
+        ({"note": "?"}, "unknown-decision", "/decision"),
+        ({"decision": "approve", "form": {"n": "many"}}, "invalid-form", "/form/n"),
+        ({"decision": "approve", "form": {"n": 1}, "value": 2}, "value-not-editable", "/value"),
+        ({"decision": "approve", "form": {"n": 1}, "more": 2}, "invalid-answer", "/more"),
+        ("approve", "invalid-answer", ""),
+    ],
+)
+async def test_an_answer_that_cannot_be_taken_is_refused_and_leaves_the_request_open(
+    answer: Any, code: str, pointer: str
+) -> None:
+    form = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    async with in_process_client(dependencies(asking(form=form, editable=False))) as calls:
+        path = await waiting(calls)
+        request = await the_request(calls, path)
+        at = f"{path}/requests/{request['request_id']}"
+        problem = await calls.expect_problem("POST", at, 422, answer)
+        assert problem["code"] == code
+        assert (code, pointer) in [(each["code"], each["pointer"]) for each in problem["issues"]]
+        await calls.post_json(at, {"decision": "approve", "form": {"n": 3}})
+        assert (await outcome(calls, path))["sent"] == "sent: Dear all"
+
+
+async def test_a_request_whose_node_was_cancelled_is_gone() -> None:
+    graph = make_graph(Node("p", "asks", "P"), Node("q", "asks", "Q"))
+    async with in_process_client(dependencies(graph, types=[AsksFreely()])) as calls:
+        path = await waiting(calls)
+        first, second = (await calls.get_json(f"{path}/requests"))["requests"]
+        made = await calls.post_json(f"{path}/cancel", {"node": "p", "cause": "not needed"})
+        assert made["status"] == "paused"
+        problem = await calls.expect_problem(
+            "POST", f"{path}/requests/{first['request_id']}", 410, 1
+        )
+        assert problem["code"] == "request-closed"
+        assert (await calls.expect_problem("POST", f"{path}/cancel", 409, {"node": "p"}))["code"]
+        await calls.expect_problem("POST", f"{path}/cancel", 404, {"node": "nobody"})
+        await calls.post_json(f"{path}/requests/{second['request_id']}", 1)
+        await outcome(calls, path)
+        shown = await calls.get_json(path)
+        assert shown["node_states"] == {"p": "cancelled", "q": "completed"}
+
+
+async def test_a_paused_execution_goes_on_when_it_is_resumed() -> None:
+    held = HeldNode()
+    graph = make_graph(Node("h", "held", "H"), text_node("after", "done"), edges=[("h", "after")])
+    async with in_process_client(dependencies(graph, types=[held])) as calls:
+        made = await calls.post_json("/api/run", {"prompt": "x"}, 202)
+        path = f"/api/executions/{made['execution_id']}"
+        await held.started.wait()
+        assert (await calls.expect_problem("POST", f"{path}/resume", 409))["code"] == "not-paused"
+        assert (await calls.post_json(f"{path}/pause"))["status"] == "paused"
+        held.release.set()
+        assert await outcome(calls, path) == {"h": "h let go"}
+        assert (await calls.get_json(path))["reason"] == "paused by request"
+        answer = await calls.post_json(f"{path}/resume")
+        assert answer["status"] in ("executing", "completed")
+        assert await outcome(calls, path) == {"h": "h let go", "after": "done"}
+        for command in ("pause", "resume"):
+            assert (await calls.expect_problem("POST", f"{path}/{command}", 409))[
+                "code"
+            ] == "conflict"
+
+
+async def test_what_waits_for_its_turn_is_not_paused() -> None:
+    held = HeldNode()
+    parts = dependencies(
+        make_graph(Node("h", "held", "H")), types=[held], limits=Limits(concurrent_executions=1)
+    )
+    async with in_process_client(parts) as calls:
+        first, second = [await calls.post_json("/api/run", {"prompt": "x"}, 202) for _ in range(2)]
+        at = f"/api/executions/{second['execution_id']}/pause"
+        assert (await calls.expect_problem("POST", at, 409))["code"] == "not-started"
+        held.release.set()
+        for each in (first, second):
+            await calls.service.wait(each["execution_id"])
+
+
+async def test_the_cause_of_a_cancellation_is_kept() -> None:
+    async with in_process_client(dependencies(asking())) as calls:
+        path = await waiting(calls)
+        assert (await calls.post_json(f"{path}/cancel", {"cause": "too late"}))[
+            "status"
+        ] == "cancelled"
+        assert (await calls.get_json(path))["cause"] == "too late"
+
+
+@pytest.mark.parametrize("body", [{"cause": ""}, {"cause": "x" * 1_001}, {"why": "?"}, {"node": 1}])
+async def test_a_cancellation_that_is_none_is_refused(body: Any) -> None:
+    async with in_process_client(dependencies(asking())) as calls:
+        path = await waiting(calls)
+        assert (await calls.expect_problem("POST", f"{path}/cancel", 422, body))[
+            "code"
+        ] == "invalid-body"
+        assert (await calls.get_json(path))["status"] == "paused"
+
+
+@pytest.mark.parametrize("name", ["r99", "r0", "x", "r1x", "r" + "9" * 30, "%2e%2e"])
+async def test_a_request_there_is_not_is_not_found(name: str) -> None:
+    async with in_process_client(dependencies(asking())) as calls:
+        path = await waiting(calls)
+        problem = await calls.expect_problem(
+            "POST", f"{path}/requests/{name}", 404, {"decision": "approve"}
+        )
+        assert problem["code"] == "not-found"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/api/executions/{}/pause"),
+        ("POST", "/api/executions/{}/resume"),
+        ("POST", "/api/executions/{}/cancel"),
+        ("GET", "/api/executions/{}/requests"),
+    ],
+)
+async def test_an_execution_there_is_not_is_not_found(method: str, path: str) -> None:
+    async with in_process_client(dependencies()) as calls:
+        for name in (new_id(), "abc"):
+            assert (await calls.expect_problem(method, path.format(name), 404))[
+                "code"
+            ] == "not-found"

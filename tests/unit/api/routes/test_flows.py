@@ -1,0 +1,320 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planwave.api.schemas.executions import DocumentResponse, ExecutionResponse, ExecutionsResponse
+from planwave.api.schemas.flows import FlowResponse, FlowsResponse, FlowVersionsResponse
+from planwave.errors import StoreError
+from planwave.ids import new_id
+from planwave.storage.sqlite.store import SqliteStore
+from tests.support.graph.builders import make_graph, text_node
+from tests.support.nodes.held_nodes import HeldNode
+from tests.support.server.in_process_client import InProcessClient, in_process_client
+from tests.support.service.dependencies import dependencies
+
+CHAIN = make_graph(text_node("a", "one"), text_node("b", "two"), edges=[("a", "b")]).to_document()
+OTHER = make_graph(text_node("a", "other")).to_document()
+HELD = {"nodes": [{"id": "h", "type": "held"}], "edges": []}
+STARTS: dict[str, Any] = {
+    "nodes": [
+        {"id": "s", "type": "start"},
+        {"id": "echo", "type": "text", "data": {"text": "heard {{ input }}"}},
+    ],
+    "edges": [{"source": "s", "target": "echo", "data": {"channel": "flow"}}],
+}
+FAULTY: dict[str, Any] = {
+    "nodes": [{"id": "a", "type": "txt"}, {"id": "b", "type": "text", "data": {"text": "x"}}],
+    "edges": [{"source": "b", "target": "nobody", "data": {"channel": "flow"}}],
+}
+NOBODY = "019a0000-0000-7000-8000-00000000000f"
+NO_VERSION = "0" * 64
+
+
+async def saved(calls: InProcessClient, name: str = "Flow", graph: Any = CHAIN, **more: Any) -> Any:
+    made = await calls.post_json("/api/flows", {"name": name, "graph": graph, **more}, 201)
+    FlowResponse.model_validate(made, extra="forbid")
+    return made
+
+
+async def put(calls: InProcessClient, flow_id: str, body: Any, if_match: str | None = None) -> Any:
+    headers = {} if if_match is None else {"If-Match": if_match}
+    return await calls.put(f"/api/flows/{flow_id}", json=body, headers=headers)
+
+
+async def test_a_flow_is_found_where_the_answer_says() -> None:
+    async with in_process_client(dependencies()) as calls:
+        answer = await calls.post("/api/flows", json={"name": "F", "graph": CHAIN})
+        made = answer.json()
+        assert (answer.status_code, made["name"], made["graph"]) == (201, "F", CHAIN)
+        assert answer.headers["etag"] == f'"{made["version"]}"'
+        found = await calls.get(answer.headers["location"])
+        assert (found.json(), found.headers["etag"]) == (made, answer.headers["etag"])
+
+
+async def test_edge_data_and_ui_come_back_unchanged() -> None:
+    graph = {
+        "nodes": [
+            {"id": "a", "type": "text", "name": "A", "data": {"text": "x"}, "ui": {"p": [1.5, None]}},
+            {"id": "b", "type": "text", "name": "B", "data": {"text": "y"}, "ui": {}},
+        ],
+        "edges": [
+            {
+                "id": "e",
+                "source": "a",
+                "sourceHandle": "output",
+                "target": "b",
+                "targetHandle": "input",
+                "type": "smooth",
+                "data": {"channel": "flow", "sourceType": "x", "bend": {"at": [0, -0.5, "é"]}},
+            }
+        ],
+    }  # fmt: skip
+    async with in_process_client(dependencies()) as calls:
+        made = await saved(calls, graph=graph)
+        assert (await calls.get_json(f"/api/flows/{made['flow_id']}", FlowResponse))[
+            "graph"
+        ] == graph
+
+
+async def test_a_plan_is_saved_as_a_flow() -> None:
+    async with in_process_client(dependencies(make_graph(text_node("a")))) as calls:
+        plan = await calls.post_json("/api/plan", {"prompt": "do it"}, 201)
+        body = {"name": "Do", "plan_id": plan["plan_id"]}
+        made = await calls.post_json("/api/flows", body, 201)
+        assert (made["description"], made["version"]) == ("do it", plan["hash"])
+        for nobody in (NOBODY, "nonsense", "x" * 5_000):
+            await calls.expect_problem("POST", "/api/flows", 404, {**body, "plan_id": nobody})
+            await calls.expect_problem(
+                "PUT", f"/api/flows/{made['flow_id']}", 404, {"plan_id": nobody}
+            )
+
+
+async def test_all_that_is_wrong_with_a_graph_is_said_where_it_stands_in_the_body() -> None:
+    async with in_process_client(dependencies()) as calls:
+        made = await saved(calls)
+        for method, path in (("POST", "/api/flows"), ("PUT", f"/api/flows/{made['flow_id']}")):
+            problem = await calls.expect_problem(method, path, 422, {"name": "F", "graph": FAULTY})
+            assert problem["code"] == "graph-invalid"
+            assert [(each["code"], each["pointer"]) for each in problem["issues"]] == [
+                ("unknown-node-type", "/graph/nodes/0/type"),
+                ("dangling-edge", "/graph/edges/0/target"),
+            ]
+        assert (await calls.get_json("/api/flows"))["flows"] == [
+            {**{k: v for k, v in made.items() if k != "graph"}, "node_count": 2}
+        ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"name": "F"},
+        {"graph": CHAIN},
+        {"name": "F", "graph": CHAIN, "plan_id": NOBODY},
+        {"name": "", "graph": CHAIN},
+        {"name": "x" * 201, "graph": CHAIN},
+        {"name": 5, "graph": CHAIN},
+        {"name": "F", "graph": []},
+        {"name": "F", "graph": CHAIN, "description": 1},
+        {"name": "F", "graph": CHAIN, "id": "mine"},
+    ],
+)
+async def test_a_body_that_is_no_flow_is_refused(body: Any) -> None:
+    async with in_process_client(dependencies()) as calls:
+        problem = await calls.expect_problem("POST", "/api/flows", 422, body)
+        assert problem["code"] == "invalid-body"
+        assert problem["issues"]
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"graph": CHAIN, "plan_id": NOBODY}, {"name": ""}, {"version": NO_VERSION}]
+)
+async def test_a_body_that_changes_nothing_it_may_is_refused(body: Any) -> None:
+    async with in_process_client(dependencies()) as calls:
+        made = await saved(calls)
+        problem = await calls.expect_problem("PUT", f"/api/flows/{made['flow_id']}", 422, body)
+        assert problem["code"] == "invalid-body"
+
+
+@pytest.mark.parametrize("name", ["a\nb", "   "])
+async def test_a_name_of_several_lines_or_none_is_refused(name: str) -> None:
+    async with in_process_client(dependencies()) as calls:
+        problem = await calls.expect_problem(
+            "POST", "/api/flows", 422, {"name": name, "graph": CHAIN}
+        )
+        assert problem["code"] == "invalid-name"
+
+
+async def test_flows_come_newest_first_page_by_page_and_are_found_by_a_text() -> None:
+    async with in_process_client(dependencies()) as calls:
+        made = [await saved(calls, name) for name in ("One", "Two", "Three")]
+        page = await calls.get_json("/api/flows", FlowsResponse, limit=2)
+        assert [each["name"] for each in page["flows"]] == ["Three", "Two"]
+        await calls.delete(f"/api/flows/{made[1]['flow_id']}")
+        last = await calls.get_json(
+            "/api/flows", FlowsResponse, limit=2, cursor=page["next_cursor"]
+        )
+        assert ([each["name"] for each in last["flows"]], last["next_cursor"]) == (["One"], None)
+        found = await calls.get_json("/api/flows", FlowsResponse, q="THR")
+        assert [each["flow_id"] for each in found["flows"]] == [made[2]["flow_id"]]
+
+
+async def test_every_version_can_be_looked_at() -> None:
+    async with in_process_client(dependencies()) as calls:
+        first = await saved(calls)
+        path = f"/api/flows/{first['flow_id']}"
+        second = (await put(calls, first["flow_id"], {"graph": OTHER})).json()
+        assert (second["revision"], second["graph"]) == (2, OTHER)
+        assert await calls.get_json(path, FlowResponse) == second
+        assert await calls.get_json(path, FlowResponse, version=first["version"]) == first
+        page = await calls.get_json(f"{path}/versions", FlowVersionsResponse, limit=1)
+        rest = await calls.get_json(
+            f"{path}/versions", FlowVersionsResponse, cursor=page["next_cursor"]
+        )
+        listed = [*page["versions"], *rest["versions"]]
+        assert [(each["version"], each["revision"], each["node_count"]) for each in listed] == [
+            (second["version"], 2, 1),
+            (first["version"], 1, 2),
+        ]
+        assert rest["next_cursor"] is None
+        await calls.expect_problem("GET", path, 404, version=NO_VERSION)
+        assert (await calls.expect_problem("GET", path, 422, version="first"))["issues"]
+
+
+async def test_a_change_is_made_only_to_the_version_that_was_looked_at() -> None:
+    async with in_process_client(dependencies()) as calls:
+        first = await saved(calls)
+        own, etag = first["flow_id"], f'"{first["version"]}"'
+        answer = await put(calls, own, {"graph": OTHER}, etag)
+        second = answer.json()
+        assert answer.status_code == 200
+        assert answer.headers["etag"] == f'"{second["version"]}"' != etag
+        late = await put(calls, own, {"name": "late"}, etag)
+        assert (late.status_code, late.json()["code"]) == (412, "flow-changed")
+        assert second["version"] in late.json()["detail"]
+        for unlike in (f"W/{answer.headers['etag']}", '""', "nonsense", ","):
+            refused = await put(calls, own, {"name": "late"}, unlike)
+            assert refused.status_code == 412, unlike
+        for like in (f'{etag}, "{second["version"]}"', second["version"], "*"):
+            changed = await put(calls, own, {"name": like}, like)
+            assert (changed.status_code, changed.json()["name"]) == (200, like)
+
+
+async def test_what_is_not_there_is_not_found() -> None:
+    async with in_process_client(dependencies()) as calls:
+        path = f"/api/flows/{NOBODY}"
+        for method, at, body in (
+            ("GET", path, None),
+            ("GET", "/api/flows/nonsense", None),
+            ("GET", f"{path}/versions", None),
+            ("PUT", path, {"name": "x"}),
+            ("DELETE", path, None),
+            ("POST", "/api/execute", {"flow_id": NOBODY}),
+            ("POST", "/api/execute", {"flow_id": "nonsense" * 1_000}),
+        ):
+            problem = await calls.expect_problem(method, at, 404, body)
+            assert len(problem["detail"]) < 300
+
+
+async def test_a_flow_is_executed_with_inputs_and_the_execution_names_its_version() -> None:
+    async with in_process_client(dependencies()) as calls:
+        flow = await saved(calls, graph=STARTS, description="why")
+        await put(calls, flow["flow_id"], {"graph": OTHER})
+        body = {"flow_id": flow["flow_id"], "version": flow["version"], "start": True}
+        made = await calls.post_json("/api/execute", {**body, "inputs": {"output": "hi"}}, 202)
+        assert made["plan_id"] is None
+        assert (made["flow_id"], made["flow_version"]) == (flow["flow_id"], flow["version"])
+        own = made["execution_id"]
+        await calls.service.wait(own)
+        state = await calls.get_json(f"/api/executions/{own}", ExecutionResponse)
+        assert (state["flow_id"], state["flow_version"]) == (flow["flow_id"], flow["version"])
+        assert (state["title"], state["user_prompt"]) == ("Flow", "why")
+        document = await calls.get_json(f"/api/executions/{own}/document", DocumentResponse)
+        assert (document["flow_version"], document["node_results"]["echo"]) == (
+            flow["version"],
+            "heard hi",
+        )
+        other = await calls.post_json("/api/execute", {"graph": OTHER}, 201)
+        listed = await calls.get_json(
+            "/api/executions", ExecutionsResponse, flow_id=flow["flow_id"]
+        )
+        assert [(x["execution_id"], x["flow_version"]) for x in listed["executions"]] == [
+            (own, flow["version"])
+        ]
+        every = await calls.get_json("/api/executions", ExecutionsResponse)
+        assert {x["execution_id"]: x["flow_id"] for x in every["executions"]} == {
+            own: flow["flow_id"],
+            other["execution_id"]: None,
+        }
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"flow_id": NOBODY, "plan_id": NOBODY},
+        {"flow_id": NOBODY, "graph": CHAIN},
+        {"version": NO_VERSION},
+        {"plan_id": NOBODY, "version": NO_VERSION},
+        {"flow_id": 5},
+    ],
+)
+async def test_what_to_execute_is_one_thing(body: Any) -> None:
+    async with in_process_client(dependencies()) as calls:
+        assert (await calls.expect_problem("POST", "/api/execute", 422, body))[
+            "code"
+        ] == "invalid-body"
+
+
+@pytest.mark.parametrize("version", [NO_VERSION, "first", "\x00", "x" * 50_000])
+async def test_a_version_there_is_not_is_not_executed(version: str) -> None:
+    async with in_process_client(dependencies()) as calls:
+        flow = await saved(calls)
+        body = {"flow_id": flow["flow_id"], "version": version}
+        answer = await calls.post("/api/execute", json=body)
+        assert answer.status_code == (422 if version == "\x00" else 404), answer.text
+        assert len(answer.text) < 1_000
+
+
+async def test_a_flow_is_not_deleted_under_an_execution() -> None:
+    held = HeldNode()
+    async with in_process_client(dependencies(types=[held])) as calls:
+        flow = await saved(calls, graph=HELD)
+        path = f"/api/flows/{flow['flow_id']}"
+        body = {"flow_id": flow["flow_id"], "start": True}
+        own = (await calls.post_json("/api/execute", body, 202))["execution_id"]
+        assert (await calls.expect_problem("DELETE", path, 409))["code"] == "flow-in-use"
+        held.release.set()
+        await calls.service.wait(own)
+        assert (await calls.delete(path)).status_code == 204
+        await calls.expect_problem("GET", path, 404)
+        assert (await calls.get_json(f"/api/executions/{own}"))["flow_id"] == flow["flow_id"]
+
+
+async def test_the_same_request_under_a_key_makes_one_flow() -> None:
+    async with in_process_client(dependencies()) as calls:
+        key = {"Idempotency-Key": new_id()}
+        body = {"name": "F", "graph": CHAIN}
+        first, again = [await calls.post("/api/flows", json=body, headers=key) for _ in range(2)]
+        assert (first.status_code, again.content) == (201, first.content)
+        other = await calls.post("/api/flows", json={**body, "name": "G"}, headers=key)
+        assert (other.status_code, other.json()["code"]) == (422, "idempotency-key-reused")
+        assert len((await calls.get_json("/api/flows"))["flows"]) == 1
+
+
+async def test_a_flow_that_was_kept_before_a_crash_is_not_made_twice(tmp_path: Path) -> None:
+    class Crashing(SqliteStore):
+        async def answer(self, key: str, status: int, body: str) -> None:
+            raise StoreError("the process dies here")
+
+    key, body = {"Idempotency-Key": new_id()}, {"name": "F", "graph": CHAIN}
+    async with in_process_client(dependencies(store=Crashing.open(tmp_path))) as calls:
+        first = (await calls.post("/api/flows", json=body, headers=key)).json()
+    async with in_process_client(dependencies(store=SqliteStore.open(tmp_path))) as calls:
+        again = await calls.post("/api/flows", json=body, headers=key)
+        assert (again.status_code, again.json()) == (201, first)
+        assert [each["flow_id"] for each in (await calls.get_json("/api/flows"))["flows"]] == [
+            first["flow_id"]
+        ]

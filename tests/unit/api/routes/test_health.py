@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from planwave.api.app import create_app
+from planwave.api.routes.health import retention_task
+from planwave.errors import StoreError
+from planwave.events import Event
+from planwave.graph.model import Node
+from planwave.service.service import Service
+from planwave.settings import Settings
+from planwave.storage.memory import MemoryStore
+from planwave.storage.records import TRANSIENT_CODES, ExecutionRecord, StoreStats
+from planwave.storage.sqlite.store import SqliteStore
+from tests.support.graph.builders import make_graph, text_node
+from tests.support.nodes.held_nodes import HeldNode
+from tests.support.polling import until
+from tests.support.server.in_process_client import asgi_client
+from tests.support.service.dependencies import dependencies
+from tests.support.virtual_loop import virtual_time
+
+TOKEN = "correct horse"
+
+
+def over(service: Service, **settings: Any) -> Any:
+    return create_app(Settings(**settings), lambda _: service)
+
+
+def texts() -> Service:
+    return Service(dependencies(make_graph(text_node("a"))))
+
+
+async def test_health_is_told_without_a_token_and_metrics_only_with_one() -> None:
+    async with asgi_client(over(texts(), token=TOKEN)) as client:
+        for path in ("/healthz", "/readyz"):
+            answer = await client.get(path)
+            assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+        assert (await client.get("/metrics")).status_code == 401
+        bearer = {"authorization": f"Bearer {TOKEN}"}
+        answer = await client.get("/metrics", headers=bearer)
+        assert (answer.status_code, TOKEN in answer.text) == (200, False)
+
+
+async def test_before_it_has_started_a_service_is_alive_but_not_ready() -> None:
+    transport = httpx2.ASGITransport(over(texts()))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        assert (await client.get("/healthz")).status_code == 200
+        answer = await client.get("/readyz")
+    assert (answer.status_code, answer.json()["code"]) == (503, "starting")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers["retry-after"]
+
+
+async def test_a_service_that_goes_down_is_alive_but_not_ready() -> None:
+    held = HeldNode()
+    service = Service(dependencies(make_graph(Node("h", "held", "h")), types=[held]))
+    async with asgi_client(over(service)) as client:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        await held.started.wait()
+        service.close_streams()
+        assert (await client.get("/healthz")).status_code == 200
+        answer = await client.get("/readyz")
+        assert (answer.status_code, answer.json()["code"]) == (503, "server-draining")
+        held.release.set()
+        await service.wait(record.execution_id)
+
+
+async def test_a_service_whose_disk_failed_is_not_ready_and_tells_strangers_no_details(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore.open(tmp_path)
+    service = Service(dependencies(make_graph(text_node("a")), store=store))
+    async with asgi_client(over(service)) as client:
+        assert (await client.get("/readyz")).status_code == 200
+
+        def fail() -> None:
+            raise sqlite3.OperationalError(f"disk I/O error at {tmp_path}")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(store._writer, "_commit", fail)
+            with pytest.raises(StoreError):
+                await service.create_plan("do it")
+        answer = await client.get("/readyz")
+        assert (answer.status_code, answer.json()["code"]) == (503, "store-read-only")
+        assert str(tmp_path) not in answer.text
+        alive = await client.get("/healthz")
+        assert (alive.status_code, alive.json()) == (200, {"status": "store-read-only"})
+
+
+class Troubled(MemoryStore):
+    """A store that cannot write for now, and says so."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__()
+        self.trouble: StoreError | None = StoreError("no room at /secret/place", code=code)
+
+    @property
+    def stats(self) -> StoreStats:
+        return StoreStats(transient_error=self.trouble)
+
+
+@pytest.mark.parametrize("code", sorted(TRANSIENT_CODES))
+async def test_a_service_whose_store_cannot_write_for_now_says_so_until_it_can(code: str) -> None:
+    store = Troubled(code)
+    service = Service(dependencies(make_graph(text_node("a")), store=store))
+    async with asgi_client(over(service)) as client:
+        alive = await client.get("/healthz")
+        assert (alive.status_code, alive.json()) == (200, {"status": code})
+        ready = await client.get("/readyz")
+        assert (ready.status_code, ready.json()["code"]) == (503, code)
+        assert "by itself" in ready.json()["hint"]
+        assert ready.headers["retry-after"]
+        assert "secret" not in ready.text
+        store.trouble = None
+        for path in ("/healthz", "/readyz"):
+            answer = await client.get(path)
+            assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+def ended(name: str, at: str) -> tuple[ExecutionRecord, list[Event]]:
+    record = ExecutionRecord(name, None, "t", "g", "starting", at)
+    kinds = ("execution.created", "execution.cancelled")
+    return record, [Event(name, n, at, kind, None, None, {}) for n, kind in enumerate(kinds, 1)]
+
+
+async def test_what_is_past_its_retention_is_removed_when_a_service_starts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store, now = MemoryStore(), datetime.now(UTC)
+    for name, days in (("old", 31), ("young", 29)):
+        await store.create_execution(*ended(name, (now - timedelta(days=days)).isoformat()))
+    caplog.set_level(logging.INFO)
+    service = Service(dependencies(make_graph(text_node("a")), store=store))
+    async with asgi_client(over(service, retention_days=30)):
+        await until(lambda: "retention: 1 execution removed" in caplog.messages)
+        assert await store.execution("old") is None
+        assert await store.execution("young") is not None
+
+
+class Pruner:
+    """Stands for a service on a clock that jumps."""
+
+    def __init__(self) -> None:
+        self.befores: list[datetime] = []
+
+    async def prune(self, before: str) -> int:
+        self.befores.append(datetime.fromisoformat(before))
+        if len(self.befores) == 2:
+            raise RuntimeError("the disk had a bad day")
+        return 0
+
+
+@virtual_time
+async def test_it_prunes_every_day_also_after_a_day_on_which_that_failed() -> None:
+    pruner: Any = Pruner()
+    async with retention_task(Settings(retention_days=7), pruner):
+        await asyncio.sleep(2.5 * 86_400)
+    assert len(pruner.befores) == 3
+    week_ago = datetime.now(UTC) - timedelta(days=7)
+    assert all(week_ago - timedelta(minutes=1) < b <= week_ago for b in pruner.befores)
+
+
+async def test_what_goes_wrong_beside_it_is_told_as_it_is() -> None:
+    pruner: Any = Pruner()
+    with pytest.raises(StoreError, match="no disk"):
+        async with retention_task(Settings(), pruner):
+            raise StoreError("no disk")
+
+
+@virtual_time
+async def test_without_a_retention_only_what_expires_by_itself_is_removed() -> None:
+    pruner: Any = Pruner()
+    async with retention_task(Settings(retention_days=None), pruner):
+        await asyncio.sleep(1)
+    assert [before.year for before in pruner.befores] == [1]
+
+
+async def test_everything_ended_after_the_year_one() -> None:
+    async with texts() as service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        await service.wait(record.execution_id)
+        assert await service.prune(datetime.min.replace(tzinfo=UTC).isoformat()) == 0

@@ -1,0 +1,301 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+
+import httpx2
+import pytest
+from websockets.asyncio.client import connect
+
+from planwave.api.schemas.examples import EXECUTION_ID
+from planwave.api.streaming import sse
+from planwave.errors import StoreError
+from planwave.settings import Limits
+from planwave.storage.memory import MemoryStore
+from tests.support.nodes.streaming_nodes import LoggingNode, streamed_text
+from tests.support.polling import until
+from tests.support.server.running_server import NO_RATE_LIMITS, RunningServer, running_server
+from tests.support.server.stream_checker import StreamChecker
+
+
+class Line(NamedTuple):
+    """One message: its id (None without), its event, its data."""
+
+    id: int | None
+    event: str
+    data: Any
+
+
+async def messages(response: httpx2.Response) -> AsyncIterator[Line]:
+    fields: dict[str, str] = {}
+    async for line in response.aiter_lines():
+        if line:
+            name, _, value = line.partition(": ")
+            fields[name] = value
+        elif fields:
+            seq = int(fields["id"]) if "id" in fields else None
+            if "event" in fields:
+                yield Line(seq, fields["event"], json.loads(fields["data"]))
+            fields = {}
+
+
+async def told(server: RunningServer, execution_id: str, **more: Any) -> list[Line]:
+    async with (
+        server.client() as client,
+        client.stream("GET", f"/api/executions/{execution_id}/events", **more) as response,
+    ):
+        assert response.status_code == 200
+        return [line async for line in messages(response)]
+
+
+async def until_held(server: RunningServer, execution_id: str) -> None:
+    await until(lambda: execution_id in server.held.started)
+
+
+# -- what is told
+
+
+async def test_every_event_is_told_with_its_number_and_the_stream_ends_with_the_last(
+    server: RunningServer,
+) -> None:
+    execution_id = await server.execute("tells")
+    lines = await told(server, execution_id)
+    stored = [line for line in lines if line.event != "node.delta"]
+    assert [line.id for line in stored] == list(range(1, len(stored) + 1))
+    assert all((line.id, line.event) == (line.data["seq"], line.data["type"]) for line in stored)
+    assert lines[-1].event == "execution.completed"
+    witness = StreamChecker()
+    for line in lines:
+        witness.accept(line.data)
+    assert witness.texts == {"t": streamed_text("t")}
+
+
+async def test_streamed_text_has_no_id_to_come_back_to(server: RunningServer) -> None:
+    lines = await told(server, await server.execute("tells"))
+    deltas = [line for line in lines if line.event == "node.delta"]
+    assert deltas
+    assert all(line.id is None for line in deltas)
+
+
+async def test_the_answer_is_an_event_stream_that_no_proxy_holds_back(
+    server: RunningServer,
+) -> None:
+    execution_id = await server.execute()
+    async with (
+        server.client() as client,
+        client.stream("GET", f"/api/executions/{execution_id}/events") as response,
+    ):
+        assert response.headers["content-type"].startswith("text/event-stream")
+        assert response.headers["cache-control"] == "no-store"
+        assert response.headers["x-accel-buffering"] == "no"
+        assert "content-length" not in response.headers
+
+
+async def test_events_are_told_while_it_runs(server: RunningServer) -> None:
+    execution_id = await server.execute("held")
+    async with (
+        server.client() as client,
+        client.stream("GET", f"/api/executions/{execution_id}/events") as response,
+    ):
+        events = messages(response)
+        seen = [(await anext(events)).event]
+        while seen[-1] != "node.started":
+            seen.append((await anext(events)).event)
+        server.release(execution_id)
+        seen += [line.event async for line in events]
+    assert seen[-1] == "execution.completed"
+
+
+# -- where it begins
+
+
+async def test_it_goes_on_after_what_is_known(server: RunningServer) -> None:
+    execution_id = await server.execute()
+    whole = await told(server, execution_id)
+    path = {"after": 3}
+    assert await told(server, execution_id, params=path) == whole[3:]
+    header = {"Last-Event-ID": "5"}
+    assert await told(server, execution_id, headers=header, params=path) == whole[5:]
+
+
+async def test_who_knows_the_end_is_told_not_to_come_back(server: RunningServer) -> None:
+    execution_id = await server.execute()
+    last = (await told(server, execution_id))[-1].id
+    async with server.client() as client:
+        path = f"/api/executions/{execution_id}/events"
+        for after in (last, 10**15 - 1):
+            answer = await client.get(path, params={"after": after})
+            assert (answer.status_code, answer.content) == (204, b"")
+
+
+@pytest.mark.parametrize(
+    ("more", "parameter"),
+    [
+        ({"headers": {"Last-Event-ID": "x"}}, "Last-Event-ID"),
+        ({"headers": {"Last-Event-ID": "-1"}}, "Last-Event-ID"),
+        ({"headers": {"Last-Event-ID": "9" * 30}}, "Last-Event-ID"),
+        ({"params": {"after": "-1"}}, "after"),
+        ({"params": {"after": "1e3"}}, "after"),
+        ({"params": {"after": str(10**15)}}, "after"),
+        ({"params": {"format": "xml"}}, "format"),
+    ],
+)
+async def test_a_place_that_cannot_be_is_refused(
+    server: RunningServer, more: Any, parameter: str
+) -> None:
+    execution_id = await server.execute()
+    async with server.client() as client:
+        answer = await client.get(f"/api/executions/{execution_id}/events", **more)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+    assert answer.json()["issues"][0]["parameter"] == parameter
+
+
+@pytest.mark.parametrize("execution_id", [EXECUTION_ID, "nope", "..%2Fx"])
+async def test_there_are_no_events_of_what_does_not_exist(
+    server: RunningServer, execution_id: str
+) -> None:
+    async with server.client() as client:
+        answer = await client.get(f"/api/executions/{execution_id}/events")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not-found")
+
+
+async def test_the_typed_log_is_given_as_one_document(server: RunningServer) -> None:
+    execution_id = await server.execute("held")
+    await until_held(server, execution_id)
+    async with server.client() as client:
+        answer = await client.get(
+            f"/api/executions/{execution_id}/events", params={"format": "log"}
+        )
+    server.release(execution_id)
+    assert answer.headers["content-type"] == "application/json"
+    assert {entry["type"] for entry in answer.json()["entries"]} == {"step_start"}
+
+
+async def test_an_empty_place_in_the_header_is_none(server: RunningServer) -> None:
+    execution_id = await server.execute()
+    header = {"Last-Event-ID": ""}
+    lines = await told(server, execution_id, headers=header, params={"after": 3})
+    assert lines[0].id == 4
+
+
+# -- staying and leaving
+
+
+async def test_one_stream_too_many_is_refused_and_sockets_are_counted_with_them() -> None:
+    with running_server(
+        limits=NO_RATE_LIMITS.model_copy(update={"socket_connections": 2})
+    ) as server:
+        execution_id = await server.execute("held")
+        path = f"/api/executions/{execution_id}/events"
+        async with server.client() as client, client.stream("GET", path) as first:
+            events = messages(first)
+            await anext(events)
+            async with connect(f"{server.ws_url}/ws/{execution_id}", proxy=None) as socket:
+                await socket.recv()
+                refused = await client.get(path)
+            assert (refused.status_code, refused.json()["code"]) == (429, "too-many-requests")
+            assert int(refused.headers["retry-after"]) > 0
+            assert "PLANWAVE_LIMIT_SOCKET_CONNECTIONS" in refused.json()["hint"]
+            await until(lambda: server.service.load.watchers == 1)
+            async with client.stream("GET", path) as again:
+                assert again.status_code == 200
+        server.release(execution_id)
+
+
+async def test_silence_is_broken_by_a_comment(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sse, "PING_INTERVAL_S", 0.01)
+    execution_id = await server.execute("held")
+    async with (
+        server.client() as client,
+        client.stream("GET", f"/api/executions/{execution_id}/events") as response,
+    ):
+        pings = 0
+        async for line in response.aiter_lines():
+            pings += line == ": ping"
+            if pings == 3:
+                server.release(execution_id)
+                pings += 1
+    assert pings > 3
+
+
+async def test_an_execution_goes_on_without_the_client_that_left(server: RunningServer) -> None:
+    execution_id = await server.execute("held")
+    async with (
+        server.client() as client,
+        client.stream("GET", f"/api/executions/{execution_id}/events") as response,
+    ):
+        await anext(messages(response))
+        await until(lambda: server.service.load.watchers == 1)
+    await until(lambda: server.service.load.watchers == 0)
+    server.release(execution_id)
+    record = await server.on_loop(server.service.wait(execution_id))
+    assert record.status == "completed"
+
+
+async def test_streams_are_told_when_the_service_goes_down() -> None:
+    with running_server() as server:
+        execution_id = await server.execute("held")
+        await until_held(server, execution_id)
+        async with (
+            server.client() as client,
+            client.stream("GET", f"/api/executions/{execution_id}/events") as response,
+        ):
+            events = messages(response)
+            await anext(events)
+            server.loop.call_soon_threadsafe(server.stop.receive)
+            last = [line async for line in events][-1]
+    assert (last.id, last.event) == (None, "server_draining")
+    assert last.data["code"] == "server-draining"
+
+
+class Refusing(MemoryStore):
+    """Keeps nothing after the first batch of a run."""
+
+    async def append(self, execution_id: str, epoch: int, events: Any) -> None:
+        if events[0].type == "node.completed":
+            raise StoreError("the disk is full")
+        await super().append(execution_id, epoch, events)
+
+
+async def test_a_run_that_broke_ends_its_streams_with_the_problem() -> None:
+    with running_server(store=Refusing()) as server:
+        execution_id = await server.execute("held")
+        async with (
+            server.client() as client,
+            client.stream("GET", f"/api/executions/{execution_id}/events") as response,
+        ):
+            events = messages(response)
+            await anext(events)
+            server.release(execution_id)
+            last = [line async for line in events][-1]
+    assert (last.event, last.data["detail"]) == ("problem", "the disk is full")
+
+
+async def test_a_client_that_does_not_keep_up_is_sent_away_with_its_place() -> None:
+    limits = Limits(**{**NO_RATE_LIMITS.model_dump(), "watcher_events": 50})
+    graph = {"nodes": [{"id": "c", "type": "chatty", "data": {"logs": 1500}}], "edges": []}
+    with running_server(types=[LoggingNode()], limits=limits) as server:
+        plan = await server.on_loop(server.service.read_plan(json.dumps(graph)))
+        record = await server.on_loop(server.service.create_execution(plan))
+        reader, writer = await asyncio.open_connection(
+            *server.base_url.removeprefix("http://").split(":"), limit=4096
+        )
+        host = server.base_url.removeprefix("http://")
+        path = f"/api/executions/{record.execution_id}/events"
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+        await reader.readuntil(b"execution.created")
+        await server.on_loop(server.service.start(record.execution_id))
+        ended = await server.on_loop(server.service.wait(record.execution_id))
+        said = (await reader.read(-1)).decode(errors="replace")
+        writer.close()
+        await writer.wait_closed()
+    assert ended.status == "completed"
+    assert "event: too_slow" in said
+    cursor = json.loads(said.rpartition("data: ")[2].partition("\n")[0])["cursor"]
+    assert 1 < cursor < ended.last_seq
+    assert f"id: {cursor}\n" in said
+    assert f"id: {cursor + 1}\n" not in said

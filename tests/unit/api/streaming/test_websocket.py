@@ -1,0 +1,614 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+from starlette.websockets import WebSocket
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+from websockets.protocol import State
+from websockets.server import ServerProtocol
+
+from planwave.api.schemas.examples import EXECUTION_ID
+from planwave.api.streaming.websocket import ExecutionSocket as Connection
+from planwave.api.streaming.websocket import messages_of, packed, split_message
+from planwave.api.websockets import JOINED, PUSH, Socket
+from planwave.errors import StoreError
+from planwave.events import Event
+from planwave.service.streaming.subscriber_queue import EventBatch
+from planwave.service.streaming.subscriptions import LiveExecutions
+from planwave.settings import Limits
+from planwave.storage.memory import MemoryStore
+from tests.support.graph.builders import make_graph
+from tests.support.nodes.streaming_nodes import LoggingNode, streamed_text, streaming_node
+from tests.support.polling import until
+from tests.support.server.raw_websocket import CLOSE, TEXT, raw_websocket
+from tests.support.server.running_server import NO_RATE_LIMITS, RunningServer, running_server
+from tests.support.server.stream_checker import StreamChecker
+
+CLOSE_FRAME = b"\x88"
+PING = '{"op":"ping"}'
+
+
+def limits(**more: Any) -> Limits:
+    return Limits(**{**NO_RATE_LIMITS.model_dump(), **more})
+
+
+@asynccontextmanager
+async def watching(
+    server: RunningServer, execution_id: str, query: str = "", **more: Any
+) -> AsyncIterator[ClientConnection]:
+    url = f"{server.ws_url}/ws/{execution_id}{query and '?' + query}"
+    more.setdefault("additional_headers", server.headers)
+    async with connect(url, proxy=None, **more) as socket:
+        yield socket
+
+
+async def all_told(socket: ClientConnection) -> list[Any]:
+    """Every message up to the close."""
+    told = []
+    try:
+        while True:
+            told.append(json.loads(await socket.recv()))
+    except ConnectionClosed:
+        return told
+
+
+async def closed(socket: ClientConnection) -> tuple[int | None, str | None]:
+    """How the connection ended, whatever was said before."""
+    await all_told(socket)
+    return socket.close_code, socket.close_reason
+
+
+async def until_held(server: RunningServer, execution_id: str) -> None:
+    await until(lambda: execution_id in server.held.started)
+
+
+# -- glances
+
+
+async def test_glances_come_at_connect_and_every_interval_and_the_last_has_the_final_status() -> (
+    None
+):
+    with running_server(limits=limits(socket_ping_s=600)) as server:
+        execution_id = await server.execute("held")
+        await until_held(server, execution_id)
+        async with watching(server, execution_id, "interval=60") as socket:
+            first = json.loads(await socket.recv())
+            began = server.loop.time()
+            for _ in range(2):
+                await server.run_advancing_time(socket.recv(), step_s=10)
+            assert server.loop.time() - began >= 75
+            server.release(execution_id)
+            told = await all_told(socket)
+            assert socket.close_code == 1000
+    assert first == {
+        "status": "executing",
+        "node_states": {"h": "running", "after": "pending"},
+        "logs": [
+            "Starting execution...",
+            "Executing 1 nodes in parallel: ['h']",
+            "Starting node h: H",
+        ],
+        "wave": {"current": 1, "total": 2},
+    }
+    assert told[-1]["status"] == "completed"
+    assert told[-1]["wave"] == {"current": 2, "total": 2}
+    assert len(told[-1]["logs"]) <= 10
+    assert all(message["status"] == "executing" for message in told[:-1])
+
+
+async def test_one_glance_and_a_close_is_what_an_ended_execution_gives(
+    server: RunningServer,
+) -> None:
+    execution_id = await server.execute()
+    await server.on_loop(server.service.wait(execution_id))
+    async with watching(server, execution_id) as socket:
+        assert [message["status"] for message in await all_told(socket)] == ["completed"]
+        assert socket.close_code == 1000
+
+
+# -- events
+
+
+async def test_a_snapshot_comes_first_and_then_events_as_arrays_to_the_end(
+    server: RunningServer,
+) -> None:
+    execution_id = await server.execute("held")
+    await until_held(server, execution_id)
+    async with watching(server, execution_id, "mode=events") as socket:
+        snapshot = json.loads(await socket.recv())
+        server.release(execution_id)
+        arrays = await all_told(socket)
+        assert socket.close_code == 1000
+    assert (snapshot["type"], snapshot["status"]) == ("snapshot", "executing")
+    assert [node["status"] for node in snapshot["nodes"]] == ["running", "pending"]
+    events = [event for array in arrays for event in array]
+    last = (await server.on_loop(server.service.execution(execution_id))).last_seq
+    assert [e["seq"] for e in events] == list(range(snapshot["last_seq"] + 1, last + 1))
+    assert events[-1]["type"] == "execution.completed"
+
+
+async def test_with_a_cursor_every_event_after_it_comes_too(server: RunningServer) -> None:
+    execution_id = await server.execute("tells")
+    witness = StreamChecker()
+    async with watching(server, execution_id, "mode=events&after=0") as socket:
+        snapshot, *arrays = await all_told(socket)
+    assert snapshot["type"] == "snapshot"
+    for array in arrays:
+        for event in array:
+            witness.accept(event)
+    assert witness.is_done
+    assert witness.texts == {"t": streamed_text("t")}
+
+
+async def test_text_streamed_before_is_in_the_snapshot(server: RunningServer) -> None:
+    execution_id = await server.execute("tells")
+    await server.on_loop(server.service.wait(execution_id))
+    async with watching(server, execution_id, "mode=events") as socket:
+        (snapshot,) = await all_told(socket)
+        assert socket.close_code == 1000
+    assert snapshot["nodes"][0]["text"] == streamed_text("t")
+
+
+async def test_long_messages_come_in_parts_that_make_the_whole() -> None:
+    with running_server(limits=limits(socket_frame_bytes=1024)) as server:
+        execution_id = await server.execute("tells")
+        witness, parts = StreamChecker(), []
+        async with watching(server, execution_id, "mode=events&after=0") as socket:
+            texts = []
+            try:
+                while True:
+                    texts.append(await socket.recv(decode=False))
+            except ConnectionClosed:
+                assert socket.close_code == 1000
+    assert max(map(len, texts)) <= 1024
+    for text in texts:
+        message = json.loads(text)
+        if isinstance(message, dict) and message["type"] == "part":
+            parts.append(message["text"])
+            assert message["part"] == len(parts)
+            if message["part"] < message["of"]:
+                continue
+            message, parts = json.loads("".join(parts)), []
+        for event in message if isinstance(message, list) else ():
+            witness.accept(event)
+    assert parts == []
+    assert witness.is_done
+    assert witness.texts == {"t": streamed_text("t")}
+
+
+@pytest.mark.parametrize("most", [1024, 1100, 5000])
+@pytest.mark.parametrize("text", ["x", '"', "\\", "é", "😀", "\ud800", '"é\\😀\n'])
+def test_parts_are_never_longer_than_they_may_be(most: int, text: str) -> None:
+    event = Event("x", 7, "t", "node.log", "a", 1, {"message": text * 3000})
+    frame = EventBatch([event, event._replace(seq=8, data={}), event._replace(seq=9)], 9)
+    messages = messages_of(frame, most)
+    assert max(len(message.text.encode()) for message in messages) <= most
+    whole: list[Any] = []
+    parts: list[str] = []
+    for text, last_seq in messages:
+        message = json.loads(text)
+        if isinstance(message, dict):
+            parts.append(message["text"])
+            if message["part"] == message["of"]:
+                whole += json.loads("".join(parts))
+                parts = []
+        else:
+            whole += message
+        assert last_seq == (whole[-1]["seq"] if whole else 6)
+    assert whole == [event.as_json() for event in frame.events]
+
+
+def test_events_that_fit_together_come_together() -> None:
+    events = [Event("x", seq, "t", "node.log", "a", 1, {}) for seq in range(1, 21)]
+    size = len(EventBatch(events[:1], 1).json_events[0])
+    messages = messages_of(EventBatch(events[:9], 9), 9 * (size + 1) + 1)
+    assert [(len(json.loads(text)), seq) for text, seq in messages] == [(9, 9)]
+    messages = messages_of(EventBatch(events[:9], 9), 9 * (size + 1))
+    assert [(len(json.loads(text)), seq) for text, seq in messages] == [(8, 8), (1, 9)]
+
+
+def test_text_without_an_event_leaves_the_place_where_it_was() -> None:
+    said = Event(
+        "x", 0, "t", "node.delta", "a", 1, {"kind": "text", "text": "x" * 3000, "offset": 0}
+    )
+    assert {seq for _, seq in messages_of(EventBatch([said], 41), 1024)} == {41}
+
+
+def test_a_message_at_the_limit_is_one_message() -> None:
+    message = json.dumps("x" * 2000).encode()
+    assert split_message(message, len(message)) == (message.decode(),)
+    assert len(split_message(message, len(message) - 1)) > 1
+
+
+@pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536])
+def test_a_frame_is_written_as_a_server_writes_it(size: int) -> None:
+    protocol = ServerProtocol()
+    protocol.state = State.OPEN
+    protocol.send_text(b"x" * size)
+    assert b"".join(protocol.data_to_send()) == packed(b"x" * size)
+
+
+async def test_frames_written_at_once_and_those_that_are_queued_come_in_order(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = Socket.push
+    pushed: list[bool] = []
+
+    def push(socket: Socket, frames: bytes) -> bool:
+        pushed.append(len(pushed) % 3 > 0 and written(socket, frames))
+        return pushed[-1]
+
+    monkeypatch.setattr(Socket, "push", push)
+    graph = make_graph(streaming_node("t", 60, 0.01), streaming_node("u", 60, 0.007))
+    source = json.dumps(graph.to_document())
+    plan = await server.on_loop(server.service.read_plan(source))
+    record = await server.on_loop(server.service.execute(plan))
+    witness = StreamChecker()
+    async with watching(server, record.execution_id, "mode=events&after=0") as socket:
+        for message in (await all_told(socket))[1:]:
+            for event in message:
+                witness.accept(event)
+    assert {True, False} <= set(pushed)
+    assert witness.is_done
+    assert witness.texts == {"t": streamed_text("t", 60), "u": streamed_text("u", 60)}
+
+
+async def test_the_snapshot_comes_with_the_welcome_and_the_last_frame_with_the_close(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[bytes] = []
+    prepared = ServerProtocol.data_to_send
+
+    def data_to_send(protocol: ServerProtocol) -> list[bytes]:
+        sent = prepared(protocol)
+        if sent and sent[0].startswith(b"HTTP/1.1 101"):
+            assert not getattr(protocol, "before", b"")
+            written.append(getattr(protocol, "after", b""))
+        elif sent and sent[0][:1] == CLOSE_FRAME:
+            written.append(getattr(protocol, "before", b""))
+        return sent
+
+    monkeypatch.setattr(ServerProtocol, "data_to_send", data_to_send)
+    execution_id = await server.execute("held")
+    await until_held(server, execution_id)
+    async with watching(server, execution_id, "mode=events") as socket:
+        snapshot = await socket.recv(decode=False)
+        server.release(execution_id)
+        told = await all_told(socket)
+        assert socket.close_code == 1000
+    assert written[0] == packed(snapshot)
+    assert json.loads(written[1].partition(b"[")[2].join((b"[", b""))) == told[-1]
+    assert told[-1][-1]["type"] == "execution.completed"
+
+
+async def test_a_message_that_comes_with_the_end_is_not_answered_behind_the_close() -> None:
+    come: asyncio.Queue[Any] = asyncio.Queue()
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+        if message["type"] == "websocket.close":
+            come.put_nowait({"type": "websocket.receive", "text": PING})
+
+    come.put_nowait({"type": "websocket.connect"})
+    scope: Any = {"type": "websocket", "extensions": {PUSH: lambda frames: True}}
+    connection = Connection(WebSocket(scope, come.get, send), limits())
+    lives = LiveExecutions(MemoryStore())
+    live = lives.create(Event("x", 1, "t", "execution.created", None, None, {}))
+    async with lives.subscribe(
+        "x", None, connection.backlog_limits, with_snapshot=True
+    ) as following:
+        live.publish([Event("x", 2, "t", "execution.completed", None, None, {})])
+        telling = partial(connection.send_events, following)
+        await connection.run(telling, partial(connection.opening, following))
+    assert [message["type"] for message in sent] == ["websocket.accept", "websocket.close"]
+    assert b"snapshot" in sent[0][JOINED]
+    assert b"execution.completed" in sent[1][JOINED]
+
+
+async def test_a_snapshot_in_parts_and_a_last_frame_in_parts_come_by_themselves() -> None:
+    with running_server(limits=limits(socket_frame_bytes=1024)) as server:
+        execution_id = await server.execute("held")
+        await until_held(server, execution_id)
+        async with watching(server, execution_id, "mode=events") as socket:
+            server.release(execution_id)
+            told = await all_told(socket)
+            assert socket.close_code == 1000
+    texts = [message["text"] for message in told if isinstance(message, dict)]
+    count = told[0]["of"]
+    assert json.loads("".join(texts[:count]))["type"] == "snapshot"
+    assert "execution.completed" in json.dumps(told[-1])
+
+
+# -- who may watch what
+
+
+@pytest.mark.parametrize("execution_id", [EXECUTION_ID, "nope", "..%2Fx", "%00"])
+@pytest.mark.parametrize("mode", ["poll", "events"])
+async def test_an_unknown_execution_closes_with_its_own_code(
+    server: RunningServer, execution_id: str, mode: str
+) -> None:
+    async with watching(server, execution_id, f"mode={mode}") as socket:
+        code, reason = await closed(socket)
+    assert code == 4404
+    assert (reason or "").startswith("not-found: ")
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("mode=all", "mode"),
+        ("interval=0.09", "interval"),
+        ("interval=60.1", "interval"),
+        ("interval=-1", "interval"),
+        ("interval=nan", "interval"),
+        ("interval=inf", "interval"),
+        ("interval=soon", "interval"),
+        ("mode=events&after=-1", "after"),
+        ("mode=events&after=x", "after"),
+        ("mode=events&after=²", "after"),
+        ("mode=events&after=" + "9" * 16, "after"),
+    ],
+)
+async def test_a_query_that_does_not_fit_is_refused_by_name(
+    server: RunningServer, query: str, named: str
+) -> None:
+    execution_id = await server.execute()
+    async with watching(server, execution_id, query) as socket:
+        code, reason = await closed(socket)
+    assert code == 1008
+    assert f"query parameter '{named}'" in (reason or "")
+
+
+@pytest.mark.parametrize("interval", ["0.1", "60"])
+async def test_intervals_up_to_their_bounds_are_taken(server: RunningServer, interval: str) -> None:
+    execution_id = await server.execute()
+    async with watching(server, execution_id, f"interval={interval}") as socket:
+        assert (await all_told(socket))[-1]["status"] == "completed"
+
+
+async def test_a_socket_needs_the_token_as_any_request_does() -> None:
+    with running_server(token=SecretStr("hush")) as server:
+        execution_id = await server.execute()
+        async with watching(server, execution_id) as socket:
+            assert (await closed(socket))[0] == 1000
+        for headers in ({}, {"Authorization": "Bearer wrong"}):
+            async with watching(server, execution_id, additional_headers=headers) as socket:
+                code, reason = await closed(socket)
+            assert code == 4401
+            assert (reason or "").startswith("unauthorized")
+
+
+async def test_a_socket_from_another_site_is_refused(server: RunningServer) -> None:
+    execution_id = await server.execute()
+    async with watching(server, execution_id, origin="http://evil.example") as socket:
+        assert (await closed(socket))[0] == 4403
+
+
+async def test_one_connection_too_many_is_refused_and_its_seat_is_free_again_later() -> None:
+    with running_server(limits=limits(socket_connections=2)) as server:
+        execution_id = await server.execute("held")
+        await until_held(server, execution_id)
+        async with watching(server, execution_id) as first:
+            async with watching(server, execution_id, "mode=events") as second:
+                await first.recv()
+                await second.recv()
+                async with watching(server, execution_id) as third:
+                    code, reason = await closed(third)
+                assert (code, "as many as may" in (reason or "")) == (4429, True)
+            await until(lambda: server.service.load.watchers == 1)
+            async with watching(server, execution_id) as again:
+                assert json.loads(await again.recv())["status"] == "executing"
+
+
+async def test_a_request_that_does_not_ask_for_a_socket_is_told_what_is_missing(
+    server: RunningServer,
+) -> None:
+    async with server.client() as client:
+        answer = await client.get(f"/ws/{EXECUTION_ID}")
+    assert (answer.status_code, answer.json()["code"]) == (426, "upgrade-required")
+    assert answer.headers["upgrade"] == "websocket"
+    assert "proxy" in answer.json()["hint"]
+
+
+# -- what clients send
+
+
+async def test_a_ping_is_answered(server: RunningServer) -> None:
+    execution_id = await server.execute("held")
+    await until_held(server, execution_id)
+    async with watching(server, execution_id) as socket:
+        await socket.recv()
+        for _ in range(5):
+            await socket.send(PING)
+            assert json.loads(await socket.recv()) == {"type": "pong"}
+        server.release(execution_id)
+        assert (await closed(socket))[0] == 1000
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        ("not json", "invalid-json"),
+        ("[" * 50_000, "invalid-json"),
+        ("", "invalid-json"),
+        ("NaN", "invalid-json"),
+        ('{"op":"subscribe","run":"../x"}', "unknown-op"),
+        ('{"op":"ping","op2":1}', "unknown-op"),
+        ("[]", "unknown-op"),
+        ("null", "unknown-op"),
+    ],
+)
+async def test_the_third_message_that_is_not_understood_ends_the_connection(
+    server: RunningServer, sent: str, code: str
+) -> None:
+    execution_id = await server.execute("held")
+    await until_held(server, execution_id)
+    async with watching(server, execution_id, "mode=events") as socket:
+        await socket.recv()
+        for _ in range(3):
+            await socket.send(PING)  # what was right in between does not make up for it
+            assert json.loads(await socket.recv()) == {"type": "pong"}
+            await socket.send(sent)
+            error = json.loads(await socket.recv())
+            assert (error["type"], error["code"]) == ("error", code)
+            assert error["detail"]
+        assert (await closed(socket))[0] == 1008
+    server.release(execution_id)
+    record = await server.on_loop(server.service.wait(execution_id))
+    assert record.status == "completed"
+
+
+async def test_binary_messages_are_not_taken(server: RunningServer) -> None:
+    execution_id = await server.execute("held")
+    async with watching(server, execution_id) as socket:
+        await socket.send(b"\x00\xff")
+        assert (await closed(socket))[0] == 1003
+    server.release(execution_id)
+
+
+async def test_too_many_messages_at_once_end_the_connection() -> None:
+    few = limits(socket_messages_burst=5, socket_messages_per_s=0.001)
+    with running_server(limits=few) as server:
+        execution_id = await server.execute("held")
+        await until_held(server, execution_id)
+        async with watching(server, execution_id, "mode=events") as socket:
+            await socket.recv()
+            for _ in range(5):
+                await socket.send(PING)
+                assert json.loads(await socket.recv()) == {"type": "pong"}
+            await socket.send(PING)
+            code, reason = await closed(socket)
+        assert code == 1008
+        assert "too many messages" in (reason or "")
+
+
+async def test_a_message_may_be_as_long_as_the_limit_and_no_longer() -> None:
+    with running_server(limits=limits(socket_message_bytes=1000)) as server:
+        execution_id = await server.execute("held")
+        await until_held(server, execution_id)
+        async with watching(server, execution_id, "mode=events") as socket:
+            await socket.recv()
+            await socket.send(PING + " " * (1000 - len(PING)))
+            assert json.loads(await socket.recv()) == {"type": "pong"}
+            await socket.send(PING + " " * (1001 - len(PING)))
+            assert (await closed(socket))[0] == 1009
+
+
+# -- who does not listen, leaves, or is sent away
+
+
+async def test_a_client_that_answers_no_ping_is_let_go_of() -> None:
+    with running_server() as server:
+        execution_id = await server.execute("held")
+        await until_held(server, execution_id)
+        async with raw_websocket(f"{server.ws_url}/ws/{execution_id}?mode=events") as socket:
+            assert (await socket.read()).json["type"] == "snapshot"
+            await until(lambda: server.service.load.watchers == 1)
+            told = await server.run_advancing_time(socket.read_to_close())
+            assert told[-1].close == (1011, "keepalive ping timeout")
+            await until(lambda: server.service.load.watchers == 0)
+
+
+@pytest.mark.parametrize("query", ["mode=poll", "mode=events"])
+async def test_a_client_that_breaks_off_frees_its_place_and_harms_nobody(
+    server: RunningServer, query: str
+) -> None:
+    execution_id = await server.execute("held")
+    await until_held(server, execution_id)
+    async with raw_websocket(f"{server.ws_url}/ws/{execution_id}?{query}") as socket:
+        await socket.read()
+        await until(lambda: server.service.load.watchers == 1)
+        socket.abort()
+        await until(lambda: server.service.load.watchers == 0)
+    server.release(execution_id)
+    record = await server.on_loop(server.service.wait(execution_id))
+    assert record.status == "completed"
+
+
+@pytest.mark.parametrize("execution", ["known", "unknown"])
+async def test_a_client_that_leaves_before_it_is_answered_is_no_fault_of_ours(
+    server: RunningServer, execution: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    execution_id = await server.execute("held") if execution == "known" else EXECUTION_ID
+    host, _, port = server.base_url.removeprefix("http://").partition(":")
+    for _ in range(50):
+        _, writer = await asyncio.open_connection(host, int(port))
+        writer.write(
+            f"GET /ws/{execution_id}?mode=events HTTP/1.1\r\nHost: {host}:{port}\r\n"
+            "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+            "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
+        )
+        writer.transport.abort()
+        with suppress(OSError):
+            await writer.wait_closed()
+    async with watching(server, execution_id) as socket:
+        server.release(execution_id)
+        await closed(socket)
+    await until(lambda: server.service.load.watchers == 0)
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+@pytest.mark.parametrize("query", ["mode=poll", "mode=events"])
+async def test_sockets_are_told_when_the_service_goes_down(query: str) -> None:
+    with running_server() as server:
+        execution_id = await server.execute("held")
+        await until_held(server, execution_id)
+        async with watching(server, execution_id, query) as socket:
+            await socket.recv()
+            server.loop.call_soon_threadsafe(server.stop.receive)
+            told = await all_told(socket)
+            assert socket.close_code == 1012
+        assert told[-1]["type"] == "server_draining"
+
+
+class Refusing(MemoryStore):
+    """Keeps nothing after the first batch of a run."""
+
+    async def append(self, execution_id: str, epoch: int, events: Any) -> None:
+        if events[0].type == "node.completed":
+            raise StoreError("the disk is full")
+        await super().append(execution_id, epoch, events)
+
+
+@pytest.mark.parametrize("query", ["mode=poll", "mode=events"])
+async def test_who_watches_a_run_that_broke_is_told_why(query: str) -> None:
+    with running_server(store=Refusing()) as server:
+        execution_id = await server.execute("held")
+        await until_held(server, execution_id)
+        async with watching(server, execution_id, query) as socket:
+            await socket.recv()
+            server.release(execution_id)
+            code, reason = await closed(socket)
+        assert code == 1012
+        assert "the disk is full" in (reason or "")
+
+
+async def test_a_client_that_does_not_read_is_dropped_with_its_place_and_the_run_goes_on() -> None:
+    graph = {"nodes": [{"id": "c", "type": "chatty", "data": {"logs": 1500}}], "edges": []}
+    with running_server(types=[LoggingNode()], limits=limits(watcher_events=50)) as server:
+        plan = await server.on_loop(server.service.read_plan(json.dumps(graph)))
+        record = await server.on_loop(server.service.create_execution(plan))
+        execution_id = record.execution_id
+        url = f"{server.ws_url}/ws/{execution_id}?mode=events"
+        async with raw_websocket(url) as socket:
+            assert (await socket.read()).json["type"] == "snapshot"
+            await server.on_loop(server.service.start(execution_id))
+            ended = await server.on_loop(server.service.wait(execution_id))
+            await until(lambda: server.service.load.watchers == 0)
+            told = await socket.read_to_close()
+        assert ended.status == "completed"
+        code, reason = told[-1].close
+        assert told[-1].opcode == CLOSE
+        seqs = [event["seq"] for frame in told[:-1] if frame.opcode == TEXT for event in frame.json]
+        assert (code, reason) == (4408, f"too slow: go on with after={seqs[-1]}")
+        assert seqs == list(range(2, seqs[-1] + 1))
+        assert seqs[-1] < ended.last_seq

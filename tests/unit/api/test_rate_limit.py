@@ -1,0 +1,59 @@
+import pytest
+
+from planwave.api.rate_limit import ConnectionLimiter, TokenBucket
+from planwave.errors import TooManyRequests
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_burst_is_let_through_and_one_more_is_told_when_to_come_back() -> None:
+    clock = Clock()
+    pace = TokenBucket("requests", 2, 3, clock)
+    for _ in range(3):
+        pace.acquire("me")
+    with pytest.raises(TooManyRequests, match="3 at once, then 2 a second") as refused:
+        pace.acquire("me")
+    assert (refused.value.retry_after_s, refused.value.hint) == (0.5, "try again in 1 s")
+    clock.now += 0.5
+    pace.acquire("me")
+    with pytest.raises(TooManyRequests):
+        pace.acquire("me")
+
+
+def test_principals_do_not_share() -> None:
+    pace = TokenBucket("requests", 1, 1, Clock())
+    pace.acquire("me")
+    pace.acquire("you")
+
+
+def test_a_long_rest_saves_up_no_more_than_a_burst() -> None:
+    clock = Clock()
+    pace = TokenBucket("requests", 1, 2, clock)
+    clock.now += 1_000
+    for _ in range(2):
+        pace.acquire("me")
+    with pytest.raises(TooManyRequests):
+        pace.acquire("me")
+
+
+def test_seats_are_counted_for_each_principal_and_given_back() -> None:
+    seats = ConnectionLimiter()
+    with seats.slot("a", 2), seats.slot("a", 2), seats.slot("b", 1):
+        with pytest.raises(TooManyRequests, match="as many as may") as caught, seats.slot("a", 2):
+            pass
+        assert "SOCKET_CONNECTIONS" in (caught.value.hint or "")
+    with seats.slot("a", 1):
+        pass
+
+
+def test_a_seat_is_given_back_whatever_happens() -> None:
+    seats = ConnectionLimiter()
+    for _ in range(3):
+        with pytest.raises(ValueError, match="x"), seats.slot("a", 1):
+            raise ValueError("x")

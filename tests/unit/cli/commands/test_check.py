@@ -1,0 +1,47 @@
+import json
+
+from typer.testing import CliRunner, Result
+
+from planwave.cli.app import app
+from tests.support.cli.fake_factories import fake_factories
+from tests.support.graph.builders import make_graph, text_node
+
+GOOD = make_graph(text_node("a"), text_node("b"), edges=[("a", "b")]).to_document()
+
+
+def check(document: object, *args: str) -> Result:
+    return CliRunner().invoke(
+        app, ["check", "-", *args], input=json.dumps(document), obj=fake_factories()
+    )
+
+
+def test_a_good_graph_is_said_to_run() -> None:
+    done = check(GOOD)
+    assert (done.exit_code, done.stdout) == (0, "✓ stdin can run: 2 nodes, no errors\n")
+    assert json.loads(check(GOOD, "--json").stdout) == {"ok": True, "diagnostics": []}
+
+
+def test_every_fault_is_listed_and_counted() -> None:
+    done = check({"nodes": [{"id": "a", "type": "x"}, {"id": "a", "type": "text"}], "edges": []})
+    assert done.exit_code == 3
+    assert "duplicate-id" in done.stderr
+    assert "it cannot run" in done.stderr
+
+
+def test_a_graph_that_only_lacks_a_provider_exits_4() -> None:
+    node = {"id": "a", "type": "agent", "data": {"provider": "off", "userPrompt": "x"}}
+    done = check({"nodes": [node], "edges": []})
+    assert done.exit_code == 4
+    assert "unavailable-provider" in done.stderr
+
+
+def test_warnings_are_listed_and_counted_and_stop_nothing() -> None:
+    cut_off = {
+        "id": "a",
+        "type": "if",
+        "data": {"conditions": [{"operator": "equal", "value": ""}]},
+    }
+    done = check({"nodes": [cut_off], "edges": []})
+    assert done.exit_code == 0
+    assert "[never-matches]" in done.stderr
+    assert done.stdout == "✓ stdin can run: 1 node, no errors, 1 warning\n"

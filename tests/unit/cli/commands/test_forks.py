@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planwave.cli.commands.forks import apply_settings
+from planwave.errors import InputError
+from tests.support.cli.command_process import isolated_directory
+from tests.support.cli.in_process_command import (
+    approval_graph,
+    execute_graph,
+    invoke,
+    invoke_json,
+    two_approvals_graph,
+)
+
+TEXTS = {
+    "nodes": [
+        {"id": "a", "type": "text", "data": {"text": "one"}},
+        {"id": "b", "type": "text", "data": {"text": "b {{ input }}"}},
+    ],
+    "edges": [{"source": "a", "target": "b", "data": {"channel": "flow"}}],
+}
+
+
+@pytest.fixture(autouse=True)
+def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    isolated_directory(tmp_path, monkeypatch)
+
+
+def test_a_fork_runs_with_other_data_and_names_what_it_came_from() -> None:
+    before = execute_graph(TEXTS)["execution_id"]
+    done = invoke("fork", "last", "--set", "a.text=two")
+    assert done.exit_code == 0, done.output
+    assert f"out of {before}" in done.stdout
+    after = invoke_json("show", "last")
+    assert (after["node_results"]["b"], after["parent"]["execution_id"]) == ("b two", before)
+    assert f"Out of    {before}" in invoke("show", "last").stdout
+
+
+def test_changes_come_from_a_file_and_steps_may_have_to_run_again() -> None:
+    before = execute_graph(TEXTS)["execution_id"]
+    changes = json.dumps({"a": {"outputs": {"output": "given"}}})
+    done = invoke_json("fork", before, "--changes", "-", "--rerun", "b", stdin=changes)
+    assert done["node_results"] == {"a": "given", "b": "b given"}
+
+
+@pytest.mark.parametrize(
+    ("args", "stdin", "says"),
+    [
+        (["--set", "a.text"], None, "names no field"),
+        (["--set", "zz.text=1"], None, "the steps are a, b"),
+        (["--set", "a.=1"], None, "names no field"),
+        (["--rerun", "zz"], None, "no node 'zz'"),
+        (["--changes", "-"], "[]", "not {node: {…}}"),
+        (["--changes", "-"], '{"a": 1}', "not {node: {…}}"),
+        (["--changes", "-"], "{", "--changes '-': "),
+        (["--changes", "nowhere.json"], None, "no file 'nowhere.json'"),
+    ],
+)
+def test_what_cannot_be_changed_is_a_sentence(
+    args: list[str], stdin: str | None, says: str
+) -> None:
+    execute_graph(TEXTS)
+    done = invoke("fork", "last", *args, stdin=stdin)
+    assert done.exit_code == 2, done.output
+    assert says in done.stderr
+    assert len(invoke_json("ls")["executions"]) == 1
+
+
+def test_settings_are_laid_over_a_file_as_deep_as_they_say() -> None:
+    given: dict[str, Any] = {"a": {"data": {"x": {"p": 1}}}, "b.c": {"outputs": {}}}
+    written = ["a.x.q=[2]", "a.t=hello = you", "a.n=null", "b.c.d=5", 'e.t="6"']
+    made = apply_settings(given, written, ["a", "b", "b.c", "e"])
+    assert made == {
+        "a": {"data": {"x": {"p": 1, "q": [2]}, "t": "hello = you", "n": None}},
+        "b.c": {"outputs": {}, "data": {"d": 5}},
+        "e": {"data": {"t": "6"}},
+    }
+    assert given["a"] == {"data": {"x": {"p": 1}}}
+    with pytest.raises(InputError):
+        apply_settings({}, ["a..b=1"], ["a"])
+
+
+def test_a_retry_runs_what_was_cancelled_and_takes_over_the_rest() -> None:
+    execute_graph(approval_graph())
+    assert invoke("retry", "last").exit_code == 2  # nothing has failed
+    invoke("cancel", "last")
+    again = invoke_json("retry", "last")
+    assert (again["status"], again["node_results"]) == ("paused", {"draft": "Dear all"})
+    done = invoke_json("answer", "last", "--decision", "reject")
+    assert done["node_results"]["dropped"] == "dropped"
+
+
+def test_what_has_several_questions_is_forked_while_it_waits() -> None:
+    execute_graph(two_approvals_graph())
+    forked = invoke_json("fork", "last")
+    assert (forked["status"], len(forked["requests"])) == ("paused", 2)

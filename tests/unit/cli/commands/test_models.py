@@ -1,0 +1,180 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from planwave.cli.app import app
+from planwave.cli.commands import models
+from planwave.cli.commands.models import download_model, download_with_progress
+from planwave.cli.signals import Interrupted
+from planwave.errors import InputError, StoreError, UnknownModel
+from planwave.providers.protocols import ProviderInfo
+from planwave.settings import Settings
+from tests.support.cli.fake_console import (
+    console_output,
+    plain_console,
+    terminal_console,
+    visible_lines,
+)
+from tests.support.cli.fake_factories import FakeEmbeddedModel, fake_factories
+from tests.support.llm.fake_providers import FakeProviders
+
+
+def planwave(*args: str, **more: Any) -> Result:
+    return CliRunner().invoke(app, list(args), obj=fake_factories(**more))
+
+
+def test_doctor_lists_providers_with_reasons_and_ways_to_enable_them(tmp_path: Path) -> None:
+    done = planwave("doctor", "--storage", str(tmp_path / "none"))
+    assert done.exit_code == 0, done.output
+    assert "✓ openai" in done.stdout
+    assert "⊘ off     no key" in done.stdout
+    assert "→ set OFF_KEY" in done.stdout
+    assert "not made yet" in done.stdout
+    assert not (tmp_path / "none").exists()
+
+
+def test_doctor_says_which_models_are_there(tmp_path: Path) -> None:
+    found = json.loads(planwave("doctor", "--json", model_dir=tmp_path).stdout)
+    assert {each["cached"] for each in found["models"]} == {False}
+    done = planwave("doctor", model_dir=tmp_path)
+    assert "not fetched: planwave model pull qwen2.5-coder-1.5b" in done.stdout
+    assert [each["name"] for each in found["models"] if not each["plans"]] == ["smollm2-135m"]
+    assert done.stdout.count("(runs steps, cannot plan)") == 1
+
+
+def test_doctor_tells_what_is_wrong_with_the_storage(tmp_path: Path) -> None:
+    def broken(_: Any) -> Any:
+        raise StoreError("the database was written by a newer planwave", hint="use that one")
+
+    done = planwave("doctor", "--storage", str(tmp_path), "--json", history=broken)
+    assert done.exit_code == 1
+    assert json.loads(done.stdout)["storage"] == {
+        "directory": str(tmp_path),
+        "ok": False,
+        "state": "the database was written by a newer planwave",
+        "hint": "use that one",
+    }
+    assert json.loads(done.stdout)["ok"] is False
+    shown = planwave("doctor", "--storage", str(tmp_path), history=broken).stdout
+    assert "→ use that one" in shown
+
+
+@pytest.mark.parametrize("below", ["", "deeper"])
+def test_doctor_sees_that_the_storage_cannot_be_a_directory(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").write_text("")
+    done = planwave("doctor", "--storage", str(tmp_path / "file" / below), "--json")
+    assert done.exit_code == 1
+    kept = json.loads(done.stdout)["storage"]
+    assert (kept["ok"], kept["state"]) == (False, f"'{tmp_path}/file' is a file, not a directory")
+    assert "--storage" in kept["hint"]
+
+
+def test_doctor_cuts_nothing_on_a_narrow_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "30")
+    shown = planwave("doctor", "--storage", str(tmp_path / "none")).stdout
+    assert "…" not in shown
+    assert "planwave model pull qwen2.5-coder-1.5b\n" in shown
+
+
+def test_pull_fetches_the_configured_model_or_the_one_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names: list[str] = []
+
+    def fetch(screen: Any, settings: Any, name: str) -> Path:
+        names.append(name)
+        return Path("there.gguf")
+
+    monkeypatch.setattr(models, "download_with_progress", fetch)
+    assert "there.gguf" in planwave("model", "pull").stdout
+    done = planwave("model", "pull", "qwen2.5-coder-0.5b", "--json")
+    assert json.loads(done.stdout) == {"model": "qwen2.5-coder-0.5b", "path": "there.gguf"}
+    assert names == ["qwen2.5-coder-1.5b", "qwen2.5-coder-0.5b"]
+
+
+def test_pulling_an_unknown_model_is_refused_naming_the_known() -> None:
+    done = planwave("model", "pull", "gpt-9")
+    assert done.exit_code == 4
+    assert "qwen2.5-coder-1.5b" in done.stderr
+
+
+class Nobody(FakeProviders):
+    infos = (ProviderInfo("off", "anthropic", False, "no key", "set OFF_KEY"),)
+
+
+def test_doctor_exits_4_where_nothing_can_plan_and_0_where_the_first_run_will_fetch() -> None:
+    done = planwave("doctor", providers=Nobody())
+    assert done.exit_code == 4
+    assert "nothing can be planned" in done.stderr
+    done = planwave("doctor", providers=Nobody(), embedded=FakeEmbeddedModel("qwen2.5-coder-1.5b"))
+    assert done.exit_code == 0
+    assert "The first run fetches the embedded model" in done.stdout
+
+
+NAME = "qwen2.5-coder-0.5b"
+
+
+def fetch(name: str, directory: Path, *, progress: Any) -> Path:
+    for done in range(0, 101):
+        progress(name, done * 1_000_000, 100_000_000)
+    return directory / f"{name}.gguf"
+
+
+def interrupted(name: str, directory: Path, *, progress: Any) -> Path:
+    raise KeyboardInterrupt
+
+
+def test_a_pipe_is_told_every_tenth(tmp_path: Path) -> None:
+    screen = plain_console()
+    path = download_with_progress(screen, Settings(model_dir=tmp_path), NAME, fetch)
+    assert path == tmp_path / f"{NAME}.gguf"
+    lines = console_output(screen).splitlines()
+    assert lines == [f"{NAME}: {percent} % of 100 MB" for percent in range(0, 101, 10)]
+
+
+def test_a_terminal_gets_a_bar_that_goes_when_it_is_done(tmp_path: Path) -> None:
+    screen = terminal_console(width=100)
+    download_with_progress(screen, Settings(model_dir=tmp_path), NAME, fetch)
+    assert "100.0/100.0 MB" in console_output(screen)
+    assert visible_lines(screen) == []
+
+
+def test_a_missing_model_is_announced_in_one_line_with_size_and_place(tmp_path: Path) -> None:
+    screen = plain_console()
+    download_model(screen, Settings(model_dir=tmp_path), NAME, fetch)
+    first = console_output(screen).splitlines()[0]
+    assert "0.5 GB" in first
+    assert str(tmp_path) in first
+
+
+def test_an_interruption_says_that_nothing_fetched_is_lost(tmp_path: Path) -> None:
+    screen = plain_console()
+    with pytest.raises(Interrupted, match=f"what was fetched of {NAME} is kept") as caught:
+        download_with_progress(screen, Settings(model_dir=tmp_path), NAME, interrupted)
+    assert caught.value.hint == f"go on: planwave model pull {NAME}"
+
+
+def test_a_file_of_ones_own_is_not_to_be_fetched(tmp_path: Path) -> None:
+    screen = plain_console()
+    with pytest.raises(InputError, match=r"my\.gguf is a file of your own") as caught:
+        download_with_progress(screen, Settings(model_dir=tmp_path), "~/my.gguf", fetch)
+    assert "planwave model pull qwen2.5-coder-1.5b" in str(caught.value.hint)
+
+
+def test_a_home_directory_that_is_not_known_is_shown_as_it_was_written() -> None:
+    screen = plain_console()
+    download_model(screen, Settings(model_dir=Path("~nobody-of-that-name/m")), NAME, fetch)
+    assert "~nobody-of-that-name/m" in console_output(screen)
+
+
+def test_an_unknown_model_is_refused_before_anything_is_shown(tmp_path: Path) -> None:
+    screen = plain_console()
+    with pytest.raises(UnknownModel):
+        download_with_progress(screen, Settings(model_dir=tmp_path), "nothing", fetch)
+    assert console_output(screen) == ""

@@ -1,0 +1,88 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+from typer.testing import CliRunner
+
+from planwave.cli.app import app
+from planwave.errors import InputError
+from planwave.settings import Settings
+from tests.support.cli.fake_factories import fake_factories
+
+
+class Server:
+    """Listens nowhere, and remembers how it was asked to."""
+
+    def __init__(self, exit_code: int = 0, error: Exception | None = None) -> None:
+        self.asked: list[Settings] = []
+        self._exit_code = exit_code
+        self._error = error
+
+    async def __call__(self, settings: Settings, told: Callable[[str], object]) -> int:
+        self.asked.append(settings)
+        if self._error is not None:
+            raise self._error
+        told(f"http://{settings.host}:{settings.port or 4711}")
+        return self._exit_code
+
+
+def test_a_person_is_told_where_to_look_and_how_to_stop(tmp_path: Path) -> None:
+    server = Server()
+    asked = ["serve", "--host", "::1", "--port", "0", "--storage", str(tmp_path)]
+    done = CliRunner().invoke(app, asked, obj=fake_factories(serve=server))
+    assert done.exit_code == 0
+    assert done.stdout.splitlines() == [
+        "planwave listens on http://::1:4711",
+        "  what it answers to: http://::1:4711/docs",
+        f"  everything is kept in {tmp_path}",
+        "  Ctrl-C stops it gently, twice at once",
+    ]
+    (settings,) = server.asked
+    assert (settings.host, settings.port, settings.storage_dir) == ("::1", 0, tmp_path)
+
+
+def test_settings_say_where_to_listen_unless_told_otherwise() -> None:
+    server = Server()
+    CliRunner().invoke(app, ["serve"], obj=fake_factories(serve=server, host="10.1.2.3", port=81))
+    CliRunner().invoke(app, ["serve", "--port", "82"], obj=fake_factories(serve=server, port=81))
+    assert [(each.host, each.port) for each in server.asked] == [
+        ("10.1.2.3", 81),
+        ("127.0.0.1", 82),
+    ]
+
+
+@pytest.mark.parametrize("where", [["serve", "--json"], ["--json", "serve"]])
+def test_a_program_reads_one_line(where: list[str]) -> None:
+    composition = fake_factories(serve=Server(), token=SecretStr("secret"), api_docs=False)
+    done = CliRunner().invoke(app, where, obj=composition)
+    (line,) = done.stdout.splitlines()
+    told = json.loads(line)
+    assert (told["url"], told["needs_token"]) == ("http://127.0.0.1:8000", True)
+    assert "secret" not in done.output
+
+
+def test_who_needs_the_token_is_told_so_without_it() -> None:
+    composition = fake_factories(serve=Server(), token=SecretStr("secret"), api_docs=False)
+    shown = CliRunner().invoke(app, ["serve"], obj=composition).output
+    assert "Authorization: Bearer" in shown
+    assert "secret" not in shown
+    assert "/docs" not in shown
+
+
+def test_how_it_ended_is_the_exit_code() -> None:
+    done = CliRunner().invoke(app, ["serve"], obj=fake_factories(serve=Server(exit_code=143)))
+    assert done.exit_code == 143
+
+
+def test_a_refusal_to_listen_is_a_matter_of_usage() -> None:
+    refusal = InputError("no token", code="token-required", hint="set one")
+    done = CliRunner().invoke(app, ["serve"], obj=fake_factories(serve=Server(error=refusal)))
+    assert done.exit_code == 2
+    assert "no token" in done.output
+
+
+def test_a_port_that_cannot_be_is_refused() -> None:
+    done = CliRunner().invoke(app, ["serve", "--port", "65536"], obj=fake_factories())
+    assert done.exit_code == 2

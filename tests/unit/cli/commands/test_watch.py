@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from planwave.cli.app import app
+from planwave.events import Event
+from planwave.service.queries.history import QueryService
+from planwave.storage.lock import DirectoryLock
+from planwave.storage.memory import MemoryStore
+from planwave.storage.records import ExecutionRecord
+from tests.support.cli.fake_factories import fake_factories
+from tests.support.graph.builders import make_graph, text_node
+
+ID = "01911111-0000-7000-8000-000000000001"
+GRAPH = make_graph(text_node("a", name="First"), text_node("b"), edges=[("a", "b")])
+
+
+def event(seq: int, kind: str, path: str | None = None, **data: Any) -> Event:
+    return Event(ID, seq, f"2026-01-01T00:00:0{seq}+00:00", kind, path, 1 if path else None, data)
+
+
+STORY = [
+    event(1, "execution.created", goal="g", title="A run", graph=GRAPH.to_document()),
+    event(2, "execution.started", waves=2),
+    event(3, "node.started", "a", wave=1),
+    event(4, "node.completed", "a", outputs={"output": {"type": "text", "value": "one"}}),
+    event(5, "node.failed", "b", error={"message": "no"}, handled=False),
+    event(6, "execution.failed", error={"message": "b failed"}, failures=["b"]),
+]
+
+
+class Written(QueryService):
+    """Keeps what another process writes: some more of it at every look."""
+
+    def __init__(self, pieces: Sequence[Sequence[Event]]) -> None:
+        super().__init__(MemoryStore(), None)
+        self._pieces = iter(pieces)
+        self.looks = 0
+
+    async def events(
+        self, execution_id: str, *, after: int = 0, limit: int | None = None
+    ) -> list[Event]:
+        self.looks += 1
+        piece = next(self._pieces, ())
+        for each in piece:
+            if each.seq == 1:
+                record = ExecutionRecord(ID, None, "A run", "g", "starting", each.at)
+                await self._store.create_execution(record, [each])
+            else:
+                await self._store.append(ID, 1, [each])
+        return await super().events(execution_id, after=after, limit=limit)
+
+    async def find(self, name: str) -> Any:
+        from planwave.service.queries.history import Match
+
+        return Match("execution", ID)
+
+
+@pytest.fixture
+def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DirectoryLock]:
+    """Another process that writes, and says no address."""
+    monkeypatch.setattr("planwave.cli.watching._LOOK_S", 0.0)
+    lock = DirectoryLock(tmp_path)
+    yield lock
+    lock.release()
+
+
+def watch(history: QueryService, directory: Path, *args: str) -> Result:
+    obj = fake_factories(history=lambda _: history, storage_dir=directory)
+    return CliRunner().invoke(app, ["watch", ID, *args], obj=obj)
+
+
+@pytest.mark.usefixtures("writer")
+def test_a_run_of_another_process_is_watched_as_it_is_written(tmp_path: Path) -> None:
+    history = Written([STORY[:2], STORY[2:3], [], STORY[3:5], STORY[5:]])
+    done = watch(history, tmp_path)
+    assert (done.exit_code, history.looks) == (1, 5)
+    said = [line.partition("] ")[2] for line in done.stdout.splitlines() if line.startswith("[")]
+    assert [line.split()[0] for line in said] == ["running", "started", "completed", "failed"]
+
+
+def test_each_line_tells_when_it_happened_not_when_it_is_read(tmp_path: Path) -> None:
+    done = watch(Written([STORY]), tmp_path)
+    times = [line[1:9].strip() for line in done.stdout.splitlines() if line.startswith("[")]
+    assert times == ["1.0s", "2.0s", "3.0s", "4.0s"]
+
+
+def test_an_execution_its_process_left_is_said_to_stay_as_it_is(tmp_path: Path) -> None:
+    done = watch(Written([STORY[:4]]), tmp_path)
+    assert done.exit_code == 1
+    assert "nobody runs this execution: it stays executing" in done.stderr
+
+
+def test_with_json_there_is_one_object_at_the_end(tmp_path: Path) -> None:
+    done = watch(Written([STORY]), tmp_path, "--json")
+    assert done.exit_code == 1
+    assert json.loads(done.stdout)["status"] == "failed"
+    assert "failed     b" in done.stderr
+
+
+ASKED = [
+    *STORY[:3],
+    event(4, "node.waiting", "a", request_id="r4", request={"prompt": "May I?"}),
+    event(5, "execution.paused", reason="waiting for an answer"),
+]
+
+
+@pytest.mark.usefixtures("writer")
+def test_who_watches_is_told_what_it_waits_for_and_how_it_goes_on(tmp_path: Path) -> None:
+    answered = event(6, "node.answered", "a", request_id="r4", answer={"decision": "ok"})
+    ended = event(7, "execution.cancelled", cause="enough")
+    done = watch(Written([STORY[:1], [], ASKED[1:], [answered, ended]]), tmp_path)
+    assert "waits for an answer: May I?" in done.stdout
+    assert f"  answer with: planwave answer {ID} r4" in done.stdout
+    assert "answered   a  First: ok" in done.stdout
+
+
+@pytest.mark.usefixtures("writer")
+def test_a_question_that_is_closed_by_now_is_not_offered_to_be_answered(tmp_path: Path) -> None:
+    answered = event(6, "node.answered", "a", request_id="r4", answer={"decision": "ok"})
+    ended = event(7, "execution.cancelled", cause="enough")
+    done = watch(Written([[*ASKED, answered], [ended]]), tmp_path)
+    assert "waits for an answer: May I?" in done.stdout
+    assert "answer with" not in done.stdout
+
+
+def test_what_waits_and_is_run_by_nobody_is_no_failure(tmp_path: Path) -> None:
+    done = watch(Written([ASKED]), tmp_path)
+    assert done.exit_code == 0
+    assert f"answer with: planwave answer {ID} r4" in done.stdout
+
+
+@pytest.mark.usefixtures("writer")
+def test_a_pause_by_request_is_told_with_its_way_on(tmp_path: Path) -> None:
+    paused = event(3, "execution.paused", reason="paused by request")
+    ended = event(4, "execution.cancelled", cause="enough")
+    done = watch(Written([STORY[:1], [], [STORY[1], paused, ended]]), tmp_path)
+    assert f"have it go on with: planwave resume {ID}" in done.stdout

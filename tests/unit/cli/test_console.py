@@ -1,0 +1,141 @@
+import io
+import json
+import logging
+import sys
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from planwave.cli.console import CommandConsole, logs_as_notes
+from tests.support.cli.fake_console import console_output, plain_console, terminal_console
+
+
+def test_a_pipe_gets_whole_lines_without_escape_codes() -> None:
+    screen = plain_console(width=20)
+    screen.line(Text("a very long line that would not fit", style="bold red"))
+    screen.markdown("# Title\n\n**bold**")
+    assert console_output(screen) == "a very long line that would not fit\n# Title\n\n**bold**\n"
+
+
+def test_a_terminal_gets_lines_cut_to_its_width() -> None:
+    screen = terminal_console(width=20)
+    screen.line("a very long line that would not fit")
+    (line,) = console_output(screen).splitlines()
+    assert len(line) == 20
+    assert line.endswith("…")
+
+
+def test_a_terminal_gets_markdown_rendered() -> None:
+    screen = terminal_console()
+    screen.markdown("**bold** and [a link](http://x.example)")
+    assert "**" not in console_output(screen)
+    assert "\x1b]8" not in console_output(screen)
+
+
+def test_hostile_text_cannot_steer_the_terminal() -> None:
+    for screen in (plain_console(), terminal_console()):
+        screen.markdown("before \x1b[2Jafter")
+        screen.text("\x1b]0;owned\x07")
+        screen.line("[bold]not markup[/bold]")
+        shown = console_output(screen)
+        assert "\x1b[2J" not in shown
+        assert "\x07" not in shown
+        assert "[bold]not markup[/bold]" in shown
+
+
+def test_a_terminal_without_unicode_gets_ascii_signs() -> None:
+    out = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="ascii"), highlight=False)
+    screen = CommandConsole(out=out, live=False)
+    assert screen.glyph("completed").isascii()
+    assert plain_console().glyph("completed") == "✓"
+
+
+def test_json_goes_to_stdout_alone_and_all_else_to_stderr(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    screen = CommandConsole(json=True)
+    screen.line("progress")
+    screen.error("wrong\nhere", "do this")
+    screen.result({"a": "ü\ud800"})
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"a": "ü\ud800"}
+    assert "progress" in err
+    assert "wrong here" in err
+    assert "do this" in err
+
+
+def test_json_is_ascii_where_nothing_else_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stdout)
+    CommandConsole(json=True).result({"a": "ü"})
+    assert json.loads(stdout.buffer.getvalue()) == {"a": "ü"}
+
+
+def test_json_for_a_closed_stdout_goes_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    CommandConsole(json=True).result({"a": 1})
+
+
+def test_a_terminal_wraps_texts_and_leaves_what_is_copied_whole() -> None:
+    screen = terminal_console(width=20)
+    screen.text("several words that do not fit")
+    screen.verbatim("/a/path/that/does/not/fit/either")
+    assert [line.rstrip() for line in console_output(screen).splitlines()] == [
+        "several words that",
+        "do not fit",
+        "/a/path/that/does/not/fit/either",
+    ]
+
+
+def test_a_width_of_nothing_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "0")
+    assert CommandConsole().width == 80
+
+
+def test_a_dumb_terminal_is_not_redrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Tty(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    console = Console(file=Tty(), force_terminal=True)
+    monkeypatch.setenv("TERM", "dumb")
+    assert not CommandConsole(out=console).live
+    monkeypatch.setenv("TERM", "xterm")
+    assert CommandConsole(out=console).live
+
+
+def test_forced_colours_in_a_pipe_do_not_make_it_redrawable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    assert not CommandConsole(out=Console(file=io.StringIO())).live
+
+
+def test_warnings_of_any_room_are_one_clean_line_each_without_a_trace() -> None:
+    screen = plain_console()
+    with logs_as_notes(lambda: screen):
+        logging.getLogger("somewhere.deep").info("no news")
+        try:
+            raise ValueError("boom")
+        except ValueError:
+            logging.getLogger("somewhere.deep").exception("it %s\n\x1b[2Jbadly", "went")
+    assert console_output(screen) == "! it went [2Jbadly\n"
+
+
+def test_afterwards_nothing_is_noted() -> None:
+    screen, before = plain_console(), list(logging.getLogger().handlers)
+    with logs_as_notes(lambda: screen):
+        pass
+    logging.getLogger("somewhere").warning("late")
+    assert console_output(screen) == ""
+    assert logging.getLogger().handlers == before
+
+
+def test_a_note_nobody_can_read_stops_nothing() -> None:
+    def gone() -> None:
+        raise BrokenPipeError
+
+    with logs_as_notes(gone):
+        logging.getLogger("somewhere").warning("unheard")

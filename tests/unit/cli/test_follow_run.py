@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planwave.cli import follow_run
+from planwave.events.unreadable import unreadable_error
+from planwave.service.service import Service
+from tests.support.cli.command_process import isolated_directory
+from tests.support.cli.in_process_command import (
+    approval_graph,
+    execute_graph,
+    invoke,
+    invoke_json,
+    two_approvals_graph,
+)
+from tests.support.cli.scripted_prompter import ScriptedPrompter
+
+
+@pytest.fixture(autouse=True)
+def empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    isolated_directory(tmp_path, monkeypatch)
+
+
+def typing(monkeypatch: pytest.MonkeyPatch, lines: Sequence[str | None], **more: Any) -> None:
+    """Have somebody sit at the terminal and type."""
+
+    def terminal_prompter(screen: Any) -> ScriptedPrompter | None:
+        return None if screen.json else ScriptedPrompter(lines, screen, **more)
+
+    monkeypatch.setattr(follow_run, "terminal_prompter", terminal_prompter)
+
+
+def run(graph: dict[str, Any]) -> Any:
+    return invoke("exec", "-", stdin=json.dumps(graph))
+
+
+def test_a_question_is_asked_inline_and_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    typing(monkeypatch, ["e", "Dear you", "approve", "fine"])
+    done = run(approval_graph())
+    assert done.exit_code == 0, done.output
+    assert "Check asks (r9)" in done.stdout
+    lines = [line.partition("] ")[2] for line in done.stdout.splitlines() if line[:1] == "["]
+    kinds = [line.split()[0] for line in lines]
+    assert kinds.count("waiting") == kinds.count("answered") == 1
+    assert kinds.index("waiting") < kinds.index("answered") < len(kinds) - 1
+    assert "sent: Dear you" in done.stdout
+    assert "answer with" not in done.stdout
+
+
+def test_questions_come_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    typing(monkeypatch, ["approve", "", "reject", ""])
+    done = run(two_approvals_graph())
+    assert done.exit_code == 0, done.output
+    assert [line for line in done.stdout.splitlines() if " asks (" in line] == [
+        "◷ p asks (r6)", "◷ q asks (r7)",
+    ]  # fmt: skip
+    assert invoke_json("show", "last")["status"] == "completed"
+
+
+def test_a_question_left_open_is_told_with_the_command_that_answers_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    typing(monkeypatch, [None, "approve", ""])
+    done = run(two_approvals_graph())
+    assert done.exit_code == 0, done.output
+    document = invoke_json("show", "last")
+    assert (document["status"], len(document["requests"])) == ("paused", 1)
+    assert f"planwave answer {document['execution_id']} r6 --decision approve" in done.stdout
+
+
+def test_ctrl_c_at_a_question_leaves_it_open_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    typing(monkeypatch, [], at_a_loss=lambda: os.kill(os.getpid(), signal.SIGINT))
+    done = run(approval_graph())
+    assert done.exit_code == 130, done.output
+    assert "it stays paused" in done.stderr
+    document = invoke_json("show", "last")
+    assert (document["status"], document["currentNodeId"]) == ("paused", "q")
+    assert invoke_json("answer", "last", "--decision", "approve")["status"] == "completed"
+
+
+def test_a_question_whose_time_is_over_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    typing(monkeypatch, [])
+    done = run(approval_graph(timeoutS=3, timeoutAction="reject"))
+    assert done.exit_code == 0, done.output
+    assert "the question was closed meanwhile" in done.output
+    document = invoke_json("show", "last")
+    assert (document["status"], document["node_results"]["dropped"]) == ("completed", "dropped")
+
+
+def test_an_answer_to_what_cannot_be_read_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused(_: Service, execution_id: str, *__: Any) -> None:
+        raise unreadable_error(execution_id, "its large result is gone")
+
+    monkeypatch.setattr(Service, "answer", refused)
+    typing(monkeypatch, ["approve", ""])
+    done = run(approval_graph())
+    assert (done.exit_code, "its large result is gone" in done.stderr) == (2, True)
+
+
+def test_where_nobody_can_be_asked_the_run_rests_and_says_how_it_goes_on() -> None:
+    done = run(approval_graph())
+    assert done.exit_code == 0, done.output
+    document = invoke_json("show", "last")
+    command = f"planwave answer {document['execution_id']} r9 --decision approve"
+    assert "◷ q: Send it?" in done.stdout
+    assert command in done.stdout
+    quiet = execute_graph(approval_graph())
+    assert (quiet["status"], quiet["requests"][0]["request_id"]) == ("paused", "r9")
+
+
+def test_a_terminal_shows_each_wave_once_around_a_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from planwave.cli.options import CommandContext
+    from tests.support.cli.fake_console import terminal_console, visible_lines
+
+    screen = terminal_console()
+    monkeypatch.setattr(CommandContext, "screen", lambda _: screen)
+    typing(monkeypatch, ["approve", ""])
+    assert run(approval_graph()).exit_code == 0
+    shown = visible_lines(screen)
+    assert [line for line in shown if line.startswith("Wave") and "of" in line] == [
+        "Wave 1 of 3", "Wave 2 of 3", "Wave 3 of 3",
+    ]  # fmt: skip
+    assert sum("✓ completed   Check" in line for line in shown) == 1

@@ -1,0 +1,147 @@
+import json
+
+import pytest
+from rich.cells import cell_len
+
+from planwave.cli.formatting import (
+    STATUS_STYLES,
+    clean,
+    counted,
+    duration,
+    error_text,
+    json_object,
+    json_text,
+    money,
+    number_range,
+    one_line,
+    status_reason,
+    status_style,
+    tail,
+    truncate,
+)
+
+NODE_STATUSES = [
+    "pending",
+    "running",
+    "retrying",
+    "waiting",
+    "completed",
+    "failed",
+    "skipped",
+    "blocked",
+    "cancelled",
+    "linked",
+    "not_reached",
+]
+
+
+@pytest.mark.parametrize("status", NODE_STATUSES)
+def test_every_node_status_has_a_sign_in_unicode_and_in_ascii(status: str) -> None:
+    look = STATUS_STYLES[status]
+    assert len(look.glyph) == 1
+    assert look.ascii.isascii()
+
+
+def test_an_unknown_status_is_shown_not_refused() -> None:
+    assert status_style("never-heard-of").glyph == "?"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0, "0.0 s"),
+        (9.94, "9.9 s"),
+        (9.96, "10 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min 00 s"),
+        (185, "3 min 05 s"),
+        (7800, "2 h 10 min"),
+    ],
+)
+def test_durations_read_naturally(seconds: float, shown: str) -> None:
+    assert duration(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("usd", "shown"),
+    [(0, "$0"), (0.00001, "under $0.0001"), (0.0123, "$0.0123"), (1.5, "$1.50")],
+)
+def test_money_has_the_decimals_it_needs(usd: float, shown: str) -> None:
+    assert money(usd) == shown
+
+
+def test_numbers_and_ranges() -> None:
+    assert (counted(1, "node"), counted(1200, "token")) == ("1 node", "1,200 tokens")
+    assert (number_range(5, 5.2), number_range(1000, 2000)) == ("5", "1,000 to 2,000")
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "\x1b[2J",
+        "\x1b]0;owned\x07",
+        "\x9b31m",
+        "a\rb",
+        "\u202egnp.exe",
+        "\u2066x",
+        "\ud800",
+        "\x7f",
+    ],
+)
+def test_text_that_would_steer_the_terminal_is_disarmed(hostile: str) -> None:
+    shown = clean(f"left{hostile}right")
+    assert not any(ord(c) < 32 or 0x7F <= ord(c) <= 0x9F or c in "\u202e\u2066" for c in shown)
+    shown.encode("utf-8")
+    assert shown.startswith("left")
+    assert shown.endswith("right")
+
+
+def test_line_breaks_and_tabs_stay_in_text_and_go_in_lines() -> None:
+    assert clean("a\n\tb") == "a\n\tb"
+    assert one_line(" a\n\t b\x1b ") == "a b"
+
+
+@pytest.mark.parametrize("width", [0, 1, 2, 5, 10, 79])
+@pytest.mark.parametrize(
+    "text", ["", "short", "日本語の長い文章です" * 30, "x" * 5000, "a\nb " * 99]
+)
+def test_cut_text_never_passes_its_width(text: str, width: int) -> None:
+    assert cell_len(tail(text, width)) <= width
+    assert cell_len(truncate(text, width)) <= width
+
+
+def test_a_tail_is_the_end_and_a_cut_the_start() -> None:
+    text = "one two three four five six seven"
+    assert tail(text, 12) == "…e six seven"
+    assert truncate(text, 12) == "one two thr…"
+    assert truncate("short", 12) == tail("short", 12) == "short"
+
+
+def test_stored_errors_read_as_sentences_whatever_their_form() -> None:
+    assert error_text({"code": "c", "message": "m"}) == "m"
+    assert error_text({"code": "c"}) == "c"
+    assert error_text("plain") == "plain"
+    assert error_text(None) == ""
+    assert json_object([1]) == {}
+
+
+def test_json_keeps_its_letters_and_escapes_what_steers_a_terminal() -> None:
+    value = {"a": "Gezeiten 潮 \x9b31m \x7f \u202e \ud800 \x1b[2J\n\t"}
+    text = json_text(value)
+    assert "Gezeiten 潮 \\u009b31m \\u007f \\u202e \\ud800 \\u001b[2J\\n\\t" in text
+    assert json.loads(text) == value
+    assert json_text(value, ascii_only=True).isascii()
+
+
+def test_every_way_not_to_complete_says_why() -> None:
+    assert status_reason("failed", {"error": {"message": "no"}, "handled": True}) == "no (handled)"
+    assert status_reason("retrying", {"error": {"message": "busy"}, "delay_s": 3}) == (
+        "busy; tries again in 3.0 s"
+    )
+    assert status_reason("retrying", {"error": {"message": "busy"}}) == "busy"
+    assert status_reason("blocked", {"cause": {"node": "a", "error": {}}}) == "because a failed"
+    assert status_reason("skipped", {"reason": "not chosen"}) == "not chosen"
+    assert status_reason("cancelled", {"cause": "stopped"}) == "stopped"
+    assert status_reason("waiting", {}) == "waits for an answer"
+    assert status_reason("waiting", {"request": {"prompt": "Go?"}}) == "waits for an answer: Go?"
+    assert status_reason("completed", {"reason": None, "cause": None, "error": None}) == ""

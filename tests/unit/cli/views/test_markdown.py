@@ -1,0 +1,30 @@
+from tests.support.cli.fake_console import console_output, terminal_console, visible_lines
+
+
+def shown(text: str) -> list[str]:
+    screen = terminal_console(width=60)
+    screen.markdown(text)
+    return visible_lines(screen)
+
+
+def test_line_breaks_of_a_poem_are_kept() -> None:
+    assert shown("an old pond\na frog leaps in\nsplash") == [
+        "an old pond",
+        "a frog leaps in",
+        "splash",
+    ]
+
+
+def test_tags_an_answer_writes_about_are_not_left_out() -> None:
+    assert shown("Use <div> here.\n\n<p>not</p>\n") == ["Use <div> here.", "<p>not</p>"]
+
+
+def test_tables_lists_and_links_are_rendered() -> None:
+    text = "| a | b |\n|---|---|\n| 1 | 2 |\n\n* one ~~two~~\n\n[here](http://x.example)"
+    assert shown(text) == [" a  b", " ────", " 1  2", " • one two", "here (http://x.example)"]
+
+
+def test_a_text_too_long_to_render_is_shown_as_it_is() -> None:
+    screen = terminal_console()
+    screen.markdown("**x** " * 20_000)
+    assert console_output(screen).startswith("**x** **x**")

@@ -1,0 +1,166 @@
+from dataclasses import replace
+from typing import Any
+
+from planwave.cli.views.plan import PlanDraft, forecast_lines, live_draft, show_plan
+from planwave.graph.model import Node
+from planwave.planner.progress import PlanProgress
+from tests.support.cli.fake_console import (
+    console_output,
+    plain_console,
+    terminal_console,
+    visible_lines,
+)
+from tests.support.graph.builders import make_edge, make_graph, make_plan, text_node
+
+FORECAST: dict[str, Any] = {
+    "waves": 2, "nodes": 3, "critical_path": ["a", "c"], "calls": 3,
+    "tokens": {"low": 1000, "high": 2500}, "cost_usd": {"low": 0.01, "high": 0.25}, "effects": [],
+}  # fmt: skip
+
+
+def agent(node_id: str, **data: Any) -> Node:
+    return Node(node_id, "agent", node_id.upper(), f"Do {node_id}.", data)
+
+
+GRAPH = make_graph(
+    agent("a", provider="openai", model="gpt"), agent("b", provider="own", model="one"), agent("c"),
+    text_node("tool"),
+    edges=[("a", "c"), ("b", "c"), make_edge("tool", "c", channel="link", target_handle="tools")],
+)  # fmt: skip
+
+
+def test_a_plan_shows_waves_what_each_step_waits_for_and_who_else_than_the_author_runs_it() -> None:
+    screen = plain_console()
+    show_plan(screen, replace(make_plan(GRAPH), provider="openai", model="gpt", forecast=FORECAST))
+    assert console_output(screen).splitlines() == [
+        "A title  planned by openai/gpt",
+        "",
+        "Wave 1, 2 at the same time",
+        "  a     A  agent",
+        "        Do a.",
+        "  b     B  agent (own/one)",
+        "        Do b.",
+        "",
+        "Wave 2",
+        "  c     C  agent  ← a, b",
+        "        Do c.",
+        "",
+        "On demand, used by other steps",
+        "  tool  text",
+        "",
+        "Forecast  3 steps in 2 waves · 3 model calls · 1,000 to 2,500 tokens · $0.0100 to $0.25",
+        "Longest   a → c",
+    ]
+
+
+def test_fixes_and_warnings_are_told() -> None:
+    screen = plain_console()
+    warning = {"severity": "warning", "message": "odd but legal", "code": "x"}
+    show_plan(screen, replace(make_plan(GRAPH), fixes=["removed a fence"], diagnostics=[warning]))
+    assert "Fixed     removed a fence" in console_output(screen)
+    assert "Warning   odd but legal" in console_output(screen)
+
+
+def test_a_terminal_cuts_long_descriptions_instead_of_wrapping() -> None:
+    screen = terminal_console(width=40)
+    node = Node("a", "agent", "A", "words " * 100)
+    show_plan(screen, make_plan(make_graph(node)))
+    assert all(len(line) <= 40 for line in visible_lines(screen))
+    assert any(line.endswith("…") for line in visible_lines(screen))
+
+
+def lines_of(**changes: Any) -> list[str]:
+    return [line.plain for line in forecast_lines(plain_console(), {**FORECAST, **changes})]
+
+
+def test_a_forecast_says_free_unknown_or_a_range() -> None:
+    assert lines_of(cost_usd={"low": 0, "high": 0})[0].endswith("tokens · free")
+    assert lines_of(cost_usd=None)[0].endswith("price unknown")
+    assert lines_of(cost_usd={"low": 0.5, "high": 0.5})[0].endswith("· $0.50")
+
+
+def test_a_forecast_without_calls_names_no_tokens_and_no_price() -> None:
+    assert lines_of(calls=0, cost_usd=None, critical_path=["a"]) == [
+        "Forecast  3 steps in 2 waves · 0 model calls"
+    ]
+
+
+def test_a_forecast_says_where_it_may_be_more() -> None:
+    assert "· at least 3 model calls ·" in lines_of(at_least=True)[0]
+
+
+def test_a_forecast_warns_of_steps_that_change_the_world() -> None:
+    lines = lines_of(effects=[{"node": "mail", "type": "send", "effect": "once"}])
+    assert lines[-1] == "Changes   mail (once)"
+
+
+def test_a_plan_without_a_forecast_shows_none() -> None:
+    assert list(forecast_lines(plain_console(), {})) == []
+
+
+def delta(text: str, *, reasoning: bool = False) -> PlanProgress:
+    return PlanProgress("delta", {"text": text, "reasoning": reasoning})
+
+
+STORY = (
+    delta("thinking hard", reasoning=True),
+    delta('{"title": "My plan", "nodes": [{"na'),
+    PlanProgress("title", {"title": "My plan"}),
+    PlanProgress("node", {"id": "a", "name": "First\x1b[2J step"}),
+    PlanProgress("node", {"id": "b"}),
+    PlanProgress("edge", {"source": "a", "target": "b", "channel": "flow"}),
+    PlanProgress("repair", {"attempt": 2, "diagnostics": [{}, {}]}),
+    PlanProgress("title", {"title": "Better"}),
+    PlanProgress("fix", {"fix": "took the plan out of its fence"}),
+)
+
+
+def test_a_pipe_is_told_titles_steps_repairs_and_fixes_line_by_line() -> None:
+    screen = plain_console()
+    with live_draft(screen, PlanDraft("own/one", lambda: 7.0)) as tell:
+        for each in STORY:
+            tell(each)
+    assert console_output(screen).splitlines() == [
+        "planning with own/one",
+        "[    0.0s] title: My plan",
+        "[    0.0s] step 1: First[2J step",
+        "[    0.0s] step 2: b",
+        "[    0.0s] the plan has 2 faults: asking for a better one",
+        "[    0.0s] title: Better",
+        "[    0.0s] fixed: took the plan out of its fence",
+    ]
+
+
+def test_a_terminal_leaves_nothing_of_the_draft_behind() -> None:
+    screen = terminal_console()
+    with live_draft(screen, PlanDraft("own/one")) as tell:
+        for each in STORY:
+            tell(each)
+    assert "Planning with own/one" in console_output(screen)
+    assert "the plan has 2 faults: asking for a better one" in console_output(screen)
+    assert visible_lines(screen) == []
+
+
+def test_the_steps_of_a_small_models_form_are_picked_out_of_its_text() -> None:
+    draft = PlanDraft("local/small")
+    for piece in ('{"title": "Tid', 'es", "n1": {"name": "Moo', 'n", "task": "x"}, "n2": {"na'):
+        draft.apply(delta(piece))
+    assert (draft.title, draft.steps) == ("Tides", ["Moon"])
+    draft.apply(delta('me": "Sun"}'))
+    assert draft.steps == ["Moon", "Sun"]
+    draft.apply(PlanProgress("node", {"id": "n1", "name": "Moon"}))
+    assert draft.steps == ["Moon"]
+
+
+def test_an_endless_reply_is_not_searched_for_ever() -> None:
+    draft = PlanDraft("local/small")
+    draft.apply(delta("x" * 100_000))
+    draft.apply(delta('"name": "late"'))
+    assert draft.steps == []
+
+
+def test_a_repair_forgets_the_plan_before_it() -> None:
+    draft = PlanDraft("own/one")
+    for each in STORY[:7]:
+        draft.apply(each)
+    assert (draft.title, draft.steps, draft.text) == ("", [], "")

@@ -1,0 +1,303 @@
+from typing import Any
+
+from planwave.cli.views.progress import RunProgress, event_line
+from planwave.events import Event
+from tests.support.graph.builders import make_edge, make_graph, text_node
+
+GRAPH = make_graph(
+    text_node("a", name="First"), text_node("b"), text_node("c"),
+    edges=[("a", "b"), make_edge("c", "b", channel="link", target_handle="tools")],
+)  # fmt: skip
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def event(
+    event_type: str, path: str | None = None, attempt: int | None = None, **data: Any
+) -> Event:
+    return Event("x", 1, "2026-01-01T00:00:00+00:00", event_type, path, attempt, data)
+
+
+def progress(*events: Event, clock: Clock | None = None) -> RunProgress:
+    made = RunProgress(GRAPH, [["a"], ["b"]], clock or Clock())
+    for each in events:
+        made.apply(each)
+    return made
+
+
+def test_a_node_is_pending_then_running_then_settled_with_its_time() -> None:
+    clock = Clock()
+    seen = progress(clock=clock)
+    node = seen.nodes["a"]
+    assert (node.status, seen.running_for(node)) == ("pending", None)
+    seen.apply(event("node.started", "a", 1, wave=1))
+    clock.now = 102.5
+    assert (node.status, seen.running_for(node)) == ("running", 2.5)
+    seen.apply(event("node.completed", "a", 1, outputs={}, duration_s=2.0))
+    assert (node.status, seen.running_for(node)) == ("completed", 2.0)
+    assert [wave.is_settled for wave in seen.waves] == [True, False]
+
+
+def test_streamed_text_is_kept_to_its_end_and_a_new_attempt_forgets_it() -> None:
+    seen = progress(event("node.started", "a", 1))
+    for piece in ("x" * 5000, "the end"):
+        seen.apply(event("node.delta", "a", 1, kind="text", text=piece, offset=0))
+    seen.apply(event("node.delta", "a", 1, kind="reasoning", text="secret", offset=0))
+    node = seen.nodes["a"]
+    assert node.tail.endswith("the end")
+    assert len(node.tail) < 1000
+    seen.apply(event("node.retrying", "a", 1, error={"message": "busy"}, delay_s=3, next_attempt=2))
+    assert node.note == "busy; tries again in 3.0 s"
+    seen.apply(event("node.started", "a", 2))
+    seen.apply(event("node.delta", "a", 1, kind="text", text="late", offset=9))
+    assert (node.tail, node.note) == ("", "")
+
+
+def test_every_way_not_to_run_says_why() -> None:
+    seen = progress(event("node.failed", "a", 1, error={"message": "no"}, handled=True))
+    seen.apply(event("node.blocked", "b", cause={"node": "a", "error": {}}))
+    assert seen.nodes["a"].note == "no (handled)"
+    assert seen.nodes["b"].note == "because a failed"
+    seen = progress(event("node.skipped", "a", reason="not chosen"))
+    seen.apply(event("node.cancelled", "b", cause="interrupted"))
+    assert (seen.nodes["a"].note, seen.nodes["b"].note) == ("not chosen", "interrupted")
+
+
+def test_linked_and_unreached_nodes_are_known_from_the_start() -> None:
+    seen = progress(event("execution.started", linked=["c"], not_reached=["b"], waves=1))
+    assert (seen.nodes["c"].status, seen.nodes["b"].status) == ("linked", "not_reached")
+    assert (seen.status, seen.waves[1].is_settled) == ("executing", True)
+
+
+def test_usage_that_is_told_again_is_counted_once() -> None:
+    told = event("usage", "a", 1, input_tokens=10, output_tokens=5, cost_usd=0.5)
+    seen = progress(
+        event("node.started", "a", 1),
+        told,
+        event("execution.resumed", reason="recovery", epoch=2),
+        event("node.started", "a", 1, reentry=1),
+        told._replace(data={**told.data, "recorded": True}),
+    )
+    assert (seen.input_tokens, seen.output_tokens, seen.cost_usd) == (10, 5, 0.5)
+
+
+def test_usage_adds_up_and_unknown_prices_count_nothing() -> None:
+    seen = progress(
+        event("usage", "a", input_tokens=10, output_tokens=5, cost_usd=0.5),
+        event("usage", "b", input_tokens=1, output_tokens=1, cost_usd=None),
+    )
+    assert (seen.input_tokens, seen.output_tokens, seen.cost_usd) == (11, 6, 0.5)
+
+
+def test_unknown_nodes_and_new_event_types_change_nothing() -> None:
+    seen = progress(
+        event("node.started", "loop[1]/x", 1), event("node.novel", "a"), event("plan.revised")
+    )
+    assert {node.status for node in seen.nodes.values()} == {"pending"}
+    assert event_line(event("node.started", "loop[1]/x", 1), seen) is None
+
+
+def test_a_node_shows_what_happens_inside_it() -> None:
+    seen = progress(event("node.started", "a", 1))
+
+    def told(each: Event) -> str | None:
+        seen.apply(each)
+        return event_line(each, seen)
+
+    assert told(event("wave.started", "a[1]", wave=1, nodes=["x"])) is None, "a wave of its own"
+    assert told(event("node.started", "a[1]/x", 1, name="Look")) == "started    a[1]/x  Look"
+    assert told(event("node.started", "a[1]/x", 1)) == "started    a[1]/x"
+    assert (seen.nodes["a"].status, seen.nodes["a"].tail) == ("running", "[1]/x started")
+    asks = event("node.waiting", "a[1]/x", 1, request_id="r1", request={"prompt": "Go?"})
+    assert told(asks) == "waiting    a[1]/x: waits for an answer: Go?"
+    answer = {"decision": "yes", "note": ""}
+    answered = event("node.answered", "a[1]/x", 1, request_id="r1", answer=answer)
+    assert told(answered) == "answered   a[1]/x: yes"
+    assert told(event("node.completed", "a[1]/x", 1, duration_s=2)) == "completed  a[1]/x (2.0 s)"
+    error = {"message": "no way"}
+    failed = event("node.failed", "a[2]/b[0]/x", 1, error=error, duration_s=0)
+    assert told(failed) == "failed     a[2]/b[0]/x (0.0 s): no way"
+    assert seen.nodes["a"].tail == "[2]/b[0]/x failed"
+    assert told(event("node.completed", "a", 1, duration_s=3)) == "completed  a  First (3.0 s)"
+    assert seen.nodes["a"].tail == ""
+
+
+def test_a_run_knows_how_it_ended() -> None:
+    seen = progress(event("execution.failed", error={"code": "c", "message": "m"}, failures=["a"]))
+    assert (seen.status, seen.error) == ("failed", "m")
+    assert progress(event("execution.cancelled", cause="stop")).error == "stop"
+
+
+def test_plain_lines_name_the_node_the_time_and_the_reason() -> None:
+    seen = progress()
+
+    def told(each: Event) -> str | None:
+        seen.apply(each)
+        return event_line(each, seen)
+
+    assert told(event("execution.created")) is None
+    assert told(event("execution.started", waves=2)) == "running 2 steps in 2 waves"
+    assert told(event("wave.started", wave=1, nodes=["a"])) == "wave 1 of 2: a"
+    assert told(event("node.started", "a", 1)) == "started    a  First"
+    assert told(event("node.delta", "a", 1, kind="text", text="x")) is None
+    assert told(event("node.completed", "a", 1, duration_s=1.25)) == "completed  a  First (1.2 s)"
+    gave = told(event("node.completed", "a", 1, duration_s=0, outputs={"output": {}, "more": {}}))
+    assert gave == "completed  a  First (0.0 s)"
+    chose = told(event("node.completed", "a", 1, duration_s=0, outputs={"condition-1": {}}))
+    assert chose == "completed  a  First (0.0 s): condition-1"
+    failed = told(event("node.failed", "b", 1, error={"message": "no\nway"}, duration_s=0))
+    assert failed == "failed     b (0.0 s): no way"
+    assert told(event("execution.paused", reason="waits")) == "paused: waits"
+    assert told(event("execution.completed")) is None
+
+
+def test_waves_are_counted_as_they_run_not_as_they_were_planned() -> None:
+    started = event("execution.started", waves=1)
+    seen = progress(started)
+    assert event_line(started, seen) == "running 2 steps in 1 wave"
+    assert event_line(event("wave.started", wave=1, nodes=["b"]), seen) == "wave 1 of 1: b"
+
+
+def test_what_a_node_warned_of_is_shown_with_its_end_and_forgotten_by_a_new_attempt() -> None:
+    cut = event("node.log", "a", 1, message="the reply was cut at 440 tokens", level="warning")
+    done = event("node.completed", "a", 1, outputs={}, duration_s=2.0)
+    seen = progress(event("node.started", "a", 1), cut, event("node.log", "a", 1, message="hm"))
+    seen.apply(done)
+    assert event_line(done, seen) == "completed  a  First (2.0 s): the reply was cut at 440 tokens"
+    seen.apply(event("node.started", "a", 2))
+    seen.apply(done)
+    assert seen.nodes["a"].note == ""
+
+
+def waiting(path: str = "a", request_id: str = "r4") -> Event:
+    return event("node.waiting", path, 1, request_id=request_id, request={"prompt": "May I?"})
+
+
+TIMER = {"kind": "timer", "message": "Waits until noon.", "until": "noon", "actions": ["continue"]}
+
+
+def timed(path: str, request_id: str, seconds: float | None) -> Event:
+    return event("node.waiting", path, 1, request_id=request_id, request=TIMER, timeout_s=seconds)
+
+
+def test_a_timer_is_no_question_and_what_goes_on_within_the_hour_is_not_at_rest() -> None:
+    paused = event("execution.paused", reason="waiting for an answer")
+    seen = progress(event("node.started", "a", 1), timed("a", "r4", 60.0))
+    assert event_line(timed("a", "r4", 60.0), seen) == "waiting    a  First: Waits until noon."
+    seen.apply(paused)
+    assert (list(seen.requests), seen.questions, seen.is_idle) == (["r4"], [], False)
+    goes_on = event(
+        "node.answered", "a", 1, request_id="r4", answer={"decision": "continue"}, by="timeout"
+    )
+    seen.apply(goes_on)
+    assert (seen.nodes["a"].status, seen.nodes["a"].note) == ("running", "")
+    assert event_line(goes_on, seen) == "goes on    a  First"
+    seen = progress(event("node.started", "a", 1), timed("a", "r4", 3_601.0), paused)
+    assert seen.is_idle
+
+
+def test_questions_beside_a_timer_are_asked() -> None:
+    seen = progress(
+        event("node.started", "a", 1), timed("a", "r4", 60.0),
+        event("node.started", "b", 1), waiting("b", "r6"),
+    )  # fmt: skip
+    assert [each.request_id for each in seen.questions] == ["r6"]
+
+
+def test_a_held_execution_is_at_rest_whatever_the_time() -> None:
+    held = event("execution.paused", reason="paused by request")
+    assert progress(event("node.started", "a", 1), timed("a", "r4", 60.0), held).is_idle
+
+
+def test_a_message_to_the_caller_is_a_line_nested_or_not() -> None:
+    def message(path: str) -> Event:
+        told = {"event_type": "message", "data": {"text": "Half\nway."}}
+        return event("node.event", path, 1)._replace(data=told)
+
+    assert event_line(message("a"), progress()) == "First: Half way."
+    assert event_line(message("a[1]/x"), progress()) == "a[1]/x: Half way."
+    prompt = message("a")._replace(data={"event_type": "prompt", "data": {"text": "x"}})
+    assert event_line(prompt, progress()) is None
+
+
+def test_a_plan_that_a_node_writes_is_told_part_by_part() -> None:
+    def planning(kind: str, path: str = "a", **data: Any) -> Event:
+        told = {"event_type": "planning", "data": {"kind": kind, **data}}
+        return event("node.event", path, 1)._replace(data=told)
+
+    step = planning("node", id="s", name="Say\nit")
+    assert event_line(planning("title", title="T"), progress()) == "planning   a: title: T"
+    assert event_line(step, progress()) == "planning   a: step: Say it"
+    assert (
+        event_line(planning("node", "a[1]/x", id="s"), progress()) == "planning   a[1]/x: step: s"
+    )
+    again = planning("repair", diagnostics=[{}])
+    assert "a: the plan has 1 fault" in str(event_line(again, progress()))
+    assert event_line(planning("edge", source="s", target="t"), progress()) is None
+    seen = progress(event("node.started", "a", 1), step)
+    assert seen.nodes["a"].tail == "step: Say it"
+
+
+def test_a_question_is_open_until_it_is_answered_or_its_node_ends() -> None:
+    seen = progress(event("node.started", "a", 1), waiting(), waiting("loop[1]/x", "r5"))
+    assert [(each.path, each.request_id) for each in seen.requests.values()] == [
+        ("a", "r4"), ("loop[1]/x", "r5"),
+    ]  # fmt: skip
+    assert seen.nodes["a"].note == "waits for an answer: May I?"
+    seen.apply(event("node.answered", "a", 1, request_id="r4", answer={"decision": "ok"}))
+    assert (list(seen.requests), seen.nodes["a"].note) == (["r5"], "ok")
+    seen.apply(event("node.cancelled", "loop[1]/x", 1, cause="stop"))
+    assert not seen.requests
+    assert not progress(waiting(), event("execution.cancelled", cause="stop")).requests
+
+
+def test_it_rests_where_only_an_answer_helps_and_where_it_is_over() -> None:
+    seen = progress(event("execution.started", waves=2), event("node.started", "a", 1), waiting())
+    assert not seen.is_idle
+    seen.apply(event("execution.paused", reason="waiting for an answer"))
+    assert seen.is_idle
+    seen.apply(event("node.answered", "a", 1, request_id="r4", answer=1))
+    seen.apply(event("execution.resumed", reason="answered"))
+    assert not seen.is_idle
+    seen.apply(event("execution.completed"))
+    assert seen.is_idle
+
+
+def test_paused_by_request_it_rests_when_nothing_is_at_work_any_more() -> None:
+    held = event("execution.paused", reason="paused by request")
+    seen = progress(event("node.started", "a", 1), waiting("b"), held)
+    assert not seen.is_idle
+    seen.apply(event("node.completed", "a", 1, outputs={}))
+    assert seen.is_idle
+    seen.apply(event("node.answered", "b", 1, request_id="r4", answer=1))
+    assert seen.is_idle, "the answer is taken, but starts nothing"
+
+
+def test_what_is_set_aside_rests_though_its_nodes_were_cut_off() -> None:
+    seen = progress(event("node.started", "a", 1))
+    seen.apply(event("execution.paused", reason="set aside after 3 recoveries"))
+    assert seen.is_idle
+
+
+def test_questions_answers_and_pauses_have_lines_of_their_own() -> None:
+    seen = progress()
+    said: list[str | None] = []
+    for each in (
+        waiting(),
+        event("execution.paused", reason="waiting for an answer"),
+        event("node.answered", "a", 1, request_id="r4", answer={"decision": "ok", "note": "fine"}),
+        event("execution.resumed", reason="answered"),
+    ):
+        seen.apply(each)
+        said.append(event_line(each, seen))
+    assert said == [
+        "waiting    a  First: waits for an answer: May I?",
+        "paused: waiting for an answer",
+        "answered   a  First: ok: fine",
+        "goes on: answered",
+    ]

@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planwave.cli.console import CommandConsole
+from planwave.cli.options import CommandContext
+from planwave.cli.views.result import (
+    final_results,
+    node_lines,
+    show_failures,
+    show_result,
+    show_waiting,
+    summary,
+)
+from tests.support.cli.fake_console import console_output, plain_console, terminal_console
+from tests.support.cli.fake_factories import fake_factories
+
+
+def edge(source: str, target: str, channel: str = "flow") -> dict[str, Any]:
+    return {"source": source, "target": target, "data": {"channel": channel}}
+
+
+def node(node_id: str, status: str = "completed", **more: Any) -> dict[str, Any]:
+    return {"id": node_id, "path": node_id, "name": node_id.title(), "status": status, **more}
+
+
+DOCUMENT: dict[str, Any] = {
+    "execution_id": "x", "status": "completed", "title": "T",
+    "nodes": [
+        node("a", result="first", execution_time=1.5),
+        node("b", result="**final**", execution_time=2),
+        node("t", "linked"),
+    ],
+    "graph": {"edges": [edge("a", "b"), edge("t", "b", "link")]},
+    "usage": {"input_tokens": 1200, "output_tokens": 30, "cost_usd": 0.02},
+    "started_at": "2026-01-01T00:00:00+00:00", "completed_at": "2026-01-01T00:00:07.500000+00:00",
+}  # fmt: skip
+
+
+def test_the_result_is_what_no_other_step_took() -> None:
+    assert final_results(DOCUMENT) == [("B", "**final**")]
+
+
+def test_a_failure_inside_steps_is_named_once_where_it_began() -> None:
+    def failed(path: str, code: str, why: str) -> dict[str, Any]:
+        return {**node(path, "failed", error={"code": code, "message": why}), "path": path}
+
+    told = "node 'loop[1]/deep[0]/x' failed: no luck"
+    nodes = [
+        failed("loop", "nested-run-failed", told),
+        failed("loop[1]/deep", "nested-run-failed", told),
+        failed("loop[1]/deep[0]/x", "broken", "no luck"),
+        failed("other", "nested-run-failed", "nobody knows what failed inside"),
+        failed("own", "broken", "its own fault"),
+        failed("own[k]/x", "broken", "and this"),
+    ]
+    screen = plain_console()
+    show_failures(screen, {**DOCUMENT, "status": "failed", "nodes": nodes})
+    assert console_output(screen).splitlines()[1:] == [
+        "✗ loop[1]/deep[0]/x: no luck",
+        "✗ Other: nobody knows what failed inside",
+        "✗ Own: its own fault",
+        "✗ own[k]/x: and this",
+    ]
+
+
+def test_nested_and_unfinished_steps_give_no_final_result() -> None:
+    document = {
+        **DOCUMENT,
+        "nodes": [
+            node("a", result="first"),
+            {**node("x", result="inner"), "path": "loop[1]/x"},
+            node("b", "failed"),
+        ],
+    }
+    assert final_results(document) == []
+
+
+def test_a_pipe_gets_the_bare_text_then_the_facts_then_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text("{}")
+    screen = plain_console()
+    show_result(screen, DOCUMENT, path)
+    assert console_output(screen).splitlines() == [
+        "",
+        "**final**",
+        "",
+        "✓ completed · 2 of 2 steps completed · 7.5 s · 1,200 + 30 tokens · $0.0200",
+        f"Kept in {path}",
+    ]
+
+
+def test_a_file_that_was_not_written_is_not_claimed(tmp_path: Path) -> None:
+    screen = plain_console()
+    show_result(screen, DOCUMENT, tmp_path / "missing.json")
+    assert "Kept in" not in console_output(screen)
+
+
+def test_several_results_are_headed_by_their_steps() -> None:
+    screen = terminal_console()
+    show_result(screen, {**DOCUMENT, "graph": {"edges": []}}, None)
+    shown = console_output(screen)
+    assert shown.index("A\n") < shown.index("first") < shown.index("B\n") < shown.index("final")
+
+
+def test_every_failure_is_named_with_reason_and_way_out() -> None:
+    failed = node("b", "failed", error={"code": "c", "message": "no answer", "hint": "try later"})
+    screen = plain_console()
+    show_result(screen, {**DOCUMENT, "status": "failed", "nodes": [node("a"), failed]}, None)
+    assert "✗ B: no answer\n  → try later\n" in console_output(screen)
+    assert "✗ failed · 1 of 2 steps completed" in console_output(screen)
+
+
+def test_steps_inside_others_are_named_by_their_path_and_not_counted() -> None:
+    def inner(number: int) -> dict[str, Any]:
+        failed = {"id": "x", "name": "x", "status": "failed", "error": {"message": "no luck"}}
+        return {**failed, "path": f"loop[{number}]/x"}
+
+    nodes = [node("loop", result="done"), *map(inner, range(23))]
+    screen = plain_console()
+    document = {**DOCUMENT, "nodes": nodes, "graph": {"edges": []}}
+    show_result(screen, document, None)
+    lines = console_output(screen).splitlines()
+    assert lines[3:5] == ["✗ loop[0]/x: no luck", "✗ loop[1]/x: no luck"]
+    assert lines[22:24] == ["✗ loop[19]/x: no luck", "  … and 3 more"]
+    assert lines[-1].startswith("✓ completed · 1 of 1 step completed")
+    assert node_lines(screen, document)[1].plain.split() == [
+        "✗",
+        "failed",
+        "loop[0]/x",
+        "no",
+        "luck",
+    ]
+
+
+def test_an_execution_that_failed_as_a_whole_says_why() -> None:
+    screen = plain_console()
+    error = {"code": "run-timeout", "message": "took longer than 5 s"}
+    show_result(screen, {**DOCUMENT, "status": "failed", "error": error}, None)
+    assert "✗ took longer than 5 s" in console_output(screen)
+
+
+def test_unknown_prices_and_missing_times_are_not_made_up() -> None:
+    bare = {"status": "cancelled", "nodes": [], "usage": {"input_tokens": 1, "output_tokens": 2}}
+    line = summary(plain_console(), bare).plain
+    assert line == "■ cancelled · 0 of 0 steps completed · 1 + 2 tokens · price unknown"
+
+
+def test_steps_are_listed_with_state_time_and_reason() -> None:
+    document = {
+        **DOCUMENT,
+        "nodes": [
+            node("a", execution_time=1.5),
+            node("b", "failed", error={"message": "no"}, handled=True, execution_time=130),
+            node("c", "blocked", cause={"node": "b", "error": {}}, name="c"),
+            node("d", "skipped", reason="not chosen"),
+            node("e", "cancelled", cause="stopped"),
+            {**node("x"), "path": "loop[1]/x"},
+            node("f", "waiting", answers=[{"by": "timeout", "answer": {"decision": "no"}}]),
+        ],
+        "requests": [{"path": "f", "request": {"prompt": "Again?"}}],
+    }
+    lines = [line.plain.rstrip() for line in node_lines(plain_console(), document)]
+    assert lines == [
+        "  ✓ completed         1.5 s  a          A",
+        "  ✗ failed       2 min 10 s  b          B  no (handled)",
+        "  ⊘ blocked                  c          because b failed",
+        "  → skipped                  d          D  not chosen",
+        "  ■ cancelled                e          E  stopped",
+        "  ✓ completed                loop[1]/x  X",
+        "  ◷ waiting                  f          F  waits for an answer: Again?",
+        "      answered by nobody in time: no",
+    ]
+
+
+def test_a_failure_that_was_handled_says_so() -> None:
+    handled = node("b", "failed", error={"code": "c", "message": "no answer"}, handled=True)
+    screen = plain_console()
+    show_result(screen, {**DOCUMENT, "nodes": [handled]}, None)
+    assert "✗ B: no answer (handled)\n" in console_output(screen)
+
+
+def test_reasons_and_facts_are_whole_on_a_narrow_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text("{}")
+    screen = terminal_console(width=30)
+    error = {"message": "the endpoint refused what it was asked", "hint": "ask for something else"}
+    show_result(screen, {**DOCUMENT, "nodes": [node("b", "failed", error=error)]}, path)
+    shown = console_output(screen)
+    assert "…" not in shown
+    words = " ".join(shown.split())
+    assert "the endpoint refused what it was asked → ask for something else" in words
+    assert "1,200 + 30 tokens · $0.0200" in words
+    assert f"Kept in {path}\n" in shown
+
+
+def test_with_json_the_document_is_the_one_object_on_stdout(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    import json
+
+    show_result(CommandConsole(json=True), DOCUMENT, Path("somewhere/x.json"))
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {**DOCUMENT, "document_path": "somewhere/x.json"}
+    assert err == ""
+
+
+WAITING = "waiting for an answer"
+
+
+def shown(storage: str | None = None, **document: Any) -> str:
+    screen = plain_console()
+    asked = CommandContext(fake_factories(), storage=storage)
+    show_waiting(asked, screen, {"execution_id": "x", "status": "paused", **document})
+    return console_output(screen)
+
+
+def request(**fields: Any) -> dict[str, Any]:
+    return {"request_id": "r7", "path": "q", "request": fields}
+
+
+def test_each_question_comes_with_the_command_that_answers_it() -> None:
+    asks = request(prompt="Go\non?", actions=["go on", "stop", "wait a bit"])
+    said = shown("over there", reason=WAITING, requests=[asks, request(question="Which?")])
+    assert said.splitlines() == [
+        "◷ q: Go on?",
+        "  answer with: planwave answer x r7 --decision 'go on' --storage 'over there'   "
+        "(or stop, 'wait a bit')",
+        "◷ q: Which?",
+        "  answer with: planwave answer x r7 --storage 'over there'",
+    ]
+
+
+def test_a_timer_is_shown_with_the_ways_to_go_on() -> None:
+    timer = request(kind="timer", message="Waits until noon.", actions=["continue"])
+    assert shown(reason=WAITING, requests=[timer]).splitlines() == [
+        "◷ q: Waits until noon.",
+        "  have it go on at once with: planwave answer x r7 --decision continue",
+        "It goes on by itself then, while this runs: planwave serve",
+    ]
+
+
+def test_what_is_to_be_decided_about_is_shown_as_far_as_it_helps() -> None:
+    said = shown(reason=WAITING, requests=[request(prompt="Send?", value="Dear Ada,\n\nyes.")])
+    assert said.splitlines()[:4] == ["◷ q: Send?", "    Dear Ada,", "", "    yes."]
+    long = shown(reason=WAITING, requests=[request(prompt="Send?", value=list(range(2_000)))])
+    assert "    [0,1,2," in long
+    assert "    …\n" in long
+    tall = shown(reason=WAITING, requests=[request(prompt="Send?", value="line\n" * 40)])
+    assert (tall.count("    line"), tall.count("…")) == (12, 1)
+
+
+def test_what_is_paused_by_request_says_so_too() -> None:
+    said = shown(reason="paused by request", requests=[request(prompt="Go?", actions=["ok"])])
+    assert said.splitlines()[-1] == (
+        "It is paused by request; have it go on with: planwave resume x"
+    )
+
+
+def test_nothing_is_said_of_what_does_not_wait() -> None:
+    assert shown(status="completed", requests=[request(prompt="?")]) == ""
+
+
+def test_a_question_cannot_steer_the_terminal() -> None:
+    said = shown(reason=WAITING, requests=[request(prompt="\x1b[2J", actions=["a\x1b]0;b"])])
+    assert "\x1b" not in said

@@ -1,0 +1,174 @@
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from planwave.cli.views.progress import RunProgress
+from planwave.cli.views.run import RunScreen, show_events
+from planwave.events import Event
+from tests.support.cli.fake_console import (
+    console_output,
+    plain_console,
+    terminal_console,
+    visible_lines,
+)
+from tests.support.graph.builders import make_graph, text_node
+
+GRAPH = make_graph(
+    text_node("a", name="First"), text_node("slow", name="Slow one"), text_node("b", name="Second"),
+    edges=[("a", "b")],
+)  # fmt: skip
+WAVES = [["a", "slow"], ["b"]]
+
+
+def event(event_type: str, path: str | None = None, **data: Any) -> Event:
+    attempt = 1 if path else None
+    return Event("x", 1, "2026-01-01T00:00:00+00:00", event_type, path, attempt, data)
+
+
+STORY = (
+    event("execution.started", waves=2),
+    event("wave.started", wave=1, nodes=["a", "slow"]),
+    event("node.started", "a", wave=1),
+    event("node.started", "slow", wave=1),
+    event("node.delta", "slow", kind="text", text="words of the \x1b[2Jmodel", offset=0),
+    event("node.completed", "a", outputs={}, duration_s=1.5),
+    event("node.started", "b", wave=2),
+    event("node.failed", "b", error={"message": "no luck"}, handled=False, duration_s=0.2),
+    event("node.completed", "slow", outputs={}, duration_s=3),
+    event("execution.failed", error={"message": "b failed"}, failures=["b"]),
+)
+
+
+async def told(events: Sequence[Event]) -> AsyncIterator[Event]:
+    for each in events:
+        yield each
+
+
+def frame_after(count: int, **size: int) -> tuple[RunScreen, RunProgress]:
+    progress = RunProgress(GRAPH, WAVES)
+    frame = RunScreen(terminal_console(**size), progress)
+    for each in STORY[:count]:
+        progress.apply(each)
+    return frame, progress
+
+
+def texts(frame: RunScreen, width: int = 80, height: int = 30) -> list[str]:
+    return [row.plain for row in frame.rows(width, height)]
+
+
+async def test_a_pipe_gets_one_line_an_event_and_no_escape_codes() -> None:
+    screen = plain_console(width=30)
+    await show_events(screen, RunProgress(GRAPH, WAVES, lambda: 5.0), told(STORY))
+    shown = console_output(screen)
+    assert "\x1b" not in shown
+    assert shown.splitlines() == [
+        "[    0.0s] running 3 steps in 2 waves",
+        "[    0.0s] wave 1 of 2: a, slow",
+        "[    0.0s] started    a  First",
+        "[    0.0s] started    slow  Slow one",
+        "[    0.0s] completed  a  First (1.5 s)",
+        "[    0.0s] started    b  Second",
+        "[    0.0s] failed     b  Second (0.2 s): no luck",
+        "[    0.0s] completed  slow  Slow one (3.0 s)",
+    ]
+
+
+async def test_a_terminal_ends_with_every_wave_written_once_in_order() -> None:
+    screen = terminal_console()
+    await show_events(screen, RunProgress(GRAPH, WAVES), told(STORY))
+    assert visible_lines(screen) == [
+        "Wave 1 of 2",
+        "  ✓ completed   First          1.5 s",
+        "  ✓ completed   Slow one       3.0 s",
+        "Wave 2 of 2",
+        "  ✗ failed      Second         0.2 s  no luck",
+    ]
+
+
+async def test_what_a_node_tells_the_caller_stays_above_the_moving_part() -> None:
+    screen = terminal_console()
+    message = {"event_type": "message", "data": {"text": "Half way.", "extras": None}}
+    first, *rest = STORY
+    tells = first._replace(type="node.event", path="a", attempt=1, data=message)
+    await show_events(screen, RunProgress(GRAPH, WAVES), told([first, tells, *rest]))
+    assert visible_lines(screen)[0] == "First: Half way."
+    assert visible_lines(screen)[1] == "Wave 1 of 2"
+
+
+def test_the_moving_part_shows_state_words_times_and_last_words() -> None:
+    frame, _ = frame_after(7)
+    first, slow, second = (row for row in texts(frame) if row.startswith("  "))
+    assert "completed" in first
+    assert "1.5 s" in first
+    assert "running" in slow
+    assert slow.endswith("words of the [2Jmodel")
+    assert "running" in second
+    assert "1 of 3 steps done" in texts(frame)[-1]
+    assert "Ctrl-C" in texts(frame)[-1]
+
+
+def test_a_pending_node_says_what_it_waits_for() -> None:
+    frame, _ = frame_after(3)
+    assert texts(frame)[-2].endswith("after First")
+
+
+def test_no_row_is_wider_than_the_terminal() -> None:
+    progress = RunProgress(
+        make_graph(text_node("a", name="日本語の名前" * 20), text_node("b", name="x" * 200)),
+        [["a", "b"]],
+    )
+    frame = RunScreen(terminal_console(), progress)
+    for node in progress.nodes.values():
+        node.status, node.started, node.tail = "running", 0.0, "日本 words " * 100
+    for row in frame.rows(70, 30)[:-1]:
+        assert row.cell_len <= 70
+
+
+def test_a_low_terminal_shows_what_is_at_work_first() -> None:
+    nodes = [text_node(f"n{i}") for i in range(60)]
+    progress = RunProgress(make_graph(*nodes), [[node.id for node in nodes]])
+    for i in (5, 40):
+        progress.apply(event("node.started", f"n{i}", wave=1))
+    frame = RunScreen(terminal_console(height=10), progress)
+    rows = texts(frame, height=10)
+    assert len(rows) < 10
+    assert [row.split()[2] for row in rows if "running" in row] == ["n5", "n40"]
+    for node in progress.nodes.values():
+        node.status = "running"
+    rows = texts(frame, height=10)
+    assert len(rows) < 10
+    assert "more lines" in rows[-2]
+
+
+def test_settled_waves_leave_the_moving_part_in_order() -> None:
+    frame, progress = frame_after(8)
+    frame.print_settled()
+    assert texts(frame)[0] == "Wave 1 of 2"
+    progress.apply(STORY[8])
+    frame.print_settled()
+    assert len(texts(frame)) == 1
+
+
+async def test_it_is_interrupted_where_that_is_asked_for_and_goes_on_behind_it() -> None:
+    for screen in (plain_console(), terminal_console()):
+        progress = RunProgress(GRAPH, WAVES)
+        events = told(STORY)
+        seen = 0
+
+        def is_third() -> bool:
+            nonlocal seen
+            seen += 1
+            return seen == 6
+
+        assert await show_events(screen, progress, events, until=is_third)
+        assert progress.nodes["a"].status == "completed"
+        assert not await show_events(screen, progress, events)
+        assert progress.status == "failed"
+    assert [line for line in visible_lines(screen) if line.startswith("Wave")] == [
+        "Wave 1 of 2", "Wave 2 of 2",
+    ]  # fmt: skip
+
+
+def test_what_is_paused_says_so_beside_the_totals() -> None:
+    frame, progress = frame_after(3)
+    progress.apply(event("execution.paused", reason="waiting for an answer"))
+    assert "paused: waiting for an answer" in texts(frame)[-1]

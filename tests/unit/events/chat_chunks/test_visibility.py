@@ -1,0 +1,146 @@
+"""Which nodes' text is for the reader, by the shape of the graph alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planwave.events.chat_chunks.visibility import Visibility
+
+
+def document(nodes: str, *edges: str, join: str | None = None) -> dict[str, Any]:
+    """``document("a b:end", "a>b", "a.error>c")``; ``~`` is a link; ``join`` names a join: any."""
+    made: list[dict[str, Any]] = []
+    for word in nodes.split():
+        node_id, _, kind = word.partition(":")
+        policy = {"policy": {"join": "any"}} if node_id == join else {}
+        made.append({"id": node_id, "type": kind or "step", **policy})
+    wires: list[dict[str, Any]] = []
+    for text in edges:
+        channel = "link" if "~" in text else "flow"
+        source, target = text.split("~" if channel == "link" else ">")
+        source, _, handle = source.partition(".")
+        wire = {"source": source, "target": target, "data": {"channel": channel}}
+        wires.append({**wire, "sourceHandle": handle} if handle else wire)
+    return {"nodes": made, "edges": wires}
+
+
+def out(**values: Any) -> dict[str, Any]:
+    return {handle: {"type": "any", "value": value} for handle, value in values.items()}
+
+
+@pytest.mark.parametrize(
+    ("graph", "streaming"),
+    [
+        (document("a b", "a>b"), "b"),
+        (document("a b c", "a>b"), "b c"),
+        (document("a b c", "a~b", "b>c"), "a c"),
+        (document("a b:end", "a>b"), "a b"),
+        (document("a b c:end", "a>c", "b>c"), "a b c"),
+        (document("a b:end c", "a>b", "a>c"), "a b c"),
+        (document("a b:end c", "a>b", "b>c"), "c"),
+        (document("a b c:end", "a>c", "b>c", join="c"), "c"),
+        (document("a b", "a.error>b"), "a b"),
+        (document("a b:end", "a.error>b"), "a b"),
+        (document("a b:end c", "a.error>b", "a>c"), "b c"),
+        (document("a b:end c", "a.yes>b", "a.no>c"), "b c"),
+        (document("a b:end", "a.yes>b"), "a b"),
+        (document("a b:end", "a.yes>b", "a.no>b"), "a b"),
+    ],
+)
+def test_what_no_other_node_reads_on_is_visible(graph: dict[str, Any], streaming: str) -> None:
+    showing = Visibility(graph)
+    assert " ".join(n["id"] for n in graph["nodes"] if showing.is_visible(n["id"])) == streaming
+
+
+def test_a_result_is_visible_on_the_handles_that_nobody_reads_on() -> None:
+    chooser = Visibility(document("a b:end c", "a.yes>b", "a.no>c"))
+    assert chooser.visible_values("a", out(yes="y")) == ["y"]
+    assert chooser.visible_values("a", out(no="n")) == []
+    last = Visibility(document("a b", "a.error>b"))
+    assert last.visible_values("a", out(error={"code": "x"})) == []
+    assert last.visible_values("a", out(other=1, output="o")) == ["o"]
+    assert last.visible_values("a", out(other=1, more=2)) == [1]
+    assert last.visible_values("a", None) == []
+    assert Visibility(document("a b", "a>b")).visible_values("a", out(output="o")) == []
+
+
+def test_of_a_nested_node_nothing_is_visible_unless_it_is_chosen() -> None:
+    showing = Visibility(document("a"))
+    assert not showing.is_visible("a[1]/b")
+    assert showing.visible_values("a[1]/b", out(output="o")) == []
+    chosen = Visibility(document("a"), ["a[1]/b"])
+    assert chosen.is_visible("a[1]/b")
+    assert chosen.visible_values("a[1]/b", out(output="o")) == ["o"]
+
+
+def test_what_is_chosen_takes_the_place_of_the_rule() -> None:
+    showing = Visibility(document("a b c:end", "a>b", "b>c"), ["a"])
+    assert [showing.is_visible(n) for n in "abc"] == [True, False, False]
+    assert showing.visible_values("a", out(output="o")) == ["o"]
+    assert showing.visible_values("c", out(output="o")) == []
+    assert showing.speakers_behind("c") == set()
+
+
+def test_a_closing_node_names_those_it_passes_on() -> None:
+    showing = Visibility(document("a b c:end d:end", "a>c", "b>c"))
+    assert showing.speakers_behind("c") == {"a", "b"}
+    assert showing.speakers_behind("a") == set()
+    assert showing.speakers_behind("d") == set()
+
+
+def test_names_and_types_come_from_the_graph() -> None:
+    graph = document("a:step b")
+    graph["nodes"][1]["name"] = "Bee"
+    showing = Visibility(graph)
+    assert [showing.name_of("a"), showing.name_of("b"), showing.name_of("x")] == ["a", "Bee", None]
+    assert [showing.type_of("a"), showing.type_of("x")] == ["step", None]
+
+
+def with_inside(inside: dict[str, Any] | None, *edges: str) -> dict[str, Any]:
+    """A graph whose node ``i`` runs another one inside; ``z`` is an ``end``, ``x`` any other."""
+    graph = document("i:inner x z:end", *edges)
+    if inside is not None:
+        graph["nodes"][0]["data"] = {"graph": inside}
+    return graph
+
+
+TWO = document("a b", "a>b")
+
+
+@pytest.mark.parametrize(
+    ("graph", "streaming"),
+    [
+        (with_inside(TWO), "b"),
+        (with_inside(TWO, "i>z"), "b"),
+        (with_inside(TWO, "i.error>x"), "b"),
+        (with_inside(TWO, "i>x"), ""),
+        (with_inside(TWO, "i.part>z"), ""),
+        (with_inside(document("a b:end c", "a>b")), "a b"),
+        (with_inside(document("a b")), "a b"),
+        (with_inside(None), ""),
+    ],
+)
+def test_the_graph_inside_a_visible_inner_node_speaks_for_it(
+    graph: dict[str, Any], streaming: str
+) -> None:
+    showing = Visibility(graph)
+    assert " ".join(n for n in "abc" if showing.is_visible(f"i[graph]/{n}")) == streaming
+    visible = [n for n in "abc" if showing.visible_values(f"i[graph]/{n}", out(output="o"))]
+    assert set(visible) <= set(streaming.split())
+    assert not showing.is_visible("i[other]/b")
+    assert not showing.is_visible("x[graph]/b")
+
+
+def test_what_speaks_for_a_node_is_told_at_every_depth() -> None:
+    graph = with_inside(with_inside(TWO, "i>z"), "i>z")
+    showing = Visibility(graph)
+    deep = "i[graph]/i[graph]/b"
+    assert showing.is_visible(deep)
+    assert deep in showing.speakers_behind("i")
+    assert {deep, "i"} <= showing.speakers_behind("z")
+    assert {deep, "i[graph]/i"} <= showing.speakers_behind("i[graph]/z")
+    assert showing.speakers_behind("i[graph]/i") == {"i[graph]/i[graph]/a", deep}
+    assert (showing.type_of(deep), showing.name_of(deep)) == ("step", "b")
+    assert showing.type_of("i[graph]/q") is None

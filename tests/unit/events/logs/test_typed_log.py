@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planwave.events import Event
+from planwave.events.logs.typed_log import execution_log_entries
+
+GRAPH = {
+    "nodes": [
+        {"id": "a", "type": "agent", "name": "Writer", "data": {}},
+        {"id": "b", "type": "if", "name": "b", "data": {}},
+    ],
+    "edges": [],
+}
+
+
+def told(*facts: tuple[str, str | None, dict[str, Any]]) -> list[tuple[str, str, str]]:
+    """Give ``(node, type, content)`` of what follows the creation of an execution."""
+    all_facts = [("execution.created", None, {"graph": GRAPH}), *facts]
+    events = [
+        Event("x1", seq, f"t{seq}", kind, path, 1 if path else None, data)
+        for seq, (kind, path, data) in enumerate(all_facts, start=1)
+    ]
+    return [(entry.node_id, entry.type, entry.content) for entry in execution_log_entries(events)]
+
+
+STARTED = ("node.started", "a", {"wave": 1})
+PROMPT = ("node.event", "a", {"event_type": "prompt", "data": {"prompt": "Write.", "model": "m"}})
+TEXT = {"outputs": {"output": {"type": "text", "value": "Written."}}, "duration_s": 0.1}
+ERROR = {"error": {"code": "provider-error", "message": "no answer"}, "handled": False}
+
+
+def test_a_model_call_is_told_from_its_start_to_its_text() -> None:
+    assert told(STARTED, PROMPT, ("node.completed", "a", TEXT)) == [
+        ("a", "step_start", "Writer agent node"),
+        ("a", "start_prompt", "Write."),
+        ("a", "llm_response", "Written."),
+    ]
+
+
+def test_an_entry_has_the_time_and_the_number_of_its_event() -> None:
+    (entry,) = execution_log_entries([Event("x1", 7, "noon", "node.started", "a", 1, {})])
+    assert entry.seq == 7
+    assert entry.as_json() == {
+        "timestamp": "noon", "nodeId": "a", "type": "step_start", "content": "a",
+    }  # fmt: skip
+
+
+def test_a_node_that_asks_no_model_is_told_by_its_start_alone() -> None:
+    assert told(("node.started", "b", {}), ("node.completed", "b", TEXT)) == [
+        ("b", "step_start", "if node")
+    ]
+
+
+def test_a_nested_node_begins_with_its_name() -> None:
+    inside = ("node.started", "b[0]/x", {"wave": 1, "name": "Look"})
+    assert told(inside) == [("b[0]/x", "step_start", "Look")]
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind"), [([STARTED, PROMPT], "llm_error"), ([STARTED], "error")]
+)
+def test_a_failure_is_told_once_and_says_whether_a_model_was_asked(
+    asked: list[Any], kind: str
+) -> None:
+    end = {"error": {**ERROR["error"], "node": "a"}, "failures": ["a"]}
+    log = told(*asked, ("node.failed", "a", ERROR), ("execution.failed", None, end))
+    assert log[len(asked) :] == [("a", kind, "no answer")]
+
+
+def test_a_new_attempt_has_asked_nothing_yet() -> None:
+    retry = ("node.retrying", "a", {**ERROR, "next_attempt": 2})
+    log = told(STARTED, PROMPT, retry, STARTED, ("node.failed", "a", ERROR))
+    assert [kind for _, kind, _ in log] == [
+        "step_start", "start_prompt", "llm_error", "step_start", "error",
+    ]  # fmt: skip
+
+
+def test_what_ends_an_execution_and_no_node_has_told_is_told_by_the_system() -> None:
+    timeout = {"code": "run-timeout", "message": "took too long"}
+    failed = ("execution.failed", None, {"error": timeout, "failures": ["a"]})
+    assert told(failed) == [("system", "error", "took too long")]
+    cancelled = ("execution.cancelled", None, {"cause": "by request"})
+    assert told(cancelled) == [("system", "error", "Cancelled: by request")]
+
+
+def test_a_condition_says_how_it_was_decided() -> None:
+    said = {"event_type": "logic_check", "data": {"message": "1 holds", "handle": "condition-0"}}
+    assert told(("node.event", "b", said)) == [("b", "logic_check", "1 holds")]
+
+
+def test_a_question_and_its_answer_are_two_entries() -> None:
+    asked = ("node.waiting", "b", {"request_id": "r", "request": {"prompt": "May I?"}})
+    given = ("node.answered", "b", {"request_id": "r", "answer": {"decision": "approve"}})
+    assert told(asked, given) == [("b", "wait_input", "May I?"), ("b", "input_received", "approve")]
+
+
+def test_a_timer_is_no_question_and_its_end_no_input() -> None:
+    timer = {"kind": "timer", "message": "Waits until noon.", "until": "noon"}
+    waits = ("node.waiting", "b", {"request_id": "r", "request": timer})
+    goes_on = {"request_id": "r", "answer": {"decision": "continue", "note": ""}}
+    assert told(waits, ("node.answered", "b", {**goes_on, "by": "timeout"})) == [
+        ("b", "timer", "Waits until noon."),
+        ("b", "timer", "The time has come."),
+    ]
+    assert told(waits, ("node.answered", "b", goes_on))[1] == ("b", "input_received", "continue")
+
+
+def test_a_message_to_the_caller_is_an_entry() -> None:
+    said = {"event_type": "message", "data": {"text": "Half way.", "extras": {"step": 1}}}
+    assert told(("node.event", "b", said)) == [("b", "message", "Half way.")]
+
+
+def test_an_answer_has_its_note_and_a_timeout_says_so() -> None:
+    noted = {"request_id": "r", "answer": {"decision": "reject", "note": "too dear", "value": 1}}
+    late = {"request_id": "r", "answer": {"decision": "reject", "note": ""}, "by": "timeout"}
+    assert told(("node.answered", "b", noted), ("node.answered", "b", late)) == [
+        ("b", "input_received", "reject (with a value): too dear"),
+        ("b", "input_received", "Nobody answered in time: reject"),
+    ]
+
+
+def test_what_was_asked_of_the_whole_execution_is_told_by_the_system_once() -> None:
+    def reasons(kind: str, *all_of_them: str) -> list[Any]:
+        return [(f"execution.{kind}", None, {"reason": reason}) for reason in all_of_them]
+
+    paused = reasons("paused", "paused by request", "waiting for an answer")
+    resumed = reasons("resumed", "resumed by request", "answered", "recovery")
+    assert told(*paused, *resumed) == [
+        ("system", "wait_input", "Execution paused: paused by request"),
+        ("system", "input_received", "Execution resumed: resumed by request"),
+        ("system", "step_start", "Execution resumed: the service was started again"),
+    ]
+    waits = {"reason": "no answer yet", "kind": "waiting"}
+    asked = {"reason": "waiting for an answer", "kind": "requested"}
+    assert told(("execution.paused", None, waits), ("execution.paused", None, asked)) == [
+        ("system", "wait_input", "Execution paused: waiting for an answer"),
+    ]
+
+
+def test_a_node_entered_again_or_cancelled_says_so() -> None:
+    log = told(
+        ("node.started", "a", {"wave": 1, "reentry": 1}), ("node.cancelled", "a", {"cause": "c"})
+    )
+    assert log == [
+        ("a", "step_start", "Writer agent node, again: it was cut off"),
+        ("a", "error", "Cancelled: c"),
+    ]
+    never_ran = Event("x1", 1, "t1", "node.cancelled", "a", None, {"cause": "c"})
+    assert execution_log_entries([never_ran]) == []
+
+
+@pytest.mark.parametrize(
+    "kind", ["subagent_call_start", "subagent_call_end", "subagent_call_error"]
+)
+def test_calls_of_helping_agents_are_told_under_their_own_type(kind: str) -> None:
+    call = {"event_type": kind, "data": {"callId": "c1", "message": "look it up"}}
+    bare = {"event_type": kind, "data": {"callId": "c1"}}
+    assert told(("node.event", "a", call), ("node.event", "a", bare)) == [
+        ("a", kind, "look it up"),
+        ("a", kind, '{"callId":"c1"}'),
+    ]
+
+
+def test_nothing_else_makes_an_entry() -> None:
+    others = [
+        ("execution.started", None, {"waves": 1}),
+        ("wave.started", None, {"wave": 1, "nodes": ["a"]}),
+        ("node.event", "a", {"event_type": "reasoning", "data": {}}),
+        ("node.event", "a", {"event_type": 5, "data": None}),
+        ("node.log", "a", {"message": "hm", "level": "info"}),
+        ("node.blocked", "b", {"cause": {"node": "a"}}),
+        ("usage", "a", {"input_tokens": 1}),
+        ("execution.completed", None, {}),
+    ]
+    assert told(*others) == []

@@ -1,0 +1,166 @@
+"""Usage that is told again is counted once; what was paid is never left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planwave.events import Event, UsageTotal, fold
+from planwave.events.chat_chunks.encoder import chunks
+
+GRAPH: dict[str, Any] = {"nodes": [{"id": "a", "type": "x", "name": "A", "data": {}}], "edges": []}
+
+
+class Story:
+    """Numbers events as they are told."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.tell("execution.created", None, graph=GRAPH).tell("execution.started", None, waves=1)
+
+    def tell(self, kind: str, path: str | None = "a", attempt: int = 1, /, **data: Any) -> Story:
+        seq = len(self.events) + 1
+        of = None if path is None else attempt
+        self.events.append(Event("x1", seq, "2026-01-01T00:00:00.000000Z", kind, path, of, data))
+        return self
+
+    def start(self, attempt: int = 1, **data: Any) -> Story:
+        return self.tell("node.started", "a", attempt, wave=1, **data)
+
+    def use(self, tokens: int, attempt: int = 1, *, recorded: bool = False) -> Story:
+        more = {"recorded": True} if recorded else {}
+        said = {"provider": "p", "model": "m", "input_tokens": tokens, "output_tokens": 1}
+        return self.tell("usage", "a", attempt, **said, cost_usd=0.5, **more)
+
+    def again(self, epoch: int = 2, reentry: int = 1) -> Story:
+        self.tell("execution.resumed", None, reason="recovery", epoch=epoch)
+        return self.start(reentry=reentry)
+
+    @property
+    def total(self) -> UsageTotal:
+        state = fold(self.events)
+        assert state.nodes["a"].usage == state.usage
+        return state.usage
+
+    @property
+    def read(self) -> int:
+        return self.total.input_tokens
+
+
+def test_a_call_that_is_served_again_is_counted_once() -> None:
+    story = Story().start().use(10).use(20).again().use(10, recorded=True).use(20, recorded=True)
+    assert (story.total.calls, story.read, story.total.cost_usd) == (2, 30, 1.0)
+    story.use(5).again(3, 2)
+    for tokens in (10, 20, 5):
+        story.use(tokens, recorded=True)
+    assert story.read == 35
+
+
+def test_a_call_that_was_paid_and_not_told_is_counted_when_it_is_served() -> None:
+    story = Story().start().use(10).again().use(10, recorded=True).use(10, recorded=True)
+    assert story.read == 20
+    story.again(3, 2).use(10, recorded=True).use(10, recorded=True)
+    assert story.read == 20
+
+
+def test_the_first_call_may_be_the_one_that_was_not_told() -> None:
+    assert Story().start().again().use(10, recorded=True).read == 10
+
+
+def test_a_call_that_is_paid_again_is_counted_again() -> None:
+    assert Story().start().use(10).again().use(10).read == 20
+
+
+def test_each_attempt_pays_for_itself() -> None:
+    story = Story().start().use(10).tell("node.retrying", "a", 1, next_attempt=2)
+    assert story.start(2).use(10, 2).read == 20
+
+
+def test_a_node_that_was_parked_tells_again_what_it_had_used() -> None:
+    story = Story().start().use(10)
+    for _ in range(3):
+        story.tell("node.parked").tell("node.unparked").use(10, recorded=True)
+    assert story.read == 10
+
+
+def test_what_was_parked_may_go_on_in_another_process() -> None:
+    story = Story().start().use(10).tell("node.parked").tell("node.unparked")
+    story.use(10, recorded=True).use(7)
+    story.tell("execution.resumed", None, reason="recovery", epoch=2)
+    story.use(10, recorded=True).use(7, recorded=True)
+    assert story.read == 17
+
+
+def test_what_follows_an_answer_has_calls_of_its_own() -> None:
+    story = Story().start().use(10).tell("node.waiting", request_id="r", request={})
+    story.tell("node.answered", request_id="r", answer="yes")
+    story.tell("execution.resumed", None, reason="recovery", epoch=2).use(10, recorded=True)
+    assert story.read == 20, "its call after the answer was paid, and nobody had told of it"
+
+
+def test_who_was_cut_off_and_is_run_again_tells_again_what_it_had_used() -> None:
+    story = Story().start().use(10)
+    story.tell("execution.resumed", None, reason="recovery", epoch=2)
+    story.tell("node.waiting", request_id="r", request={"kind": "interrupted"}, interrupted=True)
+    story.tell("node.answered", request_id="r", answer={"decision": "run_again"})
+    assert story.start(reentry=1).use(10, recorded=True).read == 10
+
+
+def test_a_pause_by_request_cuts_nothing_off() -> None:
+    story = Story().start().use(10).again().use(10, recorded=True)
+    story.tell("execution.paused", None, reason="paused by request")
+    story.tell("execution.resumed", None, reason="resumed", epoch=2).use(10, recorded=True)
+    assert story.read == 20
+
+
+def test_what_an_attempt_is_served_from_the_start_was_paid_elsewhere() -> None:
+    story = Story().start().use(10, recorded=True)
+    assert story.read == 0
+    assert story.again().use(10, recorded=True).read == 0
+
+
+def test_a_node_may_say_anything_and_stays_readable() -> None:
+    story = Story().start().tell("usage", input_tokens={"odd": [1]}, provider=None)
+    story.again().tell("usage", input_tokens={"odd": [1]}, provider=None, recorded=True)
+    assert (story.total.calls, story.read) == (1, 0)
+
+
+def test_who_is_served_last_is_shown_even_if_it_counts_for_nothing() -> None:
+    node = fold(Story().start().use(10).again().use(10, recorded=True).events).nodes["a"]
+    assert (node.provider, node.model) == ("p", "m")
+
+
+async def test_chunks_count_as_the_state_does() -> None:
+    story = Story().start().use(10).again().use(10, recorded=True).use(3)
+    story.tell("node.completed", outputs={}).tell("execution.completed", None)
+    *_, last = [chunk async for chunk in chunks(story.events)]
+    assert last["usage"]["prompt_tokens"] == story.read == 13
+
+
+@given(st.integers(0, 2**64))
+def test_whenever_a_process_ends_all_that_was_paid_is_counted_once(seed: int) -> None:
+    """A node makes the same calls in each life; what is paid is kept, then perhaps told."""
+    choose = Random(seed)  # noqa: S311 - a test's choices
+    calls = [choose.choice((1, 2, 3)) for _ in range(choose.randrange(1, 6))]
+    story, kept = Story().start(), 0
+    for life in range(2, 30):
+        made = choose.randrange(0, len(calls) + 1)
+        for number, tokens in enumerate(calls[:made]):
+            is_recorded = number < kept
+            kept = max(kept, number + 1)
+            if number == made - 1 and choose.random() < 0.5:
+                break  # it is kept, and the process ends before that is told
+            story.use(tokens, recorded=is_recorded)
+        if life == 6:
+            break
+        story.again(life, life - 1)
+    for number, tokens in enumerate(calls):
+        if number == 0:
+            story.again(50, 50)
+        story.use(tokens, recorded=number < kept)
+    assert story.read == sum(calls)
+    assert story.total.calls == Counter(calls).total()

@@ -1,0 +1,61 @@
+"""Commands and timers that meet in one turn: what came first holds."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from planwave.errors import NodeError
+from planwave.graph.model import Graph, Node, Policy, Retry
+from planwave.graph.protocols import Suspension
+from tests.support.engine.generic_nodes import ExecutionHarness, result_with
+from tests.support.graph.fake_catalog import parse_graph
+from tests.support.virtual_loop import virtual_time
+
+
+async def asks(inputs: Any, context: Any) -> Suspension:
+    return Suspension({"prompt": "?"}, None, 60.0, "nobody came")
+
+
+def waiting(rig: ExecutionHarness) -> str:
+    """Give the id of its one request."""
+    (data,) = rig.data_of("node.waiting")
+    return data["request_id"]
+
+
+def test_a_request_whose_time_is_over_when_all_is_cancelled_is_closed_by_that() -> None:
+    async def cancels(inputs: Any, context: Any) -> Any:
+        if context.attempt == 1:
+            raise NodeError("not yet", retryable=True)
+        rig.execution.cancel("enough")
+        rig.execution.expire(waiting(rig))
+
+    patient = Policy(retry=Retry(2, 1.0))
+    graph = Graph((Node("q", "step", "Q"), Node("c", "step", "C", policy=patient)), ())
+    rig = ExecutionHarness(graph, {"q": asks, "c": cancels})
+
+    @virtual_time
+    async def plays() -> None:
+        assert await rig.run() == "cancelled"
+
+    plays()
+    assert rig.data_of("node.answered") == []
+    assert rig.data_of("node.cancelled", "q") == [{"cause": "enough"}]
+
+
+@virtual_time
+async def test_what_is_resumed_while_a_node_is_at_work_goes_on_behind_it() -> None:
+    async def works(inputs: Any, context: Any) -> Any:
+        rig.execution.pause()
+        await asyncio.sleep(1)
+        assert rig.event_names("execution.paused", "execution.resumed") == ["execution.paused"]
+        rig.execution.resume()
+        await asyncio.sleep(1)
+        return result_with("done")
+
+    rig = ExecutionHarness(parse_graph("a b c", "a>b", "b>c"), {"a": works})
+    assert await rig.run() == "completed"
+    assert rig.event_names("execution.paused", "execution.resumed", "node.completed") == [
+        "execution.paused", "execution.resumed",
+        "node.completed a", "node.completed b", "node.completed c",
+    ]  # fmt: skip

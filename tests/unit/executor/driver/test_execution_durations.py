@@ -1,0 +1,114 @@
+"""How long a node has run: the sum of its stretches, without what it waited for answers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from planwave.errors import NodeError
+from planwave.events import Event, fold
+from planwave.executor.recovery.history import History
+from planwave.graph.model import Graph, Policy, Retry
+from planwave.graph.protocols import Suspension
+from tests.support.engine.generic_nodes import ExecutionHarness, MemoryJournal, result_with
+from tests.support.graph.fake_catalog import parse_graph
+from tests.support.virtual_loop import virtual_time
+
+WAITED_S = 1_000.0
+
+
+async def works_then_asks(inputs: Any, context: Any) -> Any:
+    await asyncio.sleep(2)
+    return Suspension("go on?")
+
+
+async def goes_on(inputs: Any, context: Any, state: Any, answer: Any) -> Any:
+    await asyncio.sleep(3)
+    return result_with(answer)
+
+
+async def runs_one_that_asks(inputs: Any, context: Any) -> Any:
+    await asyncio.sleep(1)
+    await context.runtime.run_graph("k", parse_graph("q"), {})
+    await asyncio.sleep(0.5)
+    return result_with(1)
+
+
+class Answered(ExecutionHarness):
+    """A rig whose questions are all answered long after they were asked."""
+
+    def _record(self, events: list[Event]) -> None:
+        super()._record(events)
+        for event in events:
+            if event.type == "node.waiting":
+                later = asyncio.get_running_loop().call_later
+                later(WAITED_S, self.execution.answer, event.data["request_id"], "yes")
+
+
+async def at_rest(graph: Graph, acts: dict[str, Any]) -> list[Event]:
+    """Run a graph; each question is answered at rest, by another process. Give all that is told."""
+    stored: list[Event] = []
+    for _ in range(5):
+        past = History(stored) if stored else None
+        rig = ExecutionHarness(graph, acts, journal=MemoryJournal(), past=past, parks=True)
+        if stored:
+            asked = [e.data["request_id"] for e in stored if e.type == "node.waiting"]
+            answered = rig.execution.answer(asked[-1], "yes")
+            assert await rig.run() in ("paused", "completed")
+            await answered
+        else:
+            assert await rig.run() == "paused"
+        stored += rig.stored
+        if stored[-1].type == "execution.completed":
+            return stored
+        await asyncio.sleep(WAITED_S)
+    raise AssertionError("it never ends")
+
+
+ACTS = {"a": works_then_asks, "a:resume": goes_on, "p": runs_one_that_asks, "q": works_then_asks}
+ACTS["q:resume"] = goes_on
+
+
+@virtual_time
+async def test_time_that_a_node_waits_for_an_answer_is_not_counted() -> None:
+    rig = Answered(parse_graph("a"), ACTS, journal=MemoryJournal())
+    assert await rig.run() == "completed"
+    for told in (rig.stored, await at_rest(parse_graph("a"), ACTS)):
+        assert [e.data["duration_s"] for e in told if e.type == "node.waiting"] == [2.0]
+        assert fold(told).nodes["a"].duration_s == 5.0
+
+
+@virtual_time
+async def test_time_that_a_node_is_parked_is_not_counted() -> None:
+    rig = Answered(parse_graph("p"), ACTS, journal=MemoryJournal())
+    assert await rig.run() == "completed"
+    # It is entered again from the top; what is inside it goes on at once where it is still there.
+    in_memory, taken_up = 3.0 + 3.0 + 0.5, 3.0 + 1.0 + 3.0 + 0.5
+    both = [(rig.stored, in_memory), (await at_rest(parse_graph("p"), ACTS), taken_up)]
+    for told, seconds in both:
+        nodes = fold(told).nodes
+        assert nodes["p[k]/q"].duration_s == 5.0
+        parked = [e.data["duration_s"] for e in told if e.type == "node.parked"]
+        assert parked == [3.0], "a second of its own, then two of the nested run"
+        assert nodes["p"].duration_s == seconds
+
+
+@virtual_time
+async def test_a_node_that_waits_shows_how_long_it_has_run() -> None:
+    rig = ExecutionHarness(parse_graph("a"), ACTS, journal=MemoryJournal(), parks=True)
+    assert await rig.run() == "paused"
+    assert fold(rig.stored).nodes["a"].duration_s == 2.0
+
+
+@virtual_time
+async def test_each_attempt_has_a_time_of_its_own() -> None:
+    async def fails_once(inputs: Any, context: Any) -> Any:
+        await asyncio.sleep(4)
+        if context.attempt == 1:
+            raise NodeError("not yet", retryable=True)
+        return result_with(1)
+
+    graph = parse_graph("a", policies={"a": Policy(retry=Retry(2, 60.0))})
+    rig = ExecutionHarness(graph, {"a": fails_once})
+    assert await rig.run() == "completed"
+    assert rig.data_of("node.completed")[0]["duration_s"] == 4.0

@@ -1,0 +1,290 @@
+"""Graphs inside nodes, cut off anywhere, parked, answered in memory or in what is stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from contextlib import suppress
+from itertools import count
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planwave.errors import NodeError, StoreError
+from planwave.events import Event, fold
+from planwave.executor.options import RunOptions
+from planwave.executor.recovery.history import History
+from planwave.executor.reuse.reuse import Reuse
+from planwave.graph.model import Graph, Node, Policy, Retry
+from planwave.graph.protocols import Suspension
+from tests.support.engine.event_histories import created_event
+from tests.support.engine.event_invariants import check_events
+from tests.support.engine.generic_nodes import (
+    TERMINAL_TYPES,
+    ExecutionHarness,
+    MemoryJournal,
+    result_with,
+)
+from tests.support.graph.builders import make_edge
+from tests.support.virtual_loop import virtual_time
+
+OUTCOMES = frozenset(
+    {"node.completed", "node.failed", "node.cancelled", "node.retrying", "node.waiting"}
+)
+
+
+class Tale:
+    """A random graph whose nodes run graphs inside them, three deep, and what each node does."""
+
+    def __init__(self, choose: Random) -> None:
+        self.choose = choose
+        self.acts: dict[str, Any] = {}
+        self.made: list[tuple[str, str]] = []
+        self.ran: list[tuple[str, int]] = []
+        self.numbers, self.owners = count(), count(1)
+        self.reuse: Reuse | None = None
+        self.graph = self.graph_of(0)
+        self.options = RunOptions(
+            scheduling=choose.choice(["eager", "waves"]), max_parallel=choose.choice([None, 1, 2])
+        )
+
+    def graph_of(self, depth: int) -> Graph:
+        size = 1 + self.choose.randrange(3)
+        nodes = [self.node(depth) for _ in range(size)]
+        edges = [
+            make_edge(nodes[first].id, nodes[second].id)
+            for second in range(size)
+            for first in range(second)
+            if self.choose.random() < 0.5
+        ]
+        return Graph(tuple(nodes), tuple(edges))
+
+    def node(self, depth: int) -> Node:
+        choose = self.choose
+        kinds = ["work", "ask", "once", "flaky"] + ["loop", "loop", "loop"] * (depth < 3)
+        kind = choose.choice(kinds) if depth else choose.choice(["loop", "loop", "ask", "work"])
+        node_id = f"{kind}{next(self.numbers)}"
+        retries = choose.choice([1, 1, 2, 3])
+        policy = Policy(
+            retry=Retry(retries, choose.choice([0, 1])),
+            on_error=choose.choice(["fail", "fail", "continue"]),
+        )
+        self.acts[node_id] = getattr(self, kind)(node_id, depth)
+        return Node(node_id, "step", node_id, policy=policy)
+
+    # -- what nodes do
+
+    def begins(self, context: Any) -> None:
+        self.ran.append((context.path, context.attempt))
+
+    def work(self, node_id: str, depth: int) -> Any:
+        delay = self.choose.randrange(4)
+
+        async def act(inputs: Any, context: Any) -> Any:
+            self.begins(context)
+            await asyncio.sleep(delay)
+            return result_with(node_id)
+
+        return act
+
+    def flaky(self, node_id: str, depth: int) -> Any:
+        bad = self.choose.choice([{1}, {1, 2}, {2}, {1, 2, 3, 4, 5, 6, 7, 8, 9}])
+
+        async def act(inputs: Any, context: Any) -> Any:
+            self.begins(context)
+            await asyncio.sleep(1)
+            if context.attempt in bad:
+                raise NodeError("not this time", retryable=True)
+            return result_with(context.attempt)
+
+        return act
+
+    def ask(self, node_id: str, depth: int) -> Any:
+        timeout = self.choose.choice([None, None, 1])
+
+        async def act(inputs: Any, context: Any) -> Any:
+            self.begins(context)
+            return Suspension({"for": context.path}, 1, timeout, "nobody")
+
+        async def resume(inputs: Any, context: Any, state: Any, answer: Any) -> Any:
+            return result_with("answered")
+
+        self.acts[f"{node_id}:resume"] = resume
+        return act
+
+    def once(self, node_id: str, depth: int) -> Any:
+        async def act(inputs: Any, context: Any) -> Any:
+            self.begins(context)
+
+            async def make() -> Any:
+                self.made.append((context.path, "v"))
+                await asyncio.sleep(1)
+                return context.attempt
+
+            value = await context.runtime.once("v", make)
+            await asyncio.sleep(1)
+            return result_with(value)
+
+        return act
+
+    def loop(self, node_id: str, depth: int) -> Any:
+        body = self.graph_of(depth + 1)
+        items, skips = self.choose.randrange(4), self.choose.random() < 0.5
+        workers = self.choose.choice([1, 2, 5]) if skips else 1
+        own = self.choose.choice([0, 0, 1])
+
+        async def one(context: Any, item: int) -> Any:
+            try:
+                await context.runtime.run_graph(f"{item}", body, {}, variables={"item": item})
+            except NodeError as error:
+                if not skips:
+                    # What it runs inside itself may be worth another try.
+                    raise NodeError("an item failed", retryable=True) from error
+                return "skipped"
+            if own:
+                with context.busy():
+                    await asyncio.sleep(own)
+            return "done"
+
+        async def act(inputs: Any, context: Any) -> Any:
+            self.begins(context)
+            left, found = iter(range(items)), {}
+
+            async def work() -> None:
+                for item in left:
+                    found[item] = await one(context, item)
+
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for _ in range(workers):
+                        group.create_task(work())
+            except BaseExceptionGroup as errors:
+                raise errors.exceptions[0]  # noqa: B904
+            return result_with([found[item] for item in range(items)])
+
+        return act
+
+    # -- lives
+
+    async def life(
+        self, stored: list[Event], cut: int | None, *, parks: bool, answers: str | None = None
+    ) -> tuple[list[Event], str]:
+        """Live once more: run on, or only take an answer as an execution at rest does."""
+        ledger = MemoryJournal(fail_at=None if cut is None else cut + 1)
+        past = History(stored) if stored else None
+        rig = ExecutionHarness(
+            self.graph,
+            self.acts,
+            self.options,
+            journal=ledger,
+            past=past,
+            is_recovery=past is not None and past.is_started and past.pause_reason is None,
+            parks=parks,
+            epoch=next(self.owners),
+            reuse=self.reuse,
+        )
+        if not parks:
+            self.answers_soon(rig, stored)
+        if answers is not None:
+            rig.execution.answer(answers, "yes")
+            rig.execution.interrupt(at_once=True)
+        status = "cut off"
+        with suppress(StoreError):
+            status = await rig.run()
+        return [*stored, *ledger.events], status
+
+    def answers_soon(self, rig: ExecutionHarness, stored: list[Event]) -> None:
+        loop = asyncio.get_running_loop()
+        hear = rig.execution.publisher._on_events
+
+        def hears(events: list[Event]) -> None:
+            hear(events)
+            for event in events:
+                if event.type == "node.waiting":
+                    loop.call_later(2, answer, event.data["request_id"])
+
+        def answer(request_id: str) -> None:
+            if request_id in rig.execution._reducer.requests:
+                rig.execution.answer(request_id, "yes")
+
+        rig.execution.publisher._on_events = hears
+        for request_id in fold(stored).requests if stored else ():
+            loop.call_later(2, answer, request_id)
+
+
+async def lived(tale: Tale, choose: Random, cuts: int, *, parks: bool) -> list[Event]:
+    """Give all that is stored in the end of an execution that was cut off some times."""
+    stored: list[Event] = []
+    for _ in range(400):
+        cut = choose.randrange(1, 9) if cuts > 0 else None
+        cuts -= 1
+        known = {(e.path, e.attempt) for e in stored if e.type in OUTCOMES}
+        kept = {e.path for e in stored if e.type == "node.event" and "once" in e.data.values()}
+        tale.ran.clear()
+        tale.made.clear()
+        answers: str | None = None
+        if parks and stored:
+            state = fold(stored)
+            if state.requests and (state.status == "paused" or choose.random() < 0.2):
+                answers = choose.choice(list(state.requests))
+        stored, _ = await tale.life(stored, cut, parks=parks, answers=answers)
+        waited = {(e.path, e.attempt) for e in stored if e.type == "node.waiting"}
+        assert not (known - waited) & set(tale.ran), "what had its outcome ran again"
+        assert not known & set(tale.ran), "what had asked ran again"
+        assert not kept & {path for path, _ in tale.made if "[" not in path}
+        if stored and stored[-1].type in TERMINAL_TYPES:
+            return stored
+    raise AssertionError(f"it never ends: {stored[-5:]}")
+
+
+def ends(events: list[Event]) -> dict[str, Any]:
+    state = fold(events)
+    nodes = {path: (node.status, node.attempt, node.outputs) for path, node in state.nodes.items()}
+    return {"status": state.status, **nodes}
+
+
+def check(tale: Tale, stored: list[Event]) -> None:
+    check_events([created_event(tale.graph), *(e._replace(seq=e.seq + 1) for e in stored)])
+    starts = Counter(
+        (e.path, e.attempt)
+        for e in stored
+        if e.type == "node.started" and not e.data.get("reentry")
+    )
+    assert set(starts.values()) <= {1}, "an attempt number was used twice"
+    state = fold(stored)
+    assert not state.requests
+    over = {"completed", "failed", "cancelled", "skipped", "blocked"}
+    assert {node.status for node in state.nodes.values()} <= over
+
+
+@given(st.integers(0, 2**64))
+@settings(max_examples=150, deadline=None)
+def test_whatever_is_cut_off_ends_as_if_it_had_not_been(seed: int) -> None:
+    cut_off(seed)
+
+
+@pytest.mark.slow
+@given(st.integers(0, 2**64))
+@settings(max_examples=2_000, deadline=None)
+def test_so_do_many_more(seed: int) -> None:
+    cut_off(seed)
+
+
+def cut_off(seed: int) -> None:
+    """Play a tale whole and cut off, with nodes that park and without: it ends alike."""
+
+    @virtual_time
+    async def plays() -> None:
+        tale = Tale(Random(seed))  # noqa: S311 - a test's choices
+        whole = await lived(tale, Random(seed), 0, parks=False)  # noqa: S311
+        check(tale, whole)
+        for parks in (False, True):
+            choose = Random(seed)  # noqa: S311
+            stored = await lived(tale, choose, 1 + choose.randrange(6), parks=parks)
+            check(tale, stored)
+            assert ends(stored) == ends(whole)
+
+    plays()

@@ -1,0 +1,621 @@
+"""What messages mean: retries, timeouts, error policies, waiting, nested runs, what nodes say."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from typing import Any
+
+import pytest
+
+from planwave.errors import Conflict, InputError, NodeError
+from planwave.executor.options import RunOptions
+from planwave.graph.model import DataValue, Policy, Retry
+from planwave.graph.protocols import ExecutionResult, Suspension
+from tests.support.engine.generic_nodes import ExecutionHarness, node_event, result_with
+from tests.support.graph.fake_catalog import parse_graph
+from tests.support.virtual_loop import virtual_time
+
+Inputs = Context = Any
+
+
+async def forever(inputs: Inputs, context: Context) -> Any:
+    await asyncio.Event().wait()
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def fails_until(attempt: int, *, retryable: bool = True, at: list[float] | None = None) -> Any:
+    async def act(inputs: Inputs, context: Context) -> Any:
+        if at is not None:
+            at.append(now())
+        if context.attempt < attempt:
+            raise NodeError(f"attempt {context.attempt}", retryable=retryable)
+        return result_with(context.attempt)
+
+    return act
+
+
+# -- retry
+
+
+@virtual_time
+async def test_a_retryable_failure_is_tried_again_after_a_doubling_delay() -> None:
+    at: list[float] = []
+    graph = parse_graph("a", policies={"a": Policy(retry=Retry(4, 1.5))})
+    rig = ExecutionHarness(graph, {"a": fails_until(4, at=at)})
+    assert await rig.run() == "completed"
+    assert at == [0, 1.5, 4.5, 10.5]
+    assert rig.data_of("node.retrying")[0] == {
+        "error": {"code": "node-failed", "message": "attempt 1"},
+        "delay_s": 1.5,
+        "next_attempt": 2,
+    }
+    attempts = [(e.type, e.attempt) for e in rig.stored if e.path == "a"]
+    assert attempts == [
+        ("node.started", 1), ("node.retrying", 1), ("node.started", 2), ("node.retrying", 2),
+        ("node.started", 3), ("node.retrying", 3), ("node.started", 4), ("node.completed", 4),
+    ]  # fmt: skip
+    assert rig.execution.outputs["a"]["output"].value == 4
+
+
+@virtual_time
+async def test_the_last_attempts_failure_is_the_nodes() -> None:
+    graph = parse_graph("a", policies={"a": Policy(retry=Retry(2, 0))})
+    rig = ExecutionHarness(graph, {"a": fails_until(9)})
+    assert await rig.run() == "failed"
+    assert [d["error"]["message"] for d in rig.data_of("node.failed")] == ["attempt 2"]
+
+
+@virtual_time
+async def test_the_wait_doubles_up_to_a_day() -> None:
+    graph = parse_graph("a", policies={"a": Policy(retry=Retry(14, 100))})
+    rig = ExecutionHarness(graph, {"a": fails_until(14)})
+    assert await rig.run() == "completed"
+    waits = [data["delay_s"] for data in rig.data_of("node.retrying")]
+    assert waits == [100 * 2**n for n in range(10)] + [86_400] * 3
+
+
+@virtual_time
+async def test_a_node_may_be_tried_as_often_as_its_policy_says() -> None:
+    graph = parse_graph("a", policies={"a": Policy(retry=Retry(1_100, 0.0))})
+    rig = ExecutionHarness(graph, {"a": fails_until(1_100)})
+    assert await rig.run() == "completed"
+    assert {data["delay_s"] for data in rig.data_of("node.retrying")} == {0}
+
+
+@pytest.mark.parametrize("backoff_s", [100_000, 1e308])
+def test_a_wait_that_is_longer_from_the_start_stays_as_it_was_asked_for(backoff_s: float) -> None:
+    @virtual_time
+    async def scene() -> None:
+        graph = parse_graph("a", policies={"a": Policy(retry=Retry(9, backoff_s))})
+        rig = ExecutionHarness(graph, {"a": fails_until(9)}, RunOptions(run_timeout_s=250_000))
+        assert await rig.run() == "failed"
+        assert {data["delay_s"] for data in rig.data_of("node.retrying")} == {backoff_s}
+
+    scene()
+
+
+@pytest.mark.parametrize("error", [NodeError("no"), ValueError("no"), InputError("no")])
+def test_what_is_not_retryable_is_not_tried_again(error: Exception) -> None:
+    @virtual_time
+    async def scene() -> None:
+        async def act(inputs: Inputs, context: Context) -> Any:
+            raise error
+
+        rig = ExecutionHarness(
+            parse_graph("a", policies={"a": Policy(retry=Retry(3, 1))}), {"a": act}
+        )
+        assert await rig.run() == "failed"
+        assert rig.data_of("node.retrying") == []
+
+    scene()
+
+
+@virtual_time
+async def test_foreign_errors_are_named_and_planned_ones_keep_code_and_hint() -> None:
+    async def breaks(inputs: Inputs, context: Context) -> Any:
+        raise ZeroDivisionError("division by zero")
+
+    async def refuses(inputs: Inputs, context: Context) -> Any:
+        raise InputError("not that", code="odd", hint="this")
+
+    rig = ExecutionHarness(parse_graph("a b"), {"a": breaks, "b": refuses})
+    assert await rig.run() == "failed"
+    assert [d["error"] for d in rig.data_of("node.failed")] == [
+        {"code": "node-failed", "message": "ZeroDivisionError: division by zero"},
+        {"code": "odd", "message": "not that", "hint": "this"},
+    ]
+
+
+# -- timeouts
+
+
+@virtual_time
+async def test_a_node_out_of_time_fails_and_may_be_tried_again() -> None:
+    graph = parse_graph("a b", "a>b", policies={"a": Policy(timeout_s=3, retry=Retry(2, 1))})
+    rig = ExecutionHarness(graph, {"a": forever})
+    assert await rig.run() == "failed"
+    assert now() == pytest.approx(7, abs=0.01)
+    assert len(rig.data_of("node.retrying")) == 1
+    (data,) = rig.data_of("node.failed")
+    assert data["error"]["code"] == "node-timeout"
+    assert data["duration_s"] == pytest.approx(3, abs=0.01)
+
+
+@virtual_time
+async def test_the_default_timeout_is_for_nodes_without_their_own() -> None:
+    async def five(inputs: Inputs, context: Context) -> Any:
+        await asyncio.sleep(5)
+        return result_with(1)
+
+    graph = parse_graph("a b", policies={"b": Policy(timeout_s=10)})
+    rig = ExecutionHarness(graph, {"a": five, "b": five}, RunOptions(node_timeout_s=4))
+    assert await rig.run() == "failed"
+    assert rig.event_names("node.failed", "node.completed") == ["node.failed a", "node.completed b"]
+
+
+@virtual_time
+async def test_a_node_that_ignores_its_timeout_is_settled_at_once_and_its_result_dropped() -> None:
+    release = asyncio.Event()
+
+    async def ignores(inputs: Inputs, context: Context) -> Any:
+        while not release.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await release.wait()
+        return result_with("late")
+
+    async def frees(inputs: Inputs, context: Context) -> Any:
+        release.set()
+        await asyncio.sleep(1)
+        return result_with("b")
+
+    policies = {"a": Policy(timeout_s=1, on_error="default", default={"handle": "h", "value": 0})}
+    graph = parse_graph("a b", "a.h>b", policies=policies)
+    rig = ExecutionHarness(graph, {"a": ignores, "b": frees})
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["a"] == {"h": DataValue("any", 0)}
+    assert rig.event_names("node.completed", "node.failed") == ["node.failed a", "node.completed b"]
+
+
+@virtual_time
+async def test_a_nested_runs_time_is_not_the_nodes_own() -> None:
+    async def slow(inputs: Inputs, context: Context) -> Any:
+        await asyncio.sleep(60)
+        return result_with(1)
+
+    async def nests(inputs: Inputs, context: Context) -> Any:
+        await asyncio.sleep(1)
+        await context.runtime.run_graph("k", parse_graph("i"), {})
+        await asyncio.sleep(1)
+        return result_with(1)
+
+    rig = ExecutionHarness(
+        parse_graph("a", policies={"a": Policy(timeout_s=3)}), {"a": nests, "i": slow}
+    )
+    assert await rig.run() == "completed"
+    graph = parse_graph("a", policies={"a": Policy(timeout_s=1.5)})
+    rig = ExecutionHarness(graph, {"a": nests, "i": slow})
+    assert await rig.run() == "failed"
+    assert now() == pytest.approx(62 + 61.5, abs=0.01)
+
+
+@virtual_time
+async def test_a_run_out_of_time_fails_with_its_own_code() -> None:
+    rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": forever}, RunOptions(run_timeout_s=30))
+    assert await rig.run() == "failed"
+    assert now() == 30
+    assert rig.execution.error == {
+        "code": "run-timeout",
+        "message": "the execution did not finish within 30 s",
+    }
+    assert sorted(rig.event_names("node.cancelled")) == ["node.cancelled a", "node.cancelled b"]
+    rig.check_sequence()
+
+
+@virtual_time
+async def test_too_many_events_end_the_run() -> None:
+    async def chatters(inputs: Inputs, context: Context) -> Any:
+        for n in range(1000):
+            yield node_event(context, "log", {"message": str(n)})
+            await asyncio.sleep(0)
+        yield result_with(1)
+
+    rig = ExecutionHarness(parse_graph("a"), {"a": chatters}, RunOptions(max_events=20))
+    assert await rig.run() == "failed"
+    assert rig.execution.error is not None
+    assert rig.execution.error["code"] == "limit-exceeded"
+    assert len(rig.stored) < 30
+    rig.check_sequence()
+
+
+# -- error policies
+
+
+@virtual_time
+async def test_a_continued_failure_sends_its_error_from_the_error_handle() -> None:
+    got: list[Any] = []
+
+    async def takes(inputs: Inputs, context: Context) -> Any:
+        got.append(inputs["input"].value)
+        return result_with(1)
+
+    graph = parse_graph("a b c", "a.error>b", "a>c", policies={"a": Policy(on_error="continue")})
+    rig = ExecutionHarness(graph, {"a": fails_until(2), "b": takes})
+    assert await rig.run() == "completed"
+    assert got == [{"code": "node-failed", "message": "attempt 1"}]
+    assert rig.event_names("node.skipped") == ["node.skipped c"]
+    (failed,) = rig.data_of("node.failed")
+    assert failed["handled"] is True
+    assert failed["outputs"]["error"]["value"]["code"] == "node-failed"
+    assert rig.data_of("execution.completed") == [{"handled_failures": ["a"]}]
+
+
+@virtual_time
+async def test_a_defaulted_failure_gives_its_default_and_does_not_stop_the_run() -> None:
+    policy = Policy(on_error="default", default={"handle": "output", "value": [7]})
+    rig = ExecutionHarness(
+        parse_graph("a b", "a>b", policies={"a": policy}),
+        {"a": fails_until(2), "b": _echo},
+        RunOptions(on_failure="stop"),
+    )
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["b"]["output"].value == [7]
+    assert rig.data_of("execution.completed") == [{"handled_failures": ["a"]}]
+
+
+async def _echo(inputs: Inputs, context: Context) -> Any:
+    return result_with(inputs["input"].value)
+
+
+# -- what nodes say
+
+
+@virtual_time
+async def test_what_a_node_says_comes_in_order_and_before_its_end() -> None:
+    async def talks(inputs: Inputs, context: Context) -> Any:
+        yield node_event(context, "delta", {"text": "Hel"})
+        yield node_event(context, "delta", {"text": "hm", "kind": "reasoning"})
+        yield node_event(context, "log", {"message": "one", "level": "debug"})
+        yield node_event(context, "usage", {"input_tokens": 3})
+        yield node_event(context, "delta", {"text": "lo"})
+        yield node_event(context, "spark", {"n": 1})
+        yield ExecutionResult(
+            {"output": DataValue("text", "Hello")}, [node_event(context, "spark", {"n": 2})]
+        )
+
+    rig = ExecutionHarness(parse_graph("a"), {"a": talks})
+    assert await rig.run() == "completed"
+    assert rig.data_of("node.delta") == [
+        {"kind": "text", "text": "Hel", "offset": 0},
+        {"kind": "reasoning", "text": "hm", "offset": 0},
+        {"kind": "text", "text": "lo", "offset": 3},
+    ]
+    assert rig.data_of("node.log") == [{"message": "one", "level": "debug"}]
+    assert rig.data_of("usage") == [{"input_tokens": 3}]
+    assert rig.data_of("node.event") == [
+        {"event_type": "spark", "data": {"n": 1}},
+        {"event_type": "spark", "data": {"n": 2}},
+    ]
+    assert [e.type for e in rig.stored][2:8] == [
+        "node.started", "node.log", "usage", "node.event", "node.event", "node.completed",
+    ]  # fmt: skip
+    assert [e.seq for e in rig.published if e.type == "node.delta"] == [0, 0, 0]
+
+
+@virtual_time
+async def test_a_new_attempt_streams_from_the_beginning() -> None:
+    async def talks(inputs: Inputs, context: Context) -> Any:
+        yield node_event(context, "delta", {"text": "abc"})
+        if context.attempt == 1:
+            raise NodeError("cut", retryable=True)
+        yield result_with(1)
+
+    rig = ExecutionHarness(parse_graph("a", policies={"a": Policy(retry=Retry(2))}), {"a": talks})
+    assert await rig.run() == "completed"
+    deltas = [(e.attempt, e.data["offset"]) for e in rig.published if e.type == "node.delta"]
+    assert deltas == [(1, 0), (2, 0)]
+
+
+@virtual_time
+async def test_a_node_settled_without_its_task_is_not_heard_any_more() -> None:
+    async def talks(inputs: Inputs, context: Context) -> Any:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            yield node_event(context, "log", {"message": "too late"})
+            yield node_event(context, "delta", {"text": "too late"})
+        yield result_with("too late")
+
+    rig = ExecutionHarness(parse_graph("a", policies={"a": Policy(timeout_s=1)}), {"a": talks})
+    assert await rig.run() == "failed"
+    assert rig.data_of("node.log") == rig.data_of("node.delta") == []
+    rig.check_sequence()
+
+
+@pytest.mark.parametrize("data", ["just text", None, 7, ["x"]])
+@pytest.mark.parametrize("kind", ["log", "usage", "spark"])
+def test_odd_data_of_what_a_node_says_never_breaks_the_run(kind: str, data: Any) -> None:
+    @virtual_time
+    async def scene() -> None:
+        async def talks(inputs: Inputs, context: Context) -> Any:
+            yield node_event(context, kind, data)
+            yield result_with(1)
+
+        rig = ExecutionHarness(parse_graph("a"), {"a": talks})
+        assert await rig.run() == "completed"
+        assert all(isinstance(d, dict) for d in rig.data_of("usage") + rig.data_of("node.log"))
+
+    scene()
+
+
+@virtual_time
+async def test_what_cannot_be_kept_of_what_a_node_says_is_a_warning() -> None:
+    async def talks(inputs: Inputs, context: Context) -> Any:
+        yield node_event(context, "spark", {"n": {1, 2}})
+        yield result_with(1)
+
+    rig = ExecutionHarness(parse_graph("a"), {"a": talks})
+    assert await rig.run() == "completed"
+    assert rig.data_of("node.log") == [
+        {"message": "event 'spark' was not kept: its data is a set", "level": "warning"}
+    ]
+
+
+# -- waiting
+
+
+def asks(state: Any = None) -> Any:
+    async def act(inputs: Inputs, context: Context) -> Any:
+        return Suspension({"q": context.path}, state)
+
+    return act
+
+
+@virtual_time
+async def test_a_suspended_node_pauses_the_run_and_goes_on_with_its_answer() -> None:
+    rig = ExecutionHarness(parse_graph("a b", "a>b"), {"a": asks([1])})
+    loop = asyncio.get_running_loop()
+
+    def answer() -> None:
+        (request,) = rig.data_of("node.waiting")
+        assert rig.execution.status == "paused"
+        rig.execution.answer(request["request_id"], "yes")
+        with pytest.raises(Conflict):
+            rig.execution.answer(request["request_id"], "again")
+
+    loop.call_later(5, answer)
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["a"]["output"].value == [[1], "yes"]
+    assert [t for t in rig.event_names() if not t.startswith("wave")] == [
+        "execution.started", "node.started a", "node.waiting a", "execution.paused",
+        "execution.resumed", "node.answered a", "node.completed a", "node.started b",
+        "node.completed b", "execution.completed",
+    ]  # fmt: skip
+    (waiting,) = rig.data_of("node.waiting")
+    assert waiting["request"] == {"q": "a"}
+    assert rig.data_of("node.answered") == [{"request_id": waiting["request_id"], "answer": "yes"}]
+
+
+@virtual_time
+async def test_only_what_follows_a_waiting_node_waits_with_it() -> None:
+    rig = ExecutionHarness(
+        parse_graph("a b c d", "a>b", "c>d"), {"a": asks()}, RunOptions(scheduling="waves")
+    )
+
+    def answer() -> None:
+        assert "node.completed d" in rig.event_names()
+        (request,) = rig.data_of("node.waiting")
+        rig.execution.answer(request["request_id"], 1)
+
+    asyncio.get_running_loop().call_later(5, answer)
+    assert await rig.run() == "completed"
+
+
+@virtual_time
+async def test_two_requests_are_answered_one_by_one() -> None:
+    rig = ExecutionHarness(parse_graph("a b"), {"a": asks(), "b": asks()})
+    loop = asyncio.get_running_loop()
+
+    def answer(n: int) -> None:
+        rig.execution.answer(rig.data_of("node.waiting")[n]["request_id"], n)
+
+    loop.call_later(1, answer, 1)
+    loop.call_later(2, answer, 0)
+    assert await rig.run() == "completed"
+    assert len(rig.data_of("execution.paused")) == len(rig.data_of("execution.resumed")) == 2
+
+
+@virtual_time
+async def test_a_resumed_node_may_ask_again_or_fail_and_be_tried_from_the_top() -> None:
+    async def resumed(inputs: Inputs, context: Context, state: Any, answer: Any) -> Any:
+        if answer == "again":
+            return Suspension({"q": 2}, state)
+        if context.attempt == 1:
+            raise NodeError("shaky", retryable=True)
+        return result_with(answer)
+
+    graph = parse_graph("a", policies={"a": Policy(retry=Retry(2, 1))})
+    rig = ExecutionHarness(graph, {"a": asks(), "a:resume": resumed})
+    loop = asyncio.get_running_loop()
+
+    def answer(n: int, what: str) -> None:
+        rig.execution.answer(rig.data_of("node.waiting")[n]["request_id"], what)
+
+    loop.call_later(1, answer, 0, "again")
+    loop.call_later(2, answer, 1, "no")
+    loop.call_later(9, answer, 2, "yes")
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["a"]["output"].value == "yes"
+    assert len({d["request_id"] for d in rig.data_of("node.waiting")}) == 3
+
+
+# -- nested runs
+
+
+def nests(key: str, graph: Any, inputs: Any = None) -> Any:
+    async def act(inputs_: Inputs, context: Context) -> Any:
+        given = await context.runtime.run_graph(key, graph, inputs or {})
+        return result_with({n: {h: v.value for h, v in o.items()} for n, o in given.items()})
+
+    return act
+
+
+@virtual_time
+async def test_a_nested_run_has_its_own_paths_and_waves() -> None:
+    inner = parse_graph("summarise then", "summarise>then")
+    rig = ExecutionHarness(parse_graph("loop after", "loop>after"), {"loop": nests("2", inner)})
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["loop"]["output"].value == {
+        "summarise": {"output": "summarise"},
+        "then": {"output": "then"},
+    }
+    assert "node.completed loop[2]/summarise" in rig.event_names()
+    assert rig.event_names("wave.started") == [
+        "wave.started", "wave.started loop[2]", "wave.started loop[2]", "wave.started",
+    ]  # fmt: skip
+    rig.check_sequence()
+
+
+@virtual_time
+async def test_a_nested_runs_inputs_settle_its_nodes() -> None:
+    inner = parse_graph("i j", "i>j")
+    rig = ExecutionHarness(
+        parse_graph("a"), {"a": nests("k", inner, {"i": {"output": 5}}), "j": _echo}
+    )
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["a"]["output"].value["j"] == {"output": 5}
+    assert "node.started a[k]/i" not in rig.event_names()
+
+
+@virtual_time
+async def test_a_nested_failure_names_the_inner_node() -> None:
+    inner = parse_graph("i")
+    rig = ExecutionHarness(parse_graph("a"), {"a": nests("k", inner), "i": fails_until(2)})
+    assert await rig.run() == "failed"
+    (failed,) = rig.data_of("node.failed", "a")
+    assert failed["error"] == {
+        "code": "nested-run-failed",
+        "message": "node 'a[k]/i' failed: attempt 1",
+    }
+
+
+@virtual_time
+async def test_a_known_key_gives_the_stored_result_also_to_a_later_attempt() -> None:
+    inner = parse_graph("i")
+
+    async def act(inputs: Inputs, context: Context) -> Any:
+        first = await context.runtime.run_graph("k", inner, {})
+        assert await context.runtime.run_graph("k", inner, {}) == first
+        if context.attempt == 1:
+            raise NodeError("again", retryable=True)
+        return result_with(first["i"]["output"].value)
+
+    rig = ExecutionHarness(parse_graph("a", policies={"a": Policy(retry=Retry(2))}), {"a": act})
+    assert await rig.run() == "completed"
+    assert rig.event_names("node.started").count("node.started a[k]/i") == 1
+
+
+@virtual_time
+async def test_a_nested_run_that_waits_pauses_the_execution() -> None:
+    rig = ExecutionHarness(parse_graph("a"), {"a": nests("k", parse_graph("i")), "i": asks("s")})
+
+    def answer() -> None:
+        (request,) = rig.data_of("node.waiting", "a[k]/i")
+        rig.execution.answer(request["request_id"], "ok")
+
+    asyncio.get_running_loop().call_later(1, answer)
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["a"]["output"].value == {"i": {"output": ["s", "ok"]}}
+
+
+@virtual_time
+async def test_a_node_that_ends_while_its_nested_run_goes_on_ends_that_too() -> None:
+    async def leaves(inputs: Inputs, context: Context) -> Any:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(context.runtime.run_graph("k", parse_graph("i"), {}))
+            await asyncio.sleep(1)
+            raise NodeError("changed my mind")
+
+    rig = ExecutionHarness(parse_graph("a b c", "b>c"), {"a": leaves, "i": forever, "b": _slow})
+    assert await rig.run() == "failed"
+    assert "node.cancelled a[k]/i" in rig.event_names()
+    assert "node.completed c" in rig.event_names()
+    rig.check_sequence()
+
+
+async def _slow(inputs: Inputs, context: Context) -> Any:
+    await asyncio.sleep(5)
+    return result_with(1)
+
+
+@virtual_time
+async def test_a_run_timeout_takes_nested_runs_with_it() -> None:
+    rig = ExecutionHarness(
+        parse_graph("a"),
+        {"a": nests("k", parse_graph("i")), "i": forever},
+        RunOptions(run_timeout_s=9),
+    )
+    assert await rig.run() == "failed"
+    assert sorted(rig.event_names("node.cancelled")) == [
+        "node.cancelled a",
+        "node.cancelled a[k]/i",
+    ]
+
+
+@virtual_time
+async def test_a_nested_run_nobody_waits_for_any_more_is_cancelled() -> None:
+    async def gives_up(inputs: Inputs, context: Context) -> Any:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await context.runtime.run_graph("k", parse_graph("i"), {})
+        await asyncio.sleep(5)
+        return result_with("went on")
+
+    rig = ExecutionHarness(
+        parse_graph("a b", policies={"a": Policy(timeout_s=20)}),
+        {"a": gives_up, "i": forever, "b": _slow},
+        RunOptions(max_parallel=2, run_timeout_s=100),
+    )
+    assert await rig.run() == "completed"
+    assert rig.event_names("node.cancelled", "node.completed") == [
+        "node.cancelled a[k]/i", "node.completed b", "node.completed a",
+    ]  # fmt: skip
+    assert now() == 6
+
+
+@virtual_time
+async def test_an_abandoned_attempt_cannot_start_nested_runs_in_the_next_ones_name() -> None:
+    async def stubborn(inputs: Inputs, context: Context) -> Any:
+        if context.attempt == 1:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+            await context.runtime.run_graph("late", parse_graph("i"), {})
+        await asyncio.sleep(2)
+        return result_with(context.attempt)
+
+    graph = parse_graph("a", policies={"a": Policy(timeout_s=3, retry=Retry(2, 1))})
+    rig = ExecutionHarness(graph, {"a": stubborn}, RunOptions(run_timeout_s=100))
+    assert await rig.run() == "completed"
+    assert "node.started a[late]/i" not in rig.event_names()
+    assert rig.execution.outputs["a"]["output"].value == 2
+
+
+@virtual_time
+async def test_a_node_can_see_how_much_of_its_time_is_left() -> None:
+    seen: list[float] = []
+
+    async def looks(inputs: Inputs, context: Context) -> Any:
+        seen.append(context.time_left_s())
+        await asyncio.sleep(3)
+        seen.append(context.time_left_s())
+        return result_with(1)
+
+    rig = ExecutionHarness(parse_graph("a", policies={"a": Policy(timeout_s=10)}), {"a": looks})
+    assert await rig.run() == "completed"
+    unlimited = ExecutionHarness(parse_graph("a"), {"a": looks})
+    assert await unlimited.run() == "completed"
+    assert seen == pytest.approx([10, 7, math.inf, math.inf])

@@ -1,0 +1,235 @@
+"""Listeners get every event in order, and never slow a run."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from planwave.events import Event
+from planwave.executor.driver.execution import Execution
+from planwave.executor.driver.publisher import Publisher
+from planwave.executor.driver.subscription import BATCH_WINDOW_S, Subscription
+from tests.support.engine.generic_nodes import ExecutionHarness, node_event, result_with
+from tests.support.graph.fake_catalog import parse_graph
+from tests.support.virtual_loop import virtual_time
+
+Inputs = Context = Any
+
+
+def event(seq: int, kind: str = "node.log") -> Event:
+    return Event("x", seq, "t", kind, None, None, {})
+
+
+@virtual_time
+async def test_every_listener_gets_everything_from_when_it_began() -> None:
+    rig = ExecutionHarness(parse_graph("a b", "a>b"))
+    first, second = rig.execution.events(), rig.execution.events()
+    late: list[Any] = []
+
+    async def joins(inputs: Inputs, context: Context) -> Any:
+        late.append(rig.execution.events())
+        return result_with(1)
+
+    rig.behaviors["b"] = joins
+    assert await rig.run() == "completed"
+    assert [e async for e in first] == [e async for e in second] == rig.published
+    heard = [e async for e in late[0]]
+    assert heard == rig.published[-len(heard) :]
+    assert [e.type for e in heard] == ["node.completed", "wave.completed", "execution.completed"]
+
+
+@virtual_time
+async def test_a_listener_that_never_reads_does_not_slow_the_run() -> None:
+    async def chatters(inputs: Inputs, context: Context) -> Any:
+        for n in range(1000):
+            yield node_event(context, "delta", {"text": str(n)})
+        yield result_with(1)
+
+    rig = ExecutionHarness(parse_graph("a"), {"a": chatters})
+    slow = rig.execution.events()
+    assert await rig.run() == "completed"
+    assert asyncio.get_running_loop().time() == 0
+    assert len([e async for e in slow]) == len(rig.published)
+
+
+@virtual_time
+async def test_tokens_gather_for_a_millisecond_and_events_do_not() -> None:
+    subscription = Subscription()
+    loop = asyncio.get_running_loop()
+    batches: list[tuple[float, list[int]]] = []
+
+    async def reads() -> None:
+        async for batch in subscription.batches():
+            batches.append((loop.time(), [e.seq for e in batch]))
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(reads())
+        await asyncio.sleep(1)
+        subscription.put_batched(event(1))
+        subscription.put_batched(event(2))
+        await asyncio.sleep(1)
+        subscription.put_batched(event(3))
+        subscription.extend([event(4)])
+        await asyncio.sleep(1)
+        subscription.extend([event(5), event(6, "execution.completed")])
+    assert batches == [(1 + BATCH_WINDOW_S, [1, 2]), (2, [3, 4]), (3, [5, 6])]
+
+
+@virtual_time
+async def test_a_closed_subscription_ends_after_what_is_left() -> None:
+    subscription = Subscription()
+    subscription.extend([event(1)])
+    subscription.close()
+    assert [e.seq async for e in subscription] == [1]
+    assert [e.seq async for e in subscription] == []
+
+
+@virtual_time
+async def test_a_reader_that_waits_is_told_of_the_close() -> None:
+    subscription = Subscription()
+    asyncio.get_running_loop().call_later(1, subscription.close)
+    assert [e async for e in subscription] == []
+
+
+@virtual_time
+async def test_a_cancelled_reader_does_not_disturb_the_run() -> None:
+    rig = ExecutionHarness(parse_graph("a"))
+    told = rig.execution.events()
+
+    async def reads() -> None:
+        async for _ in told:
+            pass
+
+    reader = asyncio.get_running_loop().create_task(reads())
+    await asyncio.sleep(0)
+    reader.cancel()
+    assert await rig.run() == "completed"
+
+
+def publisher(on_events: Any = None) -> Publisher:
+    times = iter(range(100))
+    return Publisher("x", 4, None, 1, on_events, lambda: str(next(times)))
+
+
+def test_events_of_one_batch_share_a_time_and_are_numbered_on() -> None:
+    told: list[Event] = []
+    public = publisher(told.extend)
+    public.emit("a", {})
+    public.emit("b", {"x": 1}, "n", 2)
+    batch = public.drain()
+    public.emit("c", {})
+    assert [(e.seq, e.at, e.type) for e in [*batch, *public.drain()]] == [
+        (5, "1", "a"), (6, "1", "b"), (7, "2", "c"),
+    ]  # fmt: skip
+    assert (batch[1].path, batch[1].attempt) == ("n", 2)
+    assert told == []
+    public.publish(batch)
+    assert told == batch
+    assert public.time() == "3"
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_a_reader_that_leaves_is_sent_nothing_more(batched: bool) -> None:
+    @virtual_time
+    async def scene() -> None:
+        public = publisher()
+        left, stays = public.subscribe(), public.subscribe()
+        reader: Any = left.batches() if batched else aiter(left)
+        public.publish([event(1)])
+        assert await anext(reader)
+        await reader.aclose()
+        public.publish([event(2)])
+        assert [e async for e in left] == []
+        stays.close()
+        assert [e.seq async for e in stays] == [1, 2]
+        public.close()
+
+    scene()
+
+
+@virtual_time
+async def test_a_reader_that_leaves_while_it_waits_leaves_no_timer_behind() -> None:
+    public = publisher()
+    told = public.subscribe()
+
+    async def reads() -> None:
+        async for _ in told:
+            pass
+
+    reader = asyncio.get_running_loop().create_task(reads())
+    await asyncio.sleep(0)
+    told.put_batched(event(0, "node.delta"))
+    reader.cancel()
+    await asyncio.wait([reader])
+    public.publish([event(1)])
+    assert [e async for e in told] == []
+
+
+# -- streamed text
+
+
+@pytest.mark.parametrize("heard", [False, True])
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        ("just text", "a str instead of an object"),
+        (None, "a NoneType instead of an object"),
+        ([1], "a list instead of an object"),
+        ({}, "no text"),
+        ({"text": None}, "text that is a NoneType"),
+        ({"text": b"x"}, "text that is a bytes"),
+        ({"text": "x", "kind": ["k"]}, "a kind that is a list"),
+    ],
+)
+def test_streamed_text_of_another_form_fails_the_attempt_whoever_listens(
+    data: Any, fault: str, heard: bool
+) -> None:
+    @virtual_time
+    async def scene() -> None:
+        async def talks(inputs: Inputs, context: Context) -> Any:
+            yield node_event(context, "delta", data)
+            yield result_with(1)
+
+        program = ExecutionHarness(parse_graph("a"), {"a": talks}).program
+        execution = Execution(program, execution_id="x")
+        told = execution.events() if heard else None
+        assert await execution.run() == "failed"
+        error = execution.error
+        assert error is not None
+        assert error["code"] == "invalid-delta"
+        assert fault in error["message"]
+        assert "'a'" in error["message"]
+        assert told is None or "node.failed" in [e.type async for e in told]
+
+    scene()
+
+
+@virtual_time
+async def test_half_a_surrogate_pair_in_streamed_text_is_replaced() -> None:
+    async def talks(inputs: Inputs, context: Context) -> Any:
+        yield node_event(context, "delta", {"text": "a\ud83d"})
+        yield node_event(context, "delta", {"text": "ü\ude00b", "kind": "text"})
+        yield result_with(1)
+
+    rig = ExecutionHarness(parse_graph("a"), {"a": talks})
+    assert await rig.run() == "completed"
+    assert [(d["text"], d["offset"]) for d in rig.data_of("node.delta")] == [
+        ("a\ufffd", 0), ("ü\ufffdb", 2),
+    ]  # fmt: skip
+
+
+@virtual_time
+async def test_each_piece_of_streamed_text_carries_its_own_time() -> None:
+    loop = asyncio.get_running_loop()
+
+    async def talks(inputs: Inputs, context: Context) -> Any:
+        for text in "ab":
+            await asyncio.sleep(60)
+            yield node_event(context, "delta", {"text": text})
+        yield result_with(1)
+
+    rig = ExecutionHarness(parse_graph("a"), {"a": talks}, now=lambda: f"{loop.time():g} s")
+    assert await rig.run() == "completed"
+    assert [e.at for e in rig.published if e.type == "node.delta"] == ["60 s", "120 s"]

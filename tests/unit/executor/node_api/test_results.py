@@ -1,0 +1,456 @@
+"""One attempt: what counts as a result, and what expressions in a node's data may name."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planwave.errors import NodeError
+from planwave.executor.node_api.results import validate_result
+from planwave.executor.program import BoundNode
+from planwave.graph.json_values import MAX_VALUE_DEPTH, to_json
+from planwave.graph.model import DataValue, Node, Policy, Port
+from planwave.graph.ports import fixed_outputs
+from planwave.graph.protocols import ExecutionResult, NodeEvent, NodeTypeInfo, Suspension
+from tests.support.engine.generic_nodes import ExecutionHarness, MemoryJournal, result_with
+from tests.support.graph.fake_catalog import parse_graph
+from tests.support.virtual_loop import virtual_time
+
+Inputs = Context = Any
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+LOOP: list[Any] = []
+LOOP.append(LOOP)
+
+NOT_JSON = {
+    "a set": {1, 2},
+    "an object of a class": object(),
+    "an enum": Colour.RED,
+    "bytes": b"x",
+    "not a number": float("nan"),
+    "infinity": [1, {"x": float("-inf")}],
+    "a lone surrogate": "ab\ud800",
+    "a lone surrogate inside": {"x": ["\udfff"]},
+    "a lone surrogate as a key": {"\ud800": 1},
+    "a number as a key": {1: 2},
+    "too deep": nested(MAX_VALUE_DEPTH + 1),
+    "far too deep": nested(100_000),
+    "itself": LOOP,
+    "an integer too long to write": [10**5000],
+    "an integer too long to write, alone": 10**5000,
+}
+
+
+@pytest.mark.parametrize("what", NOT_JSON)
+def test_a_result_that_is_not_json_fails_the_node(what: str) -> None:
+    @virtual_time
+    async def scene() -> None:
+        rig = ExecutionHarness(
+            parse_graph("a b", "a>b"),
+            {"a": result_with(NOT_JSON[what], "h")},
+            journal=MemoryJournal(),
+        )
+        assert await rig.run() == "failed"
+        (failed,) = rig.data_of("node.failed")
+        assert failed["error"]["code"] == "result-not-json"
+        assert "'a'" in failed["error"]["message"]
+        assert "'h'" in failed["error"]["message"]
+        assert rig.event_names("node.blocked") == ["node.blocked b"]
+
+    scene()
+
+
+ODD_RESULTS = {
+    "nothing": (None, "invalid-result"),
+    "a bare value": ("text", "invalid-result"),
+    "a bare output": (ExecutionResult({"output": "text"}), "result-not-json"),
+    "a handle that is no text": (ExecutionResult({7: DataValue("any", 1)}), "result-not-json"),
+    "a handle that cannot be written": (
+        ExecutionResult({"\ud800": DataValue("any", 1)}), "result-not-json",
+    ),
+    "a socket type that is no text": (
+        ExecutionResult({"output": DataValue(object(), 1)}), "result-not-json",
+    ),
+    "no outputs at all": (ExecutionResult(None), "invalid-result"),  # pyright: ignore
+    "outputs that are a list": (ExecutionResult([1]), "invalid-result"),  # pyright: ignore
+    "the reserved handle": (ExecutionResult({"error": DataValue("any", 1)}), "invalid-result"),
+    "an odd request": (Suspension({1}), "result-not-json"),
+    "an odd state": (Suspension("?", object()), "result-not-json"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ODD_RESULTS)
+def test_what_is_no_result_fails_the_node(what: str) -> None:
+    @virtual_time
+    async def scene() -> None:
+        result, code = ODD_RESULTS[what]
+
+        async def act(inputs: Inputs, context: Context) -> Any:
+            return result
+
+        rig = ExecutionHarness(parse_graph("a"), {"a": act}, journal=MemoryJournal())
+        assert await rig.run() == "failed"
+        (failed,) = rig.data_of("node.failed")
+        assert failed["error"]["code"] == code
+        for event in rig.stored:
+            json.dumps(event.data)
+
+    scene()
+
+
+def silent(attempt: Any, event: NodeEvent) -> None:
+    raise AssertionError(event)
+
+
+NOBODY: Any = None
+
+
+def node_of(node_type: str, *outputs: Port) -> Any:
+    """A step of a node whose type declares these outputs."""
+    facts = NodeTypeInfo(node_type, "", (), outputs)
+    return BoundNode(Node("a", node_type, "a"), facts, object(), None, fixed_outputs(facts))
+
+
+@pytest.mark.parametrize(
+    ("outputs", "handle", "offered"),
+    [
+        ((Port("output"),), "outptu", "output"),
+        ((Port("yes"), Port("no")), "output", "yes, no"),
+        ((Port("case-{i}"), Port("else")), "case-x", "case-{i}, else"),
+        ((Port("output"),), "error", "output"),
+        ((Port("{name}"),), "error", "{name}"),
+        ((), "other", "output"),
+    ],
+)
+def test_a_result_on_a_handle_its_type_does_not_have_says_which_there_are(
+    outputs: tuple[Port, ...], handle: str, offered: str
+) -> None:
+    with pytest.raises(NodeError) as caught:
+        validate_result(node_of("t", *outputs), result_with(1, handle), silent, NOBODY)
+    assert caught.value.code == "invalid-result"
+    assert repr(handle) in caught.value.message
+    assert "'a'" in caught.value.message
+    assert f"its outputs are: {offered}" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("outputs", "handle"),
+    [
+        ((Port("yes"), Port("no")), "no"),
+        ((Port("case-{i}"), Port("else")), "case-12"),
+        ((Port("{name}"),), "anything"),
+        ((Port("output"), Port("error")), "error"),
+        ((), "output"),
+    ],
+)
+def test_a_result_may_be_on_any_handle_its_type_declares(
+    outputs: tuple[Port, ...], handle: str
+) -> None:
+    result = result_with(1, handle)
+    assert validate_result(node_of("t", *outputs), result, silent, NOBODY) is result
+
+
+@virtual_time
+async def test_a_suspension_of_a_type_that_cannot_go_on_fails_the_attempt() -> None:
+    async def asks(inputs: Inputs, context: Context) -> Any:
+        return Suspension("?")
+
+    class Dumb:
+        node_type = "step"
+
+        def execute(self, data: Any, inputs: Inputs, context: Context) -> Any:
+            return asks(inputs, context)
+
+    rig = ExecutionHarness(parse_graph("a"))
+    rig.program.steps[0] = replace(rig.program.steps[0], implementation=Dumb())
+    assert await rig.run() == "failed"
+    assert rig.data_of("node.waiting") == []
+    (failed,) = rig.data_of("node.failed")
+    assert failed["error"]["code"] == "not-resumable"
+    assert "'a'" in failed["error"]["message"]
+    assert "resume" in failed["error"]["hint"]
+
+
+@virtual_time
+async def test_handles_may_have_any_written_name() -> None:
+    rig = ExecutionHarness(parse_graph("a"), {"a": result_with(None, "größe")})
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["a"] == {"größe": DataValue("any", None)}
+
+
+@virtual_time
+async def test_a_generator_without_a_result_fails_the_node() -> None:
+    async def says_nothing(inputs: Inputs, context: Context) -> Any:
+        for nothing in ():
+            yield nothing
+
+    rig = ExecutionHarness(parse_graph("a"), {"a": says_nothing})
+    assert await rig.run() == "failed"
+    assert "gave NoneType" in rig.data_of("node.failed")[0]["error"]["message"]
+
+
+@virtual_time
+async def test_a_generator_is_closed_after_its_result() -> None:
+    seen: list[str] = []
+
+    async def goes_on(inputs: Inputs, context: Context) -> Any:
+        try:
+            yield result_with(1)
+            seen.append("went on")
+        finally:
+            seen.append("closed")
+
+    rig = ExecutionHarness(parse_graph("a"), {"a": goes_on})
+    assert await rig.run() == "completed"
+    assert seen == ["closed"]
+
+
+@virtual_time
+async def test_any_async_iterator_may_give_the_result() -> None:
+    class Once:
+        def __aiter__(self) -> Any:
+            return self
+
+        async def __anext__(self) -> Any:
+            return result_with("from an iterator")
+
+    rig = ExecutionHarness(parse_graph("a"), {"a": lambda inputs, context: Once()})
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["a"]["output"].value == "from an iterator"
+
+
+@virtual_time
+async def test_a_node_that_raises_before_it_waits_fails_like_any_other() -> None:
+    def breaks(inputs: Inputs, context: Context) -> Any:
+        raise KeyError("x")
+
+    rig = ExecutionHarness(parse_graph("a"), {"a": breaks})
+    assert await rig.run() == "failed"
+
+
+@virtual_time
+async def test_a_node_that_cancels_itself_fails() -> None:
+    async def gives_up(inputs: Inputs, context: Context) -> Any:
+        raise asyncio.CancelledError
+
+    rig = ExecutionHarness(parse_graph("a b"), {"a": gives_up})
+    assert await rig.run() == "failed"
+    assert rig.data_of("node.failed")[0]["error"]["message"] == "the node cancelled itself"
+    assert "node.completed b" in rig.event_names()
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
+)  # fmt: skip
+
+
+@given(values)
+def test_what_json_can_write_has_no_fault(value: Any) -> None:
+    assert to_json(value) is value
+    deep = nested(MAX_VALUE_DEPTH - 1)
+    assert to_json((value, deep)) == [value, deep]
+
+
+# -- expressions
+
+
+def with_data(data: Any, **policies: Policy) -> Any:
+    graph = parse_graph("a b c", "a>b", "b>c.first", "a>c.second")
+    nodes = tuple(n._replace(data=data) if n.id == "c" else n for n in graph.nodes)
+    return type(graph)(nodes, graph.edges)
+
+
+async def resolved(data: Any, acts: Any = None, **more: Any) -> tuple[ExecutionHarness, Any]:
+    """Run ``a > b > c`` with these data on c; give the rig and the data c got."""
+    got: list[Any] = []
+    rig = ExecutionHarness(with_data(data), acts, **more)
+    stone = rig.program.steps[2].implementation
+    execute = stone.execute
+
+    def listen(data: Any, inputs: Any, context: Any) -> Any:
+        if context.node_id == "c":
+            got.append(data)
+        return execute(data, inputs, context)
+
+    stone.execute = listen
+    await rig.run()
+    return rig, got[0] if got else None
+
+
+@virtual_time
+async def test_expressions_may_name_inputs_ancestors_and_variables() -> None:
+    data = {
+        "handles": "{{ inputs.first }} {{ inputs.second }}",
+        "bare": "{{ first }}",
+        "far": '{{ nodes["a"].output }}',
+        "goal": "{{ goal }}",
+        "all": "{{ PREVIOUS_OUTPUT }}",
+        "typed": "{{ inputs.second }}",
+        "plain": 7,
+    }
+    _, got = await resolved(data, {"a": result_with({"x": [1]})}, variables={"goal": "win"})
+    assert got == {
+        "handles": 'b {"x":[1]}',
+        "bare": "b",
+        "far": {"x": [1]},
+        "goal": "win",
+        "all": 'From b (b):\nb\n\nFrom a (a):\n{"x":[1]}',
+        "typed": {"x": [1]},
+        "plain": 7,
+    }
+
+
+@virtual_time
+async def test_the_previous_output_is_what_came_to_the_input_and_nothing_beside_it() -> None:
+    graph = parse_graph("a b c", "b>c.theme", "a>c")
+    nodes = tuple(
+        n._replace(data={"x": "{{ PREVIOUS_OUTPUT }}"}) if n.id == "c" else n for n in graph.nodes
+    )
+    got: list[Any] = []
+    rig = ExecutionHarness(
+        type(graph)(nodes, graph.edges), {"a": result_with("main"), "b": result_with("beside")}
+    )
+    stone = rig.program.steps[2].implementation
+    execute = stone.execute
+    stone.execute = lambda d, i, c: (got.append(d), execute(d, i, c))[1]
+    assert await rig.run() == "completed"
+    assert got[-1] == {"x": "main"}
+
+
+@pytest.mark.parametrize("text", ["{{ third }}", '{{ nodes["c"].output }}', "{{ trigger }}"])
+def test_an_unknown_name_fails_the_node(text: str) -> None:
+    @virtual_time
+    async def scene() -> None:
+        rig, got = await resolved({"field": text})
+        assert got is None
+        (failed,) = rig.data_of("node.failed")
+        assert failed["error"]["code"] != "node-failed"
+        assert "field" in failed["error"]["message"]
+
+    scene()
+
+
+@virtual_time
+async def test_input_is_the_one_arrival_whatever_its_handle() -> None:
+    graph = parse_graph("a c", "a>c.odd")
+    nodes = (graph.nodes[0], Node("c", "step", "c", data={"x": "{{ input }}"}))
+    got: list[Any] = []
+    rig = ExecutionHarness(type(graph)(nodes, graph.edges), {"a": result_with(5)})
+    stone = rig.program.steps[1].implementation
+    execute = stone.execute
+    stone.execute = lambda d, i, c: (got.append(d), execute(d, i, c))[1]
+    assert await rig.run() == "completed"
+    assert got[1] == {"x": 5}
+
+
+# -- exceptions that are not meant to be caught
+
+
+class Escape(BaseException):
+    """A node's own way out, past every ``except Exception``."""
+
+
+@pytest.mark.parametrize("durable", [False, True])
+@pytest.mark.parametrize("way_out", [GeneratorExit("x"), SystemExit("x"), Escape("x")])
+def test_whatever_a_node_raises_is_its_failure(way_out: BaseException, durable: bool) -> None:
+    @virtual_time
+    async def scene() -> None:
+        async def leaves(inputs: Inputs, context: Context) -> Any:
+            raise way_out
+
+        rig = ExecutionHarness(
+            parse_graph("a b"), {"a": leaves}, journal=MemoryJournal() if durable else None
+        )
+        assert await rig.run() == "failed"
+        (failed,) = rig.data_of("node.failed")
+        assert failed["error"] == {
+            "code": "node-failed",
+            "message": f"{type(way_out).__name__}: x",
+        }
+        assert "node.completed b" in rig.event_names()
+
+    scene()
+
+
+@virtual_time
+async def test_a_failure_inside_a_task_group_is_told_as_it_is() -> None:
+    async def fails() -> None:
+        raise NodeError("too warm", code="warm", hint="wait", retryable=True)
+
+    async def a(inputs: Inputs, context: Context) -> Any:
+        async with asyncio.TaskGroup() as outer, asyncio.TaskGroup() as inner:
+            if context.attempt == 1:
+                inner.create_task(fails())
+            outer.create_task(asyncio.sleep(9))
+        return result_with(1)
+
+    policy = Policy(retry=Policy().retry._replace(attempts=2))
+    rig = ExecutionHarness(parse_graph("a", policies={"a": policy}), {"a": a})
+    assert await rig.run() == "completed"
+    (again,) = rig.data_of("node.retrying")
+    assert again["error"] == {"code": "warm", "message": "too warm", "hint": "wait"}
+
+
+@pytest.mark.parametrize("has_journal", [False, True])
+def test_an_interrupt_in_a_node_is_its_failure_and_still_interrupts(has_journal: bool) -> None:
+    async def interrupted(inputs: Inputs, context: Context) -> Any:
+        raise KeyboardInterrupt
+
+    rigs: list[ExecutionHarness] = []
+
+    @virtual_time
+    async def scene() -> None:
+        journal = MemoryJournal() if has_journal else None
+        rigs.append(ExecutionHarness(parse_graph("a"), {"a": interrupted}, journal=journal))
+        await rigs[0].run()
+
+    with pytest.raises(KeyboardInterrupt):
+        scene()
+    (failed,) = rigs[0].data_of("node.failed")
+    assert failed["error"]["message"].startswith("KeyboardInterrupt")
+
+
+def test_an_attempt_closed_from_outside_reports_nothing() -> None:
+    async def forever(inputs: Inputs, context: Context) -> Any:
+        await asyncio.Event().wait()
+
+    @virtual_time
+    async def scene() -> None:
+        rig = ExecutionHarness(parse_graph("a"), {"a": forever})
+        running = asyncio.get_running_loop().create_task(rig.run())
+        await asyncio.sleep(0)
+        (attempt,) = rig.execution.root.active_attempts()
+        task = attempt.task
+        assert task is not None
+        await asyncio.sleep(0)
+        attempt: Any = task.get_coro()
+        attempt.close()  # as the interpreter does with what is left when a loop is gone
+        assert rig.data_of("node.failed") == []
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.exception() is not None
+        running.cancel()
+        await asyncio.wait([running])
+
+    scene()

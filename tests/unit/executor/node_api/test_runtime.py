@@ -1,0 +1,423 @@
+"""What a node may ask of its graph: neighbours, arrivals, links made once, values kept once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from planwave.errors import InputError, NodeError
+from planwave.executor.options import RunOptions
+from planwave.graph.model import Graph, Policy
+from tests.support.engine.generic_nodes import ExecutionHarness, result_with
+from tests.support.graph.fake_catalog import parse_graph
+from tests.support.virtual_loop import virtual_time
+
+Inputs = Context = Any
+
+
+async def asked(graph: Graph, question: Any, acts: Any = None, **more: Any) -> Any:
+    """Run a graph in which node ``u`` asks its runtime something; give the answer."""
+    got: list[Any] = []
+
+    async def u(inputs: Inputs, context: Context) -> Any:
+        found = question(context.runtime)
+        got.append(await found if hasattr(found, "__await__") else found)
+        return result_with(1)
+
+    rig = ExecutionHarness(graph, {"u": u, **(acts or {})}, **more)
+    assert await rig.run() == "completed", rig.execution.error
+    return got[0]
+
+
+# -- lookups
+
+
+@virtual_time
+async def test_nodes_and_edges_can_be_looked_up_in_graph_order() -> None:
+    graph = parse_graph("a b g u z", "b>u.x", "g~u.x", "a.k>u.y", "u.o>z", "u.p>z.q")
+    assert (await asked(graph, lambda r: r.get_node("a"))).id == "a"
+
+    async def ids(question: Any) -> list[str]:
+        return [edge.id for edge in await asked(graph, question)]
+
+    assert await ids(lambda r: r.incoming_edges("u")) == ["e1", "e2", "e3"]
+    assert await ids(lambda r: r.incoming_edges("u", channel="flow")) == ["e1", "e3"]
+    assert await ids(lambda r: r.incoming_edges("u", target_handle="x")) == ["e1", "e2"]
+    one = await ids(lambda r: r.incoming_edges("u", channel="link", target_handle="y"))
+    assert one == []
+    assert await ids(lambda r: r.outgoing_edges("u")) == ["e4", "e5"]
+    assert await ids(lambda r: r.outgoing_edges("u", source_handle="p")) == ["e5"]
+    assert await ids(lambda r: r.outgoing_edges("g", channel="link")) == ["e2"]
+
+
+@virtual_time
+async def test_an_unknown_node_is_named() -> None:
+    async def u(inputs: Inputs, context: Context) -> Any:
+        for ask in (context.runtime.get_node, context.runtime.arrivals):
+            with pytest.raises(InputError, match="'ghost'"):
+                ask("ghost")
+        return result_with(1)
+
+    assert await ExecutionHarness(parse_graph("u"), {"u": u}).run() == "completed"
+
+
+@virtual_time
+async def test_arrivals_follow_edge_order_not_finishing_order() -> None:
+    async def slow(inputs: Inputs, context: Context) -> Any:
+        await asyncio.sleep(5)
+        return result_with("slow")
+
+    graph = parse_graph("b a u", "a>u.x", "b>u.y", "a>u.y", "a.none>u.x")
+    found = await asked(graph, lambda r: r.arrivals("u"), {"a": slow})
+    assert [(a.edge_id, a.source_id, a.target_handle, a.value.value) for a in found] == [
+        ("e1", "a", "x", "slow"), ("e2", "b", "y", "b"), ("e3", "a", "y", "slow"),
+    ]  # fmt: skip
+    found = await asked(graph, lambda r: r.arrivals("u", "y"), {"a": slow})
+    assert [a.edge_id for a in found] == ["e2", "e3"]
+
+
+@virtual_time
+async def test_the_first_delivery_starts_a_join_any_with_that_input_alone() -> None:
+    async def slow(inputs: Inputs, context: Context) -> Any:
+        await asyncio.sleep(5)
+        return result_with("slow")
+
+    got: list[Any] = []
+
+    async def u(inputs: Inputs, context: Context) -> Any:
+        await asyncio.sleep(9)
+        got.append([a.edge_id for a in context.runtime.arrivals("u")])
+        got.append([a.edge_id for a in inputs.arrivals])
+        return result_with(1)
+
+    graph = parse_graph("a b u", "a>u", "b>u", policies={"u": Policy(join="any")})
+    rig = ExecutionHarness(graph, {"a": slow, "u": u})
+    assert await rig.run() == "completed"
+    assert got == [["e2"], ["e2"]]
+    assert rig.data_of("node.started", "u") == [{"wave": 2, "via": "e2"}]
+    assert rig.data_of("node.started", "a") == [{"wave": 1}]
+
+
+@virtual_time
+async def test_what_a_node_caches_lives_for_the_run() -> None:
+    async def a(inputs: Inputs, context: Context) -> Any:
+        assert context.runtime.cache_get("n", "k") is None
+        context.runtime.cache_set("n", "k", {1})
+        return result_with(1)
+
+    graph = parse_graph("a u", "a>u")
+    assert await asked(graph, lambda r: r.cache_get("n", "k"), {"a": a}) == {1}
+
+
+# -- links
+
+
+def counts(made: list[str], value: Any = None) -> Any:
+    async def make(data: Any, context: Context) -> Any:
+        made.append(context.node_id)
+        await asyncio.sleep(1)
+        return value or f"tool {context.node_id}"
+
+    return make
+
+
+@virtual_time
+async def test_links_are_resolved_in_edge_order_and_made_once() -> None:
+    made: list[str] = []
+    graph = parse_graph("g h u", "h~u.t", "g~u.t", "g~u.other")
+
+    async def twice(runtime: Any) -> Any:
+        return await runtime.resolve_links("u", "t"), await runtime.resolve_links("u", "t")
+
+    first, second = await asked(graph, twice, {"g:make": counts(made), "h:make": counts(made)})
+    assert first == second == ["tool h", "tool g"]
+    assert made == ["h", "g"]
+
+
+@virtual_time
+async def test_concurrent_callers_share_one_call() -> None:
+    made: list[str] = []
+    got: list[Any] = []
+
+    async def uses(inputs: Inputs, context: Context) -> Any:
+        got.extend(await context.runtime.resolve_links(context.node_id, "t"))
+        return result_with(1)
+
+    graph = parse_graph("g u v", "g~u.t", "g~v.t")
+    rig = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": counts(made)})
+    assert await rig.run() == "completed"
+    assert (made, got) == (["g"], ["tool g", "tool g"])
+    assert asyncio.get_running_loop().time() == 1
+
+
+@virtual_time
+async def test_another_handle_is_another_artefact() -> None:
+    made: list[str] = []
+    graph = parse_graph("g u", "g.x~u.t", "g.y~u.t")
+    assert await asked(
+        graph, lambda r: r.resolve_links("u", "t"), {"g:make": counts(made)}
+    ) == ["tool g", "tool g"]  # fmt: skip
+    assert made == ["g", "g"]
+
+
+@virtual_time
+async def test_a_failed_materialise_reaches_all_who_share_it_and_is_tried_again_later() -> None:
+    made: list[str] = []
+
+    async def make(data: Any, context: Context) -> Any:
+        made.append("try")
+        await asyncio.sleep(1)
+        if len(made) == 1:
+            raise NodeError("not yet", retryable=True)
+        return "tool"
+
+    async def uses(inputs: Inputs, context: Context) -> Any:
+        return result_with((await context.runtime.resolve_links(context.node_id, "t"))[0])
+
+    policies = {"v": Policy(on_error="continue")}
+    graph = parse_graph("g u v w", "g~u.t", "g~v.t", "g~w.t", "v.error>w", policies=policies)
+    rig = ExecutionHarness(graph, {"u": uses, "v": uses, "w": uses, "g:make": make})
+    assert await rig.run() == "failed"
+    assert sorted(rig.event_names("node.failed")) == ["node.failed u", "node.failed v"]
+    assert rig.execution.outputs["w"]["output"].value == "tool"
+    assert made == ["try", "try"]
+
+
+@virtual_time
+async def test_a_cancelled_owner_does_not_take_the_others_with_it() -> None:
+    made: list[str] = []
+
+    async def uses(inputs: Inputs, context: Context) -> Any:
+        return result_with((await context.runtime.resolve_links(context.node_id, "t"))[0])
+
+    async def make(data: Any, context: Context) -> Any:
+        made.append("try")
+        await asyncio.sleep(10)
+        return "tool"
+
+    graph = parse_graph("g u v", "g~u.t", "g~v.t", policies={"u": Policy(timeout_s=1)})
+    rig = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": make})
+    assert await rig.run() == "failed"
+    assert rig.event_names("node.failed", "node.completed") == ["node.failed u", "node.completed v"]
+    assert made == ["try", "try"]
+
+
+@virtual_time
+async def test_a_cancelled_sharer_does_not_take_the_owner_with_it() -> None:
+    made: list[str] = []
+
+    async def uses(inputs: Inputs, context: Context) -> Any:
+        return result_with((await context.runtime.resolve_links(context.node_id, "t"))[0])
+
+    graph = parse_graph("g u v", "g~u.t", "g~v.t", policies={"v": Policy(timeout_s=0.5)})
+    rig = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": counts(made)})
+    assert await rig.run() == "failed"
+    assert rig.event_names("node.failed", "node.completed") == ["node.failed v", "node.completed u"]
+    assert made == ["g"]
+
+
+def links_on(handles: dict[str, str]) -> Any:
+    async def make(data: Any, context: Context) -> Any:
+        await asyncio.sleep(0)
+        handle = handles[context.node_id]
+        return [context.node_id, *await context.runtime.resolve_links(context.node_id, handle)]
+
+    return make
+
+
+@virtual_time
+async def test_linked_nodes_may_need_links_themselves() -> None:
+    make = links_on({"g": "in", "h": "none"})
+    graph = parse_graph("h g u", "h~g.in", "g~u.t")
+    got = await asked(graph, lambda r: r.resolve_links("u", "t"), {"g:make": make, "h:make": make})
+    assert got == [["g", ["h"]]]
+
+
+@virtual_time
+async def test_a_cycle_of_links_is_told_with_its_whole_path() -> None:
+    make = links_on({"a2": "tools", "a3": "tools"})
+
+    async def uses(inputs: Inputs, context: Context) -> Any:
+        await context.runtime.resolve_links("a2", "tools")
+
+    graph = parse_graph("a2 a3 end", "a3.input~a2.tools", "a2.input~a3.tools", "a2>end")
+    rig = ExecutionHarness(graph, {"a2": uses, "a2:make": make, "a3:make": make})
+    assert await rig.run() == "failed"
+    (failed,) = rig.data_of("node.failed")
+    assert failed["error"]["code"] == "link-cycle"
+    assert failed["error"]["message"] == (
+        "Link dependency cycle detected: resolve(a2.tools) -> materialize(a3.input) -> "
+        "resolve(a3.tools) -> materialize(a2.input) -> resolve(a2.tools)"
+    )
+
+
+@virtual_time
+async def test_a_cycle_among_linked_nodes_alone_begins_where_it_closes() -> None:
+    make = links_on({"a3": "input", "a4": "input"})
+
+    async def uses(inputs: Inputs, context: Context) -> Any:
+        await context.runtime.resolve_links("a2", "tools")
+
+    graph = parse_graph("a2 a3 a4", "a3.one~a2.tools", "a4.out~a3.input", "a3.two~a4.input")
+    rig = ExecutionHarness(graph, {"a2": uses, "a3:make": make, "a4:make": make})
+    assert await rig.run() == "failed"
+    assert rig.data_of("node.failed")[0]["error"]["message"] == (
+        "Link dependency cycle detected: resolve(a3.input) -> materialize(a4.out) -> "
+        "resolve(a4.input) -> materialize(a3.two) -> resolve(a3.input)"
+    )
+
+
+@virtual_time
+async def test_a_linked_node_that_asks_for_itself_is_a_cycle() -> None:
+    async def make(data: Any, context: Context) -> Any:
+        return await context.runtime.resolve_links("u", "again")
+
+    async def uses(inputs: Inputs, context: Context) -> Any:
+        await context.runtime.resolve_links("u", "t")
+
+    graph = parse_graph("g u", "g~u.t", "g~u.again")
+    rig = ExecutionHarness(graph, {"u": uses, "g:make": make})
+    assert await rig.run() == "failed"
+    assert rig.data_of("node.failed")[0]["error"]["message"] == (
+        "Link dependency cycle detected: materialize(g.output) -> resolve(u.again) -> "
+        "materialize(g.output)"
+    )
+
+
+@virtual_time
+async def test_two_tasks_that_wait_for_each_others_links_are_told_so() -> None:
+    make = links_on({"g": "in", "h": "in"})
+
+    async def uses(inputs: Inputs, context: Context) -> Any:
+        return result_with(await context.runtime.resolve_links(context.node_id, "t"))
+
+    graph = parse_graph("g h u v", "g~h.in", "h~g.in", "g~u.t", "h~v.t")
+    rig = ExecutionHarness(graph, {"u": uses, "v": uses, "g:make": make, "h:make": make})
+    assert await rig.run() == "failed"
+    assert len(rig.data_of("node.failed")) == 2
+    assert all(d["error"]["code"] == "link-cycle" for d in rig.data_of("node.failed"))
+
+
+@virtual_time
+async def test_what_waits_for_several_links_at_once_is_part_of_every_circle_it_is_in() -> None:
+    async def two_at_once(data: Any, context: Context) -> Any:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(context.runtime.resolve_links("g", "first"))
+            await asyncio.sleep(0.5)
+            group.create_task(context.runtime.resolve_links("g", "second"))
+
+    async def back(data: Any, context: Context) -> Any:
+        await asyncio.sleep(2)
+        return await context.runtime.resolve_links("h", "in")
+
+    async def slow(data: Any, context: Context) -> Any:
+        await asyncio.sleep(9)
+
+    async def uses(inputs: Inputs, context: Context) -> Any:
+        await context.runtime.resolve_links(context.node_id, "t")
+        return result_with(1)
+
+    edges = ("h~g.first", "k~g.second", "g~h.in", "h~v.t", "k~w.t", "g~u.t")
+    graph = parse_graph("v w u g h k", *edges)
+    acts = {"u": uses, "v": uses, "w": uses, "g:make": two_at_once, "h:make": back}
+    rig = ExecutionHarness(graph, {**acts, "k:make": slow})
+    assert await rig.run() == "failed"
+    (told,) = {d["error"]["message"] for d in rig.data_of("node.failed")}
+    assert told == (
+        "Link dependency cycle detected: materialize(g.output) -> resolve(g.first) -> "
+        "materialize(h.output) -> resolve(h.in) -> materialize(g.output)"
+    )
+    assert "node.completed w" in rig.event_names()
+
+
+@virtual_time
+async def test_a_linked_type_that_cannot_be_materialised_is_named() -> None:
+    async def uses(inputs: Inputs, context: Context) -> Any:
+        await context.runtime.resolve_links("u", "t")
+
+    rig = ExecutionHarness(parse_graph("g:plain u", "g~u.t"), {"u": uses})
+    assert await rig.run() == "failed"
+    error = rig.data_of("node.failed")[0]["error"]
+    assert error["code"] == "channel-mismatch"
+    assert "'g'" in error["message"]
+
+
+@virtual_time
+async def test_what_flows_into_a_linked_node_is_there_when_it_is_made() -> None:
+    async def make(data: Any, context: Context) -> Any:
+        return [data, [a.value.value for a in context.runtime.arrivals("g")]]
+
+    graph = parse_graph("a g u", "a>g.doc", "g~u.t")
+    nodes = [n._replace(data={"x": "{{ inputs.doc }}"}) if n.id == "g" else n for n in graph.nodes]
+    graph = Graph(tuple(nodes), graph.edges)
+    got = await asked(graph, lambda r: r.resolve_links("u", "t"), {"g:make": make})
+    assert got == [[{"x": "a"}, ["a"]]]
+
+
+# -- once
+
+
+@virtual_time
+async def test_a_value_is_made_once_for_a_node_and_key_also_by_concurrent_callers() -> None:
+    made: list[str] = []
+
+    async def act(inputs: Inputs, context: Context) -> Any:
+        async def fn() -> Any:
+            made.append(context.node_id)
+            await asyncio.sleep(1)
+            return len(made)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(context.runtime.once("k", fn)) for _ in range(3)]
+        if context.attempt == 1:
+            raise NodeError("again", retryable=True)
+        return result_with([t.result() for t in tasks])
+
+    policies = {"a": Policy()._replace(retry=Policy().retry._replace(attempts=2))}
+    rig = ExecutionHarness(parse_graph("a b", "a>b", policies=policies), {"a": act})
+    assert await rig.run() == "completed"
+    assert made == ["a"]
+    assert rig.execution.outputs["a"]["output"].value == [1, 1, 1]
+
+
+@virtual_time
+async def test_a_value_that_could_not_be_made_is_tried_again() -> None:
+    tries: list[int] = []
+
+    async def act(inputs: Inputs, context: Context) -> Any:
+        async def fn() -> Any:
+            tries.append(1)
+            if len(tries) == 1:
+                raise ValueError("no")
+            return "made"
+
+        with pytest.raises(ValueError, match="no"):
+            await context.runtime.once("k", fn)
+        return result_with(await context.runtime.once("k", fn))
+
+    rig = ExecutionHarness(parse_graph("a"), {"a": act})
+    assert await rig.run() == "completed"
+    assert rig.execution.outputs["a"]["output"].value == "made"
+
+
+@virtual_time
+async def test_a_context_says_where_it_runs() -> None:
+    seen: list[Any] = []
+
+    async def look(inputs: Inputs, context: Context) -> Any:
+        seen.append((context.node_id, context.run_id, context.path, context.attempt))
+        seen.append((context.chat_id, context.state, context.services))
+        return result_with(1)
+
+    async def nests(inputs: Inputs, context: Context) -> Any:
+        await context.runtime.run_graph("2", parse_graph("i"), {})
+        return result_with(1)
+
+    rig = ExecutionHarness(
+        parse_graph("a"), {"a": nests, "i": look}, RunOptions(), chat_id="c", state={"s": 1}
+    )
+    rig.execution.use_services("services")
+    assert await rig.run() == "completed"
+    assert seen == [("i", "x1", "a[2]/i", 1), ("c", {"s": 1}, "services")]

@@ -1,0 +1,389 @@
+"""The kernel against a slow oracle: random graphs, outcomes, orders and batches."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planwave.errors import InvalidTransition
+from planwave.executor.scheduling.decisions import Cause, Decisions, NodeStatus, SchedulingRules
+from planwave.executor.scheduling.joins import JoinCounter
+from planwave.executor.scheduling.schedule import Schedule
+from planwave.graph.model import Graph, Node
+from planwave.graph.topology import Topology
+from tests.support.engine.random_schedules import (
+    SOURCE_HANDLES,
+    STATUS_NAMES,
+    ByteChoices,
+    ScheduleComparison,
+    random_case,
+    schedule_for,
+)
+from tests.support.engine.reference_scheduler import ScheduleCase
+from tests.support.graph.builders import make_edge
+from tests.support.graph.fake_catalog import parse_graph
+
+chance = st.binary(min_size=80, max_size=160)
+OUT = ("output",)
+PLAIN = SchedulingRules()
+
+
+def kernel(graph: Graph, rules: SchedulingRules = PLAIN, **options: object) -> Schedule:
+    return Schedule(Topology(graph), rules, **options)
+
+
+def started(decisions: Decisions) -> list[int]:
+    return [node for node, _ in decisions.starts]
+
+
+# -- the oracle's judgement
+
+
+@given(chance)
+@settings(max_examples=600, deadline=None)
+def test_every_decision_is_the_oracles(source: bytes) -> None:
+    choices = ByteChoices(source)
+    play = ScheduleComparison(random_case(choices), choices).run()
+    final = play.reference.current_state()
+    for node, status in enumerate(play.kernel.status):
+        if node not in play.case.linked:
+            assert STATUS_NAMES[status] == fate_in_words(final.outcome[node], node, play)
+
+
+def fate_in_words(fate: str, node: int, play: ScheduleComparison) -> str:
+    """The oracle calls a handled failure completed: its edges behave the same."""
+    handled = [f for f in play.script if f[:2] == ("failed", node) and len(f) == 4]
+    return "failed" if handled else fate
+
+
+@given(chance)
+@settings(max_examples=150, deadline=None)
+def test_a_node_starts_at_most_once_and_only_after_its_sources(source: bytes) -> None:
+    choices = ByteChoices(source)
+    case = random_case(choices, joins=False)
+    play = ScheduleComparison(case, choices).run()
+    begun = play.reference.current_state().started
+    assert len(begun) == len(set(begun))
+    ended = {
+        fact[1]: at for at, fact in enumerate(play.reference.history) if fact[0] == "completed"
+    }
+    turns = [at for at, fact in enumerate(play.reference.history) if fact[0] == "decide"]
+    again = schedule_for(case)
+    starts = {node: 0 for node in started(again.start())}
+    for turn, at in enumerate(turns[1:], 1):
+        for fact in play.reference.history[turns[turn - 1] + 1 : at]:
+            tell(again, fact)
+        starts |= {node: at for node in started(again.decide())}
+    for source_node, target in case.order.values():
+        if target in starts and source_node in starts and source_node in ended:
+            assert ended[source_node] < starts[target]
+
+
+def tell(schedule: Schedule, fact: tuple[object, ...]) -> None:
+    kind, *what = fact
+    getattr(schedule, kind)(*what)
+
+
+@given(chance)
+@settings(max_examples=100, deadline=None)
+def test_the_same_facts_in_the_same_order_give_the_same_decisions(source: bytes) -> None:
+    choices = ByteChoices(source)
+    case = random_case(choices)
+    play = ScheduleComparison(case, choices).run()
+    assert replayed(case, play) == replayed(case, play)
+
+
+def replayed(case: ScheduleCase, play: ScheduleComparison) -> list[Decisions]:
+    schedule = schedule_for(case)
+    said = [schedule.start()]
+    for fact in play.reference.history[1:]:
+        if fact[0] == "decide":
+            said.append(schedule.decide())
+        else:
+            tell(schedule, fact)
+    return said
+
+
+@given(chance, st.randoms(use_true_random=False))
+@settings(max_examples=150, deadline=None)
+def test_without_first_wins_neither_order_nor_scheduling_shows_in_the_end(
+    source: bytes, chance_of_order: random.Random
+) -> None:
+    choices = ByteChoices(source)
+    drawn = random_case(choices, joins=False)
+    outcome = {n: (choices.below(5), choices.some(SOURCE_HANDLES)) for n in drawn.nodes}
+    ends = set()
+    for barrier in (False, True, False, True):
+        case = ScheduleCase(
+            drawn.graph, drawn.materialize_only, required=drawn.required, barrier=barrier,
+            preset=drawn.preset, unchosen=drawn.unchosen, selected=drawn.selected,
+        )  # fmt: skip
+        ends.add(the_end(case, outcome, chance_of_order))
+    assert len(ends) == 1
+
+
+def the_end(
+    case: ScheduleCase, outcome: dict[int, tuple[int, frozenset[str]]], order: random.Random
+):
+    """Run a case with fixed outcomes in a random order; give statuses, skips and final word.
+
+    Which failure blocked a node first is order; that it is one of its failed ancestors is not.
+    """
+    schedule = schedule_for(case)
+    said = schedule.start()
+    running = started(said)
+    while running:
+        order.shuffle(running)
+        for _ in range(order.randint(1, len(running))):
+            node = running.pop()
+            kind, handles = outcome[node]
+            if kind == 4:
+                schedule.failed(node, "boom")
+            elif kind == 3:
+                schedule.failed(node, "boom", handles)
+            else:
+                schedule.completed(node, handles)
+        said = schedule.decide()
+        running += started(said)
+    status = tuple(s for n, s in enumerate(schedule.status) if n not in case.linked)
+    failed = {n for n, s in enumerate(schedule.status) if s is NodeStatus.FAILED}
+    why = []
+    for node, cause in sorted(schedule.cause.items()):
+        if schedule.status[node] is NodeStatus.BLOCKED:
+            assert cause.node in failed
+            assert node in case.downstream(cause.node)
+            why.append((node, "blocked"))
+        else:
+            why.append((node, cause))
+    return status, tuple(why), said.finished
+
+
+# -- cost
+
+
+class Counting(list):
+    """A list of lists that counts how often an element of an element is handed out."""
+
+    looked = 0
+
+    def __getitem__(self, index):
+        found = super().__getitem__(index)
+        Counting.looked += len(found)
+        return found
+
+
+@given(chance)
+@settings(max_examples=100, deadline=None)
+def test_every_edge_is_tallied_at_most_once(source: bytes) -> None:
+    choices = ByteChoices(source)
+    case = random_case(choices)
+    with pytest.MonkeyPatch.context() as patch:
+        edges: list[int] = []
+        count = JoinCounter.count
+
+        def counted(self, edge, *rest):
+            edges.append(edge)
+            return count(self, edge, *rest)
+
+        patch.setattr(JoinCounter, "count", counted)
+        ScheduleComparison(case, choices).run()
+    assert len(edges) == len(set(edges))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_every_node_looks_at_its_edges_once(fails: bool) -> None:
+    source = random.Random(5)  # noqa: S311 - a fixed graph
+    size = 300
+    edges = [
+        make_edge(f"n{a}", f"n{b}", source_handle=SOURCE_HANDLES[k % 2], edge_id=f"e{k}")
+        for k in range(900)
+        for a, b in [sorted(source.sample(range(size), 2))]
+    ]
+    schedule = kernel(Graph(tuple(Node(f"n{n}", "stone", "") for n in range(size)), tuple(edges)))
+    schedule._topology.outgoing = Counting(schedule._topology.outgoing)
+    Counting.looked = 0
+    running = started(schedule.start())
+    while running:
+        node = running.pop()
+        if fails and node % 7 == 0:
+            schedule.failed(node, "boom")
+        else:
+            schedule.completed(node, SOURCE_HANDLES[node % 2])
+        running += started(schedule.decide())
+    assert 0 < Counting.looked <= len(edges)
+
+
+class Scanned(list):
+    scans = 0
+
+    def __iter__(self) -> Iterator[NodeStatus]:
+        Scanned.scans += 1
+        return super().__iter__()
+
+
+def test_many_failures_cancel_the_rest_in_one_scan() -> None:
+    schedule = kernel(
+        Graph(tuple(Node(f"n{n}", "stone", "") for n in range(50)), ()),
+        SchedulingRules(stop_on_failure=True),
+    )
+    running = started(schedule.start())
+    schedule.status = Scanned(schedule.status)
+    Scanned.scans = 0
+    for node in running:
+        schedule.failed(node, "boom")
+    assert schedule.decide().finished == "failed"
+    assert Scanned.scans == 1
+
+
+def big(*pairs: tuple[int, int], size: int) -> Graph:
+    edges = tuple(make_edge(f"n{a}", f"n{b}") for a, b in pairs)
+    return Graph(tuple(Node(f"n{n}", "stone", "") for n in range(size)), edges)
+
+
+BIG = 100_000
+
+
+@pytest.mark.parametrize("handles", [OUT, ()])
+def test_a_chain_of_100_000_nodes_runs_without_recursion(handles: Collection[str]) -> None:
+    schedule = kernel(big(*((n, n + 1) for n in range(BIG - 1)), size=BIG))
+    said, starts, skips = schedule.start(), 0, 0
+    while not said.finished:
+        starts += 1
+        schedule.completed(said.starts[0][0], handles)
+        said = schedule.decide()
+        skips += len(said.skipped)
+    assert (starts, skips) == ((BIG, 0) if handles else (1, BIG - 1))
+
+
+def test_a_failure_above_100_000_nodes_blocks_them_all() -> None:
+    fan = kernel(big(*((0, n) for n in range(1, BIG)), size=BIG))
+    fan.start()
+    fan.failed(0, "boom")
+    said = fan.decide()
+    assert len(said.blocked) == BIG - 1
+    assert said.finished == "failed"
+
+
+def test_a_fan_out_of_100_000_starts_in_graph_order() -> None:
+    fan = kernel(big(*((0, n) for n in range(1, BIG)), size=BIG), SchedulingRules(barrier=True))
+    fan.start()
+    fan.completed(0, OUT)
+    assert started(fan.decide()) == list(range(1, BIG))
+    for node in range(1, BIG):
+        fan.completed(node, OUT)
+    assert fan.decide().finished == "completed"
+
+
+# -- misuse
+
+
+def test_a_graph_with_a_cycle_is_refused() -> None:
+    with pytest.raises(InvalidTransition, match="cycle"):
+        kernel(parse_graph("a b", "a>b", "b>a"))
+
+
+def test_impossible_facts_are_refused_by_name() -> None:
+    schedule = kernel(parse_graph("a b", "a>b"))
+    schedule.start()
+    with pytest.raises(InvalidTransition, match="node 'b' is PENDING, not RUNNING"):
+        schedule.completed(1, OUT)
+    with pytest.raises(InvalidTransition, match="node 'a' is RUNNING, not WAITING"):
+        schedule.answered(0)
+    schedule.completed(0, OUT)
+    for late in (lambda: schedule.failed(0, "x"), lambda: schedule.waits(0)):
+        with pytest.raises(InvalidTransition, match="node 'a' is COMPLETED"):
+            late()
+
+
+# -- corners that once went wrong
+
+
+def test_a_node_that_waits_after_the_run_was_stopped_is_cancelled_with_the_cause() -> None:
+    schedule = kernel(parse_graph("a b"), SchedulingRules(stop_on_failure=True))
+    schedule.start()
+    schedule.failed(0, "boom")
+    assert schedule.decide().finished is None
+    schedule.waits(1)
+    said = schedule.decide()
+    assert said.cancelled == [(1, Cause(0, "boom"))]
+    assert said.finished == "failed"
+
+
+def test_a_settled_node_fed_by_another_settled_node_does_not_start() -> None:
+    schedule = kernel(parse_graph("a b c", "a>b", "b>c"), given={0: OUT, 1: OUT})
+    assert schedule.start().starts == [(2, None)]
+
+
+def test_an_entry_that_was_not_chosen_is_skipped_though_a_settled_node_feeds_it() -> None:
+    schedule = kernel(parse_graph("a b c", "a>b", "b>c"), given={0: OUT}, dropped=[1])
+    said = schedule.start()
+    assert started(said) == []
+    assert [node for node, _ in said.skipped] == [1, 2]
+
+
+def test_what_follows_only_an_entry_that_was_not_chosen_is_in_the_first_wave() -> None:
+    schedule = kernel(parse_graph("a b c", "a>c", "b>c"), given={0: OUT}, dropped=[1])
+    assert schedule.waves.number == [0, 0, 1]
+    assert schedule.waves.total == 1
+
+
+def test_a_gate_neither_feeds_nor_starves_a_required_input() -> None:
+    graph = parse_graph("a b g u", "a.x>g", "g~u.need", "b>u.other")
+    schedule = kernel(graph, SchedulingRules(required={3: frozenset({"need"})}))
+    schedule.start()
+    schedule.completed(0, ())
+    schedule.completed(1, OUT)
+    assert started(schedule.decide()) == [3]
+    graph = parse_graph("a b g u", "a>g", "g~u.need", "b.x>u.need", "b>u.other")
+    schedule = kernel(graph, SchedulingRules(required={3: frozenset({"need"})}))
+    schedule.start()
+    schedule.completed(0, OUT)
+    schedule.completed(1, OUT)
+    assert [cause.handle for _, cause in schedule.decide().skipped] == ["need"]
+
+
+def test_what_is_behind_a_settled_node_is_still_behind_the_waiting_one() -> None:
+    graph = parse_graph(
+        "w a c x j y k d z", "w>j", "a>j", "j>k", "c>x", "x>d", "d>z", "k>y"
+    )  # fmt: skip
+    w, a, c, x, j, _, k, d, z = range(9)
+    schedule = kernel(graph, SchedulingRules(join_any=frozenset({j}), barrier=True))
+    assert started(schedule.start()) == [w, a, c]
+    schedule.waits(w)
+    schedule.completed(a, OUT)
+    schedule.completed(c, OUT)
+    assert started(schedule.decide()) == [x, j]
+    schedule.completed(j, OUT)
+    schedule.answered(w)
+    schedule.waits(w)
+    schedule.completed(x, OUT)
+    assert started(schedule.decide()) == [k, d]
+    schedule.completed(d, OUT)
+    assert started(schedule.decide()) == [z]
+
+
+def test_a_settled_node_excuses_no_other_of_its_wave() -> None:
+    graph = parse_graph("w a c x j d", "w>j", "a>j", "c>x", "j>d")
+    w, a, c, x, j, d = range(6)
+    schedule = kernel(graph, SchedulingRules(join_any=frozenset({j}), barrier=True))
+    schedule.start()
+    schedule.waits(w)
+    schedule.completed(a, OUT)
+    schedule.completed(c, OUT)
+    assert started(schedule.decide()) == [x, j]
+    schedule.completed(j, OUT)
+    assert started(schedule.decide()) == []
+    schedule.completed(x, OUT)
+    assert started(schedule.decide()) == [d]
+
+
+def test_one_delivery_feeds_a_required_input_whatever_its_other_edges_do() -> None:
+    graph = parse_graph("a b", "a.yes>b.need", "a.no>b.need")
+    schedule = kernel(graph, SchedulingRules(required={1: frozenset({"need"})}))
+    schedule.start()
+    schedule.completed(0, ("yes",))
+    assert started(schedule.decide()) == [1]

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from planwave.expressions.render_worker import (
+    RenderEnvironment,
+    RenderError,
+    SealedDict,
+    SealedList,
+    respond,
+    seal,
+)
+
+FUEL = 100_000
+
+
+def reply(source: str, op: str = "render", **variables: Any) -> dict[str, Any]:
+    request = json.dumps({"op": op, "source": source, "variables": variables})
+    return json.loads(respond(RenderEnvironment(1000, FUEL).answer, request.encode()))
+
+
+def code(source: str, op: str = "render", **variables: Any) -> str:
+    return reply(source, op, **variables)["error"]["code"]
+
+
+def test_sealed_json_reads_and_never_writes() -> None:
+    value = seal({"a": [1, {"b": None}]})
+    assert (type(value), type(value["a"]), str(value)) == (
+        SealedDict,
+        SealedList,
+        '{"a":[1,{"b":null}]}',
+    )
+    with pytest.raises(AttributeError):
+        value.update({"c": 1})
+    with pytest.raises(AttributeError):
+        value["a"].append(1)
+
+
+def test_what_the_engine_computes_reads_as_text_or_json() -> None:
+    assert reply("{{ x }}{{ n }}{{ t }}{{ [x, 1.5] }}", x={"a": 1}, n=None, t=True) == {
+        "value": '{"a":1}true[{"a":1},1.5]'
+    }
+    assert reply("x.items() | list", "evaluate", x={"a": 1}) == {"value": [["a", 1]]}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("{{ y }}", "template-undefined"),
+        ("{{ y", "template-syntax"),
+        ("{{ x | nope }}", "template-forbidden"),
+        ("{{ x.append(1) }}", "template-forbidden"),
+        ("{{ x.get }}", "template-error"),
+        ("{{ 'a' * 1001 }}", "template-too-large"),
+        ("{{ 'a' * 600 }}{{ 'a' * 600 }}", "template-too-large"),
+        ("a" * 1001, "template-too-large"),
+        ("{% for i in range(99999) %}{% set a = i %}{% endfor %}", "template-timeout"),
+        ("{{ '\ud800' }}", "template-error"),
+    ],
+)
+def test_each_fault_has_its_code(source: str, expected: str) -> None:
+    assert code(source, x={"a": 1}) == expected
+
+
+def test_values_that_are_not_json_are_refused() -> None:
+    assert code("x.get", "evaluate", x={}) == "template-error"
+    assert code("1e308 * 10", "evaluate") == "template-error"
+    assert code("x.keys", "evaluate", x={}) == "template-error"
+
+
+def test_an_error_in_a_callback_is_an_answer_too() -> None:
+    def answer(request: dict[str, Any]) -> Any:
+        raise KeyError(request["op"])
+
+    failed = json.loads(respond(answer, b'{"op": "odd"}'))
+    assert failed == {"error": {"code": "template-error", "message": "KeyError: 'odd'"}}
+
+
+def test_deep_values_are_an_answer_too() -> None:
+    payload = b'{"op":"render","source":"","variables":{"x":' + b"[" * 9000 + b"]" * 9000 + b"}}"
+    assert json.loads(respond(RenderEnvironment(1000, FUEL).answer, payload))["error"]["code"] == (
+        "template-error"
+    )
+
+
+def test_refusals_carry_their_code() -> None:
+    def answer(request: dict[str, Any]) -> Any:
+        raise RenderError("template-forbidden", "no")
+
+    assert json.loads(respond(answer, b"{}"))["error"] == {
+        "code": "template-forbidden",
+        "message": "no",
+    }
+
+
+def test_the_worker_ends_with_its_parent() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        arguments = [str(256 << 20), "1.0", "1000", "1000"]
+        command = [sys.executable, "-m", "planwave.expressions.render_worker", *arguments]
+        process = subprocess.Popen(command, stdin=theirs.fileno())
+        theirs.close()
+        assert ours.recv(9, socket.MSG_WAITALL) == b"\x00\x00\x00\x05ready"
+        ours.close()
+        assert process.wait(timeout=120) == 0

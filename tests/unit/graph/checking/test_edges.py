@@ -1,0 +1,87 @@
+"""Does an edge fit its two ends?"""
+
+from __future__ import annotations
+
+import pytest
+
+from planwave.graph.checking.checker import check
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.model import Graph
+from tests.support.graph.fake_catalog import FakeNodeCatalog, parse_graph
+
+
+def only(graph: Graph) -> Diagnostic:
+    [diagnostic] = check(graph, FakeNodeCatalog())
+    return diagnostic
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edge", "pointer", "message"),
+    [
+        ("a b", "a.nope>b", "/edges/0/sourceHandle", "its outputs are output"),
+        ("a b", "a>b.nope", "/edges/0/targetHandle", "its inputs are input, only"),
+        ("f:fork b", "f.way-01>b", "/edges/0/sourceHandle", "its outputs are way-{i}, else"),
+        ("a s:source", "a>s", "/edges/0/targetHandle", "it has no inputs"),
+        ("g:gear u:user", "g.error~u.gears", "/edges/0/sourceHandle", "its outputs are gear"),
+    ],
+)
+def test_an_unknown_handle_is_named_with_the_known_ones(
+    nodes: str, edge: str, pointer: str, message: str
+) -> None:
+    diagnostic = only(parse_graph(nodes, edge))
+    assert (diagnostic.code, diagnostic.pointer) == ("unknown-handle", pointer)
+    assert message in diagnostic.message
+
+
+def test_unknown_handles_at_both_ends_are_both_named() -> None:
+    codes = [d.code for d in check(parse_graph("a b", "a.x>b.y"), FakeNodeCatalog())]
+    assert codes == ["unknown-handle", "unknown-handle"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edge", "hint"),
+    [
+        ("a b", "a~b", 'write "channel": "flow"'),
+        ("u:user v:user", "u.gear>v.gears", 'write "channel": "link"'),
+        ("a u:user", "a>u.gears", "these two cannot be connected"),
+        ("a u:nope", "a~u", 'write "channel": "flow"'),
+        ("g:gear u:user", "g.gear>u", "connect it with a link to the node that uses it"),
+        ("a u:user", "a.error~u.gears", None),
+    ],
+)
+def test_the_wrong_channel_is_named_with_the_right_one(
+    nodes: str, edge: str, hint: str | None
+) -> None:
+    found = check(parse_graph(nodes, edge), FakeNodeCatalog())
+    wrong = [d for d in found if d.code == "channel-mismatch"]
+    assert [(d.pointer, d.hint) for d in wrong] == [("/edges/0/data/channel", hint)]
+
+
+def test_the_error_handle_does_not_fit_a_link_socket() -> None:
+    codes = [d.code for d in check(parse_graph("a u:user", "a.error>u.gears"), FakeNodeCatalog())]
+    assert "channel-mismatch" in codes
+
+
+def test_an_unknown_channel_is_found_in_graphs_made_by_code() -> None:
+    graph = parse_graph("a b", "a>b")
+    odd = graph.edges[0]._replace(channel="wire")  # pyright: ignore[reportArgumentType]
+    diagnostic = only(Graph(graph.nodes, (odd,)))
+    assert (diagnostic.code, diagnostic.hint) == ("unknown-channel", "channels are flow and link")
+
+
+def test_types_that_do_not_fit_are_both_named() -> None:
+    diagnostic = only(parse_graph("w:words x:strict", "w>x.need"))
+    assert diagnostic.code == "type-mismatch"
+    assert "'output' gives text, input 'need' takes number" in diagnostic.message
+
+
+def test_edges_of_one_kind_ask_the_catalogue_once() -> None:
+    asked: list[tuple[str, str]] = []
+
+    class Counting(FakeNodeCatalog):
+        def accepts(self, target_type: str, source_type: str) -> bool:
+            asked.append((target_type, source_type))
+            return True
+
+    assert check(parse_graph("a b c d", "a>b", "a>c", "a>d", "b>d", "c>d"), Counting()) == []
+    assert asked == [("any", "any")]

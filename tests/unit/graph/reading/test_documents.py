@@ -1,0 +1,470 @@
+"""Reading graph documents: what comes in comes out again, and every fault is named at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planwave.errors import GraphInvalid
+from planwave.graph.model import DEFAULT_POLICY, Graph, Join, Policy, Retry
+from planwave.graph.reading import documents as read
+from planwave.graph.reading.documents import read_graph, read_lenient
+from planwave.graph.reading.unreadable import (
+    ALREADY_REPORTED,
+    UNREADABLE,
+    UNREADABLE_EDGE,
+    Unreadable,
+)
+from planwave.settings import Limits
+
+FLOW = {"channel": "flow"}
+
+
+def node(node_id: Any = "a", **fields: Any) -> dict[str, Any]:
+    return {"id": node_id, "type": "step", **fields}
+
+
+def edge(source: Any = "a", target: Any = "b", **fields: Any) -> dict[str, Any]:
+    return {"source": source, "target": target, "data": FLOW, **fields}
+
+
+def doc(nodes: list[Any] | None = None, edges: list[Any] | None = None) -> dict[str, Any]:
+    return {"nodes": [node("a"), node("b")] if nodes is None else nodes, "edges": edges or []}
+
+
+def faults_of(source: Any, limits: Limits | None = None) -> list[tuple[str, str]]:
+    with pytest.raises(GraphInvalid) as caught:
+        read_graph(source, limits=limits)
+    assert all(d.severity == "error" and d.message for d in caught.value.diagnostics)
+    return [(d.code, d.pointer) for d in caught.value.diagnostics]
+
+
+def graph_in(source: Any, limits: Limits | None = None) -> Graph:
+    graph, findings = read_graph(source, limits=limits)
+    assert findings == []
+    return graph
+
+
+def test_what_is_left_out_or_null_gets_its_default() -> None:
+    nulls = dict.fromkeys(("name", "description", "data", "policy", "ui"))
+    plain = graph_in(doc([node("a"), node("b", **nulls)], [edge(), edge(sourceHandle="x")]))
+    for one in plain.nodes:
+        assert one == (one.id, "step", one.id, "", {}, DEFAULT_POLICY, None, None)
+    nothing = dict.fromkeys(("id", "sourceHandle", "targetHandle", "type"))
+    same = graph_in(doc(edges=[edge(**nothing), edge(sourceHandle="x")]))
+    assert plain.edges == same.edges
+    assert plain.edges[0] == ("e1", "a", "output", "b", "input", "flow", FLOW, None)
+
+
+def test_a_document_reads_the_same_as_text_bytes_and_mapping() -> None:
+    document = doc(edges=[edge(id="x", type="smooth", data={"channel": "link", "n": [1]})])
+    document["nodes"][0] |= {"ui": {"x": 1.5}, "policy": {"join": "any"}, "data": {"t": "ü"}}
+    text = json.dumps(document)
+    assert graph_in(text) == graph_in(text.encode()) == graph_in(document)
+    assert graph_in(MappingProxyType(document)) == graph_in(document)
+    assert graph_in(document).to_document()["edges"][0]["data"] == {"channel": "link", "n": [1]}
+
+
+def test_a_policy_is_read_and_kept_as_it_was_written() -> None:
+    written = {"retry": {"attempts": 2}, "onError": "continue"}
+    one = graph_in(doc([node(policy=written)])).nodes[0]
+    assert one.policy == Policy(retry=Retry(2, 0.0), on_error="continue")
+    assert one.policy_document == written
+
+
+def test_the_graph_shares_nothing_with_the_mapping_it_was_read_from() -> None:
+    document = doc(
+        [node("a", data={"l": [{}]}), node("b", ui={"l": [{}]}, data={"l": [{}]})],
+        [edge(data={"channel": "flow", "l": [{}]})],
+    )
+    graph = graph_in(document)
+    before = json.dumps(graph.to_document())
+    for part in (*document["nodes"], *document["edges"]):
+        for fields in (part.get("data"), part.get("ui")):
+            if fields:
+                fields["l"][0]["changed"] = True
+    assert json.dumps(graph.to_document()) == before
+
+
+def test_generated_edge_ids_do_not_collide_with_given_ones() -> None:
+    edges = [edge(sourceHandle=f"h{i}") for i in range(4)]
+    edges[1]["id"] = "e1"
+    edges[3]["id"] = "e3"
+    assert [e.id for e in graph_in(doc(edges=edges)).edges] == ["e2", "e1", "e4", "e3"]
+
+
+def test_a_duplicate_edge_is_one_edge_and_said_to_be() -> None:
+    edges = [edge(id="x"), edge(sourceHandle="output", id="y"), edge(data={"channel": "link"})]
+    graph, findings = read_graph(doc(edges=edges))
+    assert [e.id for e in graph.edges] == ["x", "e1"]
+    assert [(d.code, d.severity, d.pointer) for d in findings] == [
+        ("duplicate-edge", "info", "/edges/1")
+    ]
+    assert findings[0].fix == "kept edge 0, dropped edge 1"
+
+
+@pytest.mark.parametrize(
+    ("source", "faults"),
+    [
+        ("null", [("invalid-field", "")]),
+        ("[]", [("invalid-field", "")]),
+        ("42", [("invalid-field", "")]),
+        ({}, [("missing-field", "/nodes"), ("missing-field", "/edges")]),
+        ({"nodes": {}, "edges": ""}, [("invalid-field", "/nodes"), ("invalid-field", "/edges")]),
+        ({"nodes": [], "edges": [], "surprise": 1}, [("unknown-field", "/surprise")]),
+        ({"nodes": [], "edges": [], 5: 1}, [("unknown-field", "/5")]),
+        (doc(["a"]), [("invalid-field", "/nodes/0")]),
+        (doc([{}]), [("missing-field", "/nodes/0/id"), ("missing-field", "/nodes/0/type")]),
+        (doc([node(None)]), [("missing-field", "/nodes/0/id")]),
+        (doc([node(7)]), [("invalid-id", "/nodes/0/id")]),
+        (doc([node("")]), [("invalid-id", "/nodes/0/id")]),
+        (doc([node(" a")]), [("invalid-id", "/nodes/0/id")]),
+        (doc([node("а")]), [("invalid-id", "/nodes/0/id")]),  # noqa: RUF001  # Cyrillic on purpose
+        (doc([node("a\n")]), [("invalid-id", "/nodes/0/id")]),
+        (doc([node("x" * 65)]), [("invalid-id", "/nodes/0/id")]),
+        (doc([node("\ud800")]), [("invalid-text", "/nodes/0/id")]),
+        (doc([node(type=None)]), [("missing-field", "/nodes/0/type")]),
+        (doc([node(type="")]), [("missing-field", "/nodes/0/type")]),
+        (doc([node(type=["step"])]), [("invalid-field", "/nodes/0/type")]),
+        (doc([node(name=0)]), [("invalid-field", "/nodes/0/name")]),
+        (doc([node(name="\0")]), [("invalid-text", "/nodes/0/name")]),
+        (doc([node(description=[])]), [("invalid-field", "/nodes/0/description")]),
+        (doc([node(description="\0")]), [("invalid-text", "/nodes/0/description")]),
+        (doc([node(data=[])]), [("invalid-field", "/nodes/0/data")]),
+        (doc([node(data={"a": {"b": {1}}})]), [("not-json-value", "/nodes/0/data/a/b")]),
+        (doc([node(ui=1)]), [("invalid-field", "/nodes/0/ui")]),
+        (doc([node(policy=1)]), [("invalid-field", "/nodes/0/policy")]),
+        (doc([node(policy={"join": 1})]), [("invalid-field", "/nodes/0/policy/join")]),
+        (doc([node(config={})]), [("unknown-field", "/nodes/0/config")]),
+        (doc([node("a"), node("b"), node("a")]), [("duplicate-id", "/nodes/2/id")]),
+        (doc(edges=[["a", "b"]]), [("invalid-field", "/edges/0")]),
+        (doc(edges=[edge(label="x")]), [("unknown-field", "/edges/0/label")]),
+        (doc(edges=[edge(source=None)]), [("missing-field", "/edges/0/source")]),
+        (doc(edges=[edge(target=3)]), [("invalid-field", "/edges/0/target")]),
+        (doc(edges=[edge(target="\ud800")]), [("invalid-text", "/edges/0/target")]),
+        (doc(edges=[edge(sourceHandle="")]), [("invalid-field", "/edges/0/sourceHandle")]),
+        (doc(edges=[edge(targetHandle=1)]), [("invalid-field", "/edges/0/targetHandle")]),
+        (doc(edges=[edge(targetHandle="x" * 257)]), [("invalid-field", "/edges/0/targetHandle")]),
+        (doc(edges=[edge(id=4)]), [("invalid-id", "/edges/0/id")]),
+        (doc(edges=[edge(id="a b")]), [("invalid-id", "/edges/0/id")]),
+        (doc(edges=[edge(id={})]), [("invalid-id", "/edges/0/id")]),
+        (doc(edges=[edge(type=1)]), [("invalid-field", "/edges/0/type")]),
+        (doc(edges=[edge(data=None)]), [("missing-channel", "/edges/0/data/channel")]),
+        (doc(edges=[edge(data={})]), [("missing-channel", "/edges/0/data/channel")]),
+        (doc(edges=[edge(data=[1])]), [("invalid-field", "/edges/0/data")]),
+        (
+            doc(edges=[edge(data={"channel": "Flow"})]),
+            [("unknown-channel", "/edges/0/data/channel")],
+        ),
+        (doc(edges=[edge(data={"channel": []})]), [("unknown-channel", "/edges/0/data/channel")]),
+        (
+            doc(edges=[edge(data={"channel": "flow", "x": {1}})]),
+            [("not-json-value", "/edges/0/data/x")],
+        ),
+        (
+            doc(edges=[edge(id="x"), edge("b", "a", id="x")]),
+            [("duplicate-id", "/edges/1/id")],
+        ),
+    ],
+)
+def test_a_fault_is_named_where_it_stands(source: Any, faults: list[tuple[str, str]]) -> None:
+    assert faults_of(source) == faults
+
+
+def test_all_faults_are_named_at_once() -> None:
+    source = doc(
+        [node("a"), node("a", type=None), 7], [edge(data={}), edge(id="?"), edge(colour=1)]
+    )
+    assert [code for code, _ in faults_of(source)] == [
+        "missing-field", "invalid-field", "duplicate-id", "missing-channel", "invalid-id",
+        "unknown-field",
+    ]  # fmt: skip
+
+
+def test_faults_at_the_top_do_not_hide_those_below() -> None:
+    source = {"edges": [edge(colour=1)], "title": "x"}
+    assert faults_of(source) == [
+        ("missing-field", "/nodes"), ("unknown-field", "/title"), ("unknown-field", "/edges/0/colour"),
+    ]  # fmt: skip
+
+
+def test_ids_are_compared_among_faulty_edges_too() -> None:
+    source = doc(edges=[edge(id="x", data={}), 7, edge(id="x", data={"channel": "link"})])
+    assert faults_of(source)[-1] == ("duplicate-id", "/edges/2/id")
+    assert "duplicate-id" not in [code for code, _ in faults_of(doc(edges=[edge(id="x"), 7, 7]))]
+
+
+def test_what_can_be_read_of_a_faulty_document_is_read() -> None:
+    nodes = [node("a", type=None, data={"x": 1}), 7, node("c c", ui=1), node("d", label=1)]
+    edges = [edge(data={"channel": "wire"}), edge(), edge(source_handle="x"), edge(), edge(id="?")]
+    graph, _, gaps, places = read_lenient(doc(nodes, edges))
+    assert [(n.id, n.type) for n in graph.nodes] == [
+        ("a", UNREADABLE), ("#1", UNREADABLE), ("c c", "step"), ("d", "step"),
+    ]  # fmt: skip
+    assert graph.nodes[0].data == {"x": 1}
+    assert [e.id for e in graph.edges] == ["e2"]
+    assert places == [1]
+    assert gaps is not None
+    assert [(n, e.source_handle, e.channel) for n, e in gaps.edges] == [
+        (0, "output", UNREADABLE), (2, UNREADABLE, "flow"),
+    ]  # fmt: skip
+    assert (gaps.without_id, gaps.invalid_ids, gaps.nodes_unreadable) == ({"#1"}, {"c c"}, False)
+    assert gaps.incomplete == gaps.policy_unknown == {"#1", "d"}
+
+
+@pytest.mark.parametrize("node_id", ["#1", "", "x" * 257, 5])
+def test_an_id_that_nobody_can_go_by_is_none(node_id: Any) -> None:
+    reading = read_lenient(doc([node(node_id)]))
+    assert [n.id for n in reading.graph.nodes] == ["#0"]
+
+
+def test_what_the_caller_has_reported_is_unread_and_not_reported_again() -> None:
+    nodes = [
+        ALREADY_REPORTED,
+        node(ALREADY_REPORTED),
+        node("c", label=ALREADY_REPORTED, description=ALREADY_REPORTED),
+    ]
+    edges = [ALREADY_REPORTED, edge(data=ALREADY_REPORTED), edge(target=ALREADY_REPORTED)]
+    graph, findings, gaps, _ = read_lenient(doc(nodes, edges))
+    assert findings == []
+    assert [n.id for n in graph.nodes] == ["#0", "#1", "c"]
+    assert gaps is not None
+    assert (len(gaps.edges), gaps.incomplete) == (3, {"#0", "c"})
+    assert read_lenient({"nodes": ALREADY_REPORTED, "edges": []}).unreadable == Unreadable(
+        nodes_unreadable=True
+    )
+    assert read_lenient({"nodes": [], "edges": ALREADY_REPORTED}).unreadable == Unreadable(
+        edges=[(0, UNREADABLE_EDGE)]
+    )
+
+
+def test_a_missing_channel_names_the_edge_and_the_way_out() -> None:
+    with pytest.raises(GraphInvalid, match=r"edge 'x' .* does not say its channel") as e:
+        read_graph(doc(edges=[edge(id="x", data={"sourceType": "text"})]))
+    assert e.value.diagnostics[0].edge == "x"
+    assert '"channel": "flow"' in str(e.value.diagnostics[0].hint)
+
+
+def test_both_places_of_a_duplicate_id_are_named() -> None:
+    with pytest.raises(GraphInvalid, match="/nodes/0/id, /nodes/1/id"):
+        read_graph(doc([node(), node()]))
+
+
+def test_an_edge_into_nowhere_is_left_for_the_checker() -> None:
+    assert graph_in(doc(edges=[edge(target="Who Is It")])).edges[0].target == "Who Is It"
+
+
+LIMITS = Limits(nodes=2, edges=1, json_depth=5, string_bytes=10, plan_bytes=400)
+
+
+def test_a_graph_at_its_limits_is_read() -> None:
+    source = doc([node("a", data={"x": [1], "y": "x" * 10}), node("b")], [edge()])
+    assert graph_in(source, LIMITS) == graph_in(json.dumps(source), LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("source", "pointer", "limit"),
+    [
+        (doc([node("a"), node("b"), node("c")]), "/nodes", "nodes is 2, met 3"),
+        (doc(edges=[edge(), edge("b", "a")]), "/edges", "edges is 1, met 2"),
+        (doc([node(data={"x": [[]]})]), "/nodes/0/data/x/0", "json_depth is 5, met more than 5"),
+        (doc([node(data={"x": "x" * 11})]), "/nodes/0/data/x", "string_bytes is 10, met 11"),
+        (doc([node(name="x" * 11)]), "/nodes/0/name", "string_bytes is 10, met 11"),
+        (doc([node(ui={"x" * 11: 1})]), "/nodes/0/ui", "string_bytes is 10, met 11"),
+        (json.dumps(doc([node(name="x" * 11)])), "/nodes/0/name", "string_bytes is 10, met 11"),
+        (json.dumps(doc()) + " " * 400, "", "plan_bytes is 400, met"),
+        (json.dumps(doc([node(data={"x": [[]]})])), "", "json_depth is 5, met more than 5"),
+    ],
+)
+def test_one_past_a_limit_names_limit_value_and_what_was_met(
+    source: Any, pointer: str, limit: str
+) -> None:
+    with pytest.raises(GraphInvalid, match=limit) as caught:
+        read_graph(source, limits=LIMITS)
+    assert [(d.code, d.pointer) for d in caught.value.diagnostics] == [("limit-exceeded", pointer)]
+
+
+def test_a_graph_over_its_limits_is_refused_before_its_parts_are_looked_at() -> None:
+    assert faults_of({"nodes": [None] * 300, "edges": [None] * 44_850}, Limits()) == [
+        ("limit-exceeded", "/nodes"),
+        ("limit-exceeded", "/edges"),
+    ]
+
+
+ids = st.text("abcXYZ019_.-", min_size=1, max_size=6)
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(-1e9, 1e9) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+objects = st.dictionaries(texts, values, max_size=3)
+joins: st.SearchStrategy[Join] = st.sampled_from(["all", "any"])
+policies = st.fixed_dictionaries(
+    {},
+    optional={
+        "join": joins,
+        "retry": st.fixed_dictionaries({"attempts": st.integers(1, 10)}),
+        "timeoutS": st.floats(0.1, 100),
+        "onError": st.sampled_from(["fail", "continue"]),
+        "effect": st.sampled_from(["none", "read", "write", "once"]),
+    },
+)
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> dict[str, Any]:
+    names = draw(st.lists(ids, unique=True, min_size=1, max_size=6))
+    optional = {
+        "name": texts,
+        "description": texts,
+        "data": objects,
+        "policy": policies,
+        "ui": objects,
+    }
+    nodes = [
+        {"id": one, "type": draw(ids), **draw(st.fixed_dictionaries({}, optional=optional))}
+        for one in names
+    ]
+    ends = st.sampled_from(names)
+    handles = st.none() | ids
+    edges = draw(
+        st.lists(
+            st.fixed_dictionaries(
+                {
+                    "source": ends,
+                    "target": ends,
+                    "data": st.builds(
+                        lambda d, c: {**d, "channel": c}, objects, st.sampled_from(["flow", "link"])
+                    ),
+                },
+                optional={"sourceHandle": handles, "targetHandle": handles, "type": texts},
+            ),
+            max_size=6,
+        )
+    )
+    return {"nodes": nodes, "edges": edges}
+
+
+@given(documents())
+def test_a_graph_survives_being_written_and_read_again(document: dict[str, Any]) -> None:
+    graph, _ = read_graph(document)
+    written = graph.to_document()
+    assert graph_in(written) == graph
+    assert graph_in(json.dumps(written)) == graph
+    assert graph_in(json.dumps(written, ensure_ascii=False)) == graph
+
+
+odd_values = st.sampled_from([None, "", 5, [], ["flow"], {}, {"channel": "flow"}, "a", "x" * 300])
+odd_fields = st.sampled_from(
+    ["id", "type", "name", "data", "source", "target", "sourceHandle", "targetHandle", "colour"]
+)
+
+
+@st.composite
+def spoilt_documents(draw: st.DrawFn) -> dict[str, Any]:
+    """Give documents in which some fields are odd, and some edges are there twice."""
+    document = draw(documents())
+    entries = [*document["nodes"], *document["edges"]]
+    for _ in range(draw(st.integers(0, 4))):
+        draw(st.sampled_from(entries))[draw(odd_fields)] = draw(odd_values)
+    for each in document["edges"]:
+        if draw(st.booleans()):
+            each["id"] = draw(ids | st.sampled_from(["e1", "e2"]))
+    document["edges"] += document["edges"][: draw(st.integers(0, 2))]
+    return document
+
+
+@given(spoilt_documents())
+def test_the_short_path_reads_what_the_careful_one_reads(document: dict[str, Any]) -> None:
+    own = json.loads(json.dumps(document))  # strict JSON, and nobody else's
+    short = read_lenient(document, limits=Limits()), read_lenient(own, trusted=True)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        for name in ("_plain_node", "_plain_edge"):
+            monkeypatch.setattr(read, name, lambda *_: None)
+        careful = read_lenient(document, limits=Limits())
+    assert short == (careful, careful)
+
+
+def test_only_what_is_its_own_is_not_copied() -> None:
+    document = doc([node(data={"x": [1]})], [edge(target="a", data={"channel": "flow", "n": [1]})])
+    for is_own in (False, True):
+        graph = read_lenient(document, trusted=is_own).graph
+        assert (graph.nodes[0].data["x"] is document["nodes"][0]["data"]["x"]) == is_own
+        assert (graph.edges[0].data["n"] is document["edges"][0]["data"]["n"]) == is_own
+
+
+loose = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just("flow"),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "nodes",
+                    "edges",
+                    "id",
+                    "type",
+                    "data",
+                    "policy",
+                    "channel",
+                    "source",
+                    "target",
+                    "sourceHandle",
+                    "ui",
+                    "retry",
+                    "default",
+                ]
+            )
+            | st.integers(),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(
+    st.fixed_dictionaries({"nodes": loose | st.lists(loose), "edges": loose | st.lists(loose)})
+    | loose
+)
+def test_no_value_raises_anything_but_graph_invalid(source: Any) -> None:
+    if isinstance(source, (str, bytes)):
+        return
+    try:
+        graph, _ = read_graph(source)
+    except GraphInvalid as error:
+        found = error.diagnostics
+        assert all(d.severity == "error" for d in found if d.code != "duplicate-edge")
+        assert found
+    else:
+        assert isinstance(source, Mapping)
+        assert graph_in(graph.to_document()) == graph
+
+
+def test_a_document_has_its_fields_in_one_order_and_its_own_copy_is_nobody_elses() -> None:
+    source = {
+        "nodes": [{"id": "a", "type": "t", "data": {"x": [1]}, "ui": {"at": 1}}],
+        "edges": [{"source": "a", "target": "a", "type": "step", "data": {"channel": "flow"}}],
+    }
+    graph, _ = read_graph(source)
+    shared = graph.document
+    assert list(shared["nodes"][0]) == ["id", "type", "name", "data", "ui"]
+    fields = ["id", "source", "sourceHandle", "target", "targetHandle", "type", "data"]
+    assert list(shared["edges"][0]) == fields
+    own = graph.to_document()
+    assert own == shared
+    own["nodes"][0]["data"]["x"] = own["edges"][0]["data"]["channel"] = "changed"
+    own["nodes"][0]["ui"].clear()
+    assert (graph.document, graph.nodes[0].data, graph.edges[0].data) == (
+        shared, {"x": [1]}, {"channel": "flow"},
+    )  # fmt: skip
+    assert shared["nodes"][0]["ui"] == {"at": 1}

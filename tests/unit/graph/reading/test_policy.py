@@ -1,0 +1,139 @@
+"""Policies are read strictly, every fault with its pointer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planwave.graph.model import DEFAULT_POLICY, Node, Policy, Retry
+from planwave.graph.reading.policy import policy_limit_findings, read_policy
+from planwave.settings import Limits
+
+
+def test_every_field_is_read() -> None:
+    document = {
+        "join": "any",
+        "retry": {"attempts": 10, "backoffS": 0},
+        "timeoutS": 0.5,
+        "onError": "default",
+        "default": {"handle": "output", "value": None},
+        "effect": "once",
+    }
+    policy, faults = read_policy(document, "/p")
+    assert faults == []
+    default = {"handle": "output", "value": None}
+    assert policy == Policy("any", Retry(10, 0), 0.5, "default", default, "once")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"join": None, "retry": None, "timeoutS": None, "onError": None, "default": None},
+        {"retry": {}},
+        {"retry": {"attempts": None, "backoffS": None}},
+    ],
+)
+def test_what_is_left_out_or_null_has_its_default(document: dict[str, Any]) -> None:
+    assert read_policy(document, "/p") == (DEFAULT_POLICY, [])
+
+
+@pytest.mark.parametrize(
+    ("document", "code", "pointer"),
+    [
+        ({"join": "some"}, "invalid-field", "/p/join"),
+        ({"join": ["all"]}, "invalid-field", "/p/join"),
+        ({"retry": 3}, "invalid-field", "/p/retry"),
+        ({"retry": {"attempts": 0}}, "invalid-field", "/p/retry/attempts"),
+        ({"retry": {"attempts": 2.0}}, "invalid-field", "/p/retry/attempts"),
+        ({"retry": {"attempts": True}}, "invalid-field", "/p/retry/attempts"),
+        ({"retry": {"backoffS": -0.1}}, "invalid-field", "/p/retry/backoffS"),
+        ({"retry": {"backoffS": "1"}}, "invalid-field", "/p/retry/backoffS"),
+        ({"retry": {"max": 1}}, "unknown-field", "/p/retry/max"),
+        ({"timeoutS": 0}, "invalid-field", "/p/timeoutS"),
+        ({"timeoutS": False}, "invalid-field", "/p/timeoutS"),
+        ({"onError": "ignore"}, "invalid-field", "/p/onError"),
+        ({"onError": "default"}, "missing-field", "/p/default"),
+        ({"onError": "default", "default": 1}, "invalid-field", "/p/default"),
+        ({"onError": "default", "default": {"value": 1}}, "missing-field", "/p/default/handle"),
+        ({"onError": "default", "default": {"handle": "o"}}, "missing-field", "/p/default/value"),
+        (
+            {"onError": "default", "default": {"handle": "", "value": 1}},
+            "invalid-field",
+            "/p/default/handle",
+        ),
+        (
+            {"onError": "default", "default": {"handle": 1, "value": 1}},
+            "invalid-field",
+            "/p/default/handle",
+        ),
+        ({"default": {"handle": "o", "value": 1}}, "invalid-field", "/p/default"),
+        ({"effect": "maybe"}, "invalid-field", "/p/effect"),
+        ({"a/b": 1}, "unknown-field", "/p/a~1b"),
+    ],
+)
+def test_a_fault_is_named_where_it_stands(
+    document: dict[str, Any], code: str, pointer: str
+) -> None:
+    _, faults = read_policy(document, "/p")
+    assert [(d.code, d.pointer) for d in faults] == [(code, pointer)]
+
+
+def test_what_is_at_fault_has_its_default_and_the_rest_is_kept() -> None:
+    good = {"join": "any", "timeoutS": 3, "onError": "default", "effect": "read"}
+    default, retry = {"handle": "output", "value": 1}, {"attempts": 2, "backoffS": 4}
+    kept, _ = read_policy({**good, "default": {"value": 1}, "retry": {**retry, "attempts": 0}}, "")
+    assert kept == Policy("any", Retry(1, 4), 3, "default", None, "read")
+    bad = {"join": 1, "timeoutS": "3", "onError": "drop", "effect": 1}
+    kept, _ = read_policy({**bad, "default": default, "retry": {**retry, "backoffS": -1}}, "")
+    assert kept == Policy(default=default, retry=Retry(2))
+
+
+@pytest.mark.parametrize("unsure", [{"onError": "defualt"}, {"on_error": "default"}])
+def test_a_default_is_no_fault_where_its_use_may_only_be_misspelt(unsure: dict[str, str]) -> None:
+    _, faults = read_policy({**unsure, "default": {"handle": "output", "value": 1}}, "")
+    assert [d.pointer for d in faults] == [f"/{name}" for name in unsure]
+
+
+def test_all_faults_are_named_at_once() -> None:
+    _, faults = read_policy({"join": 1, "timeoutS": -1, "effect": 2, "x": 3}, "")
+    assert {d.pointer for d in faults} == {"/join", "/timeoutS", "/effect", "/x"}
+
+
+def test_without_limits_there_is_none() -> None:
+    document = {"timeoutS": 1e9, "retry": {"attempts": 5_000, "backoffS": 1e9}}
+    policy, faults = read_policy(document, "/p")
+    assert (policy.timeout_s, policy.retry, faults) == (1e9, Retry(5_000, 1e9), [])
+
+
+LIMITS = Limits(policy_timeout_s=60, policy_attempts=3, policy_backoff_s=5)
+
+
+@pytest.mark.parametrize(
+    ("policy", "limit", "most", "met", "pointer"),
+    [
+        (Policy(timeout_s=60.5), "policy_timeout_s", "60", "60.5", "/policy/timeoutS"),
+        (Policy(retry=Retry(4)), "policy_attempts", "3", "4", "/policy/retry/attempts"),
+        (Policy(retry=Retry(2, 6)), "policy_backoff_s", "5", "6", "/policy/retry/backoffS"),
+    ],
+)
+def test_what_passes_a_limit_is_named_with_limit_value_and_way_out(
+    policy: Policy, limit: str, most: str, met: str, pointer: str
+) -> None:
+    (fault,) = policy_limit_findings(Node("a", "t", "A", policy=policy), LIMITS)
+    assert (fault.code, fault.severity, fault.pointer) == ("limit-exceeded", "error", pointer)
+    assert f"limit {limit} is {most}, met {met}" in fault.message
+    assert "'a'" in fault.message
+    # These limits stand at their hard caps unless lowered: raising them is hardly ever a way out.
+    assert fault.hint == f"ask for {most} at most"
+
+
+@pytest.mark.parametrize("policy", [DEFAULT_POLICY, Policy(timeout_s=60, retry=Retry(3, 5))])
+def test_what_is_at_its_limit_is_fine(policy: Policy) -> None:
+    assert policy_limit_findings(Node("a", "t", "A", policy=policy), LIMITS) == []
+
+
+def test_the_limits_are_those_of_the_comparison() -> None:
+    limits = Limits()
+    assert (limits.policy_timeout_s, limits.policy_attempts) == (24 * 3_600, 10)

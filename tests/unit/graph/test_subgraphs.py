@@ -1,0 +1,63 @@
+"""Nodes of a graph and of the graphs inside them, in order, with their places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planwave.graph.model import Graph, Node
+from planwave.graph.reading.documents import read_graph
+from planwave.graph.subgraphs import all_nodes
+from planwave.nodes.authoring.data_fields import graph_field
+from planwave.nodes.authoring.node_type import NodeData, NodeType
+from tests.support.nodes.nested_graphs import graph_document, node_document, registry_with
+
+
+def places(graph: Graph, *types: Any) -> list[str]:
+    return [placed.path for placed in all_nodes(graph, registry_with(*types))]
+
+
+def test_each_node_is_followed_by_those_inside_it() -> None:
+    deep = graph_document(
+        node_document("x", "text", text="x"), node_document("y", "text", text="y")
+    )
+    middle = graph_document(node_document("in", "inner", graph=deep), node_document("z", "end"))
+    graph, _ = read_graph(
+        graph_document(
+            node_document("a", "end"),
+            node_document("n", "loop", body=middle),
+            node_document("b", "end"),
+        )
+    )
+    assert places(graph) == ["a", "n", "n/in", "n/in/x", "n/in/y", "n/z", "b"]
+
+
+def test_what_is_no_graph_and_types_that_are_not_there_hold_nothing() -> None:
+    data = [{"body": "x"}, {"body": {"nodes": 1}}, {"flow": {"id": "f"}}, {}]
+    nodes = [Node(f"n{i}", "loop", "n", data=each) for i, each in enumerate(data)]
+    strange = Node("s", "strange", "s", data={"body": graph_document(node_document("x", "end"))})
+    assert places(Graph((*nodes, strange), ())) == ["n0", "n1", "n2", "n3", "s"]
+
+
+class TwoData(NodeData):
+    first: dict[str, Any] | None = graph_field()
+    second: dict[str, Any] | None = graph_field()
+
+
+class Two(NodeType):
+    """A type with two graphs."""
+
+    node_type = "two"
+    Data = TwoData
+
+    async def run(self, data: Any, inputs: Any, context: Any) -> Any: ...
+
+
+def test_graphs_of_one_node_come_in_the_order_of_its_fields() -> None:
+    inside = [
+        graph_document(node_document(f"a{n}", "end"), node_document(f"b{n}", "end"))
+        for n in range(2)
+    ]
+    graph, _ = read_graph(
+        graph_document(node_document("n", "two", second=inside[1], first=inside[0]))
+    )
+    assert places(graph, Two) == ["n", "n/a0", "n/b0", "n/a1", "n/b1"]

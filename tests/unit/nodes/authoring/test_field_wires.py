@@ -1,0 +1,234 @@
+"""Wires into data fields: which wins, what is said of it, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from pydantic import AliasChoices, Field
+
+from planwave.errors import NodeError
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import LINK, Arrival, DataValue, Edge, Node, Port
+from planwave.graph.protocols import FlowContext
+from planwave.nodes.authoring.data_fields import fields_of
+from planwave.nodes.authoring.field_wires import FieldBundle, FieldWires, WiredValue, wired_event
+from planwave.nodes.authoring.node_type import INPUT, NodeData, NodeType
+from tests.support.graph.builders import make_edge
+from tests.support.nodes.node_context import context_for, make_inputs, result_and_events
+
+
+class LampData(NodeData):
+    color: str = "white"
+    watts: int | None = None
+    is_on: bool = Field(False, validation_alias=AliasChoices("isOn", "lit", "burning"))
+
+
+KIT = Port("color", "kit", channel=LINK)
+PLAIN = FieldWires(fields_of(LampData), (INPUT,))
+KITTED = FieldWires(fields_of(LampData), (INPUT, KIT))
+
+
+def linked(**artefacts: Any) -> FlowContext:
+    """Give the context of a node with one link into each handle; a tuple makes several."""
+    edges: list[Edge] = []
+    links: dict[tuple[str, str], list[Any]] = {}
+    for handle, made in artefacts.items():
+        several = made if type(made) is tuple else (made,)
+        links["n", handle] = list(several)
+        edges += [
+            make_edge(f"l{i}", "n", channel=LINK, target_handle=handle, edge_id=f"{handle}{i}")
+            for i in range(len(several))
+        ]
+    return context_for(Node("n", "lamp", "N"), edges=edges, links=links)
+
+
+async def fed(
+    sockets: FieldWires, data: dict[str, Any], inputs: Inputs, context: FlowContext
+) -> dict[str, WiredValue]:
+    assert sockets.has_wires(inputs, context)
+    return await sockets.read(data, inputs, context)
+
+
+async def test_a_flow_wire_beats_what_is_written_and_a_link_beats_both() -> None:
+    inputs = make_inputs("in", ("color", "red"), ("watts", 5))
+    found = await fed(PLAIN, {"color": "blue"}, inputs, linked(watts=7))
+    assert found == {
+        "color": WiredValue("red", "flow", "e1", "s1", "color", ("inline",)),
+        "watts": WiredValue(7, "link", "watts0", "l0", "watts", ("flow",)),
+    }
+    assert PLAIN.apply({"color": "blue"}, found) == {"color": "red", "watts": 7}
+    assert [a.target_handle for a in PLAIN.unwired(inputs).arrivals] == ["input"]
+
+
+@pytest.mark.parametrize("spelling", ["isOn", "lit", "burning"])
+async def test_a_wire_beats_a_field_however_it_was_written(spelling: str) -> None:
+    data = {spelling: False, "watts": 3}
+    found = await fed(PLAIN, data, make_inputs(("isOn", True)), linked())
+    assert found["isOn"].overridden == ("inline",)
+    assert PLAIN.apply(data, found) == {"isOn": True, "watts": 3}
+
+
+async def test_a_bundle_fills_several_fields_and_wires_into_the_others_beat_it() -> None:
+    bundle = FieldBundle("kit", {"color": "red", "watts": 5, "isOn": True})
+    inputs = make_inputs(("color", "green"), ("watts", 6))
+    found = await fed(KITTED, {"isOn": False}, inputs, linked(color=bundle))
+    assert found == {
+        "color": WiredValue("red", "link", "color0", "l0", "color", ("flow",)),
+        "watts": WiredValue(6, "flow", "e1", "s1", "watts", ("link",)),
+        "isOn": WiredValue(True, "link", "color0", "l0", "color", ("inline",)),
+    }
+
+
+async def test_a_link_into_a_setting_beats_the_bundle() -> None:
+    context = linked(color=FieldBundle("kit", {"watts": 5}), watts=9)
+    found = await fed(KITTED, {}, Inputs(), context)
+    assert found == {"watts": WiredValue(9, "link", "watts0", "l0", "watts", ())}
+
+
+async def test_a_plain_value_over_the_link_of_a_bundle_is_the_field_itself() -> None:
+    found = await fed(KITTED, {}, Inputs(), linked(color=DataValue("any", "red")))
+    assert found["color"] == WiredValue("red", "link", "color0", "l0", "color", ())
+
+
+@pytest.mark.parametrize(
+    ("sockets", "inputs", "artefacts", "words"),
+    [
+        (
+            PLAIN,
+            make_inputs(("watts", "many")),
+            {},
+            "node 'n': data.watts takes integer, but the flow edge from 's0' brings text",
+        ),
+        (
+            PLAIN,
+            make_inputs(("isOn", None)),
+            {},
+            "node 'n': data.isOn takes boolean, but the flow edge from 's0' brings null",
+        ),
+        (
+            PLAIN,
+            Inputs(),
+            {"watts": 2.5},
+            "node 'n': data.watts takes integer, but the link edge from 'l0' brings number",
+        ),
+        (
+            PLAIN,
+            Inputs(),
+            {"color": FieldBundle("kit", {})},
+            "node 'n': data.color takes text, but the link edge from 'l0' brings kit",
+        ),
+        (
+            KITTED,
+            Inputs(),
+            {"color": FieldBundle("other", {})},
+            "node 'n': data.color takes kit, but the link edge from 'l0' brings other",
+        ),
+        (
+            KITTED,
+            Inputs(),
+            {"color": FieldBundle("kit", {"watts": "x"})},
+            "node 'n': data.watts takes integer, but the link edge from 'l0' into 'color' brings text",
+        ),
+        (
+            KITTED,
+            Inputs(),
+            {"color": FieldBundle("kit", {"size": 1, "shade": 2})},
+            "node 'n': the kit that 'l0' gives sets size, shade, which this type of node does not",
+        ),
+    ],
+)
+async def test_what_does_not_fit_is_refused_by_node_field_and_both_types(
+    sockets: FieldWires, inputs: Inputs, artefacts: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(NodeError, match=re.escape(words)) as caught:
+        await fed(sockets, {}, inputs, linked(**artefacts))
+    assert caught.value.code == "type-mismatch"
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("inputs", "artefacts", "words"),
+    [
+        (make_inputs(("watts", 1), ("watts", 2)), {}, "takes one value, 2 lead into it"),
+        (Inputs(), {"watts": (1, 2)}, "takes one link, 2 lead into it"),
+    ],
+)
+async def test_several_wires_of_a_channel_into_one_field_are_refused(
+    inputs: Inputs, artefacts: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(NodeError, match=words) as caught:
+        await fed(PLAIN, {}, inputs, linked(**artefacts))
+    assert caught.value.code == "too-many-inputs"
+
+
+def test_wires_to_other_handles_feed_nothing() -> None:
+    assert not PLAIN.has_wires(make_inputs("in", ("lit", True)), linked(tools=1))
+    assert not FieldWires((), (INPUT,)).has_wires(make_inputs("in"), linked(color="x"))
+
+
+def test_the_event_says_where_each_field_came_from() -> None:
+    found = {
+        "color": WiredValue("red", "link", "e1", "kit", "color", ("flow", "inline")),
+        "watts": WiredValue(5, "link", "e1", "kit", "color"),
+    }
+    event = wired_event(found, "lamp", linked())
+    assert event.event_type == "wired"
+    assert event.data == {
+        "fields": {
+            "color": {
+                "channel": "link", "edge": "e1", "source": "kit", "over": ["flow", "inline"]
+            },
+            "watts": {
+                "channel": "link", "edge": "e1", "source": "kit", "handle": "color", "over": []
+            },
+        }
+    }  # fmt: skip
+
+
+class Typed(NodeType):
+    """Gives what its declared ports took."""
+
+    node_type = "typed"
+    inputs = (Port("n", "number"), Port("item-{i}", "integer"), Port("d", "date"), Port("{x}"))
+
+    async def run(self, data: None, inputs: Inputs, context: FlowContext) -> Any:
+        return [[a.target_handle, a.value.value] for a in inputs.arrivals]
+
+
+@pytest.mark.parametrize("value", [("n", 2), ("n", 2.5), ("item-3", 4), ("free", "x"), ("d", "x")])
+async def test_declared_ports_take_what_the_table_says(value: Any) -> None:
+    result, _ = await result_and_events(Typed().execute({}, make_inputs(value), linked()))
+    assert result.outputs["output"].value == [list(value)]
+
+
+@pytest.mark.parametrize(
+    ("handle", "value", "words"),
+    [
+        ("n", "2", "input 'n' takes number, but the flow edge from 's0' brings text"),
+        ("item-3", 2.5, "input 'item-3' takes integer, but the flow edge from 's0' brings number"),
+    ],
+)
+async def test_declared_ports_refuse_what_the_table_does_not_say(
+    handle: str, value: Any, words: str
+) -> None:
+    with pytest.raises(NodeError, match=re.escape(f"node 'n': {words}")) as caught:
+        await result_and_events(Typed().execute({}, make_inputs((handle, value)), linked()))
+    assert caught.value.code == "type-mismatch"
+
+
+async def test_a_declared_text_port_reads_other_values_as_text() -> None:
+    class Loud(NodeType):
+        node_type = "loud"
+        inputs = (Port("input", "text", multiple=True),)
+
+        async def run(self, data: None, inputs: Inputs, context: FlowContext) -> Any:
+            return [list(a.value) for a in inputs.arrivals]
+
+    named = Arrival("e", "s", "S", "output", "input", DataValue("date", "today"))
+    inputs = Inputs((*make_inputs(5, {"a": 1}, None).arrivals, named))
+    result, _ = await result_and_events(Loud().execute({}, inputs, linked()))
+    assert result.outputs["output"].value == [
+        ["text", "5"], ["text", '{"a":1}'], ["text", ""], ["date", "today"],
+    ]  # fmt: skip

@@ -1,0 +1,342 @@
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from planwave.errors import NodeError
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import FLOW, LINK, DataValue, Graph, Node, Port
+from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent
+from planwave.nodes.authoring.data_fields import FIELD_PORT_SIDE
+from planwave.nodes.authoring.function import FunctionNode, Result, node
+from planwave.nodes.registry import Registry, default_registry
+from tests.support.graph.builders import make_edge
+from tests.support.nodes.node_context import context_for, make_inputs, result_and_events
+
+NODE = Node("n", "f", "N")
+
+
+async def shout(input: str, times: int = 1) -> str:
+    """Say the input loudly.
+
+    More about it.
+    """
+    return input.upper() * times
+
+
+async def output(function: Any, inputs: Inputs, data: Any = None, **options: Any) -> DataValue:
+    made = function if isinstance(function, FunctionNode) else FunctionNode(function, "f")
+    result, _ = await result_and_events(
+        made.execute(data or {}, inputs, context_for(NODE, **options))
+    )
+    return result.outputs["output"]
+
+
+def test_a_function_becomes_a_type_with_ports_from_its_signature() -> None:
+    registry = Registry()
+    node("shout", registry=registry)(shout)
+    facts = registry.type_info("shout")
+    assert facts is not None
+    assert facts.purpose == "Say the input loudly."
+    assert facts.inputs == (
+        Port("input", "text", multiple=True, required=True),
+        Port("times", "integer", channel=FLOW, side=FIELD_PORT_SIDE),
+        Port("times", "integer", channel=LINK, side=FIELD_PORT_SIDE),
+    )
+    assert facts.outputs == (Port("output", "text"),)
+    assert (facts.entry, facts.effect, facts.template_fields) == (False, "none", ())
+
+
+async def test_a_registered_function_can_still_be_called() -> None:
+    made = node("shout", registry=Registry())(shout)
+    assert await made("hi", times=2) == "HIHI"
+    assert made.__name__ == "shout"
+    assert repr(made) == "<node type 'shout': shout>"
+
+
+async def test_parameters_are_filled_from_inputs_data_and_defaults() -> None:
+    assert await output(shout, make_inputs("hi")) == DataValue("text", "HI")
+    assert await output(shout, make_inputs("hi"), {"times": 2}) == DataValue("text", "HIHI")
+
+
+async def test_a_wire_beats_data() -> None:
+    assert (await output(shout, make_inputs("a", ("times", 3)), {"times": 2})).value == "AAA"
+    edge = make_edge("s", "n", channel=LINK, target_handle="times")
+    options: dict[str, Any] = {"edges": [edge], "links": {("n", "times"): [4]}}
+    assert (await output(shout, make_inputs("a"), {"times": 2}, **options)).value == "AAAA"
+
+
+async def test_a_linked_value_reads_as_text_where_text_is_wanted() -> None:
+    async def f(name: str = "") -> str:
+        return name
+
+    edge = make_edge("s", "n", channel=LINK, target_handle="name")
+    links = {("n", "name"): [{"a": 1}]}
+    assert (await output(f, Inputs(), edges=[edge], links=links)).value == '{"a":1}'
+
+
+async def test_shapes_follow_annotations() -> None:
+    async def text(input: str) -> Any:
+        return input
+
+    async def many(input: list[int]) -> Any:
+        return input
+
+    async def value(input: Any) -> Any:
+        return input
+
+    async def bare(input) -> Any:  # type: ignore[no-untyped-def]
+        return input
+
+    both = "From Source 0 (s0):\n1\n\nFrom Source 1 (s1):\n2"
+    for function, one, two in [
+        (text, "1", both),
+        (many, [1], [1, 2]),
+        (value, 1, [1, 2]),
+        (bare, 1, [1, 2]),
+    ]:
+        assert (await output(function, make_inputs(1))).value == one
+        assert (await output(function, make_inputs(1, 2))).value == two
+
+
+async def test_context_and_all_inputs_can_be_asked_for() -> None:
+    async def f(context: FlowContext, everything: Inputs) -> Any:
+        return [context.node_id, [a.value.value for a in everything.arrivals]]
+
+    made = FunctionNode(f, "f")
+    assert made.inputs == (Port("{name}", multiple=True),)
+    assert (await output(made, make_inputs(("x", 1), ("y", 2)))).value == ["n", [1, 2]]
+
+    async def g(context, input="-") -> Any:  # type: ignore[no-untyped-def]
+        return [context.node_id, input]
+
+    assert (await output(g, Inputs())).value == ["n", "-"]
+
+
+async def test_a_missing_input_fails_the_node_and_names_it() -> None:
+    with pytest.raises(NodeError, match="'f' got nothing for 'input'") as caught:
+        await output(shout, Inputs(), {"times": 2})
+    assert caught.value.code == "missing-required-input"
+
+
+async def test_data_are_validated() -> None:
+    for data in ({"times": "2"}, {"time": 2}):
+        with pytest.raises(NodeError) as caught:
+            await output(shout, make_inputs("x"), data)
+        assert caught.value.code == "invalid-data"
+
+
+def test_the_checker_sees_the_data_of_a_function_node() -> None:
+    registry = Registry([FunctionNode(shout, "f")])
+    for data, pointer in [({"times": "2"}, "/data/times"), ({"tims": 2}, "/data/tims")]:
+        faulty = Node("n", "f", "N", data=data)
+        (diagnostic,) = registry.check(faulty, Graph((faulty,), ()))
+        assert (diagnostic.code, diagnostic.pointer) == ("invalid-data", pointer)
+    assert list(registry.check(NODE, Graph((NODE,), ()))) == []
+    assert registry.schema("f")["properties"] == {
+        "times": {"default": 1, "title": "times", "type": "integer"}
+    }
+
+
+async def test_named_inputs_make_all_other_parameters_data_fields() -> None:
+    async def f(a: int, b: int, c: int = 3) -> int:
+        return a * 100 + b * 10 + c
+
+    made = FunctionNode(f, "f", inputs=("a", Port("c", "number")))
+    assert made.inputs == (Port("a", "integer", required=True), Port("c", "number"))
+    assert (await output(made, make_inputs(("a", 1)), {"b": 2})).value == 123
+    (diagnostic,) = Registry([made]).check(NODE, Graph((NODE,), ()))
+    assert (diagnostic.code, diagnostic.pointer) == ("missing-required-input", "/data/b")
+
+
+async def test_template_fields_are_declared_and_read_as_text() -> None:
+    async def f(input: str, prompt: str = "") -> str:
+        return prompt
+
+    made = FunctionNode(f, "f", templates=["prompt"])
+    assert (await output(made, make_inputs("x"), {"prompt": {"a": 1}})).value == '{"a":1}'
+    facts = Registry([made]).type_info("f")
+    assert facts is not None
+    assert facts.template_fields == ("prompt",)
+
+
+async def test_names_that_pydantic_uses_itself_are_fine() -> None:
+    async def f(schema: str = "s", copy: int = 1, model_name: str = "m") -> Any:
+        return [schema, copy, model_name]
+
+    assert (await output(f, Inputs(), {"schema": "x", "copy": 2})).value == ["x", 2, "m"]
+
+
+async def test_a_field_without_a_default_may_be_fed_by_a_wire_beside_written_data() -> None:
+    async def f(input: Any, times: int, more: int = 2) -> Any:
+        return [input, times, more]
+
+    made = FunctionNode(f, "f", inputs=["input"])
+    assert (await output(made, make_inputs("a", ("times", 3)), {"more": 4})).value == ["a", 3, 4]
+    assert (await output(made, make_inputs("a", ("times", 3)))).value == ["a", 3, 2]
+    with pytest.raises(NodeError, match=r"data\.times is required"):
+        await output(made, make_inputs("a"), {"more": 4})
+
+
+@pytest.mark.parametrize("channel", [FLOW, LINK])
+async def test_what_a_wire_brings_to_a_field_is_validated(channel: Any) -> None:
+    edge = make_edge("s", "n", channel=LINK, target_handle="times")
+    links: dict[str, Any] = {"edges": [edge], "links": {("n", "times"): ["many"]}}
+    given = make_inputs("a", ("times", "many")) if channel == FLOW else make_inputs("a")
+    options = {} if channel == FLOW else links
+    source = "s1" if channel == FLOW else "s"
+    wrong = (
+        f"node 'n': data.times takes integer, but the {channel} edge from '{source}' brings text"
+    )
+    with pytest.raises(NodeError, match=re.escape(wrong)) as caught:
+        await output(shout, given, **options)
+    assert caught.value.code == "type-mismatch"
+
+
+@pytest.mark.parametrize(
+    "returned", [DataValue, ExecutionResult, ExecutionResult | None, DataValue | str]
+)
+def test_an_envelope_says_nothing_about_the_type_inside(returned: Any) -> None:
+    async def f(input: Any) -> Any: ...
+
+    f.__annotations__["return"] = returned
+    assert FunctionNode(f, "f").outputs == (Port("output", "any"),)
+
+
+async def test_a_plain_value_leaves_through_the_only_output() -> None:
+    async def f(input: Any) -> Any:
+        return input
+
+    made = FunctionNode(f, "f", outputs=("answer",))
+    result, _ = await result_and_events(made.execute({}, make_inputs(1), context_for(NODE)))
+    assert result.outputs == {"answer": DataValue("integer", 1)}
+    several = FunctionNode(f, "f", outputs=("yes", "no"))
+    with pytest.raises(NodeError, match="gave a plain value") as caught:
+        await result_and_events(several.execute({}, make_inputs(1), context_for(NODE)))
+    assert caught.value.code == "invalid-result"
+
+
+async def test_a_result_may_be_returned_too() -> None:
+    async def f(input: Any) -> Any:
+        return Result(input)
+
+    assert await output(f, make_inputs("x")) == DataValue("text", "x")
+
+
+async def test_other_handles_are_named_by_a_result() -> None:
+    async def f(input: Any) -> ExecutionResult:
+        return ExecutionResult({"yes": DataValue("any", input)})
+
+    made = FunctionNode(f, "f", outputs=("yes", Port("no", "text")))
+    assert made.outputs == (Port("yes"), Port("no", "text"))
+    result, _ = await result_and_events(made.execute({}, make_inputs(1), context_for(NODE)))
+    assert result.outputs == {"yes": DataValue("any", 1)}
+
+
+async def streamed(function: Any) -> tuple[Any, list[Any]]:
+    made = FunctionNode(function, "f")
+    result, events = await result_and_events(made.execute({}, make_inputs("x"), context_for(NODE)))
+    return result.outputs["output"], [(e.event_type, e.data) for e in events]
+
+
+async def test_a_generator_streams_text_and_its_text_is_the_result() -> None:
+    async def f(input: str) -> AsyncIterator[str]:
+        yield input
+        yield "y"
+
+    deltas = [("delta", {"text": t, "kind": "text"}) for t in "xy"]
+    assert await streamed(f) == (DataValue("text", "xy"), deltas)
+
+
+@pytest.mark.parametrize(
+    ("last", "given"),
+    [
+        ({"n": 1}, DataValue("json", {"n": 1})),
+        (Result("other"), DataValue("text", "other")),
+        (ExecutionResult({"output": DataValue("x", 1)}), DataValue("x", 1)),
+    ],
+)
+async def test_the_first_other_value_is_the_result_and_ends_the_stream(
+    last: Any, given: DataValue
+) -> None:
+    closed: list[bool] = []
+
+    async def f() -> AsyncIterator[Any]:
+        try:
+            yield "a"
+            yield NodeEvent("n", "f", "log", "run-1", {"message": "m"})
+            yield last
+            yield "never"
+        finally:
+            closed.append(True)
+
+    value, events = await streamed(f)
+    assert value == given
+    assert [kind for kind, _ in events] == ["delta", "log"]
+    assert closed == [True]
+
+
+def test_the_name_defaults_to_the_functions_and_the_process_has_one_registry() -> None:
+    async def planwave_test_default_name() -> None: ...
+
+    made = node()(planwave_test_default_name)
+    assert default_registry().implementation("planwave_test_default_name") is made
+    with pytest.raises(ValueError, match="registered already"):
+        node()(planwave_test_default_name)
+    assert node(replace=True)(planwave_test_default_name) is not made
+
+
+def _plain(input: str) -> str:
+    return input
+
+
+async def _starred(*values: str) -> None: ...
+
+
+async def _odd(input: str, thing: NodeType = 3) -> None: ...  # noqa: F821
+
+
+class Opaque: ...
+
+
+async def _opaque(thing: Opaque = Opaque()) -> None: ...  # noqa: B008
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "message"),
+    [
+        (_plain, {}, "is not an async function.*asyncio.to_thread"),
+        (functools.partial(shout, times=2), {}, "is not an async function"),
+        (_starred, {}, "parameter 'values' cannot be filled by name"),
+        (_opaque, {}, "must have a JSON type"),
+        (shout, {"inputs": ["text"]}, "called 'text'"),
+        (shout, {"templates": ["input"]}, "called 'input'"),
+    ],
+)
+def test_a_function_that_cannot_be_a_node_says_why(
+    function: Any, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(TypeError, match=message):
+        node("f", registry=Registry(), **options)(function)
+
+
+def test_annotations_out_of_reach_count_as_absent() -> None:
+    assert FunctionNode(_odd, "f").inputs == (Port("input", "text", multiple=True, required=True),)
+    registry = Registry([FunctionNode(_odd, "f")])
+    assert registry.schema("f")["properties"]["thing"] == {"default": 3, "title": "thing"}
+
+
+def test_a_function_may_say_which_version_of_its_type_it_is() -> None:
+    registry = Registry()
+
+    @node("second", version=2, registry=registry)
+    async def second() -> str:
+        return "2"
+
+    facts = registry.type_info("second")
+    assert facts is not None
+    assert (facts.version, facts.reads_goal) == (2, False)

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+from planwave.errors import NodeError
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import LINK, DataValue, Node, Port
+from planwave.graph.protocols import ExecutionResult, FlowContext, NodeEvent, Suspension
+from planwave.nodes.authoring.node_type import NodeData, NodeType, pass_through, template
+from tests.support.graph.builders import make_edge
+from tests.support.nodes.node_context import context_for, make_inputs, result_and_events
+
+
+class ShoutData(NodeData):
+    loud_word: str = template("hey")
+    times: int = 1
+
+
+class Shout(NodeType):
+    node_type = "shout"
+    Data = ShoutData
+
+    async def run(self, data: ShoutData, inputs: Inputs, context: FlowContext) -> Any:
+        return [data.loud_word, data.times, inputs.text()]
+
+
+class Echo(NodeType):
+    """Returns whatever its test gave it."""
+
+    node_type = "echo"
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self._value = value
+
+    async def run(self, data: None, inputs: Inputs, context: FlowContext) -> Any:
+        return self._value
+
+
+NODE = Node("n", "shout", "N")
+
+
+async def _shout(data: dict[str, Any], inputs: Inputs, **options: Any) -> Any:
+    result, _ = await result_and_events(Shout().execute(data, inputs, context_for(NODE, **options)))
+    return result.outputs["output"].value
+
+
+@pytest.mark.parametrize(
+    ("value", "given"),
+    [
+        ("x", DataValue("text", "x")),
+        (True, DataValue("boolean", True)),
+        (3, DataValue("integer", 3)),
+        (1.5, DataValue("number", 1.5)),
+        ({"a": [1]}, DataValue("json", {"a": [1]})),
+        (None, DataValue("json", None)),
+        (DataValue("tools", 1), DataValue("tools", 1)),
+    ],
+)
+async def test_a_plain_result_leaves_through_output_with_the_type_it_has(
+    value: Any, given: DataValue
+) -> None:
+    result, _ = await result_and_events(Echo(value).execute({}, Inputs(), context_for(NODE)))
+    assert result.outputs == {"output": given}
+
+
+async def test_results_and_suspensions_are_given_as_they_are() -> None:
+    for value in (ExecutionResult({"yes": DataValue("text", "x")}), Suspension("ask")):
+        execution: Any = Echo(value).execute({}, Inputs(), context_for(NODE))
+        assert await execution is value
+
+
+async def test_data_without_wires_are_what_was_written() -> None:
+    assert await _shout({"loudWord": "oi", "times": 2}, make_inputs("in")) == ["oi", 2, "in"]
+
+
+async def test_a_flow_wire_into_a_field_beats_the_value_written_and_is_no_other_input() -> None:
+    inputs = make_inputs("in", ("loudWord", "wired"))
+    assert await _shout({"loudWord": "written"}, inputs) == ["wired", 1, "in"]
+
+
+async def test_a_wire_into_a_text_field_is_read_as_text() -> None:
+    assert await _shout({}, make_inputs(("loudWord", {"a": 1}))) == ['{"a":1}', 1, ""]
+
+
+async def test_a_wire_of_the_wrong_type_fails_the_node_and_names_the_field() -> None:
+    wrong = "node 'n': data.times takes integer, but the flow edge from 's0' brings text"
+    with pytest.raises(NodeError, match=re.escape(wrong)) as caught:
+        await _shout({}, make_inputs(("times", "many")))
+    assert caught.value.code == "type-mismatch"
+
+
+@pytest.mark.parametrize("artefact", [7, DataValue("integer", 7)])
+async def test_a_link_into_a_field_beats_the_value_written(artefact: Any) -> None:
+    edge = make_edge("src", "n", channel=LINK, target_handle="times")
+    links = {("n", "times"): [artefact]}
+    assert await _shout({"times": 2}, Inputs(), edges=[edge], links=links) == ["hey", 7, ""]
+
+
+async def test_two_links_into_one_field_fail_the_node() -> None:
+    edges = [make_edge(s, "n", channel=LINK, target_handle="times") for s in ("a", "b")]
+    with pytest.raises(NodeError, match="takes one link, 2 lead into it"):
+        await _shout({}, Inputs(), edges=edges, links={("n", "times"): [1, 2]})
+
+
+async def test_a_link_to_another_handle_is_not_resolved() -> None:
+    edge = make_edge("src", "n", channel=LINK, target_handle="tools")
+    assert await _shout({}, Inputs(), edges=[edge]) == ["hey", 1, ""]
+
+
+async def test_a_template_field_that_resolved_to_an_object_is_read_as_text() -> None:
+    assert await _shout({"loudWord": [1, "é"]}, Inputs()) == ['[1,"é"]', 1, ""]
+
+
+async def test_only_template_fields_are_turned_into_text() -> None:
+    with pytest.raises(NodeError, match=r"data\.times"):
+        await _shout({"times": "2"}, Inputs())
+
+
+class Counting(NodeType):
+    """Streams; notes whether it was closed."""
+
+    node_type = "counting"
+    closed = False
+
+    async def run(
+        self, data: None, inputs: Inputs, context: FlowContext
+    ) -> AsyncGenerator[NodeEvent | str]:
+        try:
+            yield NodeEvent("n", "counting", "delta", "run-1", {"text": "a"})
+            yield "done"
+            yield "never"
+        finally:
+            self.closed = True
+
+
+async def test_a_stream_gives_its_events_then_ends_at_its_result() -> None:
+    node_type = Counting()
+    result, events = await result_and_events(node_type.execute({}, Inputs(), context_for(NODE)))
+    assert [event.data for event in events] == [{"text": "a"}]
+    assert result.outputs["output"] == DataValue("text", "done")
+    assert node_type.closed
+
+
+def test_a_declared_port_is_not_made_a_field_socket() -> None:
+    class Own(Shout):
+        inputs = (Port("times"),)
+
+    fed = Own()._field_wires
+    assert not fed.has_wires(make_inputs(("times", 1)), context_for(NODE))
+    assert fed.has_wires(make_inputs(("loudWord", "x")), context_for(NODE))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "passed"),
+    [
+        (Inputs(), DataValue("text", "")),
+        (make_inputs({"a": 1}), DataValue("any", {"a": 1})),
+        (
+            make_inputs("x", "y"),
+            DataValue("text", "From Source 0 (s0):\nx\n\nFrom Source 1 (s1):\ny"),
+        ),
+        (make_inputs("x", 2), DataValue("json", ["x", 2])),
+    ],
+)
+def test_input_is_passed_on_unchanged(inputs: Inputs, passed: DataValue) -> None:
+    assert pass_through(inputs) == passed

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from planwave.graph.model import LINK, Edge, Graph, Node
+from planwave.graph.reading.unreadable import UNREADABLE
+from planwave.nodes.checking.branch_handles import check_named_handles, check_numbered_handles
+from planwave.nodes.checking.node_view import GraphIndex, NodeView
+from tests.support.graph.builders import make_edge
+
+NODE = Node("n", "router", "N")
+
+
+def leaving(*handles: str, channel: str = "flow") -> NodeView:
+    """Give a node whose edges leave through some handles."""
+    edges: tuple[Edge, ...] = tuple(
+        make_edge("n", f"t{i}", source_handle=handle, channel=channel, edge_id=f"e{i}")  # type: ignore[arg-type]
+        for i, handle in enumerate(handles)
+    )
+    return NodeView(NODE, GraphIndex(Graph((NODE,), edges), {}))
+
+
+def test_numbered_branches_end_with_the_last() -> None:
+    wiring = leaving("case-0", "case-1", "default", "error", "other", "case-2", "case-x")
+    faults = list(check_numbered_handles("case-", 2, "default", "/data/cases", wiring))
+    assert [(f.code, f.message, f.pointer, f.hint) for f in faults] == [
+        (
+            "unknown-handle",
+            f"edge {edge!r} leaves through {handle!r}, but there are only 2 branches",
+            "/data/cases",
+            "use one of case-0, case-1, default",
+        )
+        for edge, handle in (("e5", "case-2"), ("e6", "case-x"))
+    ]
+
+
+def test_of_many_branches_the_first_are_named() -> None:
+    (fault,) = check_numbered_handles("c-", 100, "else", "", leaving("c-100"))
+    assert fault.hint is not None
+    assert fault.hint.startswith("use one of c-0, ")
+    assert fault.hint.endswith(", c-11, else")
+
+
+def test_edges_leave_through_declared_names() -> None:
+    wiring = leaving("yes", "no", "error", UNREADABLE, "yess", "entirely different")
+    near, far = check_named_handles(["yes", "no"], "/data/names", wiring)
+    assert (near.code, near.pointer, near.hint) == (
+        "unknown-handle", "/data/names", "did you mean 'yes'?",
+    )  # fmt: skip
+    assert near.message == "edge 'e4' leaves through 'yess', which is none of the handles yes, no"
+    assert far.hint == 'give the edge a "sourceHandle" of yes, no'
+
+
+def test_links_choose_nothing() -> None:
+    wiring = leaving("case-9", "what", channel=LINK)
+    assert list(check_numbered_handles("case-", 1, "default", "", wiring)) == []
+    assert list(check_named_handles(["yes"], "", wiring)) == []

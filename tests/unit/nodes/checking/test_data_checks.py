@@ -1,0 +1,531 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from planwave.expressions.syntax import WELL_KNOWN
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.model import (
+    LINK,
+    Edge,
+    Graph,
+    Node,
+    Policy,
+    Port,
+    Retry,
+)
+from planwave.nodes.authoring.node_type import NodeType
+from planwave.nodes.checking import node_view
+from planwave.nodes.checking.data_checks import ROOT_VARIABLES
+from planwave.nodes.library import LIBRARY
+from planwave.nodes.library.text import TextData
+from planwave.nodes.registry import Registry
+from planwave.providers.protocols import ModelProfile
+from planwave.settings import Limits
+from tests.support.graph.builders import make_edge
+from tests.support.llm.fake_providers import ListedProviders
+
+PROVIDERS = ListedProviders(
+    {"openai": ["m"], "anthropic": ["c"], "local": ["tiny"]},
+    off=["anthropic"],
+    profiles={"tiny": ModelProfile(small=True, tools=False)},
+)
+CATALOGUE = Registry(LIBRARY, providers=PROVIDERS, limits=Limits(template_bytes=1_000))
+
+
+def check(
+    node_type: str,
+    data: dict[str, Any],
+    *,
+    description: str = "",
+    edges: Sequence[Edge] = (),
+    others: Sequence[Node] = (),
+    catalogue: Registry = CATALOGUE,
+) -> list[Diagnostic]:
+    node = Node("a", node_type, "A", description, data)
+    return list(catalogue.check(node, Graph((node, *others), tuple(edges))))
+
+
+def found(*args: Any, **options: Any) -> list[tuple[str, str]]:
+    return [(d.code, d.pointer) for d in check(*args, **options)]
+
+
+LLM = {"provider": "openai", "model": "m", "prompt": "p"}
+
+
+def test_a_good_node_has_no_faults() -> None:
+    assert check("llm", LLM) == []
+    assert check("agent", {}, description="Do it") == []
+    assert check("start", {}) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "pointer"),
+    [
+        ({**LLM, "provider": "gpt9000"}, "unknown-provider", "/data/provider"),
+        ({**LLM, "provider": "anthropic"}, "unavailable-provider", "/data/provider"),
+        ({**LLM, "model": "zzz"}, "unknown-model", "/data/model"),
+        ({**LLM, "model": ""}, "invalid-data", "/data/model"),
+        ({**LLM, "retries": 100_000}, "invalid-data", "/data/retries"),
+        ({**LLM, "stream": "yes"}, "invalid-data", "/data/stream"),
+        ({**LLM, "temperature": float("inf")}, "invalid-data", "/data/temperature"),
+        ({**LLM, "maxTokens": 0}, "invalid-data", "/data/maxTokens"),
+    ],
+)
+def test_faulty_llm_data_are_found(data: dict[str, Any], code: str, pointer: str) -> None:
+    (diagnostic,) = check("llm", data)
+    assert (diagnostic.code, diagnostic.pointer) == (code, pointer)
+    assert (diagnostic.severity, diagnostic.node) == ("error", "a")
+    assert diagnostic.message.startswith("node 'a': ")
+
+
+def test_every_fault_of_the_data_is_found_at_once() -> None:
+    data = {"operator": 1, "conditions": [{"operator": "is", "value": "x"}, {"operator": "equal"}]}
+    assert found("if", data) == [
+        ("invalid-data", "/data/conditions/0/operator"),
+        ("invalid-data", "/data/conditions/1/value"),
+        ("invalid-data", "/data/operator"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("node_type", "name", "hint"),
+    [
+        ("agent", "max_tokens", "did you mean 'maxTokens'?"),
+        ("agent", "userPromt", "did you mean 'userPrompt'?"),
+        ("text", "zzzzzz", "fields of 'text': text"),
+        ("end", "x", None),
+        ("agent", "a/b~c", "fields of 'agent': agentName, systemPrompt, userPrompt, messages, "
+         "provider, model, temperature, reasoningEffort, maxTokens, tools"),
+    ],
+)  # fmt: skip
+def test_an_unknown_field_says_what_may_be_meant(
+    node_type: str, name: str, hint: str | None
+) -> None:
+    first = check(node_type, {name: 1, **({"text": "t"} if node_type == "text" else {})})[0]
+    assert first.code == "invalid-data"
+    assert first.pointer == "/data/" + name.replace("~", "~0").replace("/", "~1")
+    assert first.hint == hint
+
+
+def test_the_conditions_of_an_if_cannot_be_empty() -> None:
+    assert found("if", {"conditions": []}) == [("invalid-data", "/data/conditions")]
+    assert found("if", {}) == [("missing-required-input", "/data/conditions")]
+
+
+def test_an_if_is_told_about_branches_it_does_not_have() -> None:
+    data = {"conditions": [{"operator": "equal", "value": "x"}]}
+    edges = [
+        make_edge("a", "b", source_handle=handle)
+        for handle in ("condition-0", "condition-1", "false")
+    ]
+    (diagnostic,) = check("if", data, edges=edges)
+    assert (diagnostic.code, diagnostic.hint) == (
+        "unknown-handle",
+        "use one of condition-0, false",
+    )
+    assert "'condition-1'" in diagnostic.message
+
+
+def test_a_condition_that_never_holds_is_a_warning() -> None:
+    data = {"conditions": [{"operator": "equal", "value": "  "}]}
+    (diagnostic,) = check("if", data)
+    assert (diagnostic.code, diagnostic.severity) == ("never-matches", "warning")
+    assert diagnostic.pointer == "/data/conditions/0/value"
+
+
+def test_misspelt_ids_of_a_large_graph_get_a_bounded_number_of_guesses() -> None:
+    nodes = [
+        Node(f"n{i}", "text", "N", data={"text": f"{{{{ nodes.n{i}x.output }}}}"})
+        for i in range(100)
+    ]
+    graph = Graph(tuple(nodes), ())
+    hints = [d.hint for node in nodes for d in CATALOGUE.check(node, graph)]
+    assert len(hints) == 100
+    assert sum("did you mean" in (hint or "") for hint in hints) == 20
+
+
+@pytest.mark.parametrize("channel", ["flow", "link"])
+def test_a_required_field_may_be_fed_by_a_wire(channel: Any) -> None:
+    assert found("text", {}) == [("missing-required-input", "/data/text")]
+    wire = make_edge("s", "a", target_handle="text", channel=channel)
+    assert check("text", {}, edges=[wire]) == []
+    assert found("text", {}, edges=[make_edge("s", "a")]) == [
+        ("missing-required-input", "/data/text")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("node_type", "prompt", "other"),
+    [("agent", "userPrompt", "systemPrompt"), ("llm", "prompt", "system")],
+)
+def test_a_model_needs_something_to_be_asked(node_type: str, prompt: str, other: str) -> None:
+    def codes(data: dict[str, Any], handle: str | None = None) -> list[str]:
+        edges = [] if handle is None else [make_edge("s", "a", target_handle=handle)]
+        return [code for code, _ in found(node_type, data, edges=edges)]
+
+    assert codes({}) == ["missing-required-input"]
+    assert codes({prompt: " \n"}) == ["missing-required-input"]
+    assert codes({}, other) == ["missing-required-input"]
+    assert codes({}, "input") == codes({prompt: ""}, "input") == codes({}, prompt) == []
+
+
+@pytest.mark.parametrize("node_type", ["agent", "llm"])
+def test_more_tokens_than_a_call_may_ask_for_are_found(node_type: str) -> None:
+    few = Registry(LIBRARY, limits=Limits(call_tokens=500))
+    prompt = {"prompt": "p"} if node_type == "llm" else {"userPrompt": "p"}
+    assert check(node_type, {**prompt, "maxTokens": 500}, catalogue=few) == []
+    (diagnostic,) = check(node_type, {**prompt, "maxTokens": 501}, catalogue=few)
+    assert (diagnostic.code, diagnostic.pointer) == ("limit-exceeded", "/data/maxTokens")
+    assert "limit call_tokens is 500, met 501" in diagnostic.message
+    assert "PLANWAVE_LIMIT_CALL_TOKENS" in (diagnostic.hint or "")
+    huge = {**prompt, "maxTokens": 10**12}
+    assert check(node_type, huge, catalogue=Registry(LIBRARY)) == []
+    assert [d.code for d in check(node_type, huge)] == ["limit-exceeded"]
+
+
+@pytest.mark.parametrize("node_type", ["text", "end", "unheard-of"])
+def test_a_policy_past_the_limits_is_found_whatever_the_type(node_type: str) -> None:
+    policy = Policy(timeout_s=86_401, retry=Retry(11, 601))
+    node = Node("a", node_type, "A", data={"text": "t"} if node_type == "text" else {})
+    node = node._replace(policy=policy)
+    graph = Graph((node,), ())
+    assert [(d.code, d.pointer) for d in CATALOGUE.check(node, graph)] == [
+        ("limit-exceeded", "/policy/timeoutS"),
+        ("limit-exceeded", "/policy/retry/attempts"),
+        ("limit-exceeded", "/policy/retry/backoffS"),
+    ]
+    assert list(Registry(LIBRARY).check(node, graph)) == []
+    at_most = node._replace(policy=Policy(timeout_s=86_400, retry=Retry(10, 600)))
+    assert list(CATALOGUE.check(at_most, Graph((at_most,), ()))) == []
+
+
+def test_limits_go_along_to_a_registry_with_other_providers() -> None:
+    other = Registry(LIBRARY).with_providers(PROVIDERS, limits=Limits(call_tokens=1))
+    assert [d.code for d in check("llm", {**LLM, "maxTokens": 2}, catalogue=other)] == [
+        "limit-exceeded"
+    ]
+
+
+def test_a_wired_provider_is_not_looked_up() -> None:
+    wire = make_edge("s", "a", target_handle="provider")
+    assert check("llm", {**LLM, "provider": "gpt9000"}, edges=[wire]) == []
+
+
+def test_defaults_are_looked_up_for_nodes_that_name_nothing() -> None:
+    for default, codes in [("openai", []), ("anthropic", ["unavailable-provider"])]:
+        catalogue = Registry(LIBRARY).with_providers(PROVIDERS, default_provider=default)
+        diagnostics = check("agent", {}, description="d", catalogue=catalogue)
+        assert [d.code for d in diagnostics] == codes
+
+
+def test_without_providers_no_model_is_looked_up() -> None:
+    assert check("llm", {**LLM, "provider": "gpt9000"}, catalogue=Registry(LIBRARY)) == []
+
+
+@pytest.mark.parametrize(
+    ("provider", "message"), [("local", "cannot use tools"), ("openai", "by this version")]
+)
+def test_tools_that_will_not_be_used_are_a_warning(provider: str, message: str) -> None:
+    data = {"provider": provider, "tools": {"web_search": True, "subagents": False}}
+    (diagnostic,) = check("agent", data, description="d")
+    assert (diagnostic.code, diagnostic.severity) == ("tools-unavailable", "warning")
+    assert message in diagnostic.message
+    assert check("agent", {**data, "tools": {"web_search": False}}, description="d") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("{{ input", "template-syntax"),
+        ("{% include 'x' %}", "template-forbidden"),
+        ("x" * 1_001, "template-too-large"),
+        ("{{ secrets.KEY }}", "template-undefined"),
+        ("{{ secrets.KEY | default('') }}", "template-undefined"),
+        ("{{ topic }}", "template-undefined"),
+    ],
+)
+def test_faulty_templates_are_found_where_they_stand(text: str, code: str) -> None:
+    assert found("parser", {"template": text})[0][0] == code
+    nested = found("parser", {"template": {"k": ["fine", text]}})
+    assert nested[0][0] == code
+    assert nested[0][1].startswith("/data/template")
+
+
+def test_an_undefined_name_lists_what_a_template_may_use() -> None:
+    edges = [make_edge("s", "a", target_handle="theme"), make_edge("s", "a")]
+    (diagnostic,) = check("parser", {"template": "{{ topic }}"}, edges=edges)
+    assert diagnostic.pointer == "/data/template"
+    assert diagnostic.hint == (
+        "a template may use: input, inputs, nodes, trigger, goal, PREVIOUS_OUTPUT, theme"
+    )
+
+
+def test_input_handles_are_variables() -> None:
+    wire = make_edge("s", "a", target_handle="topic")
+    assert check("parser", {"template": "{{ topic }} {{ input }}"}, edges=[wire]) == []
+    link = make_edge("s", "a", target_handle="topic", channel=LINK)
+    assert found("parser", {"template": "{{ topic }}"}, edges=[link]) == [
+        ("template-undefined", "/data/template")
+    ]
+
+
+def test_a_node_whose_name_is_computed_is_left_to_the_run() -> None:
+    edges = [make_edge("s", "a")]
+    assert check("parser", {"template": "{{ nodes[input].output }}"}, edges=edges) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ topic | default('x') }}",
+        "{{ topic | d('x') }}",
+        "{{ input | default('x') }}",
+        "{{ inputs.topic | default('x') }}",
+        "{% if topic is defined %}{{ topic }}{% endif %}",
+        "{{ PREVIOUS_OUTPUT }}",
+        "{{ inputs }}",
+    ],
+)
+def test_a_name_that_may_be_absent_is_no_fault(text: str) -> None:
+    assert check("parser", {"template": text}) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["the default is {{ topic }}", "{{ input | default('x') }} {{ topic }}"]
+)
+def test_a_guard_elsewhere_does_not_hide_an_undefined_name(text: str) -> None:
+    assert found("parser", {"template": text}) == [("template-undefined", "/data/template")]
+
+
+def test_an_input_that_never_comes_is_found() -> None:
+    assert found("text", {"text": "{{ input }}"}) == [("template-undefined", "/data/text")]
+    link = make_edge("s", "a", channel=LINK)
+    assert found("text", {"text": "{{ input }}"}, edges=[link])[0][0] == "template-undefined"
+    at_topic = [make_edge("s", "a", target_handle="topic")]
+    assert check("parser", {"template": "{{ inputs.topic }} {{ input }}"}, edges=at_topic) == []
+    assert found("parser", {"template": "{{ inputs.theme }}"}, edges=at_topic) == [
+        ("template-undefined", "/data/template")
+    ]
+
+
+def test_an_entry_may_be_given_its_input() -> None:
+    class Door(NodeType):
+        node_type = "door"
+        Data = TextData
+        entry = True
+
+        async def run(self, data: Any, inputs: Any, context: Any) -> Any:
+            return data.text
+
+    assert check("door", {"text": "{{ input }}"}, catalogue=Registry([Door])) == []
+
+
+def test_braces_in_fields_that_are_no_templates_are_text() -> None:
+    assert check("agent", {"systemPrompt": "{{ secrets"}, description="d") == []
+
+
+def test_the_roots_are_those_that_expressions_know() -> None:
+    assert set(ROOT_VARIABLES) == WELL_KNOWN
+
+
+def _chain(*ids: str) -> dict[str, Any]:
+    return {
+        "edges": [make_edge(s, t) for s, t in itertools.pairwise(ids)],
+        "others": [Node(i, "text", i) for i in ids if i != "a"],
+    }
+
+
+def test_a_template_reads_nodes_that_lead_to_it() -> None:
+    for name in ("x", "y", "z"):
+        data = {"text": f'{{{{ nodes["{name}"].output }}}}'}
+        assert check("text", data, **_chain("x", "y", "z", "a")) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("after", "connect 'after' (directly or through others) to 'a'"),
+        ("a", "connect 'a' (directly or through others) to 'a'"),
+        ("befor", "did you mean 'before'?"),
+        ("qqq", "name a node that leads here"),
+    ],
+)
+def test_a_template_cannot_read_other_nodes(name: str, hint: str) -> None:
+    data = {"text": f"{{{{ nodes.{name}.output }}}}"}
+    (diagnostic,) = check("text", data, **_chain("before", "a", "after"))
+    assert (diagnostic.code, diagnostic.hint) == ("not-an-ancestor", hint)
+    assert diagnostic.pointer == "/data/text"
+
+
+BRANCH = {"conditions": [{"operator": "equal", "value": "x"}]}
+
+
+class Sorter(NodeType):
+    node_type = "sorter"
+    outputs = (Port("{name}"),)
+
+    async def run(self, data: Any, inputs: Any, context: Any) -> Any: ...
+
+
+class Bare:
+    """Declares no outputs at all, so it has ``output``."""
+
+    node_type = "bare"
+    outputs = ()
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> Any: ...
+
+
+def _reads(text: str, source: Node) -> list[Diagnostic]:
+    """Check a text that reads an earlier node."""
+    catalogue = Registry([*LIBRARY, Sorter, Bare()])
+    edges = [make_edge("x", "a")]
+    return check("text", {"text": text}, edges=edges, others=[source], catalogue=catalogue)
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "there_are", "hint"),
+    [
+        (Node("x", "if", "X", data=BRANCH), "{{ nodes.x.output }}", "condition-{i}, false",
+         'name one of them, as in nodes["x"]["condition-0"]'),
+        (Node("x", "if", "X", data=BRANCH), "{{ nodes.x.flase ~ '' }}", "condition-{i}, false",
+         "did you mean 'false'?"),
+        (Node("x", "if", "X", data=BRANCH), "{{ nodes.x['condition-x'] }}", "condition-{i}, false",
+         'name one of them, as in nodes["x"]["condition-0"]'),
+        (Node("x", "text", "X"), "{{ nodes.x.text | upper }}", "output",
+         'name one of them, as in nodes["x"]["output"]'),
+        (Node("x", "bare", "X"), "{{ nodes.x.result }}", "output",
+         'name one of them, as in nodes["x"]["output"]'),
+        (Node("x", "text", "X"), "{{ nodes.x.error }}", "output",
+         "give 'x' the policy \"onError\": \"continue\""),
+        (Node("x", "sorter", "X"), "{{ nodes.x.error }}", "{name}",
+         "give 'x' the policy \"onError\": \"continue\""),
+    ],
+)  # fmt: skip
+def test_a_template_cannot_read_an_output_that_a_node_does_not_have(
+    source: Node, text: str, there_are: str, hint: str
+) -> None:
+    (diagnostic,) = _reads(text, source)
+    assert (diagnostic.code, diagnostic.severity) == ("unknown-handle", "error")
+    assert (diagnostic.pointer, diagnostic.hint) == ("/data/text", hint)
+    assert "node 'x'" in diagnostic.message
+    assert f"its outputs are: {there_are}" in diagnostic.message
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (Node("x", "if", "X", data=BRANCH), "{{ nodes.x['condition-0'] }}{{ nodes.x.false }}"),
+        (Node("x", "if", "X", data=BRANCH), "{{ nodes.x.output | default('none') }}"),
+        (Node("x", "if", "X", data=BRANCH), "{% if nodes.x.output is defined %}y{% endif %}"),
+        (Node("x", "if", "X", data=BRANCH), "{{ nodes.x }}{{ nodes.x | length }}"),
+        (Node("x", "if", "X", data=BRANCH), "{{ nodes.x[input] ~ nodes.x.get('output', '') }}"),
+        (Node("x", "sorter", "X"), "{{ nodes.x.anything }}"),
+        (Node("x", "bare", "X"), "{{ nodes.x.output.deep[0] }}"),
+        (Node("x", "text", "X", policy=Policy(on_error="continue")), "{{ nodes.x.error.code }}"),
+        (Node("x", "unheard-of", "X"), "{{ nodes.x.anything }}"),
+    ],
+)
+def test_an_output_that_may_be_there_is_no_fault(source: Node, text: str) -> None:
+    assert _reads(text, source) == []
+
+
+def test_a_link_does_not_make_an_ancestor() -> None:
+    edges = [make_edge("x", "a", channel=LINK)]
+    data = {"text": '{{ nodes["x"].output }}'}
+    assert found("text", data, edges=edges, others=[Node("x", "text", "X")]) == [
+        ("not-an-ancestor", "/data/text")
+    ]
+
+
+def test_what_flows_into_a_linked_node_is_an_ancestor_of_its_consumers() -> None:
+    edges = [make_edge("x", "tool"), make_edge("tool", "a", channel=LINK)]
+    others = [Node(i, "text", i) for i in ("x", "tool", "y")]
+    for name, codes in [("x", []), ("tool", ["not-an-ancestor"])]:
+        data = {"text": f"{{{{ nodes.{name}.output }}}}"}
+        assert [c for c, _ in found("text", data, edges=edges, others=others)] == codes
+    edges.append(make_edge("tool", "y"))
+    data = {"text": "{{ nodes.x.output }}"}
+    assert found("text", data, edges=edges, others=others) == [("not-an-ancestor", "/data/text")]
+
+
+def test_ancestor_walks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_view, "_WALK_STEPS", 2)
+    data = {"text": '{{ nodes["far"].output }}'}
+    others = _chain("x", "y", "z", "a")
+    others["others"].append(Node("far", "text", "Far"))
+    assert check("text", data, **others) == []
+
+
+class Counted(BaseModel):
+    built: int = 0
+
+    def model_post_init(self, context: Any) -> None:
+        Counting.reads += 1
+
+
+class Counting:
+    node_type = "counting"
+    Data = Counted
+    reads = 0
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> Any: ...
+
+
+def test_equal_nodes_are_read_once_and_empty_ones_not_at_all() -> None:
+    Counting.reads = 0
+    catalogue = Registry([Counting()])
+    nodes = [Node(f"n{i}", "counting", "N", data={"built": 1}) for i in range(1_000)]
+    nodes += [Node(f"e{i}", "counting", "N") for i in range(1_000)]
+    graph = Graph(tuple(nodes), ())
+    assert [list(catalogue.check(node, graph)) for node in nodes] == [[]] * 2_000
+    assert Counting.reads == 1
+
+
+def test_a_replaced_type_is_read_anew() -> None:
+    catalogue = Registry([Counting()])
+    assert found("counting", {"built": "x"}, catalogue=catalogue) == [
+        ("invalid-data", "/data/built")
+    ]
+
+    class Free:
+        node_type = "counting"
+
+        async def execute(self, data: Any, inputs: Any, context: Any) -> Any: ...
+
+    catalogue.register(Free(), replace=True)
+    assert check("counting", {"built": "x"}, catalogue=catalogue) == []
+
+
+def test_many_different_nodes_do_not_fill_the_memory() -> None:
+    catalogue = Registry(LIBRARY)
+    for i in range(5_000):
+        assert check("text", {"text": str(i)}, catalogue=catalogue) == []
+    assert len(catalogue._checks._cache) <= 4_096
+    assert check("text", {"text": "x" * 5_000}, catalogue=catalogue) == []
+    assert all(len(key[1]) <= 4_096 for key in catalogue._checks._cache)
+
+
+@pytest.mark.parametrize(
+    ("node_type", "field", "wrong"),
+    [("number", "value", "5"), ("boolean", "value", "yes"), ("switch", "cases", "a")],
+)
+def test_a_template_may_stand_where_no_text_is_wanted(
+    node_type: str, field: str, wrong: str
+) -> None:
+    assert found(node_type, {field: "{{ goal }}"}) == []
+    assert found(node_type, {field: "{% if goal %}1{% endif %}"}) == []
+    assert found(node_type, {field: wrong}) == [("invalid-data", f"/data/{field}")]
+    assert found(node_type, {field: "{{ nobody }}"}) == [("template-undefined", f"/data/{field}")]
+    assert found(node_type, {}) == [("missing-required-input", f"/data/{field}")]
+
+
+def test_where_no_template_is_resolved_none_may_stand() -> None:
+    assert found("llm", {**LLM, "temperature": "{{ goal }}"}) == [
+        ("invalid-data", "/data/temperature")
+    ]

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from planwave.errors import NodeError, ProviderError
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import DataValue, Node
+from planwave.graph.upstream_text import labelled_arrivals
+from planwave.nodes.library.agent import BRIEF_SYSTEM_PROMPT, Agent
+from planwave.prompts.render import agent_prompt, small_agent_prompt
+from planwave.providers.protocols import Delta, ModelProfile, ModelReply, ModelRequest, Usage
+from tests.support.graph.builders import make_edge
+from tests.support.llm.fake_providers import ListedProviders
+from tests.support.nodes.node_context import (
+    context_for,
+    make_inputs,
+    result_and_events,
+    services_with,
+)
+
+PLAIN = Node("a", "agent", "A")
+PLANNED = Node("a", "agent", "A", "Compare the two")
+
+
+def hello(request: ModelRequest) -> list[str]:
+    return ["Hel", "lo"]
+
+
+async def asked(node: Node, data: dict[str, Any], inputs: Inputs, **options: Any) -> ModelRequest:
+    services, models = services_with(hello, **options)
+    await result_and_events(Agent().execute(data, inputs, context_for(node, services=services)))
+    return models.requests[0]
+
+
+async def test_the_reply_is_streamed_and_becomes_the_text_result() -> None:
+    services, _ = services_with(lambda _: [Delta("hm", "reasoning"), "Hel", "lo"])
+    context = context_for(PLAIN, services=services)
+    result, events = await result_and_events(Agent().execute({}, make_inputs("hi"), context))
+    assert result.outputs == {"output": DataValue("text", "Hello")}
+    assert [(event.event_type, event.data) for event in events] == [
+        ("prompt", {"system": None, "prompt": "hi", "provider": "openai", "model": "m"}),
+        ("delta", {"text": "hm", "kind": "reasoning"}),
+        ("delta", {"text": "Hel", "kind": "text"}),
+        ("delta", {"text": "lo", "kind": "text"}),
+        (
+            "usage",
+            {
+                "provider": "openai",
+                "model": "m",
+                "input_tokens": 3,
+                "output_tokens": 2,
+                "cost_usd": 0.5,
+                "estimated": False,
+            },
+        ),
+    ]
+    assert {(e.node_id, e.node_type, e.run_id) for e in events} == {("a", "agent", "run-1")}
+
+
+async def test_a_user_prompt_is_sent_exactly_even_by_a_planned_node() -> None:
+    request = await asked(PLANNED, {"userPrompt": " Say {{ hi }}\n"}, make_inputs("in"), goal="G")
+    assert request.prompt == " Say {{ hi }}\n"
+
+
+async def test_a_planned_node_is_told_goal_task_and_inputs() -> None:
+    request = await asked(PLANNED, {}, make_inputs("x", {"k": 1}), goal="The goal")
+    inputs = 'From Source 0 (s0):\nx\n\nFrom Source 1 (s1):\n{"k":1}'
+    assert request.prompt == agent_prompt("The goal", "Compare the two", inputs)
+    assert inputs in request.prompt
+
+
+async def test_a_single_input_of_a_planned_node_says_where_it_comes_from() -> None:
+    request = await asked(PLANNED, {}, make_inputs("x"))
+    assert "From Source 0 (s0):\nx" in request.prompt
+
+
+async def test_without_prompt_and_description_the_input_is_the_prompt() -> None:
+    assert (await asked(PLAIN, {}, make_inputs({"k": 1}))).prompt == '{"k":1}'
+
+
+async def test_data_become_the_request() -> None:
+    data = {
+        "systemPrompt": "Be kind",
+        "userPrompt": "Hi",
+        "provider": "openai",
+        "model": "n",
+        "temperature": 1,
+        "reasoningEffort": "low",
+        "maxTokens": 9,
+    }
+    assert await asked(PLAIN, data, Inputs()) == ModelRequest(
+        "openai", "n", "Hi", "Be kind", temperature=1.0, max_tokens=9, reasoning_effort="low"
+    )
+
+
+SMALL = ListedProviders(
+    {"local": ["tiny"]}, profiles={"tiny": ModelProfile(small=True, max_output_tokens=220)}
+)
+
+
+async def test_a_small_model_is_asked_to_be_brief_unless_told_otherwise() -> None:
+    request = await asked(PLAIN, {"userPrompt": "Hi"}, Inputs(), providers=SMALL)
+    assert (request.system, request.prompt) == (BRIEF_SYSTEM_PROMPT, "Hi")
+    own = {"systemPrompt": "Long please", "maxTokens": 500}
+    request = await asked(PLANNED, own, Inputs(), providers=SMALL)
+    assert (request.system, request.max_tokens) == ("Long please", 500)
+
+
+async def test_a_planned_step_on_a_small_model_gets_the_prompt_made_for_it() -> None:
+    services, models = services_with(hello, providers=SMALL, goal="Choose a shed")
+    given = make_inputs("oak lasts")
+    await result_and_events(Agent().execute({}, given, context_for(PLANNED, services=services)))
+    request = models.requests[0]
+    assert (request.system, request.prompt) == small_agent_prompt(
+        "Choose a shed", "Compare the two", labelled_arrivals(given.arrivals)
+    )
+
+
+async def test_on_a_small_model_the_last_step_may_say_twice_as_much() -> None:
+    services, models = services_with(hello, providers=SMALL)
+    for edges in [(make_edge("a", "z"),), ()]:
+        context = context_for(PLAIN, edges=edges, services=services)
+        await result_and_events(Agent().execute({"userPrompt": "Hi"}, Inputs(), context))
+    assert [request.max_tokens for request in models.requests] == [220, 440]
+
+
+async def test_a_node_that_names_no_model_uses_the_defaults_of_the_run() -> None:
+    table = ListedProviders({"openai": ["m"], "anthropic": ["c", "d"]})
+    defaults = {"providers": table, "default_provider": "anthropic", "default_model": "d"}
+    for data, chosen in [
+        ({}, ("anthropic", "d")),
+        ({"model": "c"}, ("anthropic", "c")),
+        ({"provider": "anthropic"}, ("anthropic", "d")),
+        ({"provider": "openai"}, ("openai", "m")),
+    ]:
+        request = await asked(PLAIN, {"userPrompt": "x", **data}, Inputs(), **defaults)
+        assert (request.provider, request.model) == chosen
+
+
+@pytest.mark.parametrize(("answers", "first"), [(0, 0), (2, 2_000)])
+async def test_the_call_belongs_to_its_attempt_and_to_what_was_answered(
+    answers: int, first: int
+) -> None:
+    services, models = services_with(hello)
+    context = replace(context_for(PLAIN, services=services), answers=answers)
+    await result_and_events(Agent().execute({}, make_inputs("x"), context))
+    scope = models.scopes[0]
+    assert scope is not None
+    assert (scope.execution_id, scope.path, scope.attempt) == ("run-1", "a", 1)
+    assert scope.next_ordinal() == first
+
+
+async def test_a_cut_reply_keeps_its_text_and_warns() -> None:
+    reply = ModelReply("Half a sent", "openai", "m", "length", Usage(1, 4), recorded=True)
+    services, _ = services_with(lambda _: [reply])
+    context = context_for(PLAIN, services=services)
+    result, events = await result_and_events(Agent().execute({}, make_inputs("x"), context))
+    assert result.outputs["output"].value == "Half a sent"
+    assert events[-1].event_type == "log"
+    assert events[-1].data == {
+        "message": "the reply was cut at 4 tokens; raise maxTokens",
+        "level": "warning",
+    }
+    assert events[-2].data["recorded"] is True
+
+
+async def failure(execution: Any) -> NodeError:
+    with pytest.raises(NodeError) as caught:
+        await result_and_events(execution)
+    return caught.value
+
+
+async def test_a_failed_call_fails_the_node_with_the_providers_error() -> None:
+    def down(request: ModelRequest) -> Any:
+        yield "par"
+        raise ProviderError("down", provider="openai", retryable=True)
+
+    services, _ = services_with(down)
+    error = await failure(
+        Agent().execute({}, make_inputs("x"), context_for(PLAIN, services=services))
+    )
+    assert (error.code, error.retryable) == ("provider-error", True)
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [({"provider": "gpt9000"}, "unknown-provider"), ({"model": "zzz"}, "unknown-model")],
+)
+async def test_an_unknown_provider_or_model_fails_before_any_call(
+    data: dict[str, Any], code: str
+) -> None:
+    services, models = services_with(hello)
+    context = context_for(PLAIN, services=services)
+    error = await failure(Agent().execute(data, make_inputs("x"), context))
+    assert error.code == code
+    assert error.hint
+    assert models.requests == []
+
+
+async def test_an_empty_prompt_is_not_sent() -> None:
+    services, models = services_with(hello)
+    error = await failure(Agent().execute({}, Inputs(), context_for(PLAIN, services=services)))
+    assert error.code == "empty-prompt"
+    assert models.requests == []
+
+
+async def test_a_run_without_models_says_so() -> None:
+    error = await failure(Agent().execute({}, make_inputs("x"), context_for(PLAIN)))
+    assert error.code == "no-models"
+
+
+async def test_leaving_a_stream_early_closes_the_call() -> None:
+    closed: list[bool] = []
+
+    def long(request: ModelRequest) -> Any:
+        try:
+            yield "a"
+            yield "b"
+        finally:
+            closed.append(True)
+
+    services, _ = services_with(long)
+    execution: Any = Agent().execute({}, make_inputs("x"), context_for(PLAIN, services=services))
+    assert (await anext(execution)).event_type == "prompt"
+    assert (await anext(execution)).event_type == "delta"
+    await execution.aclose()
+    assert closed == [True]

@@ -1,0 +1,321 @@
+"""A person's decision: what is asked, which way it sends the input, and what cannot be asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+import planwave
+from planwave.errors import GraphInvalid, NodeError
+from planwave.graph.checking.checker import read_and_check
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import LINK, DataValue, Edge, Graph, Node
+from planwave.graph.protocols import ExecutionResult, Suspension
+from planwave.nodes.library import LIBRARY
+from planwave.nodes.library.approval import Approval
+from planwave.nodes.registry import Registry
+from planwave.service.executions.answers import validate_answer
+from tests.support.graph.builders import make_edge
+from tests.support.nodes.node_context import context_for, last_item, make_inputs
+from tests.support.paths import ROOT
+from tests.support.virtual_loop import virtual_time
+
+NODE = Node("ask", "approval", "Ask")
+FORM = {"type": "object", "properties": {"days": {"type": "integer"}}, "required": ["days"]}
+
+
+async def waiting(
+    data: Mapping[str, Any], inputs: Inputs, *edges: Edge, **links: Any
+) -> Suspension:
+    context = context_for(NODE, edges=edges, links={("ask", k): v for k, v in links.items()})
+    given = await last_item(Approval().execute(data, inputs, context))
+    assert isinstance(given, Suspension)
+    return given
+
+
+async def decided(asked: Suspension, inputs: Inputs, answer: Any) -> ExecutionResult:
+    """Go on in what could be another process: nothing but JSON is left of the one that asked."""
+    state, answer = json.loads(json.dumps([asked.state, answer]))
+    return await Approval().resume({}, inputs, context_for(NODE), state, answer)
+
+
+# -- what is asked
+
+
+async def test_the_request_says_all_that_a_person_needs() -> None:
+    asked = await waiting({"prompt": "Send it?"}, make_inputs({"to": "Ann"}))
+    assert asked.request == {
+        "kind": "approval",
+        "prompt": "Send it?",
+        "actions": ["approve", "reject"],
+        "form": None,
+        "value": {"to": "Ann"},
+        "editable": True,
+    }
+    assert (asked.timeout_s, asked.timeout_answer) == (None, None)
+
+
+async def test_a_time_limit_comes_with_the_decision_that_is_then_taken() -> None:
+    data = {"prompt": "?", "timeoutS": 90, "timeoutAction": "reject"}
+    asked = await waiting(data, make_inputs("x"))
+    assert (asked.request["timeoutS"], asked.request["timeoutAction"]) == (90, "reject")
+    assert asked.timeout_s == 90
+    assert asked.timeout_answer == {"decision": "reject", "note": ""}
+    assert validate_answer(asked.request, asked.timeout_answer) == asked.timeout_answer
+    result = await decided(asked, make_inputs("x"), asked.timeout_answer)
+    assert result.outputs == {"reject": DataValue("any", "x")}
+
+
+async def test_several_arrivals_are_shown_and_passed_on_as_one_text() -> None:
+    both = make_inputs("a", "b")
+    block = "From Source 0 (s0):\na\n\nFrom Source 1 (s1):\nb"
+    asked = await waiting({"prompt": "?"}, both)
+    assert asked.request["value"] == block
+    result = await decided(asked, both, {"decision": "approve", "note": ""})
+    assert result.outputs == {"approve": DataValue("text", block)}
+
+
+async def test_without_input_there_is_an_empty_text_to_decide_on() -> None:
+    asked = await waiting({"prompt": "?"}, Inputs())
+    result = await decided(asked, Inputs(), {"decision": "approve", "note": ""})
+    assert result.outputs == {"approve": DataValue("text", "")}
+
+
+async def test_wires_bring_the_prompt_and_the_actions_without_being_the_value() -> None:
+    inputs = make_inputs("x", ("prompt", "Really?"), ("actions", ["go", "stay"]))
+    asked = await waiting({"prompt": "not this"}, inputs)
+    shown = asked.request
+    assert (shown["prompt"], shown["actions"], shown["value"]) == ("Really?", ["go", "stay"], "x")
+    result = await decided(asked, inputs, {"decision": "stay", "note": ""})
+    assert result.outputs == {"stay": DataValue("any", "x")}
+
+
+async def test_a_link_brings_the_form() -> None:
+    edge = make_edge("f", "ask", channel=LINK, target_handle="form")
+    asked = await waiting({"prompt": "?"}, make_inputs("x"), edge, form=[DataValue("json", FORM)])
+    assert asked.request["form"] == FORM
+
+
+@pytest.mark.parametrize(
+    ("handle", "value", "words"),
+    [
+        ("actions", ["error"], "'error' is reserved"),
+        ("actions", [], "data.actions"),
+        ("form", {"type": "objct"}, "no usable JSON Schema"),
+        ("timeoutS", 5, "data.timeoutS needs data.timeoutAction"),
+        ("timeoutS", 0, "data.timeoutS"),
+        ("timeoutAction", "later", "'later' is none of the actions"),
+    ],
+)
+async def test_what_wires_bring_is_checked_before_anybody_is_asked(
+    handle: str, value: Any, words: str
+) -> None:
+    with pytest.raises(NodeError) as caught:
+        await waiting({"prompt": "?"}, make_inputs((handle, value)))
+    assert caught.value.code == "invalid-data"
+    assert words in caught.value.message
+
+
+# -- what an answer does
+
+
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+async def test_the_decision_is_the_handle_that_the_input_leaves_by(decision: str) -> None:
+    asked = await waiting({"prompt": "?"}, make_inputs([1, None]))
+    answer = {"decision": decision, "note": "fine"}
+    result = await decided(asked, make_inputs([1, None]), answer)
+    assert result.outputs == {decision: DataValue("any", [1, None])}
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [("new", "text"), (None, "json"), ({"a": 1}, "json"), (4, "integer")]
+)
+async def test_an_edited_value_takes_the_place_of_the_input(value: Any, kind: str) -> None:
+    asked = await waiting({"prompt": "?"}, make_inputs("old"))
+    answer = {"decision": "approve", "note": "", "value": value}
+    result = await decided(asked, make_inputs("old"), answer)
+    assert result.outputs == {"approve": DataValue(kind, value)}
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ({"decision": "later"}, "unknown-decision"),
+        ({"decision": ["approve"]}, "unknown-decision"),
+        ({}, "unknown-decision"),
+        ("approve", "unknown-decision"),
+        ({"decision": "approve", "value": 1}, "value-not-editable"),
+    ],
+)
+async def test_an_answer_that_nobody_checked_fails_the_node(answer: Any, code: str) -> None:
+    asked = await waiting({"prompt": "?", "editable": False}, make_inputs("x"))
+    with pytest.raises(NodeError) as caught:
+        await decided(asked, make_inputs("x"), answer)
+    assert caught.value.code == code
+
+
+# -- in a run
+
+
+def asking(**data: Any) -> dict[str, Any]:
+    """Give a graph in which two ways lead on from a question about a draft."""
+    flow = {"channel": "flow"}
+    return {
+        "nodes": [
+            {"id": "draft", "type": "text", "data": {"text": "Dear Ann"}},
+            {"id": "ask", "type": "approval", "data": {"prompt": "Send '{{ input }}'?", **data}},
+            {"id": "sent", "type": "text", "data": {"text": "sent: {{ input }}"}},
+            {"id": "kept", "type": "text", "data": {"text": "kept: {{ input }}"}},
+        ],
+        "edges": [
+            {"source": "draft", "target": "ask", "data": flow},
+            {"source": "ask", "sourceHandle": "approve", "target": "sent", "data": flow},
+            {"source": "ask", "sourceHandle": "reject", "target": "kept", "data": flow},
+        ],
+    }
+
+
+async def run_with(answer: dict[str, Any], **data: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Run the graph, answer what it asks; give what was asked and what the run came to."""
+    run = planwave.run(planwave.build(asking(**data), registry=Registry(LIBRARY)))
+    request: dict[str, Any] = {}
+    skipped: list[Any] = []
+    async for event in run:
+        if event.type == "node.waiting":
+            request = event.data["request"]
+            run.answer(event.data["request_id"], validate_answer(request, answer))
+        elif event.type == "node.skipped":
+            skipped.append(event.path)
+    result = await run
+    return request, {"status": result.status, "text": result.text, "skipped": skipped}
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "skipped"),
+    [
+        ({"decision": "approve"}, "sent: Dear Ann", ["kept"]),
+        ({"decision": "reject", "note": "too short"}, "kept: Dear Ann", ["sent"]),
+        ({"decision": "approve", "value": "Dear Bob"}, "sent: Dear Bob", ["kept"]),
+        ({"decision": "approve", "form": {"days": 2}}, "sent: Dear Ann", ["kept"]),
+    ],
+)
+async def test_a_run_goes_the_way_that_was_chosen(
+    answer: dict[str, Any], text: str, skipped: list[str]
+) -> None:
+    form = {"form": FORM} if "form" in answer else {}
+    request, ended = await run_with(answer, **form)
+    assert (request["prompt"], request["value"]) == ("Send 'Dear Ann'?", "Dear Ann")
+    assert ended == {"status": "completed", "text": text, "skipped": skipped}
+
+
+@virtual_time
+async def test_a_run_that_nobody_answers_in_time_goes_the_way_that_was_set() -> None:
+    graph = asking(timeoutS=3_600, timeoutAction="reject")
+    result = await planwave.run(planwave.build(graph, registry=Registry(LIBRARY)))
+    assert (result.status, result.text) == ("completed", "kept: Dear Ann")
+
+
+# -- what cannot be asked
+
+
+def findings(graph: Mapping[str, Any]) -> list[Diagnostic]:
+    return read_and_check(json.dumps(graph), Registry(LIBRARY))[1]
+
+
+def test_the_example_in_the_docs_can_be_run() -> None:
+    page = (ROOT / "docs/semantics.md").read_text("utf-8")
+    _, _, example = page.partition("## Approvals")[2].partition("```json\n")
+    assert findings(json.loads(example.partition("```")[0])) == []
+
+
+def test_a_question_between_two_ways_has_no_faults() -> None:
+    assert findings(asking(form=FORM, timeoutS=0.5, timeoutAction="reject")) == []
+    assert findings(asking(actions=["approve", "reject", "send back"])) == [], "unused is fine"
+
+
+@pytest.mark.parametrize(
+    ("data", "pointer"),
+    [
+        ({"prompt": " "}, "/prompt"),
+        ({"actions": []}, "/actions"),
+        ({"actions": ["approve", "reject", ""]}, "/actions/2"),
+        ({"actions": ["approve", "reject", "a" * 65]}, "/actions/2"),
+        ({"actions": ["approve", "reject", " go"]}, "/actions/2"),
+        ({"actions": ["approve", "reject", "go\n"]}, "/actions/2"),
+        ({"actions": ["approve", "reject", "{i}"]}, "/actions/2"),
+        ({"actions": ["approve", "reject", "error"]}, "/actions/2"),
+        ({"actions": ["approve", "reject", "approve"]}, "/actions/2"),
+        ({"form": {"properties": {"a/b": {"type": "nope"}}}}, "/form/properties/a~1b/type"),
+        ({"form": {"$ref": "http://127.0.0.1:9/"}}, "/form/$ref"),
+        ({"form": "text"}, "/form"),
+        ({"timeoutS": 5}, "/timeoutAction"),
+        ({"timeoutS": 5, "timeoutAction": "later"}, "/timeoutAction"),
+        ({"timeoutAction": "later"}, "/timeoutAction"),
+        ({"timeoutS": 0, "timeoutAction": "reject"}, "/timeoutS"),
+        ({"timeoutS": 1e12, "timeoutAction": "reject"}, "/timeoutS"),
+        ({"editable": "yes"}, "/editable"),
+    ],
+)
+def test_what_cannot_be_asked_is_found_with_its_place(data: dict[str, Any], pointer: str) -> None:
+    (found,) = findings(asking(**data))
+    assert (found.code, found.severity) == ("invalid-data", "error")
+    assert found.pointer == f"/nodes/1/data{pointer}"
+
+
+def test_everything_wrong_with_a_question_is_told_at_once() -> None:
+    data = {"prompt": "", "actions": ["error", "go", "go"], "timeoutS": 1, "form": {"type": 3}}
+    found = {f.pointer.removeprefix("/nodes/1/data") for f in findings(asking(**data))}
+    assert found == {
+        "/prompt", "/actions/0", "/actions/2", "/timeoutAction", "/form/type", "/actions",
+    }  # fmt: skip
+
+
+def test_an_edge_that_leaves_by_no_action_is_found_with_those_there_are() -> None:
+    graph = asking()
+    graph["edges"][1]["sourceHandle"] = "aprove"
+    del graph["edges"][2]["sourceHandle"]
+    misspelt, left_out = findings(graph)
+    assert {misspelt.code, left_out.code} == {"unknown-handle"}
+    assert misspelt.hint == "did you mean 'approve'?"
+    assert left_out.hint == 'give the edge a "sourceHandle" of approve, reject'
+    with pytest.raises(GraphInvalid):
+        planwave.build(graph, registry=Registry(LIBRARY))
+
+
+def test_the_handle_for_errors_is_there_as_for_any_node() -> None:
+    graph = asking()
+    graph["edges"][2]["sourceHandle"] = "error"
+    found = [(f.code, f.pointer) for f in findings(graph)]
+    assert found == [("unreachable-node", "/nodes/3"), ("unknown-handle", "/edges/2/sourceHandle")]
+    graph["nodes"][1]["policy"] = {"onError": "continue"}
+    assert findings(graph) == []
+
+
+def test_a_decision_that_leads_nowhere_is_doubted() -> None:
+    graph = asking()
+    del graph["edges"][1:], graph["nodes"][2:]
+    (found,) = findings(graph)
+    assert (found.code, found.severity) == ("unused-decision", "warning")
+    assert '"sourceHandle": "approve"' in str(found.hint)
+
+
+def test_both_ways_may_meet_where_only_one_value_fits() -> None:
+    graph = asking()
+    graph["nodes"][2:] = [{"id": "end", "type": "text", "data": {}}]
+    for edge in graph["edges"][1:]:
+        edge.update(target="end", targetHandle="text")
+    assert findings(graph) == []
+
+
+def test_of_actions_that_a_wire_brings_nothing_is_known_beforehand() -> None:
+    node = Node("ask", "approval", "Ask", data={"prompt": "?", "timeoutAction": "go"})
+    edges = (make_edge("a", "ask", target_handle="actions"), make_edge("ask", "b"))
+    registry = Registry(LIBRARY)
+    assert list(registry.check(node, Graph((node,), edges))) == []
+    unwritten = node._replace(data={})
+    wired = (*edges, make_edge("a", "ask", target_handle="prompt"))
+    assert list(registry.check(unwritten, Graph((unwritten,), wired))) == []

@@ -1,0 +1,310 @@
+"""The conversation a model is asked with: its order, its window, and what users attach."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import planwave
+from planwave.errors import NodeError
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import Node
+from planwave.nodes.conversation import ChatMessage
+from planwave.nodes.library import LIBRARY
+from planwave.nodes.library.chat import Chat, ChatData, fit_window
+from planwave.nodes.registry import Registry
+from planwave.providers.protocols import ModelRequest
+from tests.support.nodes.node_context import (
+    context_for,
+    make_inputs,
+    result_and_events,
+    services_with,
+)
+
+NODE = Node("talk", "chat", "Talk")
+CAT = "https://pictures.example/cat.png"
+
+
+def said(*texts: str) -> list[dict[str, str]]:
+    """Give messages: ``u:text``, ``a:text`` or ``s:text`` each."""
+    roles = {"u": "user", "a": "assistant", "s": "system"}
+    return [{"role": roles[t[0]], "content": t[2:]} for t in texts]
+
+
+def file(name: str, mime: str, content: bytes) -> dict[str, str]:
+    return {"name": name, "mime": mime, "data": base64.b64encode(content).decode()}
+
+
+async def talk(inputs: Inputs, **data: Any) -> tuple[list[Any], list[Any]]:
+    """Give the messages the node makes, and what it logs."""
+    result, events = await result_and_events(Chat().execute(data, inputs, context_for(NODE)))
+    (messages,) = result.outputs.values()
+    assert messages.type == "json"
+    return messages.value, [event.data for event in events]
+
+
+# -- what it is made of
+
+
+async def test_the_input_is_what_the_user_says() -> None:
+    assert await talk(make_inputs("hi")) == (said("u:hi"), [])
+
+
+async def test_the_parts_come_in_their_order() -> None:
+    messages, _ = await talk(
+        make_inputs("ignored"),
+        system="Be brief.",
+        message="And now?",
+        historyMessages=said("u:one", "a:two"),
+        customMessages=said("u:three", "a:four"),
+    )
+    assert messages == said("s:Be brief.", "u:one", "a:two", "u:three", "a:four", "u:And now?")
+
+
+@pytest.mark.parametrize(
+    ("append", "expected"),
+    [
+        (False, said("u:new", "u:custom", "u:hi")),
+        (True, said("u:old", "a:older", "u:new", "u:custom", "u:hi")),
+    ],
+)
+async def test_messages_replace_the_history_or_are_appended_to_it(
+    append: bool, expected: list[Any]
+) -> None:
+    parts = {"historyMessages": said("u:old", "a:older"), "customMessages": said("u:custom")}
+    wired = make_inputs("hi", ("messages", said("u:new")))
+    messages, _ = await talk(wired, messagesAppendMode=append, **parts)
+    assert messages == expected
+
+
+async def test_every_part_may_come_on_a_wire() -> None:
+    inputs = make_inputs(
+        ("system", "Be brief."),
+        ("message", "And now?"),
+        ("historyMessages", said("u:one", "a:two")),
+        ("images", [CAT]),
+    )
+    messages, _ = await talk(inputs)
+    image = {"type": "image_url", "image_url": {"url": CAT}}
+    assert messages == [
+        *said("s:Be brief.", "u:one", "a:two"),
+        {"role": "user", "content": [{"type": "text", "text": "And now?"}, image]},
+    ]
+
+
+async def test_a_user_input_brings_its_files_and_images_along_unless_the_data_have_their_own() -> (
+    None
+):
+    whole = {
+        "message": "Look",
+        "files": [file("a.txt", "text/plain", b"hello")],
+        "images": [CAT],
+        "extras": {"tone": "warm"},
+        "chatId": "c",
+    }
+    ((message,), logs) = await talk(make_inputs(whole))
+    assert [part.get("text") for part in message["content"]] == ["Look\n\nFile a.txt:\nhello", None]
+    assert message["content"][1]["image_url"] == {"url": CAT}
+    assert logs == []
+    ((own,), _) = await talk(
+        make_inputs(whole), message="No:", files=[file("b", "text/csv", b"1,2")]
+    )
+    assert own["content"][0]["text"] == "No:\n\nFile b:\n1,2"
+
+
+@pytest.mark.parametrize("value", [{"text": "hi"}, {"message": "hi", "more": 1}])
+async def test_another_object_is_read_as_text(value: dict[str, Any]) -> None:
+    ((message,), _) = await talk(make_inputs(value))
+    assert message["content"].startswith("{")
+
+
+async def test_several_inputs_are_one_message_that_says_where_each_came_from() -> None:
+    ((message,), _) = await talk(make_inputs("a", "b"))
+    assert message["content"] == "From Source 0 (s0):\na\n\nFrom Source 1 (s1):\nb"
+
+
+async def test_without_anything_to_say_there_is_no_turn_of_the_user() -> None:
+    assert await talk(Inputs(), system="Be brief.") == (said("s:Be brief."), [])
+    assert await talk(Inputs(), historyMessages=said("u:hi")) == (said("u:hi"), [])
+
+
+# -- files
+
+
+@pytest.mark.parametrize(
+    "mime", ["text/markdown", "application/json", "application/ld+json", "image/svg+xml"]
+)
+async def test_files_that_are_text_are_quoted(mime: str) -> None:
+    ((message,), logs) = await talk(make_inputs("Read"), files=[file("f", mime, "ü".encode())])
+    assert (message["content"], logs) == ("Read\n\nFile f:\nü", [])
+
+
+@pytest.mark.parametrize(
+    ("attached", "told"),
+    [
+        (file("r.pdf", "application/pdf", b"%PDF"), "[File r.pdf (application/pdf)]"),
+        (
+            {"name": "r.txt", "mime": "text/plain", "url": "https://files.example/r.txt"},
+            "[File r.txt (text/plain): https://files.example/r.txt]",
+        ),
+    ],
+)
+async def test_other_files_are_named_and_that_is_told(attached: dict[str, str], told: str) -> None:
+    ((message,), (log,)) = await talk(make_inputs("Read"), files=[attached])
+    assert message["content"] == f"Read\n\n{told}"
+    assert log["level"] == "warning"
+    assert repr(attached["name"]) in log["message"]
+
+
+async def test_a_file_that_says_it_is_text_and_is_not_fails_the_node() -> None:
+    with pytest.raises(NodeError) as caught:
+        await talk(make_inputs("Read"), files=[file("f", "text/plain", b"\xff\xfe")])
+    assert caught.value.code == "invalid-data"
+    assert "'f'" in caught.value.message
+
+
+# -- the window
+
+
+def window(max_tokens: int | None, *texts: str) -> list[str]:
+    """Fit messages; every text of n letters is n tokens here."""
+    messages = [
+        ChatMessage.model_validate({**each, "content": each["content"] * 4})
+        for each in said(*texts)
+    ]
+    return [
+        m.role[0] + ":" + m.text[: len(m.text) // 4] for m in fit_window(messages, max_tokens)[0]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "kept"),
+    [
+        (None, ["s:S", "u:aa", "a:bb", "u:c", "a:d", "u:e"]),
+        (8, ["s:S", "u:aa", "a:bb", "u:c", "a:d", "u:e"]),
+        (7, ["s:S", "u:c", "a:d", "u:e"]),
+        (4, ["s:S", "u:c", "a:d", "u:e"]),
+        (3, ["s:S", "u:e"]),
+        (1, ["s:S", "u:e"]),
+    ],
+)
+def test_the_oldest_whole_turns_go_first_and_system_and_the_last_turn_stay(
+    max_tokens: int | None, kept: list[str]
+) -> None:
+    assert window(max_tokens, "u:aa", "a:bb", "s:S", "u:c", "a:d", "u:e") == kept
+
+
+def test_an_answer_is_never_kept_without_its_question() -> None:
+    texts = ("u:aaaaaaaa", "a:b", "a:c", "u:d")
+    assert window(5, *texts) == ["u:d"]
+    assert window(11, *texts) == list(texts)
+
+
+def test_a_conversation_that_begins_with_an_answer_has_it_as_its_first_turn() -> None:
+    assert window(2, "a:aa", "u:b", "a:c") == ["u:b", "a:c"]
+    assert window(4, "a:aa", "u:b", "a:c") == ["a:aa", "u:b", "a:c"]
+
+
+def test_a_small_old_turn_is_not_kept_where_a_newer_one_was_left_out() -> None:
+    assert window(3, "u:a", "u:bbbbb", "u:c") == ["u:c"]
+
+
+conversations = st.lists(
+    st.builds(
+        lambda role, size: ChatMessage(role=role, content="x" * 4 * size),
+        st.sampled_from(["system", "user", "assistant"]),
+        st.integers(0, 9),
+    ),
+    max_size=12,
+)
+
+
+@given(conversations, st.integers(1, 60))
+def test_a_window_is_the_longest_end_of_whole_turns_that_fits(
+    messages: list[ChatMessage], max_tokens: int
+) -> None:
+    system = [m for m in messages if m.role == "system"]
+    said = [m for m in messages if m.role != "system"]
+    found = fit_window(messages, max_tokens)
+    kept = found.messages[len(system) :]
+    assert found.messages[: len(system)] == system
+    assert kept == said[len(said) - len(kept) :]
+    assert found.dropped == len(said) - len(kept)
+    assert found.tokens == sum(m.tokens for m in found.messages)
+    begins = [n for n, m in enumerate(said) if n == 0 or m.role == "user"]
+    assert found.dropped in begins or not said
+    if found.dropped:
+        older = max(n for n in begins if n < found.dropped)
+        wider = found.tokens + sum(m.tokens for m in said[older : found.dropped])
+        assert wider > max_tokens
+    if found.tokens > max_tokens and said:
+        assert found.dropped == begins[-1]
+
+
+def test_nothing_fits_into_anything() -> None:
+    assert fit_window([], 1) == ([], 0, 0)
+
+
+async def test_what_was_left_out_is_told() -> None:
+    history = said("u:" + "a" * 40, "a:" + "b" * 40, "u:c", "a:d")
+    messages, (log,) = await talk(make_inputs("hi"), historyMessages=history, maxInputTokens=10)
+    assert messages == said("u:c", "a:d", "u:hi")
+    assert log["level"] == "info"
+    assert log["message"].startswith("2 of the oldest messages")
+
+
+async def test_a_last_turn_that_is_too_long_by_itself_is_sent_with_a_warning() -> None:
+    messages, (log,) = await talk(make_inputs("a" * 400), maxInputTokens=10)
+    assert len(messages) == 1
+    assert log["level"] == "warning"
+    assert "about 100 tokens" in log["message"]
+
+
+# -- data and runs
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"maxInputTokens": 0},
+        {"historyMessages": [{"role": "robot", "content": "x"}]},
+        {"messages": "hi"},
+        {"images": ["cat.png"]},
+        {"memory": {}},
+    ],
+)
+async def test_data_of_another_shape_fail_the_node(data: dict[str, Any]) -> None:
+    with pytest.raises(NodeError) as caught:
+        await talk(make_inputs("hi"), **data)
+    assert caught.value.code == "invalid-data"
+
+
+def test_planners_are_told_of_what_a_plan_can_know() -> None:
+    schema = ChatData.model_json_schema()["properties"]
+    planned = [name for name, field in schema.items() if field.get("planned") is not False]
+    assert planned == ["system", "message"]
+
+
+async def test_its_messages_reach_the_model_turn_by_turn() -> None:
+    asked: list[ModelRequest] = []
+
+    def reply(request: ModelRequest) -> list[str]:
+        asked.append(request)
+        return ["Seeds."]
+
+    services, _ = services_with(reply)
+    built = planwave.build(dict(Chat.example), registry=Registry(LIBRARY))
+    result = await planwave.run(built, services=services)
+    assert result.text == "Seeds."
+    (request,) = asked
+    assert request.system == "You know all about birds."
+    assert [(turn.role, turn.text) for turn in request.messages] == [
+        ("user", "What do robins eat in summer?"),
+        ("assistant", "Insects and worms, mostly."),
+        ("user", "And in winter?"),
+    ]
+    assert request.prompt == ""

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planwave.errors import NodeError
+from planwave.graph.model import LINK, DataValue, Graph, Node
+from planwave.nodes.library.conditional import Conditional
+from planwave.nodes.registry import default_registry
+from tests.support.graph.builders import make_edge
+from tests.support.nodes.nested_graphs import graph_document, node_document, result_key_of
+from tests.support.nodes.node_context import context_for, make_inputs, result_and_events
+
+NODE = Node("c", "conditional", "C")
+
+
+async def chosen(data: dict[str, Any], *handles: str) -> str:
+    """Give the handle that a node chooses whose edges leave through some."""
+    edges = [make_edge("c", f"t{n}", source_handle=h) for n, h in enumerate(handles)]
+    edges.append(make_edge("c", "user", source_handle="linked", channel=LINK))
+    context = context_for(NODE, edges=edges)
+    result, _ = await result_and_events(Conditional().execute(data, make_inputs({"k": 1}), context))
+    ((handle, value),) = result.outputs.items()
+    assert value == DataValue("any", {"k": 1})
+    return handle
+
+
+@pytest.mark.parametrize(
+    ("data", "handles", "handle"),
+    [
+        ({"condition": "yes"}, ["no", "yes"], "yes"),
+        ({"condition": " yes\n"}, ["no", "yes"], "yes"),
+        ({"condition": 7}, ["7"], "7"),
+        ({"condition": "a", "outputHandles": ["a", "b"]}, [], "a"),
+        ({"condition": "", "defaultHandle": "other"}, ["yes"], "other"),
+        ({"condition": "what", "defaultHandle": "other"}, ["yes"], "other"),
+        ({"condition": "other", "defaultHandle": "other"}, [], "other"),
+        ({"condition": "c", "outputHandles": ["a", "b"], "defaultHandle": "b"}, ["c"], "b"),
+    ],
+)
+async def test_the_text_names_the_handle(
+    data: dict[str, Any], handles: list[str], handle: str
+) -> None:
+    assert await chosen(data, *handles) == handle
+
+
+@pytest.mark.parametrize(
+    ("data", "handles", "message"),
+    [
+        (
+            {"condition": "maybe"},
+            ["no", "yes", "no"],
+            "names the handle 'maybe'; there are no, yes",
+        ),
+        ({"condition": "  "}, ["no"], "names no handle; there are no"),
+        ({"condition": "yes"}, [], "names the handle 'yes'; no edge leaves the node"),
+        ({"condition": "error"}, ["error", "yes"], "names the handle 'error'; there are yes"),
+        ({"condition": "linked"}, ["yes"], "names the handle 'linked'; there are yes"),
+        ({"condition": "c", "outputHandles": ["a"]}, ["c"], "names the handle 'c'; there are a"),
+    ],
+)
+async def test_a_text_that_names_none_fails_with_those_there_are(
+    data: dict[str, Any], handles: list[str], message: str
+) -> None:
+    with pytest.raises(NodeError) as caught:
+        await chosen(data, *handles)
+    assert caught.value.code == "unknown-handle"
+    assert caught.value.message == f"the condition of 'c' {message}"
+    assert caught.value.hint
+
+
+def found(data: dict[str, Any], *handles: str) -> list[tuple[str, str]]:
+    node = Node("c", "conditional", "C", data=data)
+    edges = tuple(make_edge("c", f"t{n}", source_handle=h) for n, h in enumerate(handles))
+    return [(f.code, f.pointer) for f in default_registry().check(node, Graph((node,), edges))]
+
+
+def test_declared_handles_are_held_against_edges_and_default() -> None:
+    data = {"condition": "{{ goal }}", "outputHandles": ["a", "b"]}
+    assert found(data, "a", "b", "error") == []
+    assert found(data, "c") == [("unknown-handle", "/data/outputHandles")]
+    assert found({**data, "defaultHandle": "b"}, "b") == []
+    assert found({**data, "defaultHandle": "c"}) == [("invalid-data", "/data/defaultHandle")]
+    assert found({"condition": "{{ goal }}", "defaultHandle": "c"}, "x") == []
+
+
+@pytest.mark.parametrize("name", ["", " ", " a", "error", "{x}"])
+def test_names_that_no_handle_has_are_refused(name: str) -> None:
+    data = {"condition": "{{ goal }}", "outputHandles": ["a", name]}
+    assert ("invalid-data", "/data/outputHandles/1") in found(data)
+    data = {"condition": "{{ goal }}", "defaultHandle": name}
+    assert ("invalid-data", "/data/defaultHandle") in found(data)
+
+
+async def test_its_handles_may_be_wired() -> None:
+    node = Node("c", "conditional", "C")
+    inputs = make_inputs("x", ("outputHandles", ["a"]), ("condition", "a"))
+    result, _ = await result_and_events(Conditional().execute({}, inputs, context_for(node)))
+    assert list(result.outputs) == ["a"]
+
+
+# -- what a result follows from
+
+
+def branching(*handles: str, **data: Any) -> dict[str, Any]:
+    """A graph that branches, with an edge for each of these handles."""
+    ends = [node_document(f"to-{handle}", "void") for handle in handles]
+    edges = [("c", f"to-{handle}", handle) for handle in handles]
+    return graph_document(
+        node_document("c", "conditional", condition="a", **data), *ends, edges=edges
+    )
+
+
+async def test_its_result_follows_from_the_edges_where_these_decide_which_handle_it_is() -> None:
+    there = await result_key_of(branching("a", "z", defaultHandle="z"), "c")
+    assert there != await result_key_of(branching("z", defaultHandle="z"), "c")
+    assert there == await result_key_of(branching("a", "b", "z", defaultHandle="z"), "c")
+
+
+async def test_where_no_edge_leads_on_there_is_no_result_to_be_had() -> None:
+    with pytest.raises(NodeError) as refused:
+        await result_key_of(branching("b"), "c")
+    assert refused.value.code == "unknown-handle"

@@ -1,0 +1,244 @@
+"""A graph as one node: what goes in, by name and type, and what comes out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planwave.nodes.library.inner import Inner
+from tests.support.nodes.nested_graphs import (
+    FakeFlowStore,
+    WorkNode,
+    diagnostics_of,
+    errors_of,
+    graph_document,
+    node_document,
+    run_to_end,
+)
+from tests.support.nodes.node_context import services_with
+from tests.support.virtual_loop import virtual_time
+
+
+def around(value: Any, into: str = "input", **data: Any) -> dict[str, Any]:
+    """Give a graph in which ``n`` is an inner node that is fed a value at one handle."""
+    return graph_document(
+        node_document("s", "start", initialInput=value),
+        node_document("n", "inner", **data),
+        edges=[("s", "n", "output", into)],
+    )
+
+
+async def values_of(graph: dict[str, Any], *types: Any, **options: Any) -> Any:
+    result = await run_to_end(graph, *types, **options)
+    if result.error is not None:
+        return result.error["code"], result.error["message"]
+    return {handle: value.value for handle, value in result.outputs["n"].items()}
+
+
+ECHO = graph_document(node_document("in", "start"), node_document("t", "end"), edges=[("in", "t")])
+
+
+@virtual_time
+async def test_an_entry_node_gets_the_input_as_it_is() -> None:
+    assert await values_of(around({"a": [1]}, graph=ECHO)) == {"output": {"a": [1]}}
+
+
+@virtual_time
+async def test_without_an_input_the_graph_begins_by_itself() -> None:
+    inside = graph_document(
+        node_document("in", "start", initialInput="own"),
+        node_document("t", "end"),
+        edges=[("in", "t")],
+    )
+    assert await values_of(graph_document(node_document("n", "inner", graph=inside))) == {
+        "output": "own"
+    }
+
+
+@virtual_time
+async def test_named_inputs_are_variables_everywhere_in_it() -> None:
+    inside = graph_document(
+        node_document("a", "text", text="x"),
+        node_document("b", "text", text="{{ who }}{{ input }}"),
+        edges=[("a", "b")],
+    )
+    graph = around("Ada", "who", graph=inside, inputs={"who": "text"})
+    assert await values_of(graph) == {"output": "Adax"}
+
+
+@virtual_time
+async def test_without_an_input_an_entry_node_gets_the_named_ones() -> None:
+    graph = around(5, "n_items", graph=ECHO, inputs={"n_items": "integer"})
+    assert await values_of(graph) == {"output": {"n_items": 5}}
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "result"),
+    [
+        (5, "text", "5"),
+        ({"a": 1}, "text", '{"a":1}'),
+        (5, "number", 5),
+        (True, "text", "true"),
+        ("5", "any", "5"),
+        ([1], "json", [1]),
+    ],
+)
+@virtual_time
+async def test_an_input_is_taken_as_the_type_it_is_declared_with(
+    value: Any, kind: str, result: Any
+) -> None:
+    inside = graph_document(node_document("p", "parser", template="{{ x }}"))
+    given = await values_of(around(value, "x", graph=inside, inputs={"x": kind}))
+    assert given == {"output": result}
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [("five", "number"), ([1], "boolean"), (1.5, "integer")]
+)
+@virtual_time
+async def test_a_value_of_another_type_is_refused_with_both(value: Any, kind: str) -> None:
+    code, message = await values_of(around(value, "x", graph=ECHO, inputs={"x": kind}))
+    assert code == "type-mismatch"
+    assert f"input 'x' takes {kind}, but got" in message
+
+
+SPLIT = graph_document(
+    node_document("t", "text", text="go"),
+    node_document("which", "if", conditions=[{"operator": "equal", "value": "go"}]),
+    node_document("yes", "text", text="went"),
+    node_document("no", "text", text="stayed"),
+    edges=[("t", "which"), ("which", "yes", "condition-0"), ("which", "no", "false")],
+)
+
+
+@virtual_time
+async def test_outputs_name_nodes_or_their_handles_and_carry_what_these_gave() -> None:
+    outputs = {"start": "t", "taken": "which.condition-0", "other": "which.false", "no": "no"}
+    graph = graph_document(node_document("n", "inner", graph=SPLIT, outputs=outputs))
+    assert await values_of(graph) == {"output": "went", "start": "go", "taken": "go"}
+
+
+@virtual_time
+async def test_what_follows_an_output_without_a_value_is_skipped() -> None:
+    graph = graph_document(
+        node_document("n", "inner", graph=SPLIT, outputs={"no": "no", "yes": "yes"}),
+        node_document("a", "end"), node_document("b", "end"),
+        edges=[("n", "a", "no"), ("n", "b", "yes")],
+    )  # fmt: skip
+    result = await run_to_end(graph)
+    assert (result.status, "a" in result.outputs) == ("completed", False)
+    assert result.outputs["b"]["output"].value == "went"
+
+
+@virtual_time
+async def test_ids_with_dots_are_told_from_handles() -> None:
+    inside = graph_document(
+        node_document("a.b", "text", text="dotted"), node_document("a", "text", text="plain")
+    )
+    outputs = {"one": "a.b", "two": "a.b.output", "three": "a.output"}
+    graph = graph_document(node_document("n", "inner", graph=inside, outputs=outputs))
+    given = await values_of(graph)
+    assert (given["one"], given["two"], given["three"]) == ("dotted", "dotted", "plain")
+
+
+@virtual_time
+async def test_a_failure_inside_fails_the_node() -> None:
+    inside = graph_document(node_document("b", "work", fails=True, value="it"))
+    code, message = await values_of(
+        graph_document(node_document("n", "inner", graph=inside)), WorkNode()
+    )
+    assert code == "nested-run-failed"
+    assert "it went wrong" in message
+
+
+# -- flows
+
+
+@virtual_time
+async def test_a_stored_flow_is_run_in_the_version_named_or_its_newest() -> None:
+    versions = [graph_document(node_document("t", "text", text=f"version {n}")) for n in range(2)]
+    flows = FakeFlowStore(greet=versions)
+    services, _ = services_with(lambda _: [], flows=flows)
+    newest = graph_document(node_document("n", "inner", flow={"id": "greet"}))
+    assert await values_of(newest, services=services) == {"output": "version 1"}
+    first = graph_document(node_document("n", "inner", flow={"id": "greet", "version": "0"}))
+    assert await values_of(first, services=services) == {"output": "version 0"}
+    assert flows.requests == [("greet", None), ("greet", "0")]
+
+
+@virtual_time
+async def test_a_flow_that_is_not_there_fails_the_node() -> None:
+    services, _ = services_with(lambda _: [], flows=FakeFlowStore())
+    graph = graph_document(node_document("n", "inner", flow={"id": "none"}))
+    code, message = await values_of(graph, services=services)
+    assert (code, "no flow 'none'" in message) == ("unknown-flow", True)
+
+
+@virtual_time
+async def test_a_run_that_knows_no_flows_says_so() -> None:
+    code, message = await values_of(
+        graph_document(node_document("n", "inner", flow={"id": "greet"}))
+    )
+    assert code == "no-flows"
+    assert "names a stored flow, and this run knows none" in message
+
+
+# -- findings
+
+
+@pytest.mark.parametrize(
+    ("data", "fault"),
+    [
+        ({}, ("missing-required-input", "/nodes/0/data/graph")),
+        ({"graph": ECHO, "flow": {"id": "f"}}, ("conflicting-field", "/nodes/0/data/flow")),
+        ({"graph": ECHO, "inputs": {"x": "text"}}, ("missing-required-input", "/nodes/0/data/inputs/x")),
+        ({"graph": ECHO, "inputs": {"x": "word"}}, ("invalid-data", "/nodes/0/data/inputs/x")),
+        ({"graph": ECHO, "inputs": {"nodes": "any"}}, ("invalid-data", "/nodes/0/data/inputs/nodes")),
+        ({"graph": ECHO, "outputs": {"x": "ghost"}}, ("unknown-handle", "/nodes/0/data/outputs/x")),
+        ({"graph": ECHO, "outputs": {"x": "ghost.output"}}, ("unknown-handle", "/nodes/0/data/outputs/x")),
+        ({"graph": ECHO, "outputs": {"x": "t.summary"}}, ("unknown-handle", "/nodes/0/data/outputs/x")),
+        ({"graph": ECHO, "outputs": {"error": "t"}}, ("invalid-data", "/nodes/0/data/outputs/error")),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_found(data: dict[str, Any], fault: tuple[str, str]) -> None:
+    assert errors_of(graph_document(node_document("n", "inner", **data))) == [fault]
+
+
+def test_a_wire_into_no_input_is_found_and_names_are_known_inside() -> None:
+    inside = graph_document(node_document("t", "text", text="{{ who }} {{ whom }}"))
+    graph = around("Ada", "who", graph=inside, inputs={"who": "text"})
+    (found,) = diagnostics_of(graph)
+    assert (found.code, found.pointer) == (
+        "template-undefined", "/nodes/1/data/graph/nodes/0/data/text",
+    )  # fmt: skip
+    assert "who" in str(found.hint).split(", ")
+    (found,) = diagnostics_of(around("Ada", "what", graph=ECHO))
+    assert (found.code, found.pointer) == ("unknown-handle", "/nodes/1/data/inputs")
+
+
+def test_an_edge_that_leaves_through_no_output_is_found() -> None:
+    inner = node_document("n", "inner", graph=ECHO, outputs={"short": "t"})
+    graph = graph_document(inner, node_document("x", "end"), edges=[("n", "x", "shrot", "input")])
+    (found,) = diagnostics_of(graph)
+    assert (found.code, found.pointer) == ("unknown-handle", "/nodes/0/data/outputs")
+    assert found.hint == "did you mean 'short'?"
+    for handle in ("short", "output"):
+        graph = graph_document(
+            inner, node_document("x", "end"), edges=[("n", "x", handle, "input")]
+        )
+        assert diagnostics_of(graph) == []
+
+
+def test_names_that_cannot_be_read_are_not_missed_inside() -> None:
+    inside = graph_document(node_document("t", "text", text="{{ who }}"))
+    assert errors_of(graph_document(node_document("n", "inner", graph=inside, inputs=["who"]))) == [
+        ("invalid-data", "/nodes/0/data/inputs")
+    ]
+
+
+@virtual_time
+async def test_the_example_greets() -> None:
+    result = await run_to_end(Inner.example)
+    outputs = {handle: value.value for handle, value in result.outputs["greet"].items()}
+    assert outputs == {"output": "Hello Ada, welcome!", "short": "Hello Ada"}

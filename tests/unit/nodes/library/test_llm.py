@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planwave.errors import ResultNotJson
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import DataValue, Node
+from planwave.nodes.library.agent import BRIEF_SYSTEM_PROMPT
+from planwave.nodes.library.llm import JSON_ONLY, Llm
+from planwave.providers.protocols import ModelProfile, ModelReply
+from tests.support.llm.fake_providers import ListedProviders
+from tests.support.nodes.node_context import (
+    context_for,
+    make_inputs,
+    result_and_events,
+    services_with,
+)
+
+NODE = Node("a", "llm", "A", "A description, which llm never sends")
+
+
+async def run(text: str, data: dict[str, Any], inputs: Inputs = Inputs(), **options: Any) -> Any:  # noqa: B008
+    services, models = services_with(lambda _: [text], **options)
+    result, events = await result_and_events(
+        Llm().execute(data, inputs, context_for(NODE, services=services))
+    )
+    return result.outputs["output"], events, models.requests[0]
+
+
+async def test_the_prompt_is_sent_as_it_stands_and_the_reply_is_text() -> None:
+    data = {"prompt": " p ", "system": "S", "temperature": 0.5, "maxTokens": 7, "model": "n"}
+    value, events, request = await run("4", data)
+    assert value == DataValue("text", "4")
+    assert (request.prompt, request.system, request.model) == (" p ", "S", "n")
+    assert (request.temperature, request.max_tokens) == (0.5, 7)
+    assert [event.event_type for event in events] == ["prompt", "delta", "usage"]
+
+
+@pytest.mark.parametrize("data", [{}, {"prompt": None}, {"prompt": ""}, {"prompt": " \n"}])
+async def test_without_a_prompt_the_input_is_the_prompt(data: dict[str, Any]) -> None:
+    _, _, request = await run("x", data, make_inputs("ask this"))
+    assert request.prompt == "ask this"
+
+
+async def test_without_stream_no_pieces_are_shown() -> None:
+    _, events, _ = await run("x", {"prompt": "p", "stream": False})
+    assert [event.event_type for event in events] == ["prompt", "usage"]
+
+
+@pytest.mark.parametrize("text", ['{"a": [1]}', '```json\n{"a": [1]}\n```', '```\n{"a":[1]}```\n'])
+@pytest.mark.parametrize("name", ["jsonOutput", "json_mode"])
+async def test_json_output_gives_the_value(name: str, text: str) -> None:
+    value, _, request = await run(text, {"prompt": "p", "system": "S", name: True})
+    assert value == DataValue("json", {"a": [1]})
+    assert request.system == f"S\n\n{JSON_ONLY}"
+
+
+@pytest.mark.parametrize("text", ["Sure: {}", "", "[NaN]", '{"a":1,"a":2}', "[" * 100_000])
+async def test_a_reply_that_is_not_strict_json_fails_the_node(text: str) -> None:
+    with pytest.raises(ResultNotJson, match="the model's reply is not JSON") as caught:
+        await run(text, {"prompt": "p", "jsonOutput": True})
+    assert caught.value.code == "result-not-json"
+    assert caught.value.retryable
+
+
+async def test_json_that_was_cut_off_says_so() -> None:
+    reply = ModelReply('{"a": ', "openai", "m", "length")
+    services, _ = services_with(lambda _: [reply])
+    execution = Llm().execute(
+        {"prompt": "p", "jsonOutput": True}, Inputs(), context_for(NODE, services=services)
+    )
+    with pytest.raises(ResultNotJson, match="it was cut off") as caught:
+        await result_and_events(execution)
+    assert caught.value.hint == "raise maxTokens"
+    assert not caught.value.retryable
+
+
+async def test_a_small_model_is_asked_to_be_brief_but_not_when_it_writes_json() -> None:
+    small = ListedProviders(
+        {"local": ["t"]}, profiles={"t": ModelProfile(small=True, max_output_tokens=220)}
+    )
+    _, _, request = await run("x", {"prompt": "p"}, providers=small)
+    assert (request.system, request.max_tokens) == (BRIEF_SYSTEM_PROMPT, 220)
+    _, _, request = await run("1", {"prompt": "p", "jsonOutput": True}, providers=small)
+    assert request.system == JSON_ONLY

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import Arrival, DataValue, Node
+from planwave.nodes.library.merge import Merge
+from tests.support.nodes.node_context import context_for, make_inputs, result_and_events
+
+
+async def merged(data: dict[str, Any], inputs: Inputs) -> DataValue:
+    context = context_for(Node("m", "merge", "M"))
+    result, _ = await result_and_events(Merge().execute(data, inputs, context))
+    return result.outputs["output"]
+
+
+@pytest.mark.parametrize(
+    ("values", "together"),
+    [((), []), (("a",), ["a"]), (("a", {"k": 1}, None), ["a", {"k": 1}, None]), (([1],), [[1]])],
+)
+async def test_what_arrived_is_a_list_in_edge_order(values: Any, together: Any) -> None:
+    assert await merged({}, make_inputs(*values)) == DataValue("json", together)
+
+
+async def test_as_an_object_the_keys_are_the_nodes_it_came_from() -> None:
+    given = make_inputs("a", 2)
+    again = Arrival("e9", "s0", "Source 0", "errors", "input", DataValue("json", []))
+    inputs = Inputs((*given.arrivals, again))
+    assert await merged({"mode": "object"}, given) == DataValue("json", {"s0": "a", "s1": 2})
+    assert await merged({"mode": "object"}, inputs) == DataValue("json", {"s0": ["a", []], "s1": 2})
+    assert await merged({"mode": "object"}, Inputs()) == DataValue("json", {})
+
+
+async def test_a_wire_into_the_mode_is_no_value_to_merge() -> None:
+    assert await merged({}, make_inputs("a", ("mode", "object"))) == DataValue("json", {"s0": "a"})
+
+
+async def test_the_result_shares_nothing_with_what_arrived() -> None:
+    value = {"a": [1]}
+    result = await merged({}, make_inputs(value))
+    result.value[0]["a"].append(2)
+    assert value == {"a": [1]}

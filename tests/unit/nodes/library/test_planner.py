@@ -1,0 +1,262 @@
+"""Planning while a graph runs: what is asked, what is run, and what is kept of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import planwave
+from planwave.errors import ProviderError
+from planwave.graph.inputs import Inputs
+from planwave.graph.model import Node
+from planwave.nodes.library.planner import PlannerNode
+from planwave.planner.planner import Planner
+from planwave.planner.progress import PlanProgress
+from planwave.providers.protocols import CallScope, CallSettings
+from tests.support.llm.fake_providers import FakeProviders, library_registry
+from tests.support.llm.planner_replies import planner_reply, reply_edge
+from tests.support.llm.planner_replies import reply_node as step
+from tests.support.llm.scripted_models import ScriptedModels
+from tests.support.nodes.nested_graphs import (
+    errors_of,
+    graph_document,
+    node_document,
+    registry_with,
+    run_to_end,
+)
+from tests.support.nodes.node_context import OneStepPlanner, context_for, services_with
+from tests.support.virtual_loop import virtual_time
+
+
+@virtual_time
+async def test_a_goal_is_planned_and_the_plan_is_run() -> None:
+    planner = OneStepPlanner()
+    services, _ = services_with(lambda _: [], planner=planner)
+    data = {"goal": "find it", "allowedNodeTypes": ["text"], "maxNodes": 3, "model": "n"}
+    data |= {"temperature": 0.5, "maxTokens": 900, "reasoningEffort": "low"}
+    result = await run_to_end(
+        graph_document(node_document("n", "planner", **data)), services=services
+    )
+    outputs = {handle: value.value for handle, value in result.outputs["n"].items()}
+    assert outputs["output"] == "done: find it"
+    assert (outputs["plan"]["goal"], outputs["plan"]["title"]) == ("find it", "Say it")
+    assert [each["id"] for each in outputs["plan"]["nodes"]] == ["say"]
+    (asked,) = planner.requests
+    scope, _ = asked.pop("scope"), asked.pop("on_progress")
+    assert isinstance(scope, CallScope)
+    assert (scope.execution_id, scope.path, scope.attempt) == (result.execution_id, "n", 1)
+    assert asked == {
+        "prompt": "find it", "provider": "openai", "model": "n", "node_types": ["text"],
+        "max_nodes": 3, "settings": CallSettings(0.5, 900, "low"),
+    }  # fmt: skip
+
+
+@virtual_time
+async def test_a_linked_model_plans_as_it_is_set() -> None:
+    planner = OneStepPlanner()
+    services, _ = services_with(lambda _: [], planner=planner)
+    graph = graph_document(
+        node_document("m", "model", model="n", temperature=0),
+        node_document("n", "planner", goal="g"),
+    )
+    graph["edges"] = [
+        {"source": "m", "target": "n", "targetHandle": "model", "data": {"channel": "link"}}
+    ]
+    result = await run_to_end(graph, services=services)
+    assert result.outputs["n"]["output"].value == "done: g"
+    (asked,) = planner.requests
+    assert (asked["provider"], asked["model"]) == ("openai", "n")
+    assert asked["settings"] == CallSettings(temperature=0)
+
+
+class Listening:
+    """A planner that goes on writing once the first part of its plan was heard of."""
+
+    def __init__(self) -> None:
+        self.heard = asyncio.Event()
+        self.was_cancelled = False
+
+    async def create_plan(
+        self, *asked: Any, on_progress: Callable[[PlanProgress], None], **more: Any
+    ) -> Any:
+        on_progress(PlanProgress("delta", {"text": "Well. ", "reasoning": True}))
+        on_progress(PlanProgress("delta", {"text": '{"title": "T"', "reasoning": False}))
+        on_progress(PlanProgress("title", {"title": "T"}))
+        try:
+            await self.heard.wait()
+        except asyncio.CancelledError:
+            self.was_cancelled = True
+            raise
+        return await OneStepPlanner().create_plan(*asked, **more)
+
+
+@virtual_time
+async def test_the_plan_is_told_while_it_is_written() -> None:
+    planner = Listening()
+    services, _ = services_with(lambda _: [], planner=planner)
+    run = planwave.run(
+        graph_document(node_document("n", "planner", goal="g")),
+        registry=registry_with(),
+        services=services,
+    )
+    deltas: list[Any] = []
+    told: list[Any] = []
+    async for event in run:
+        if event.type == "node.delta":
+            deltas.append((event.data["kind"], event.data["text"]))
+        elif event.type == "node.event" and event.data["event_type"] in ("planning", "plan"):
+            told.append((event.data["event_type"], event.data["data"]))
+            planner.heard.set()
+    assert run.result().status == "completed"
+    assert deltas == [("reasoning", "Well. ")], "the text of a plan is nothing the node says"
+    assert told == [
+        ("planning", {"kind": "title", "title": "T"}),
+        ("plan", {"title": "Say it", "hash": "h", "nodes": 1}),
+    ]
+
+
+@virtual_time
+async def test_who_cancels_the_node_stops_its_planning() -> None:
+    planner = Listening()
+    services, _ = services_with(lambda _: [], planner=planner)
+    run = planwave.run(
+        graph_document(node_document("n", "planner", goal="g")),
+        registry=registry_with(),
+        services=services,
+    )
+    async for event in run:
+        if event.type == "node.event":
+            run.cancel("enough")
+    assert run.result().status == "cancelled"
+    assert planner.was_cancelled
+
+
+@virtual_time
+async def test_who_stops_listening_stops_the_planning() -> None:
+    planner = Listening()
+    services, _ = services_with(lambda _: [], planner=planner)
+    context = context_for(Node("n", "planner", "n"), services=services)
+    events: Any = PlannerNode().execute({"goal": "g"}, Inputs(), context)
+    assert (await anext(events)).event_type == "delta"
+    await events.aclose()
+    assert planner.was_cancelled
+
+
+@virtual_time
+async def test_the_goal_may_be_a_template_or_the_input() -> None:
+    graph = graph_document(
+        node_document("s", "start", initialInput="the moon"), node_document("a", "planner"),
+        node_document("b", "planner", goal="Reach {{ input }}"),
+        edges=[("s", "a"), ("s", "b")],
+    )  # fmt: skip
+    result = await run_to_end(graph)
+    assert result.outputs["a"]["output"].value == "done: the moon"
+    assert result.outputs["b"]["output"].value == "done: Reach the moon"
+
+
+@virtual_time
+async def test_what_was_planned_and_paid_for_is_told() -> None:
+    services, _ = services_with(lambda _: [])
+    run = planwave.run(
+        graph_document(node_document("n", "planner", goal="g")),
+        registry=registry_with(),
+        services=services,
+    )
+    events = [event async for event in run]
+    (usage,) = [event.data for event in events if event.type == "usage"]
+    assert (usage["provider"], usage["model"], usage["input_tokens"]) == ("openai", "m", 3)
+    told = [e.data for e in events if e.type == "node.event" and e.data["event_type"] == "plan"]
+    assert [each["data"] for each in told] == [{"title": "Say it", "hash": "h", "nodes": 1}]
+    assert [e.path for e in events if e.type == "node.completed"] == ["n[plan]/say", "n"]
+
+
+@virtual_time
+async def test_what_planning_took_is_told_no_later_than_the_plan_is_kept() -> None:
+    """Else a process that ends in between leaves a plan for which nobody was charged."""
+    services, _ = services_with(lambda _: [], planner=OneStepPlanner())
+    graph = graph_document(node_document("n", "planner", goal="g"))
+    told: list[str] = []
+    async for event in planwave.run(graph, registry=registry_with(), services=services):
+        told.append(str(event.data.get("event_type", event.type)))
+    assert "usage" in told[: told.index("once")]
+
+
+@virtual_time
+async def test_the_steps_of_the_plan_are_told_its_own_goal() -> None:
+    plan = planner_reply(step("a"), step("b"), edges=[reply_edge("a", "b")])
+    models, providers = ScriptedModels([plan, "first", "second"]), FakeProviders()
+    services, _ = services_with(
+        lambda _: [],
+        planner=Planner(models, providers, library_registry(providers)),
+        goal="the whole",
+    )
+    services = type(services)(models, providers, "the whole", planner=services.planner)
+    graph = graph_document(node_document("n", "planner", goal="the part"))
+    result = await run_to_end(graph, services=services, goal="the whole")
+    assert result.error is None
+    assert result.outputs["n"]["output"].value == "second"
+    _, first, second = models.requests
+    assert "the part" in first.prompt
+    assert "the part" in second.prompt
+    assert "the whole" not in first.prompt
+    assert [scope and scope.path for scope in models.scopes] == ["n", "n[plan]/a", "n[plan]/b"]
+
+
+async def fails_to_plan(replies: list[Any]) -> tuple[str, list[int]]:
+    """Have a node plan with such replies; give its failure's code, and the tokens told as paid."""
+    models, providers = ScriptedModels(replies), FakeProviders()
+    planner = Planner(models, providers, library_registry(providers))
+    services, _ = services_with(lambda _: [], providers, planner=planner)  # type: ignore[arg-type]
+    run = planwave.run(
+        graph_document(node_document("n", "planner", goal="g")),
+        registry=registry_with(),
+        services=services,
+    )
+    events = [event async for event in run]
+    error = run.result().error
+    assert error is not None
+    return error["code"], [e.data["input_tokens"] for e in events if e.type == "usage"]
+
+
+@virtual_time
+async def test_a_goal_that_cannot_be_planned_fails_the_node_with_the_reason() -> None:
+    code, paid = await fails_to_plan(["no plan"] * 3)
+    assert (code, paid) == ("plan-invalid", [11] * 3), "all are paid"
+
+
+@virtual_time
+async def test_what_was_paid_before_a_call_failed_is_told_too() -> None:
+    broken = ProviderError("out of order", provider="openai")
+    code, paid = await fails_to_plan(["no plan", "none either", broken])
+    assert (code, paid) == ("provider-error", [11] * 2)
+
+
+@virtual_time
+async def test_a_run_without_a_planner_says_so() -> None:
+    services, _ = services_with(lambda _: [], planner=None)
+    result = await run_to_end(
+        graph_document(node_document("n", "planner", goal="g")), services=services
+    )
+    assert result.error is not None
+    assert result.error["code"] == "no-planner"
+
+
+@pytest.mark.parametrize(
+    ("data", "faults"),
+    [
+        ({}, [("missing-required-input", "/nodes/0/data/goal")]),
+        ({"goal": " "}, [("missing-required-input", "/nodes/0/data/goal")]),
+        ({"goal": "g", "maxNodes": 0}, [("invalid-data", "/nodes/0/data/maxNodes")]),
+        ({"goal": "g", "allowedNodeTypes": "text"}, [("invalid-data", "/nodes/0/data/allowedNodeTypes")]),
+        ({"goal": "g"}, []),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_found(data: dict[str, Any], faults: list[tuple[str, str]]) -> None:
+    assert errors_of(graph_document(node_document("n", "planner", **data))) == faults
+
+
+def test_models_do_not_plan_planners_unasked() -> None:
+    assert PlannerNode.planned is False

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planwave.errors import NodeError
+from planwave.graph.model import DataValue, Graph, Node
+from planwave.nodes.library.transform import Transform
+from planwave.nodes.registry import default_registry
+from tests.support.graph.builders import make_edge
+from tests.support.nodes.node_context import context_for, make_inputs, result_and_events
+
+NODE = Node("t", "transform", "T")
+
+
+async def given(data: dict[str, Any], *arrived: Any) -> DataValue:
+    result, _ = await result_and_events(
+        Transform().execute(data, make_inputs(*arrived), context_for(NODE))
+    )
+    return result.outputs["output"]
+
+
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [
+        ({"expression": 3}, DataValue("integer", 3)),
+        ({"expression": "x"}, DataValue("text", "x")),
+        ({"expression": [1, "a"]}, DataValue("json", [1, "a"])),
+        ({"expression": None}, DataValue("json", None)),
+        ({"fields": {"a": 1, "b": ["x"]}}, DataValue("json", {"a": 1, "b": ["x"]})),
+        ({"fields": {}}, DataValue("json", {})),
+    ],
+)
+async def test_what_the_expression_came_to_keeps_its_type(
+    data: dict[str, Any], value: DataValue
+) -> None:
+    assert await given(data, "in") == value
+
+
+async def test_a_wire_brings_either() -> None:
+    assert await given({"expression": "x"}, ("expression", 5)) == DataValue("integer", 5)
+    assert await given({}, ("fields", {"a": 1})) == DataValue("json", {"a": 1})
+
+
+async def test_the_result_is_not_the_data_themselves() -> None:
+    data = {"expression": {"a": [1]}}
+    result = await given(data)
+    result.value["a"].append(2)
+    assert data == {"expression": {"a": [1]}}
+
+
+@pytest.mark.parametrize("data", [{}, {"expression": 1, "fields": {}}])
+async def test_it_takes_one_of_the_two(data: dict[str, Any]) -> None:
+    with pytest.raises(NodeError, match="one of the two") as caught:
+        await given(data)
+    assert caught.value.code == "invalid-data"
+    assert found(data) == [("invalid-data", "/data")]
+
+
+def found(data: dict[str, Any], *wired: str) -> list[tuple[str, str]]:
+    node = Node("t", "transform", "T", data=data)
+    edges = tuple(make_edge("s", "t", target_handle=each) for each in wired)
+    return [(f.code, f.pointer) for f in default_registry().check(node, Graph((node,), edges))]
+
+
+def test_a_text_without_an_expression_is_refused() -> None:
+    assert found({"expression": "{{ goal | upper }}"}) == []
+    assert found({"expression": ["{{ goal }}", "fixed"]}) == []
+    assert found({"expression": "goal | upper"}) == [("invalid-data", "/data/expression")]
+    assert found({"expression": "goal"}, "expression") == []
+    assert found({}, "expression") == []
+    assert found({"fields": {}}, "expression") == [("invalid-data", "/data")]
+    assert found({"fields": "{{ inputs }}"}) == []

@@ -1,0 +1,42 @@
+"""Where what nobody wants goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import planwave
+from planwave.errors import GraphInvalid
+from planwave.graph.model import Node
+from planwave.nodes.library import LIBRARY
+from planwave.nodes.library.void import Void
+from planwave.nodes.registry import Registry
+from tests.support.nodes.node_context import context_for, make_inputs, result_and_events
+
+REGISTRY = Registry(LIBRARY)
+
+
+async def test_whatever_arrives_there_is_no_result() -> None:
+    context = context_for(Node("v", "void", "V"))
+    result, events = await result_and_events(
+        Void().execute({}, make_inputs("x", {"a": 1}), context)
+    )
+    assert (dict(result.outputs), events) == ({}, [])
+
+
+async def test_a_run_that_ends_in_it_completes_without_its_text() -> None:
+    result = await planwave.run(planwave.build(dict(Void.example), registry=REGISTRY))
+    assert result.status == "completed"
+    assert dict(result.outputs["nowhere"]) == {}
+    assert result.text == ""
+
+
+def test_nothing_can_follow_it() -> None:
+    graph: dict[str, Any] = {
+        "nodes": [{"id": "v", "type": "void"}, {"id": "e", "type": "end"}],
+        "edges": [{"source": "v", "target": "e", "data": {"channel": "flow"}}],
+    }
+    with pytest.raises(GraphInvalid) as caught:
+        planwave.build(graph, registry=REGISTRY)
+    assert [d.code for d in caught.value.diagnostics] == ["unknown-handle"]

@@ -1,0 +1,154 @@
+"""How graphs in nodes are found and prepared, and what their runs come to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from planwave.errors import NodeError
+from planwave.graph.json_values import MAX_VALUE_DEPTH
+from planwave.graph.model import DataValue, Node
+from planwave.graph.protocols import ExecutionResult
+from planwave.graph.reading.documents import read_graph
+from planwave.nodes.subgraphs import Subgraph, input_value, load, main_output, prepare
+from tests.support.nodes.nested_graphs import (
+    graph_document,
+    node_document,
+    registry_with,
+    run_to_end,
+)
+from tests.support.nodes.node_context import context_for, make_inputs
+
+
+def made(*nodes: dict[str, Any], edges: Any = ()) -> Subgraph:
+    graph, _ = read_graph(graph_document(*nodes, edges=edges))
+    return prepare(graph, registry_with())
+
+
+def text(value: str, handle: str = "output") -> dict[str, DataValue]:
+    return {handle: DataValue("text", value)}
+
+
+def test_what_comes_in_goes_to_the_first_output_of_every_entry_node() -> None:
+    nested = made(
+        node_document("s", "start"),
+        node_document("u", "user_input"),
+        node_document("t", "text", text="x"),
+    )
+    assert nested.entries == (("s", "output"), ("u", "output"))
+
+
+def test_the_result_is_the_end_the_last_node_or_all_of_them() -> None:
+    nested = made(
+        node_document("a", "text"), node_document("b", "text"), node_document("e", "end"), node_document("f", "end"),
+        edges=[("a", "e"), ("a", "f")],
+    )  # fmt: skip
+    assert nested.result({"a": text("x"), "b": text("y"), "e": text("z")}).value == "z"
+    both = {"e": text("1"), "f": text("2"), "b": text("y")}
+    assert nested.result(both) == DataValue("json", {"e": "1", "f": "2"})
+    assert nested.result({"a": text("x"), "b": text("y")}) == DataValue("text", "y")
+    assert nested.result({"a": text("x"), "b": {}}) == DataValue("json", None)
+
+
+def test_what_only_follows_a_failure_does_not_hide_the_result_of_a_success() -> None:
+    nested = made(
+        node_document("a", "text"), node_document("h", "text"), edges=[("a", "h", "error")]
+    )
+    assert nested.result({"a": text("fine")}) == DataValue("text", "fine")
+    failed = {"error": DataValue("json", {"code": "no"})}
+    assert nested.result({"a": failed, "h": text("mended")}) == DataValue("text", "mended")
+    assert nested.result({"a": failed}) == DataValue("json", None)
+
+
+def test_a_nodes_value_is_its_output_else_the_first_it_gave() -> None:
+    assert main_output({**text("x", "left"), **text("y")}).value == "y"
+    assert main_output({**text("x", "left"), **text("y", "right")}).value == "x"
+
+
+def test_several_values_at_the_input_are_a_list() -> None:
+    assert input_value(make_inputs()) is None
+    assert input_value(make_inputs(5)) == DataValue("any", 5)
+    assert input_value(make_inputs("a", {"b": 1})) == DataValue("json", ["a", {"b": 1}])
+
+
+async def test_equal_documents_are_the_same_graph_so_that_it_is_made_ready_once() -> None:
+    body = graph_document(node_document("t", "text", text="x"))
+    context = context_for(Node("n", "loop", "n", data={"body": body}))
+    first = await load("body", dict(body), None, (), context)
+    again = await load("body", body, None, (), context)
+    assert first.graph is again.graph
+
+
+async def test_only_a_graph_that_was_not_checked_with_the_node_is_checked_here() -> None:
+    faulty = graph_document(node_document("t", "nonsense"))
+    written = context_for(Node("n", "loop", "n", data={"body": faulty}))
+    await load("body", faulty, None, (), written)
+    with pytest.raises(NodeError) as caught:
+        await load("body", faulty, None, (), context_for(Node("n", "loop", "n")))
+    assert caught.value.code == "graph-invalid"
+
+
+async def test_a_node_without_any_graph_says_what_it_needs() -> None:
+    with pytest.raises(NodeError) as caught:
+        await load("body", None, None, (), context_for(Node("n", "loop", "n")))
+    assert caught.value.code == "missing-required-input"
+    assert "data.body" in str(caught.value.hint)
+
+
+class Gives:
+    """Gives one value, whatever it is."""
+
+    node_type = "gives"
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        return ExecutionResult({"output": DataValue("any", self.value)})
+
+
+def deep(levels: int) -> Any:
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+THROUGH = graph_document(node_document("s", "start"), node_document("e", "end"), edges=[("s", "e")])
+NESTING: dict[str, dict[str, Any]] = {
+    "inner": {"graph": THROUGH},
+    "loop": {"body": THROUGH},
+    "while": {"condition": "index < 1", "body": THROUGH},
+}
+
+
+@pytest.mark.parametrize("kind", NESTING)
+@pytest.mark.parametrize(
+    "value",
+    [
+        ["a\0b"], [(1, 2)], [{"a\0": ({},)}], [10**400], deep(65), deep(90), deep(MAX_VALUE_DEPTH)
+    ],
+    ids=["NUL", "tuple", "both", "large", "65 deep", "90 deep", "200 deep"],
+)  # fmt: skip
+async def test_what_a_node_may_give_may_enter_a_graph_inside_a_node(kind: str, value: Any) -> None:
+    result = await run_to_end(
+        graph_document(
+            node_document("a", "gives"),
+            node_document("n", kind, **NESTING[kind]),
+            edges=[("a", "n", "output", "items" if kind == "loop" else "input")],
+        ),
+        Gives(value),
+    )
+    assert result.error is None
+    given = result.outputs["a"]["output"].value
+    assert given == listed(value)
+    assert result.outputs["n"]["output"].value == given
+
+
+def listed(value: Any) -> Any:
+    """Give a value with lists for its tuples."""
+    if isinstance(value, Mapping):
+        return {name: listed(each) for name, each in value.items()}
+    return [listed(each) for each in value] if isinstance(value, list | tuple) else value

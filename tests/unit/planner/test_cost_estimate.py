@@ -1,0 +1,160 @@
+"""What a plan will take, before it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planwave.graph.model import Graph, Node, Policy
+from planwave.nodes.library import LIBRARY
+from planwave.nodes.registry import Registry
+from planwave.planner.cost_estimate import forecast
+from planwave.planner.graph_builder import ModelDefaults
+from planwave.planner.reply_parser import ParseContext, read_reply
+from tests.support.llm.fake_providers import FakeProviders, library_registry
+from tests.support.llm.planner_replies import DIAMOND_REPLY, planner_reply, reply_edge, reply_node
+
+
+def graph_of(text: str, registry: Registry | None = None) -> Graph:
+    reader = ParseContext(
+        registry or library_registry(), FakeProviders(), ModelDefaults("openai", "gpt")
+    )
+    reading = read_reply(text, reader)
+    assert reading.graph is not None, reading.diagnostics
+    return reading.graph
+
+
+def forecast_of(text: str, goal: str = "") -> dict[str, Any]:
+    return forecast(graph_of(text), library_registry(), FakeProviders(), goal=goal)
+
+
+class Mail:
+    """Writes to the world."""
+
+    node_type = "mail"
+    effect = "once"
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> Any: ...
+
+
+def test_the_shape_of_a_diamond() -> None:
+    found = forecast_of(DIAMOND_REPLY)
+    assert {k: found[k] for k in ("waves", "nodes", "width", "depth", "calls")} == {
+        "waves": 3,
+        "nodes": 4,
+        "width": 2,
+        "depth": 3,
+        "calls": 4,
+    }
+    path = found["critical_path"]
+    assert (path[0], path[-1], len(path)) == ("a", "d", 3)
+    assert found["effects"] == []
+
+
+def test_cost_is_the_price_of_the_tokens_of_both_ends_of_the_range() -> None:
+    found = forecast_of(planner_reply(reply_node("a", data={"maxTokens": 100})))
+    read, told = found["tokens"]["low"] - 60, 60
+    assert found["cost_usd"]["low"] == round(0.001 * read + 0.002 * told, 6)
+    assert found["tokens"]["high"] - found["tokens"]["low"] == 40
+    assert found["cost_usd"]["high"] == round(0.001 * read + 0.002 * 100, 6)
+
+
+def test_longer_goals_and_results_that_are_read_again_cost_more() -> None:
+    assert forecast_of(DIAMOND_REPLY, goal="g" * 400)["tokens"]["low"] == (
+        forecast_of(DIAMOND_REPLY)["tokens"]["low"] + 4 * 100
+    )
+    parallel = planner_reply(reply_node("a"), reply_node("b"))
+    chain = planner_reply(reply_node("a"), reply_node("b"), edges=[reply_edge("a", "b")])
+    more = forecast_of(chain)["tokens"]["high"] - forecast_of(parallel)["tokens"]["high"]
+    assert more == 1_200
+
+
+def test_steps_that_ask_no_model_pass_on_what_they_read() -> None:
+    text = reply_node("t", type="text", data={"text": "x"})
+    through = planner_reply(
+        reply_node("a"), text, reply_node("b"), edges=[reply_edge("a", "t"), reply_edge("t", "b")]
+    )
+    direct = planner_reply(reply_node("a"), reply_node("b"), edges=[reply_edge("a", "b")])
+    assert forecast_of(through)["tokens"] == forecast_of(direct)["tokens"]
+    assert forecast_of(through)["calls"] == 2
+
+
+def test_an_unknown_price_makes_the_cost_unknown_not_zero() -> None:
+    assert (
+        forecast_of(planner_reply(reply_node("a"), reply_node("b", provider="own")))["cost_usd"]
+        is None
+    )
+
+
+def test_the_profile_caps_what_a_model_answers() -> None:
+    found = forecast_of(planner_reply(reply_node("a", provider="tiny")))
+    assert found["tokens"]["high"] - found["tokens"]["low"] == 220 - 60
+
+
+def test_side_effects_name_the_steps_that_have_them() -> None:
+    registry = Registry([*LIBRARY, Mail])
+    graph = graph_of(
+        planner_reply(reply_node("a"), reply_node("m", type="mail"), edges=[reply_edge("a", "m")]),
+        registry,
+    )
+    assert forecast(graph, registry, FakeProviders())["effects"] == [
+        {"node": "m", "type": "mail", "effect": "once"}
+    ]
+
+
+def test_a_policy_says_otherwise_than_the_type_whether_a_step_writes() -> None:
+    registry = Registry([*LIBRARY, Mail])
+    nodes = [
+        Node(f"{kind}-{effect}", kind, "n", policy=Policy(effect=effect))
+        for kind in ("text", "mail", "unknown")
+        for effect in (None, "none", "read", "write")
+    ]
+    told = forecast(Graph(tuple(nodes), ()), registry, FakeProviders())["effects"]
+    assert [(each["node"], each["effect"]) for each in told] == [
+        ("text-write", "write"), ("mail-None", "once"), ("mail-write", "write"),
+        ("unknown-write", "write"),
+    ]  # fmt: skip
+
+
+def test_a_plan_made_by_hand_is_priced_at_the_default_model_or_not_at_all() -> None:
+    planned = graph_of(DIAMOND_REPLY)
+    by_hand = Graph(tuple(n._replace(data={}) for n in planned.nodes), planned.edges)
+    found = forecast(by_hand, library_registry(), FakeProviders())
+    assert found["cost_usd"] is not None
+    lost = Graph(tuple(n._replace(data={"provider": "gone"}) for n in planned.nodes), planned.edges)
+    assert forecast(lost, library_registry(), FakeProviders())["calls"] == 4
+
+
+def looped(*inner: dict[str, Any]) -> dict[str, Any]:
+    body = {"nodes": list(inner), "edges": []}
+    return reply_node("each", type="loop", data={"items": ["x", "y"], "body": body})
+
+
+def test_what_runs_inside_a_node_counts_once_and_is_told_as_the_least() -> None:
+    ask = {"id": "ask", "type": "agent", "data": {"userPrompt": "{{ item }}", "maxTokens": 100}}
+    found = forecast_of(
+        planner_reply(looped(ask), reply_node("b"), edges=[reply_edge("each", "b")])
+    )
+    assert (found["nodes"], found["calls"], found["at_least"]) == (2, 2, True)
+    alone = forecast_of(planner_reply(reply_node("b")))
+    assert found["tokens"]["high"] > alone["tokens"]["high"] + 2 * 100
+    assert found["cost_usd"]["low"] > alone["cost_usd"]["low"]
+    assert (alone["calls"], alone["at_least"]) == (1, False)
+    nested = {
+        "id": "in",
+        "type": "loop",
+        "data": {"items": [1], "body": looped(ask)["data"]["body"]},
+    }
+    assert forecast_of(planner_reply(looped(nested)))["calls"] == 1
+
+
+def test_a_price_unknown_inside_a_node_makes_the_whole_cost_unknown() -> None:
+    ask = {"id": "ask", "type": "agent", "data": {"userPrompt": "Hm?", "provider": "own"}}
+    assert forecast_of(planner_reply(looped(ask)))["cost_usd"] is None
+
+
+def test_effects_inside_a_node_are_told_of_that_node() -> None:
+    registry = library_registry()
+    registry.register(Mail())
+    text = planner_reply(looped({"id": "send", "type": "mail"}))
+    found = forecast(graph_of(text, registry), registry, FakeProviders())
+    assert found["effects"] == [{"node": "each", "type": "mail", "effect": "once"}]

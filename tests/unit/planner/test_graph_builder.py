@@ -1,0 +1,275 @@
+"""A plan becomes a graph document: what is filled in, and what is a contradiction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from planwave.expressions import compile_template
+from planwave.graph.protocols import NodeTypeInfo
+from planwave.graph.reading.unreadable import ALREADY_REPORTED
+from planwave.nodes.registry import Registry
+from planwave.planner.graph_builder import Draft, ModelDefaults, build_graph
+from planwave.planner.reply_schema import parse_reply
+from planwave.providers.catalog import ProviderCatalog
+from planwave.settings import ProviderSettings, Settings
+from tests.support.llm.fake_providers import FakeProviders, library_registry
+from tests.support.llm.planner_replies import reply_edge, reply_node
+
+
+class Echo:
+    """Every field of its data is a template."""
+
+    node_type = "echo"
+    template_fields = None
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> Any: ...
+
+
+def drafted(*nodes: Any, edges: Any = (), registry: Registry | None = None) -> Draft:
+    plan, faults = parse_reply({"nodes": list(nodes), "edges": list(edges)})
+    assert plan is not None, faults
+    providers = FakeProviders()
+    return build_graph(
+        plan, registry or library_registry(), providers, ModelDefaults("openai", "gpt")
+    )
+
+
+def data_of(*nodes: Any, registry: Registry | None = None) -> Any:
+    draft = drafted(*nodes, registry=registry)
+    assert draft.diagnostics == []
+    return draft.document["nodes"][0]["data"]
+
+
+def test_a_node_left_open_is_an_agent_with_the_default_model() -> None:
+    draft = drafted(reply_node("a"))
+    assert draft.document["nodes"] == [
+        {
+            "id": "a",
+            "type": "agent",
+            "name": "A",
+            "description": "Do a.",
+            "data": {"provider": "openai", "model": "gpt"},
+        }
+    ]
+    assert draft.fixes == []
+
+
+def test_a_node_may_name_provider_or_model_or_both() -> None:
+    assert data_of(reply_node("a", provider="own")) == {"provider": "own", "model": "one"}
+    assert data_of(reply_node("a", model="two")) == {"provider": "own", "model": "two"}
+    assert data_of(reply_node("a", model="new")) == {"provider": "openai", "model": "new"}
+    assert data_of(reply_node("a", provider="openai")) == {"provider": "openai", "model": "gpt"}
+    both = {"provider": "own", "model": "two"}
+    assert data_of(reply_node("a", data=both)) == both
+    assert data_of(reply_node("a", **both, data=both)) == both
+
+
+def test_an_unavailable_provider_is_left_for_the_checker() -> None:
+    assert data_of(reply_node("a", provider="off")) == {"provider": "off"}
+
+
+def test_a_model_of_a_provider_that_is_not_there_is_a_fault_and_not_the_defaults_model() -> None:
+    plan, _ = parse_reply({"nodes": [reply_node("a", model="claude-x")], "edges": []})
+    assert plan is not None
+    keyed = ProviderCatalog(Settings(openai_api_key=SecretStr("k")), environ={})
+    draft = build_graph(plan, library_registry(), keyed, ModelDefaults("openai", "gpt-4o-mini"))
+    (fault,) = draft.diagnostics
+    assert draft.document["nodes"][0]["model"] is ALREADY_REPORTED
+    assert (fault.code, fault.pointer) == ("unavailable-provider", "/nodes/0/data/model")
+    assert fault.node == "a"
+    assert "anthropic" in fault.message
+
+
+@pytest.mark.parametrize(
+    ("model", "provider"), [("llama-9", "box"), ("claude-x", "box"), ("gpt-4o-mini", "openai")]
+)
+def test_a_model_that_nobody_lists_is_asked_at_the_endpoint_that_was_asked_for(
+    model: str, provider: str
+) -> None:
+    plan, _ = parse_reply({"nodes": [reply_node("a", model=model)], "edges": []})
+    assert plan is not None
+    box = ProviderSettings(base_url="http://x.test/v1")
+    settings = Settings(openai_api_key=SecretStr("k"), providers={"box": box})
+    keyed = ProviderCatalog(settings, environ={})
+    draft = build_graph(plan, library_registry(), keyed, ModelDefaults("box", "llama-8"))
+    assert draft.document["nodes"][0]["data"] == {"provider": provider, "model": model}
+
+
+def test_two_different_values_for_one_field_are_a_fault() -> None:
+    draft = drafted(
+        reply_node("a", provider="own", data={"provider": "openai"}),
+        reply_node("b"),
+        edges=[
+            reply_edge("a", "b", data={"channel": "link"}),
+            reply_edge("a", "b", source_handle="x", sourceHandle="y"),
+        ],
+    )
+    assert [(f.code, f.pointer) for f in draft.diagnostics] == [
+        ("conflicting-field", "/nodes/0/data/provider"),
+        ("conflicting-field", "/edges/0/channel"),
+        ("conflicting-field", "/edges/1/sourceHandle"),
+    ]
+
+
+def test_what_contradicts_itself_is_marked_as_reported() -> None:
+    made = drafted(
+        reply_node("a", provider="own", data={"provider": "openai", "x": 1}),
+        edges=[
+            reply_edge("a", "b", data={"channel": "link"}),
+            reply_edge("a", "b", source_handle="x", sourceHandle="y"),
+        ],
+    ).document
+    assert made["nodes"][0]["provider"] is ALREADY_REPORTED
+    assert made["nodes"][0]["data"] == {"x": 1}
+    assert made["edges"][0]["data"] is ALREADY_REPORTED
+    assert made["edges"][1]["sourceHandle"] is ALREADY_REPORTED
+
+
+def test_what_was_refused_of_a_reply_is_marked_where_the_document_has_it() -> None:
+    edges = [{"source": "a", "channel": 1, "source_handle": 1, "target_handle": 1, "to": "b"}, 7]
+    made = drafted(reply_node("a", kind="x"), 5, edges=edges).document
+    assert made["nodes"][0] == {
+        "id": "a", "type": ALREADY_REPORTED, "name": "A", "description": "Do a.", "kind": ALREADY_REPORTED,
+        "data": {"provider": "openai", "model": "gpt"},
+    }  # fmt: skip
+    assert made["nodes"][1] is made["edges"][1] is ALREADY_REPORTED
+    marked = ("target", "data", "sourceHandle", "targetHandle", "to")
+    assert made["edges"][0] == {"source": "a", **dict.fromkeys(marked, ALREADY_REPORTED)}
+    plan, _ = parse_reply({"nodes": [reply_node("a")]})
+    assert plan is not None
+    draft = build_graph(plan, library_registry(), FakeProviders(), ModelDefaults("openai", "gpt"))
+    assert draft.document["edges"] is ALREADY_REPORTED
+
+
+def test_a_model_for_a_type_that_asks_none_is_dropped_and_listed() -> None:
+    draft = drafted(
+        reply_node("t", type="text", provider="openai", model="gpt", data={"text": "x"})
+    )
+    assert draft.document["nodes"][0]["data"] == {"text": "x"}
+    assert len(draft.fixes) == 1
+    assert "'t'" in draft.fixes[0]
+
+
+def test_nothing_is_filled_in_for_a_type_nobody_knows() -> None:
+    assert data_of(reply_node("a", type="agnet", data={"x": 1})) == {"x": 1}
+    assert data_of(reply_node("a", type="agnet", model="m")) == {"model": "m"}
+
+
+def test_channels_are_never_inferred_and_edge_data_survive() -> None:
+    draft = drafted(
+        reply_node("a"),
+        reply_node("b"),
+        edges=[
+            {"source": "a", "target": "b"},
+            {"id": "x", "source": "a", "target": "b", "data": {"channel": "flow", "k": [1]}},
+        ],
+    )
+    assert draft.document["edges"] == [
+        {"source": "a", "target": "b", "data": {}},
+        {"id": "x", "source": "a", "target": "b", "data": {"channel": "flow", "k": [1]}},
+    ]
+
+
+def test_policy_and_ui_survive() -> None:
+    policy, ui = {"join": "any"}, {"position": {"x": 1, "y": 2}}
+    (made,) = drafted(reply_node("a", policy=policy, ui=ui)).document["nodes"]
+    assert (made["policy"], made["ui"]) == (policy, ui)
+
+
+def test_template_fields_a_type_declares_keep_their_expressions() -> None:
+    template = {"template": "{{ input }}"}
+    assert data_of(reply_node("p", type="parser", data=template)) == template
+
+
+def test_planner_text_is_literal_where_a_type_resolves_everything() -> None:
+    registry = Registry([Echo])
+    facts = registry.type_info("echo")
+    assert isinstance(facts, NodeTypeInfo)
+    assert facts.template_fields is None
+    text = "say {{ goal }} {% raw %}x{% endraw %} {# no #}"
+    draft = drafted(
+        reply_node("a", type="echo", data={"t": [text, "plain", {"k": text}], "n": 1}),
+        registry=registry,
+    )
+    data = draft.document["nodes"][0]["data"]
+    assert data["t"][1:] == ["plain", {"k": data["t"][0]}]
+    assert data["n"] == 1
+    assert len(draft.fixes) == 1
+    compiled = compile_template({"t": data["t"][0]})
+    assert compiled is None or not compiled.references
+
+
+def test_a_plan_without_braces_is_not_reported_as_changed() -> None:
+    draft = drafted(reply_node("a", type="echo", data={"t": "plain"}), registry=Registry([Echo]))
+    assert draft.fixes == []
+
+
+def loop(*nodes: Any, edges: Any = (), **data: Any) -> dict[str, Any]:
+    body = {"nodes": list(nodes), "edges": list(edges)}
+    return reply_node("each", type="loop", data={"items": ["x"], "body": body, **data})
+
+
+def test_a_graph_in_a_node_is_drafted_as_the_plan_itself_is() -> None:
+    body = data_of(loop(reply_node("a"), reply_node("b"), edges=[reply_edge("a", "b")]))["body"]
+    assert [each["data"] for each in body["nodes"]] == [{"provider": "openai", "model": "gpt"}] * 2
+    assert body["edges"] == [{"source": "a", "target": "b", "data": {"channel": "flow"}}]
+
+
+def test_a_graph_in_a_graph_in_a_node_is_drafted_too_and_all_nodes_are_counted() -> None:
+    draft = drafted(loop(loop(reply_node("a"), reply_node("b"))), reply_node("c"))
+    body = draft.document["nodes"][0]["data"]["body"]
+    assert body["nodes"][0]["data"]["body"]["nodes"][1]["type"] == "agent"
+    assert draft.nodes == 5
+
+
+def test_what_is_wrong_inside_a_node_is_told_with_its_place_there() -> None:
+    fine, faulty = (
+        loop(reply_node("a")),
+        loop({"name": "no id"}, edges=[{**reply_edge("a", "b"), "to": 1}]),
+    )
+    draft = drafted(fine, {**faulty, "id": "other"})
+    assert [(fault.code, fault.pointer, fault.node) for fault in draft.diagnostics] == [
+        ("missing-field", "/nodes/1/data/body/nodes/0/id", "other"),
+        ("unknown-field", "/nodes/1/data/body/edges/0/to", "other"),
+    ]
+    assert draft.diagnostics[0].message.startswith("node 'other', data.body: missing field 'id'")
+    assert draft.document["nodes"][1]["data"] is ALREADY_REPORTED
+    assert draft.document["nodes"][0]["data"]["body"]["nodes"][0]["id"] == "a"
+
+
+def test_fixes_inside_a_node_say_so() -> None:
+    inside = reply_node("t", type="text", data={"text": "x"}, model="gpt")
+    draft = drafted(loop(inside))
+    (fix,) = draft.fixes
+    assert fix.startswith("in data.body of node 'each': dropped provider and model of node 't'")
+
+
+def test_a_graph_that_is_no_object_is_left_to_the_checker() -> None:
+    draft = drafted(reply_node("each", type="loop", data={"items": [], "body": "nodes"}))
+    assert draft.diagnostics == []
+    assert draft.document["nodes"][0]["data"]["body"] == "nodes"
+
+
+def test_the_first_of_the_types_a_plan_may_use_is_the_default_and_others_are_refused() -> None:
+    plan, _ = parse_reply(
+        {
+            "nodes": [
+                reply_node("a"),
+                loop(reply_node("b", type="text")),
+                reply_node("c", type="odd"),
+            ],
+            "edges": [],
+        }
+    )
+    assert plan is not None
+    defaults = ModelDefaults("openai", "gpt")
+    draft = build_graph(plan, library_registry(), FakeProviders(), defaults, ["llm", "loop"])
+    assert draft.document["nodes"][0]["type"] == "llm"
+    (fault,) = draft.diagnostics
+    assert (fault.code, fault.pointer) == (
+        "type-not-allowed", "/nodes/1/data/body/nodes/0/type",
+    )  # fmt: skip
+    assert fault.hint == "it may use llm, loop"

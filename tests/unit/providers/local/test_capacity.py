@@ -1,0 +1,184 @@
+"""Whether a machine can run the embedded model, decided on facts that are handed in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from planwave.providers.local import capacity
+from planwave.providers.local.capacity import Machine, this_machine, threads_for, unfit_reason
+
+GB = 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("machine", "threads"),
+    [
+        (Machine(cores=2, idle_cores=1.9), 2),
+        (Machine(cores=2, idle_cores=1.1), 1),
+        (Machine(cores=2, idle_cores=0.0), 1),
+        (Machine(cores=2), 2),
+        (Machine(cores=1, idle_cores=1.0), 1),
+        (Machine(cores=0.5, idle_cores=0.5), 1),
+        (Machine(cores=2.5, idle_cores=2.5), 2),
+        (Machine(cores=4, idle_cores=4.0), 3),
+        (Machine(cores=4, idle_cores=1.2), 1),
+        (Machine(cores=64, idle_cores=60.0), 8),
+    ],
+)
+def test_threads_follow_the_idle_cores(machine: Machine, threads: int) -> None:
+    assert threads_for(machine) == threads
+
+
+def test_the_setting_wins_over_the_load() -> None:
+    assert threads_for(Machine(cores=2, idle_cores=0.0), wanted=5) == 5
+
+
+def test_a_machine_with_enough_of_everything_or_of_unknown_size_fits() -> None:
+    assert unfit_reason(2 * GB, Machine(cores=2, free_memory=3 * GB, avx2=True)) is None
+    assert unfit_reason(2 * GB, Machine(cores=2)) is None
+
+
+def test_too_little_memory_is_said_in_numbers_with_a_way_out() -> None:
+    unfit = unfit_reason(2_500_000_000, Machine(cores=2, free_memory=GB))
+    assert unfit is not None
+    assert "needs 2.5 GB of free memory, 1.0 GB are free" in unfit[0]
+    assert "PLANWAVE_LOCAL_MODEL" in unfit[1]
+
+
+@pytest.mark.parametrize(
+    ("free_gb", "way_out"),
+    [
+        (2.4, "PLANWAVE_LOCAL_MODEL=qwen2.5-coder-0.5b, which needs 1.0 GB"),
+        (0.9, "OPENAI_API_KEY"),
+    ],
+)
+def test_only_a_model_that_fits_and_can_plan_is_named_as_the_way_out(
+    free_gb: float, way_out: str
+) -> None:
+    unfit = unfit_reason(2_500_000_000, Machine(cores=2, free_memory=int(free_gb * GB)))
+    assert unfit is not None
+    assert way_out in unfit[1]
+    assert "smollm2" not in unfit[1]
+
+
+def test_the_model_that_does_not_fit_is_not_its_own_way_out() -> None:
+    unfit = unfit_reason(1_000_000_000, Machine(cores=2, free_memory=int(0.9 * GB)))
+    assert unfit is not None
+    assert "0.5b" not in unfit[1]
+
+
+def test_a_processor_without_avx2_is_said_with_a_way_out() -> None:
+    unfit = unfit_reason(1, Machine(cores=2, free_memory=9 * GB, avx2=False))
+    assert unfit is not None
+    assert "AVX2" in unfit[0]
+    assert "OPENAI_API_KEY" in unfit[1]
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a folder that stands in for /proc and the container's limits."""
+    monkeypatch.setattr(capacity, "_PROC", tmp_path)
+    monkeypatch.setattr(capacity, "_CGROUP", tmp_path)
+    monkeypatch.setattr(capacity.os, "sched_getaffinity", lambda _: range(8), raising=False)
+    monkeypatch.setattr(capacity.platform, "machine", lambda: "x86_64")
+    return tmp_path
+
+
+def test_a_containers_limits_count_and_not_the_machine_below(kernel: Path) -> None:
+    (kernel / "cpu.max").write_text("150000 100000\n")
+    (kernel / "meminfo").write_text("MemTotal: 64000000 kB\nMemAvailable: 60000000 kB\n")
+    (kernel / "memory.max").write_text("4000000000\n")
+    (kernel / "memory.current").write_text("3000000000\n")
+    (kernel / "memory.stat").write_text("anon 5\ninactive_file 400000000\nactive_file 100000000\n")
+    (kernel / "cpuinfo").write_text("processor : 0\nflags : fpu avx avx2\n")
+    assert this_machine() == Machine(cores=1.5, free_memory=1_500_000_000, avx2=True)
+
+
+def put(folder: Path, **files: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name.replace("__", ".")).write_text(f"{text}\n")
+
+
+def test_the_limits_of_a_group_and_of_those_around_it_count(kernel: Path) -> None:
+    put(kernel / "self", cgroup="0::/app.slice/planwave.service")
+    put(kernel / "app.slice", cpu__max="300000 100000", memory__max="max", memory__current="9")
+    put(
+        kernel / "app.slice" / "planwave.service",
+        cpu__max="max 100000",
+        memory__max="2000000000",
+        memory__current="500000000",
+    )
+    assert this_machine() == Machine(cores=3, free_memory=1_500_000_000)
+
+
+V1 = "9:name=systemd:/x\n4:memory:{path}\n2:cpu,cpuacct:{path}\n1:cpuset:/"
+
+
+@pytest.mark.parametrize("place", ["docker/abc", "."])
+def test_the_limits_of_the_older_layout_count_at_the_path_or_at_the_containers_top(
+    kernel: Path, place: str
+) -> None:
+    put(kernel / "self", cgroup=V1.format(path="/docker/abc"))
+    put(kernel / "cpu" / place, cpu__cfs_quota_us="250000", cpu__cfs_period_us="100000")
+    put(
+        kernel / "memory" / place,
+        memory__limit_in_bytes="3000000000",
+        memory__usage_in_bytes="2000000000",
+        memory__stat="inactive_file 1\ntotal_inactive_file 300\ntotal_active_file 20",
+    )
+    assert this_machine() == Machine(cores=2.5, free_memory=1_000_000_320)
+
+
+def test_the_older_layout_without_limits_limits_nothing(kernel: Path) -> None:
+    put(kernel / "self", cgroup=V1.format(path="/"))
+    put(kernel / "cpu", cpu__cfs_quota_us="-1", cpu__cfs_period_us="100000")
+    put(
+        kernel / "memory",
+        memory__limit_in_bytes="9223372036854771712",
+        memory__usage_in_bytes="2000000000",
+    )
+    put(kernel, meminfo="MemAvailable: 1000 kB")
+    assert this_machine() == Machine(cores=8, free_memory=1_024_000)
+
+
+def test_without_limits_the_machines_own_facts_count(kernel: Path) -> None:
+    (kernel / "cpu.max").write_text("max 100000\n")
+    (kernel / "memory.max").write_text("max\n")
+    (kernel / "meminfo").write_text("MemAvailable: 1000 kB\n")
+    (kernel / "cpuinfo").write_text("flags : fpu avx\n")
+    assert this_machine() == Machine(cores=8, free_memory=1_024_000, avx2=False)
+
+
+def test_a_kernel_that_tells_nothing_leaves_the_facts_unknown(kernel: Path) -> None:
+    assert this_machine() == Machine(cores=8)
+
+
+def test_idle_cores_are_what_the_processor_did_not_do_while_it_was_watched(
+    kernel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pass_time(seconds: float) -> None:
+        (kernel / "stat").write_text("cpu 30 0 0 160 10 0 0 0 0 0\n")
+
+    (kernel / "stat").write_text("cpu 0 0 0 100 0 0 0 0 0 0\n")
+    monkeypatch.setattr(capacity.time, "sleep", pass_time)
+    assert this_machine(sample_s=1.0).idle_cores == 8 * 70 / 100
+
+
+def test_without_ticks_the_load_average_says_how_many_cores_are_idle(
+    kernel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capacity.os, "getloadavg", lambda: (5.5, 1.0, 1.0))
+    assert this_machine(sample_s=1.0).idle_cores == 2.5
+
+
+def test_without_ticks_and_load_average_the_idle_cores_are_unknown(
+    kernel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unobtainable() -> tuple[float, float, float]:
+        raise OSError
+
+    monkeypatch.setattr(capacity.os, "getloadavg", unobtainable)
+    assert this_machine(sample_s=1.0).idle_cores is None

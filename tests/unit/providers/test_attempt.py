@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planwave.providers.attempt import _is_strict, replace_surrogates
+from planwave.providers.protocols import PromptMessage
+from tests.support.llm.client_harness import model_client_harness
+from tests.support.llm.fake_llm_server import TextReply
+
+
+def closed(**properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("schema", "strict"),
+    [
+        (closed(a={"type": "integer"}), True),
+        (closed(a={"type": "array", "items": closed(b={"enum": ["x"]})}), True),
+        (closed(a={"anyOf": [{"type": "null"}, closed()]}), True),
+        ({"$defs": {"n": closed()}, **closed(a={"$ref": "#/$defs/n"})}, True),
+        ({"type": "object"}, False),
+        (closed(a={"type": "object"}), False),
+        (closed(a={"type": "array", "items": {"type": "object"}}), False),
+        (closed(a={"type": "string", "maxLength": 5}), False),
+        ({**closed(a={"type": "string"}), "required": []}, False),
+        ({"$defs": {"n": {"type": "object"}}, **closed()}, False),
+        (closed(a=True), False),
+    ],
+)
+def test_only_schemas_the_strict_modes_take_whole_are_sent_as_strict(
+    schema: dict[str, Any], strict: bool
+) -> None:
+    assert _is_strict(schema) is strict
+
+
+def test_clean_text_is_left_alone_and_lone_surrogates_become_replacement_characters() -> None:
+    assert replace_surrogates("plain") == "plain"
+    assert replace_surrogates("größe 🎉") == "größe 🎉"
+    assert replace_surrogates("a\ud83d b") == "a\ufffd b"
+
+
+# -- conversations
+
+PIXEL = "data:image/png;base64,iVBORw0KGgo="
+TALK = (
+    PromptMessage("user", "My name is Ann."),
+    PromptMessage("assistant", "Hello Ann."),
+    PromptMessage("user", "Look.", (PIXEL, "https://pictures.example/cat.png")),
+)
+"""What was said before, with an image as data and one by its address."""
+
+
+@pytest.mark.parametrize("provider", ["openai", "box"])
+async def test_a_conversation_goes_out_turn_by_turn_in_the_chat_protocol(provider: str) -> None:
+    async with model_client_harness(TextReply("Ann")) as rig:
+        reply = await rig.ask(provider, "Who am I?", system="Be brief.", messages=TALK)
+        assert reply.text == "Ann"
+        (request,) = rig.llm.requests
+        assert request.path == "/v1/chat/completions"
+        system, *turns = request.body["messages"]
+        assert (system["role"], system["content"]) == ("system", "Be brief.")
+        assert turns == [
+            {"role": "user", "content": "My name is Ann."},
+            {"role": "assistant", "content": "Hello Ann."},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "Look."},
+                    {"type": "image_url", "image_url": {"url": PIXEL}},
+                    {
+                        "type": "image_url",
+                        "image_url": {"url": "https://pictures.example/cat.png"},
+                    },
+                ],
+            },
+            {"role": "user", "content": "Who am I?"},
+        ]
+
+
+async def test_a_conversation_goes_out_turn_by_turn_in_the_messages_protocol() -> None:
+    async with model_client_harness(TextReply("Ann")) as rig:
+        await rig.ask("anthropic", "Who am I?", system="Be brief.", messages=TALK)
+        (request,) = rig.llm.requests
+        assert request.path == "/v1/messages"
+        assert _text(request.body["system"]) == "Be brief."
+        first, answer, last = request.body["messages"]
+        assert (first["role"], _text(first["content"])) == ("user", "My name is Ann.")
+        assert (answer["role"], _text(answer["content"])) == ("assistant", "Hello Ann.")
+        assert last["role"] == "user"
+        kinds = [block["type"] for block in last["content"]]
+        assert kinds == ["text", "image", "image", "text"]
+        assert last["content"][1]["source"] == {
+            "type": "base64",
+            "media_type": "image/png",
+            "data": "iVBORw0KGgo=",
+        }
+        assert last["content"][2]["source"] == {
+            "type": "url",
+            "url": "https://pictures.example/cat.png",
+        }
+        assert last["content"][3]["text"] == "Who am I?"
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "box"])
+async def test_without_a_prompt_the_last_turn_is_the_question(provider: str) -> None:
+    async with model_client_harness(TextReply("hm")) as rig:
+        await rig.ask(provider, "", messages=(PromptMessage("user", "", (PIXEL,)),))
+        (request,) = rig.llm.requests
+        (turn,) = request.body["messages"]
+        assert turn["role"] == "user"
+        assert len(turn["content"]) == 1  # the image alone: no empty text beside it
+
+
+async def test_a_call_without_any_system_text_sends_none() -> None:
+    async with model_client_harness(TextReply("hm"), TextReply("hm")) as rig:
+        await rig.ask("openai", "hi", messages=TALK[:2])
+        await rig.ask("anthropic", "hi", messages=TALK[:2])
+        chat, messages = rig.llm.requests
+        assert [turn["role"] for turn in chat.body["messages"]] == ["user", "assistant", "user"]
+        assert not messages.body.get("system")
+
+
+async def test_all_of_a_conversation_counts_where_usage_is_estimated() -> None:
+    turns = (PromptMessage("user", "a" * 40), PromptMessage("assistant", "b" * 40))
+    async with model_client_harness(TextReply("four", usage=None)) as rig:
+        reply = await rig.ask("box", "c" * 20, system="d" * 20, messages=turns)
+        assert reply.usage.estimated
+        assert (reply.usage.input_tokens, reply.usage.output_tokens) == (30, 1)
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(block["text"] for block in content)

@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from planwave.errors import UnavailableProvider, UnknownModel, UnknownProvider
+from planwave.providers.catalog import ProviderCatalog
+from planwave.providers.protocols import ModelProfile, Providers, Usage
+from planwave.settings import ProviderSettings, Settings
+
+BOTH = {"OPENAI_API_KEY": "sk-o-1234567", "ANTHROPIC_API_KEY": "sk-a-1234567"}
+
+
+@dataclass
+class Embedded:
+    """A local provider that can be or not be there."""
+
+    state: tuple[bool, str, str] = (True, "ready", "")
+    models: tuple[str, ...] = ("tiny", "small")
+    default_model: str = "tiny"
+    slots: int = 2
+
+    def availability(self) -> tuple[bool, str, str]:
+        return self.state
+
+    async def endpoint(self, model: str) -> tuple[str, str]:
+        return "http://127.0.0.1:1/v1", "key"
+
+    def profile(self, model: str) -> ModelProfile:
+        return ModelProfile(small=True, max_output_tokens=220)
+
+    async def close(self) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*BOTH, "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def catalogue(
+    local: Embedded | None = None, environ: dict[str, str] | None = None, **settings: Any
+) -> ProviderCatalog:
+    return ProviderCatalog(Settings(**settings), local, environ=environ or {})
+
+
+def test_available_providers_come_first_and_every_other_says_why_and_how() -> None:
+    known: Providers = catalogue(Embedded(), OPENAI_API_KEY="sk-o-1234567")
+    infos = known.list()
+    assert [(info.name, info.available) for info in infos] == [
+        ("openai", True),
+        ("local", True),
+        ("anthropic", False),
+    ]
+    assert infos[2].reason == "ANTHROPIC_API_KEY is not set"
+    assert "ANTHROPIC_API_KEY" in infos[2].how_to_enable
+    assert all(info.reason for info in infos)
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        (BOTH, "openai"),
+        ({"ANTHROPIC_API_KEY": "sk-a-1234567"}, "anthropic"),
+        ({}, "local"),
+        ({"OPENAI_API_KEY": "   "}, "local"),
+    ],
+)
+def test_the_default_is_openai_else_anthropic_else_local(
+    keys: dict[str, str], expected: str
+) -> None:
+    provider, model = catalogue(Embedded(), **keys).resolve(None, None)
+    assert provider == expected
+    assert model
+
+
+def test_settings_choose_before_any_order() -> None:
+    known = catalogue(Embedded(), provider="anthropic", model="claude-x", **BOTH)
+    assert known.resolve(None, None) == ("anthropic", "claude-x")
+    assert known.resolve("anthropic", None) == ("anthropic", "claude-x")
+    assert known.resolve("openai", None) == ("openai", "gpt-5.6-luna")
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("claude-haiku-4-5", "anthropic"),
+        ("claude-new-9", "anthropic"),
+        ("gpt-9", "openai"),
+        ("tiny", "local"),
+        ("something-else", "openai"),
+    ],
+)
+def test_a_model_without_a_provider_finds_its_home(model: str, expected: str) -> None:
+    assert catalogue(Embedded(), **BOTH).resolve(None, model) == (expected, model)
+
+
+def test_a_model_whose_home_is_not_available_is_not_sent_to_another() -> None:
+    with pytest.raises(UnavailableProvider, match="ANTHROPIC_API_KEY is not set") as caught:
+        catalogue(Embedded(), OPENAI_API_KEY="sk-o-1234567").resolve(None, "claude-haiku-4-5")
+    assert "openai or local" in (caught.value.hint or "")
+
+
+def test_the_configured_provider_gets_model_names_nobody_else_claims() -> None:
+    table = ProviderSettings(base_url="http://127.0.0.1:1/v1")
+    known = catalogue(provider="box", providers={"box": table}, **BOTH)
+    assert known.resolve(None, "llama-9") == ("box", "llama-9")
+    assert known.resolve(None, "claude-haiku-4-5") == ("anthropic", "claude-haiku-4-5")
+
+
+@pytest.mark.parametrize("name", ["gpt9000", "", " ", "OpenAI", "open ai", "x" * 5000])
+def test_an_unknown_provider_is_refused_with_what_there_is(name: str) -> None:
+    with pytest.raises(UnknownProvider) as caught:
+        catalogue(Embedded(), **BOTH).resolve(name, None)
+    assert "available: openai, anthropic, local" in caught.value.message
+    assert len(caught.value.message) < 500
+    assert caught.value.code == "unknown-provider"
+
+
+@pytest.mark.parametrize(("name", "meant"), [("OpenAI", "openai"), ("antropic", "anthropic")])
+def test_a_near_miss_is_answered_with_what_was_meant(name: str, meant: str) -> None:
+    with pytest.raises(UnknownProvider, match=f"did you mean '{meant}'"):
+        catalogue(Embedded()).resolve(name, None)
+
+
+@pytest.mark.parametrize("model", ["", " ", "a b", "a\nb", "x" * 201, "a\x00b"])
+def test_an_impossible_model_name_is_refused_even_where_all_names_go(model: str) -> None:
+    with pytest.raises(UnknownModel) as caught:
+        catalogue(**BOTH).resolve("openai", model)
+    assert caught.value.code == "unknown-model"
+
+
+def test_hosted_providers_take_models_nobody_has_heard_of() -> None:
+    assert catalogue(**BOTH).resolve("openai", "gpt-99") == ("openai", "gpt-99")
+
+
+def test_a_listed_endpoint_takes_only_what_it_lists() -> None:
+    table = ProviderSettings(base_url="http://127.0.0.1:1/v1", models=["llama-3", "qwen-2"])
+    known = catalogue(providers={"box": table})
+    assert known.resolve("box", None) == ("box", "llama-3")
+    with pytest.raises(UnknownModel, match="llama-3, qwen-2; did you mean 'llama-3'"):
+        known.resolve("box", "llama3")
+
+
+def test_an_endpoint_without_a_list_needs_a_name() -> None:
+    known = catalogue(providers={"box": ProviderSettings(base_url="http://127.0.0.1:1/v1")})
+    assert known.resolve("box", "any/thing") == ("box", "any/thing")
+    with pytest.raises(UnknownModel, match="no default model"):
+        known.resolve("box", None)
+
+
+@pytest.mark.parametrize(
+    ("table", "environ", "reason"),
+    [
+        (ProviderSettings(), {}, "no base_url"),
+        (ProviderSettings(base_url="ftp://x"), {}, "not an http"),
+        (ProviderSettings(base_url="http://"), {}, "not an http"),
+        (ProviderSettings(base_url="http://[bad"), {}, "not an http"),
+        (ProviderSettings(base_url="http://h:99999999"), {}, "not an http"),
+        (ProviderSettings(base_url="http://h/v1", api_key_env="BOX"), {}, "BOX is not set"),
+        (
+            ProviderSettings(base_url="http://h/v1", api_key_env="BOX"),
+            {"BOX": "a\tb"},
+            "characters",
+        ),
+        (
+            ProviderSettings(base_url="http://h/v1", api_key_env="BOX"),
+            {"BOX": "ключ"},
+            "characters",
+        ),
+        (ProviderSettings(kind="anthropic"), {}, "names no api_key_env"),
+    ],
+)
+def test_an_endpoint_that_cannot_work_says_what_is_missing(
+    table: ProviderSettings, environ: dict[str, str], reason: str
+) -> None:
+    known = catalogue(environ=environ, providers={"box": table})
+    info = next(info for info in known.list() if info.name == "box")
+    assert not info.available
+    assert reason in info.reason
+    assert info.how_to_enable
+    with pytest.raises(UnavailableProvider, match="box"):
+        known.resolve("box", "m")
+    with pytest.raises(UnavailableProvider, match="box"):
+        known.config("box")
+
+
+def test_nothing_available_says_so_and_names_every_way_out() -> None:
+    absent = Embedded((False, "this CPU has no AVX2", "use another machine"))
+    with pytest.raises(UnavailableProvider, match="no AVX2") as caught:
+        catalogue(absent).resolve(None, None)
+    hint = caught.value.hint or ""
+    for way in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "another machine", "[providers.NAME]"):
+        assert way in hint
+
+
+def test_without_an_embedded_model_local_is_known_but_not_available() -> None:
+    with pytest.raises(UnavailableProvider, match="local"):
+        catalogue().resolve("local", None)
+
+
+def test_local_models_are_a_closed_list() -> None:
+    known = catalogue(Embedded())
+    assert known.resolve("local", None) == ("local", "tiny")
+    with pytest.raises(UnknownModel, match="tiny, small"):
+        known.resolve("local", "huge")
+
+
+def test_an_embedded_model_that_was_not_fetched_is_one_pull_away() -> None:
+    with pytest.raises(UnknownModel, match=r"no model 'qwen2\.5-coder-0\.5b'") as caught:
+        catalogue(Embedded()).resolve("local", "qwen2.5-coder-0.5b")
+    assert caught.value.hint == (
+        "run: planwave model pull qwen2.5-coder-0.5b, "
+        "or leave the model out to use the provider's default"
+    )
+
+
+def test_the_embedded_model_may_be_named_by_the_path_it_was_configured_with() -> None:
+    known = catalogue(Embedded(), local_model="/models/tiny.gguf", model="/models/tiny.gguf")
+    assert known.resolve("local", "/models/tiny.gguf") == ("local", "tiny")
+    with pytest.raises(UnknownModel):
+        known.resolve("local", "/models/other.gguf")
+
+
+def test_a_connection_holds_what_the_settings_say_and_shows_no_key() -> None:
+    table = ProviderSettings(
+        base_url="http://h/v1", api_key_env="BOX", max_concurrency=3, requests_per_minute=9
+    )
+    known = catalogue(environ={"BOX": " key-1 "}, providers={"box": table}, **BOTH)
+    box = known.config("box")
+    assert (box.kind, box.base_url) == ("openai-compatible", "http://h/v1")
+    assert (box.max_concurrency, box.requests_per_minute) == (3, 9)
+    assert box.api_key is not None
+    assert box.api_key.get_secret_value() == "key-1"
+    assert "key-1" not in repr(box)
+    assert "sk-o" not in repr(known.config("openai")) + repr(known.list())
+
+
+def test_a_table_for_a_hosted_provider_tunes_it() -> None:
+    known = catalogue(providers={"openai": ProviderSettings(max_concurrency=2)}, **BOTH)
+    assert known.config("openai").max_concurrency == 2
+    assert known.config("openai").kind == "openai"
+    assert [info.name for info in known.list()].count("openai") == 1
+
+
+def test_local_takes_as_many_calls_as_its_server_has_slots() -> None:
+    assert catalogue(Embedded()).config("local").max_concurrency == 2
+
+
+def test_profiles_come_from_the_embedded_server_or_are_those_of_a_capable_model() -> None:
+    known = catalogue(Embedded(), **BOTH)
+    assert known.profile("local", "tiny").small
+    assert not known.profile("openai", "gpt-99").small
+    assert not known.profile("nowhere", "x").small
+
+
+def test_prices_are_known_for_hosted_models_free_for_local_and_else_unknown() -> None:
+    known = catalogue(providers={"box": ProviderSettings(base_url="http://127.0.0.1:1/v1")}, **BOTH)
+    tokens = Usage(input_tokens=1_000_000, output_tokens=0)
+    cheap = known.price("openai", "gpt-4o-mini", tokens)
+    assert cheap == pytest.approx(0.15)
+    assert known.price("openai", "gpt-unheard-of", tokens) is None
+    assert known.price("box", "m", tokens) is None
+    assert known.price("nowhere", "m", tokens) is None
+    assert known.price("local", "tiny", tokens) == 0
+
+
+def test_an_endpoint_of_ones_own_is_the_default_where_nothing_else_is_available() -> None:
+    box = ProviderSettings(base_url="http://x.test/v1", models=["m-1"])
+    catalogue = ProviderCatalog(Settings(providers={"box": box}), environ={})
+    assert catalogue.resolve(None, None) == ("box", "m-1")

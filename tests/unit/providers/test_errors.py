@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planwave.providers import errors
+from planwave.providers.errors import classify, provider_error
+from planwave.providers.resilience.retry_after import parse_retry_after
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after": "1.5"}, 1.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after-ms": "junk", "retry-after": "9"}, 9.0),
+        ({"retry-after": "Thu, 01 Jan 2026 00:00:30 GMT"}, 30.0),
+        ({"retry-after": "Thu Jan  1 00:00:30 2026"}, 30.0),
+        ({"retry-after": "Wed, 31 Dec 2025 23:00:00 GMT"}, None),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "9" * 400}, None),
+        ({"retry-after": "tomorrow"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after_is_read_as_seconds_or_a_date_and_junk_is_ignored(
+    headers: dict[str, str], seconds: float | None
+) -> None:
+    assert parse_retry_after(headers, NOW) == seconds
+
+
+@given(st.text())
+def test_no_header_value_breaks_the_reading_of_retry_after(value: str) -> None:
+    wait = parse_retry_after({"retry-after": value}, NOW)
+    assert wait is None or wait >= 0
+
+
+def test_every_code_has_a_way_out_and_a_sentence_that_names_provider_and_model() -> None:
+    for code in errors._SENTENCES:
+        error = provider_error(code, provider="box", model="m-1")
+        assert error.code == code
+        assert "box (m-1)" in error.message
+        assert error.hint
+    assert errors._HINTS.keys() == errors._SENTENCES.keys()
+
+
+def test_a_providers_sentence_is_quoted_on_one_line_without_keys_and_shortened() -> None:
+    detail = "Incorrect API key\nprovided: sk-abc***xyz1. Bearer abc.def " + "x" * 900
+    message = provider_error("provider-auth", provider="p", model=None, detail=detail).message
+    assert "sk-abc" not in message
+    assert "abc.def" not in message
+    assert "\n" not in message
+    assert message.count("[hidden]") == 2
+    assert len(message) < 500
+
+
+def test_the_key_of_the_call_is_hidden_whatever_it_looks_like() -> None:
+    from pydantic_ai.exceptions import ModelHTTPError
+
+    body = {"error": {"message": "no such key: 7f3/plain+word"}}
+    error = ModelHTTPError(401, "m", body)
+    found = classify(error, provider="p", model="m", secret="7f3/plain+word")
+    assert found is not None
+    assert found.error.message.endswith(": no such key: [hidden]")
+
+
+def test_an_exception_of_ours_is_not_a_provider_error() -> None:
+    assert classify(ZeroDivisionError(), provider="p", model="m") is None
+
+
+def test_a_chain_of_causes_that_bites_its_tail_ends() -> None:
+    first, second = ValueError("a"), ValueError("b")
+    first.__cause__, second.__cause__ = second, first
+    assert classify(first, provider="p", model="m") is None
+
+
+def test_a_quota_word_deep_in_an_error_body_is_found() -> None:
+    from pydantic_ai.exceptions import ModelHTTPError
+
+    body = {"error": {"details": {"reason": "enforced_spend_limit_reached"}}}
+    found = classify(ModelHTTPError(429, "m", body), provider="p", model="m")
+    assert found is not None
+    assert (found.error.code, found.retry) == ("quota-exhausted", False)
+
+
+def test_a_prompt_too_long_for_the_embedded_server_is_told_as_such() -> None:
+    from pydantic_ai.exceptions import ModelHTTPError
+
+    body = {
+        "code": 400,
+        "message": "request (9031 tokens) exceeds the available context size (4096 tokens)",
+        "type": "exceed_context_size_error",
+        "n_prompt_tokens": 9031,
+        "n_ctx": 4096,
+    }
+    found = classify(ModelHTTPError(400, "m", body), provider="p", model="m")
+    assert found is not None
+    assert (found.error.code, found.retry) == ("context-too-long", False)
+    assert found.error.message.startswith("the prompt is too long for p (m) (HTTP 400): request (9")
+
+
+def test_an_error_in_a_stream_without_a_status_may_be_tried_again() -> None:
+    from pydantic_ai.exceptions import ModelAPIError
+
+    found = classify(ModelAPIError("m", "odd", in_stream=True), provider="p", model="m")
+    assert found is not None
+    assert (found.error.code, found.retry) == ("provider-error", True)
+
+
+def test_what_the_sdk_cannot_send_is_a_bad_request() -> None:
+    from pydantic_ai.exceptions import UserError
+
+    found = classify(UserError("no such thing"), provider="p", model="m")
+    assert found is not None
+    assert (found.error.code, found.retry) == ("bad-request", False)
+    assert "no such thing" in found.error.message

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Literal
+
+import httpx2
+import pytest
+from pydantic_ai.direct import model_request
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import ModelRequest
+
+from planwave.providers.catalog import ProviderConfig
+from planwave.providers.transport import (
+    CallDeadlines,
+    GuardedTransport,
+    ReadDeadlineExceeded,
+    SdkClient,
+    StreamCut,
+    StreamGarbage,
+)
+from tests.support.llm.fake_llm_server import ErrorReply, FakeLLMServer
+
+LINE = 4 * 1024 * 1024
+
+
+def no_deadline(_: float) -> asyncio.Timeout:
+    return asyncio.timeout(None)
+
+
+class Canned(httpx2.AsyncBaseTransport):
+    """Answers with these chunks, whatever is asked."""
+
+    def __init__(
+        self, *chunks: bytes, status: int = 200, kind: str = "text/event-stream", **hooks: object
+    ) -> None:
+        self.chunks = chunks
+        self.status = status
+        self.kind = kind
+        self.before: Callable[[int], None] = hooks.get("before", lambda _: None)  # type: ignore[assignment]
+        self.seen: list[httpx2.Request] = []
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        self.seen.append(request)
+        canned = self
+
+        class Body(httpx2.AsyncByteStream):
+            async def __aiter__(self) -> AsyncIterator[bytes]:
+                for number, chunk in enumerate(canned.chunks):
+                    canned.before(number)
+                    yield chunk
+
+        return httpx2.Response(self.status, headers={"content-type": self.kind}, stream=Body())
+
+
+async def read(inner: Canned, *, marker: bytes | None = b"[DONE]", clock: float = 0.0) -> bytes:
+    guarded = GuardedTransport(
+        inner,
+        CallDeadlines(60, 30, 300),
+        end_marker=marker,
+        drop_headers=("openai-project",),
+        clock=lambda: clock,
+        timeout=lambda _: asyncio.timeout(None),
+    )
+    async with httpx2.AsyncClient(transport=guarded) as client:
+        answer = await client.post("http://x.test/", headers={"openai-project": "p", "kept": "k"})
+        return answer.content
+
+
+async def test_a_whole_stream_passes_unchanged_even_with_its_end_split_over_chunks() -> None:
+    assert await read(Canned(b"data: 1\n\ndata: [DO", b"NE]\n\n")) == b"data: 1\n\ndata: [DONE]\n\n"
+
+
+async def test_a_stream_without_its_end_is_cut_and_without_a_promise_of_one_it_is_whole() -> None:
+    with pytest.raises(StreamCut):
+        await read(Canned(b"data: 1\n\n"))
+    assert await read(Canned(b"data: 1\n\n"), marker=None) == b"data: 1\n\n"
+
+
+async def test_an_error_answer_needs_no_end() -> None:
+    assert await read(Canned(b"{}", status=500, kind="application/json")) == b"{}"
+
+
+async def test_of_an_error_answer_without_end_only_the_beginning_is_read() -> None:
+    pieces = [b"x" * 1023 + b"\n"] * 1_000
+    assert len(await read(Canned(*pieces, status=500, kind="application/json"))) == 256 * 1024
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/html; charset=utf-8"])
+async def test_an_answer_that_is_no_event_stream_is_garbage(kind: str) -> None:
+    with pytest.raises(StreamGarbage):
+        await read(Canned(b"{}", kind=kind))
+
+
+async def test_a_line_may_be_as_long_as_the_limit_and_no_longer() -> None:
+    fits = [b"x" * (LINE // 2), b"x" * (LINE // 2), b"\n[DONE]"]
+    assert len(await read(Canned(*fits))) == LINE + 7
+    with pytest.raises(StreamGarbage):
+        await read(Canned(b"x" * (LINE // 2), b"x" * (LINE // 2), b"x\n[DONE]"))
+    with pytest.raises(StreamGarbage):
+        await read(Canned(b"x" * (LINE + 1)))
+
+
+async def test_many_short_lines_may_be_longer_together() -> None:
+    many = [b"x" * (LINE // 2) + b"\n" + b"x" * 10] * 4
+    assert await read(Canned(*many, b"[DONE]"))
+
+
+async def test_a_connection_that_breaks_off_is_a_cut() -> None:
+    def reset(number: int) -> None:
+        if number == 1:
+            raise httpx2.ReadError("reset")
+
+    with pytest.raises(StreamCut):
+        await read(Canned(b"a", b"b", before=reset))
+
+
+async def test_headers_of_another_service_are_not_sent() -> None:
+    inner = Canned(b"[DONE]")
+    await read(inner)
+    assert "openai-project" not in inner.seen[0].headers
+    assert inner.seen[0].headers["kept"] == "k"
+
+
+async def test_each_deadline_is_named_by_its_code_and_the_whole_call_wins_when_it_is_nearer() -> (
+    None
+):
+    now = 0.0
+    allowed: list[float] = []
+
+    def timeout(seconds: float) -> asyncio.Timeout:
+        allowed.append(seconds)
+        return asyncio.timeout(0 if seconds <= 0 else None)
+
+    def late(number: int) -> None:
+        nonlocal now
+        now = [10.0, 290.0, 301.0][number]
+
+    guarded = GuardedTransport(
+        Canned(b"a", b"b", b"c", b"d", before=lambda n: late(min(n, 2))),
+        CallDeadlines(60, 30, 300),
+        end_marker=None,
+        drop_headers=(),
+        clock=lambda: now,
+        timeout=timeout,
+    )
+    async with httpx2.AsyncClient(transport=guarded) as client:
+        with pytest.raises(ReadDeadlineExceeded) as caught:
+            await client.post("http://x.test/")
+    assert caught.value.code == "call-timeout"
+    assert allowed == [60, 60, 30, 10]
+
+
+async def test_models_are_made_once_and_not_kept_without_bound() -> None:
+    connection = ProviderConfig("box", "openai-compatible", "http://x.test/v1", None, 1, None)
+    wire = SdkClient(
+        connection,
+        "http://x.test/v1",
+        "k",
+        CallDeadlines(1, 1, 1),
+        clock=lambda: 0.0,
+        timeout=asyncio.timeout,
+    )
+    first = wire.model("m")
+    assert wire.model("m") is first
+    for number in range(70):
+        wire.model(f"m{number}")
+    assert len(wire._models) <= 64
+    await wire.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "verified"),
+    [
+        (None, True),
+        ("https://x.test/v1", True),
+        ("HTTPS://x.test/v1", True),
+        ("http://x.test/v1", False),
+        ("HTTP://x.test/v1", False),
+    ],
+)
+async def test_certificates_are_verified_however_https_is_spelled(
+    url: str | None, verified: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[bool] = []
+    real = httpx2.AsyncHTTPTransport.__init__
+
+    def remember(self: httpx2.AsyncHTTPTransport, *, verify: bool, **more: Any) -> None:
+        made.append(verify)
+        real(self, verify=verify, **more)
+
+    # On the class, not in its place: an SDK first imported meanwhile would keep what is there.
+    monkeypatch.setattr(httpx2.AsyncHTTPTransport, "__init__", remember)
+    connection = ProviderConfig("openai", "openai", url, None, 1, None)
+    limits = CallDeadlines(1, 1, 1)
+    wire = SdkClient(connection, url, "k", limits, clock=lambda: 0.0, timeout=asyncio.timeout)
+    await wire.close()
+    assert made == [verified]
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize("named", ["own", "box"])
+async def test_what_the_environment_adds_for_a_hosted_service_reaches_no_other_endpoint(
+    kind: Literal["openai", "anthropic"], named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "canary")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "canary")
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Gate: canary\nauthorization: Bearer canary")
+    async with FakeLLMServer(ErrorReply(400)) as llm:
+        url = llm.openai_url if kind == "openai" else llm.anthropic_url
+        connection = ProviderConfig(kind if named == "own" else "box", kind, url, None, 1, None)
+        limits = CallDeadlines(1, 1, 1)
+        wire = SdkClient(connection, url, "k-1", limits, clock=lambda: 0.0, timeout=no_deadline)
+        with pytest.raises(ModelHTTPError):
+            await model_request(wire.model("m"), [ModelRequest.user_text_prompt("hi")])
+        await wire.close()
+    sent = llm.requests[0].headers
+    assert ("canary" in str(sent)) == (named == "own")
+    if named == "box":
+        assert sent["authorization"] == "Bearer k-1"

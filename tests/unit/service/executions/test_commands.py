@@ -1,0 +1,599 @@
+"""Executions told what to do while they run, wait for their turn, or rest, and taken up again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planwave.errors import Conflict, Gone, NodeError, NotFound, StoreError
+from planwave.events import TERMINAL, Event
+from planwave.graph.model import DataValue, Graph, Node, Policy
+from planwave.graph.protocols import ExecutionResult, Suspension
+from planwave.service.service import Service
+from planwave.settings import Limits
+from planwave.storage.records import StoreStats
+from planwave.storage.sqlite.store import SqliteStore
+from tests.support.graph.builders import make_graph, text_node
+from tests.support.nodes.held_nodes import HeldNode
+from tests.support.polling import until
+from tests.support.service.dependencies import dependencies
+
+
+class Asks:
+    """A node type that waits for an answer, and gives it with what it had noted before."""
+
+    node_type = "asks"
+
+    def __init__(self, timeout_s: float | None = None) -> None:
+        self.timeout_s = timeout_s
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> Suspension:
+        request = {"question": f"{context.node_id}?"}
+        return Suspension(request, ["noted", context.node_id], self.timeout_s, "nobody came")
+
+    async def resume(self, data: Any, inputs: Any, context: Any, state: Any, answer: Any) -> Any:
+        return ExecutionResult({"output": DataValue("json", [state, answer, context.answers])})
+
+
+class Counts:
+    """A node type that counts its runs over all services, and is held where its data say so."""
+
+    node_type = "counts"
+
+    def __init__(self) -> None:
+        self.runs: Counter[str] = Counter()
+        self.started = asyncio.Event()
+        self.held = asyncio.Event()
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        self.runs[context.node_id] += 1
+        if data.get("hold"):
+            self.started.set()
+            await self.held.wait()
+        return ExecutionResult({"output": DataValue("text", context.node_id)})
+
+
+@asynccontextmanager
+async def opened(
+    directory: Path, graph: Graph, *types: Any, **more: Any
+) -> AsyncGenerator[Service]:
+    """Open a service over what is stored in a directory; leaving it cuts off what runs."""
+    store = SqliteStore.open(directory)
+    async with Service(
+        dependencies(graph, directory=directory, store=store, types=types, **more)
+    ) as service:
+        try:
+            yield service
+        finally:
+            await service.drain(0)
+
+
+async def executed(service: Service) -> str:
+    plan = await service.create_plan("do it")
+    return (await service.execute(plan.plan_id)).execution_id
+
+
+async def outputs_of(service: Service, execution_id: str) -> dict[str, Any]:
+    state = await service.state(execution_id)
+    return {
+        path: {handle: each["value"] for handle, each in (node.outputs or {}).items()}
+        for path, node in state.nodes.items()
+    }
+
+
+async def reached(service: Service, execution_id: str, condition: Callable[[Event], bool]) -> Event:
+    """Wait for an event; the first that fits, from the beginning."""
+    async for event in service.watch(execution_id):
+        if condition(event):
+            return event
+    raise AssertionError("it never came")
+
+
+QUESTION = make_graph(Node("q", "asks", "Q"), text_node("t", "{{ input }}"), edges=[("q", "t")])
+TWO = make_graph(Node("p", "asks", "P"), Node("q", "asks", "Q"))
+WORK = make_graph(
+    Node("a", "counts", "A"), Node("b", "counts", "B", data={"hold": True}), Node("c", "counts", "C"),
+    edges=[("a", "b"), ("b", "c")],
+)  # fmt: skip
+
+
+# -- waiting
+
+
+async def test_what_waits_for_an_answer_holds_nothing_and_survives_a_restart(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, QUESTION, Asks()) as service:
+        execution_id = await executed(service)
+        assert (await service.wait(execution_id)).status == "paused"
+        assert service.load.running == 0
+        names = [task.get_coro().__qualname__ for task in asyncio.all_tasks()]
+        assert not [name for name in names if "Carrier" in name or "Execution" in name]
+    async with opened(tmp_path, QUESTION, Asks()) as service:
+        await service.recover()
+        (request,) = await service.requests(execution_id)
+        assert (request.path, request.request) == ("q", {"question": "q?"})
+        await service.answer(execution_id, request.request_id, "yes")
+        assert (await service.wait(execution_id)).status == "completed"
+        given = (await outputs_of(service, execution_id))["q"]["output"]
+        assert given == [["noted", "q"], "yes", 1]
+        assert (await service.state(execution_id)).nodes["q"].answer == "yes"
+        with pytest.raises(Conflict):
+            await service.answer(execution_id, request.request_id, "again")
+
+
+async def test_of_two_answers_at_once_one_is_taken_and_the_other_told(tmp_path: Path) -> None:
+    async with opened(tmp_path, TWO, Asks()) as service:
+        execution_id = await executed(service)
+        await service.wait(execution_id)
+        first, second = await service.requests(execution_id)
+        told: list[Exception] = []
+
+        async def answers(value: int) -> None:
+            try:
+                await service.answer(execution_id, first.request_id, value)
+            except Conflict as error:
+                told.append(error)
+
+        async with asyncio.TaskGroup() as tasks:
+            for value in range(5):
+                tasks.create_task(answers(value))
+        assert [each.code for each in told] == ["request-answered"] * 4
+        assert (await service.wait(execution_id)).status == "paused"
+        assert [r.request_id for r in await service.requests(execution_id)] == [second.request_id]
+        await service.answer(execution_id, second.request_id, "b")
+        assert (await service.wait(execution_id)).status == "completed"
+        answered = [e for e in await service.events(execution_id) if e.type == "node.answered"]
+        assert len(answered) == 2
+
+
+async def test_an_answer_after_the_node_was_cancelled_or_timed_out_is_gone(tmp_path: Path) -> None:
+    async with opened(tmp_path, TWO, Asks()) as service:
+        execution_id = await executed(service)
+        await service.wait(execution_id)
+        first, second = await service.requests(execution_id)
+        await service.cancel(execution_id, node="p")
+        with pytest.raises(Gone) as gone:
+            await service.answer(execution_id, first.request_id, 1)
+        assert gone.value.code == "request-closed"
+        with pytest.raises(NotFound):
+            await service.answer(execution_id, "r99", 1)
+        await service.answer(execution_id, second.request_id, 1)
+        assert (await service.wait(execution_id)).status == "failed"
+        state = await service.state(execution_id)
+        assert (state.nodes["p"].status, state.nodes["q"].status) == ("cancelled", "completed")
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_wait_that_runs_out_goes_on_by_itself(tmp_path: Path, restarts: bool) -> None:
+    async with opened(tmp_path, QUESTION, Asks(0.05)) as service:
+        execution_id = await executed(service)
+        if not restarts:
+            ended = await reached(service, execution_id, lambda e: e.type in TERMINAL)
+            assert ended.type == "execution.completed"
+    async with opened(tmp_path, QUESTION, Asks(0.05)) as service:
+        await service.recover()
+        await reached(service, execution_id, lambda e: e.type in TERMINAL)
+        (answered,) = [e for e in await service.events(execution_id) if e.type == "node.answered"]
+        assert (answered.data["by"], answered.data["answer"]) == ("timeout", "nobody came")
+        state = await service.state(execution_id)
+        assert state.closed_requests == {answered.data["request_id"]: "timeout"}
+
+
+LATER = make_graph(
+    text_node("draft", "Dear Ann"), Node("later", "wait", "Later", data={"seconds": 7_200}),
+    text_node("sent", "sent: {{ input }}"), edges=[("draft", "later"), ("later", "sent")],
+)  # fmt: skip
+
+
+async def test_what_waits_for_a_time_holds_nothing_asks_nobody_and_survives_a_restart(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, LATER) as service:
+        execution_id = await executed(service)
+        assert (await service.wait(execution_id)).status == "paused"
+        assert service.load.running == 0
+    async with opened(tmp_path, LATER) as service:
+        await service.recover()
+        state = await service.state(execution_id)
+        assert (state.waiting_for_input, state.current_node_id) == (False, None)
+        (request,) = await service.requests(execution_id)
+        assert (request.path, request.request["kind"]) == ("later", "timer")
+        await service.answer(execution_id, request.request_id, {"decision": "continue"})
+        assert (await service.wait(execution_id)).status == "completed"
+        assert (await outputs_of(service, execution_id))["sent"] == {"output": "sent: Dear Ann"}
+
+
+async def test_a_time_that_came_while_nothing_ran_is_not_waited_for_again(tmp_path: Path) -> None:
+    began = datetime.now(UTC)
+    async with opened(tmp_path, LATER, now=lambda: began) as service:
+        execution_id = await executed(service)
+        await service.wait(execution_id)
+    async with opened(tmp_path, LATER, now=lambda: began + timedelta(hours=3)) as service:
+        await service.recover()
+        await reached(service, execution_id, lambda e: e.type in TERMINAL)
+        (answered,) = [e for e in await service.events(execution_id) if e.type == "node.answered"]
+        assert (answered.path, answered.data["by"]) == ("later", "timeout")
+        assert (await service.state(execution_id)).status == "completed"
+
+
+ROUNDS = make_graph(
+    Node("items", "json", "Items", data={"value": [1, 2, 3]}),
+    Node("each", "loop", "Each", data={
+        "body": {
+            "nodes": [
+                {"id": "later", "type": "wait", "data": {"seconds": 0.05}},
+                {"id": "said", "type": "text", "data": {"text": "{{ item }}!"}},
+            ],
+            "edges": [{"source": "later", "target": "said", "data": {"channel": "flow"}}],
+        },
+        "parallel": 2,
+    }),
+    edges=[("items", "each")],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_times_inside_a_loop_come_too(tmp_path: Path, restarts: bool) -> None:
+    async with opened(tmp_path, ROUNDS) as service:
+        execution_id = await executed(service)
+        await reached(service, execution_id, lambda e: e.type == "node.waiting")
+        if not restarts:
+            await reached(service, execution_id, lambda e: e.type in TERMINAL)
+    async with opened(tmp_path, ROUNDS) as service:
+        await service.recover()
+        await reached(service, execution_id, lambda e: e.type in TERMINAL)
+        assert (await outputs_of(service, execution_id))["each"]["output"] == ["1!", "2!", "3!"]
+
+
+async def test_what_only_waits_for_a_time_can_be_cancelled(tmp_path: Path) -> None:
+    async with opened(tmp_path, LATER) as service:
+        execution_id = await executed(service)
+        await service.wait(execution_id)
+        assert (await service.cancel(execution_id)).status == "cancelled"
+        (request,) = (await service.state(execution_id)).closed_requests
+        with pytest.raises(Gone):
+            await service.answer(execution_id, request, {"decision": "continue"})
+
+
+# -- pausing
+
+
+async def test_a_paused_execution_starts_nothing_until_it_is_resumed(tmp_path: Path) -> None:
+    counts = Counts()
+    held = {"hold": True}
+    work = make_graph(
+        Node("a", "counts", "A"), Node("b", "counts", "B", data=held),
+        Node("c", "counts", "C", data=held), edges=[("a", "b"), ("b", "c")],
+    )  # fmt: skip
+    async with opened(tmp_path, work, counts) as service:
+        execution_id = await executed(service)
+        await counts.started.wait()
+        assert (await service.pause(execution_id)).status == "paused"
+        assert (await service.pause(execution_id)).status == "paused"
+        counts.held.set()
+        await service.wait(execution_id)
+        assert counts.runs == {"a": 1, "b": 1}
+    counts.held.clear()
+    async with opened(tmp_path, work, counts) as service:
+        await service.recover()
+        assert (await service.wait(execution_id)).status == "paused"
+        assert (await service.resume(execution_id)).status == "executing"
+        counts.held.set()
+        assert (await service.wait(execution_id)).status == "completed"
+        assert counts.runs == {"a": 1, "b": 1, "c": 1}
+        with pytest.raises(Conflict):
+            await service.resume(execution_id)
+
+
+async def test_what_runs_or_waits_cannot_be_resumed_nor_the_unstarted_paused(
+    tmp_path: Path,
+) -> None:
+    held = HeldNode()
+    limits = Limits(concurrent_executions=1)
+    graph = make_graph(Node("h", "held", "H"))
+    async with opened(tmp_path, graph, held, limits=limits) as service:
+        execution_id, queued = await executed(service), await executed(service)
+        await held.started.wait()
+        for refused, code in (
+            (service.resume(execution_id), "not-paused"),
+            (service.pause(queued), "not-started"),
+        ):
+            with pytest.raises(Conflict) as told:
+                await refused
+            assert told.value.code == code
+        held.release.set()
+        await service.wait(queued)
+
+
+# -- one node
+
+
+async def test_one_running_node_is_cancelled_and_what_needs_it_blocked(tmp_path: Path) -> None:
+    counts = Counts()
+    async with opened(tmp_path, WORK, counts) as service:
+        execution_id = await executed(service)
+        await counts.started.wait()
+        await service.cancel(execution_id, "no need", node="b")
+        assert (await service.wait(execution_id)).status == "failed"
+        nodes = (await service.state(execution_id)).nodes
+        assert {path: node.status for path, node in nodes.items()} == {
+            "a": "completed", "b": "cancelled", "c": "blocked",
+        }  # fmt: skip
+        with pytest.raises(NotFound):
+            await service.cancel(await executed(service), node="x")
+
+
+# -- what a process left behind
+
+
+async def test_what_was_cut_off_goes_on_by_itself_and_nothing_settled_runs_again(
+    tmp_path: Path,
+) -> None:
+    counts = Counts()
+    async with opened(tmp_path, WORK, counts) as service:
+        execution_id = await executed(service)
+        await counts.started.wait()
+    counts.held.set()
+    async with opened(tmp_path, WORK, counts) as service:
+        assert (await service.execution(execution_id)).status == "executing"
+        assert await service.recover() == 1
+        await reached(service, execution_id, lambda e: e.type in TERMINAL)
+        assert (await service.wait(execution_id)).status == "completed"
+        assert counts.runs == {"a": 1, "b": 2, "c": 1}
+        events = await service.events(execution_id)
+        assert [e.seq for e in events] == list(range(1, len(events) + 1))
+        again = [
+            e.data.get("reentry") for e in events if e.type == "node.started" and e.path == "b"
+        ]
+        assert again == [None, 1]
+
+
+async def test_what_was_queued_starts_and_what_was_only_made_does_not(tmp_path: Path) -> None:
+    held = HeldNode()
+    graph = make_graph(Node("h", "held", "H"))
+    limits = Limits(concurrent_executions=1)
+    async with opened(tmp_path, graph, held, limits=limits) as service:
+        first, queued = await executed(service), await executed(service)
+        plan = await service.create_plan("do it")
+        made = (await service.create_execution(plan.plan_id)).execution_id
+        await held.started.wait()
+    held.release.set()
+    async with opened(tmp_path, graph, held, limits=limits) as service:
+        assert await service.recover() == 2
+        for execution_id in (first, queued):
+            await reached(service, execution_id, lambda e: e.type in TERMINAL)
+        assert (await service.execution(made)).status == "starting"
+        await service.start(made)
+        assert (await service.wait(made)).status == "completed"
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "output"),
+    [
+        ({"decision": "run_again"}, "completed", "b"),
+        ({"decision": "give_result", "value": "sent"}, "completed", "sent"),
+        ({"decision": "fail"}, "failed", None),
+    ],
+)
+async def test_what_may_act_but_once_asks_when_it_was_cut_off(
+    tmp_path: Path, answer: dict[str, Any], status: str, output: str | None
+) -> None:
+    counts = Counts()
+    once = Node("b", "counts", "B", data={"hold": True}, policy=Policy(effect="once"),
+                policy_document={"effect": "once"})  # fmt: skip
+    graph = make_graph(once)
+    async with opened(tmp_path, graph, counts) as service:
+        execution_id = await executed(service)
+        await counts.started.wait()
+    counts.held.set()
+    async with opened(tmp_path, graph, counts) as service:
+        await service.recover()
+        waiting = await reached(service, execution_id, lambda e: e.type == "node.waiting")
+        assert waiting.data["request"]["kind"] == "interrupted"
+        assert counts.runs == {"b": 1}
+        await service.answer(execution_id, waiting.data["request_id"], answer)
+        await reached(service, execution_id, lambda e: e.type in TERMINAL)
+        assert (await service.wait(execution_id)).status == status
+        assert counts.runs == {"b": 2 if answer["decision"] == "run_again" else 1}
+        outputs = (await outputs_of(service, execution_id))["b"]
+        assert outputs.get("output") == output
+
+
+async def test_what_ends_its_process_again_and_again_is_set_aside(tmp_path: Path) -> None:
+    counts, limits = Counts(), Limits(recoveries=2)
+    async with opened(tmp_path, WORK, counts, limits=limits) as service:
+        execution_id = await executed(service)
+        await counts.started.wait()
+    for _ in range(2):
+        counts.started.clear()
+        async with opened(tmp_path, WORK, counts, limits=limits) as service:
+            await service.recover()
+            await counts.started.wait()
+    async with opened(tmp_path, WORK, counts, limits=limits) as service:
+        await service.recover()
+        paused = await reached(service, execution_id, lambda e: e.type == "execution.paused")
+        assert "recoveries" in paused.data["reason"]
+        assert counts.runs["b"] == 3
+        counts.started.clear()
+        await service.resume(execution_id)  # starts the count anew
+        await counts.started.wait()
+    async with opened(tmp_path, WORK, counts, limits=limits) as service:
+        counts.started.clear()
+        await service.recover()
+        await counts.started.wait()
+        await service.pause(execution_id)
+        other = await executed(service)
+        counts.held.set()
+        assert (await service.wait(other)).status == "completed"
+        await service.resume(execution_id)
+        assert (await service.wait(execution_id)).status == "completed"
+        assert counts.runs["c"] == 2
+
+
+async def test_no_command_waits_for_room_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = Counts()
+    async with opened(tmp_path, WORK, counts) as service:
+        execution_id = await executed(service)
+        await counts.started.wait()
+        with monkeypatch.context() as full:
+            trouble = StoreError("the disk is full", code="disk-full")
+            full.setattr(
+                SqliteStore, "use", property(lambda _: StoreStats(transient_error=trouble))
+            )
+            for command in (service.cancel, service.pause, service.resume):
+                with pytest.raises(StoreError) as refused:
+                    await command(execution_id)
+                assert refused.value.code == "disk-full"
+        assert (await service.cancel(execution_id)).status == "cancelled"
+
+
+async def test_a_wait_that_runs_out_while_the_disk_is_full_goes_on_once_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[StoreStats] = []
+
+    def use(_: SqliteStore) -> StoreStats:
+        looks.append(StoreStats(transient_error=StoreError("the disk is full", code="disk-full")))
+        return looks[-1]
+
+    async with opened(tmp_path, QUESTION, Asks(100.0)) as service, asyncio.TaskGroup() as tasks:
+        execution_id = await executed(service)
+        await service.wait(execution_id)
+        with monkeypatch.context() as full:
+            full.setattr(SqliteStore, "use", property(use))
+            over = datetime.now(UTC) + timedelta(seconds=200)
+            tasks.create_task(service._expire(execution_id, over))
+            await until(lambda: looks)
+            assert (await service.state(execution_id)).status == "paused"
+        await reached(service, execution_id, lambda e: e.type == "execution.completed")
+        (answered,) = [e for e in await service.events(execution_id) if e.type == "node.answered"]
+        assert answered.data["by"] == "timeout"
+
+
+async def test_a_wait_that_runs_out_when_all_is_over_says_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(tmp_path, QUESTION, Asks(100.0)) as service:
+        execution_id = await executed(service)
+        await service.wait(execution_id)
+        await service.cancel(execution_id)
+        await service._expire(execution_id, datetime.now(UTC))
+    assert not caplog.messages
+
+
+class Nests:
+    """A node type that runs a graph in which a node waits."""
+
+    node_type = "nests"
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        inner = make_graph(text_node("t"), Node("q", "asks", "Q"), edges=[("t", "q")])
+        outputs = await context.runtime.run_graph("one", inner, {})
+        return ExecutionResult({"output": outputs["q"]["output"]})
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_wait_inside_a_node_is_answered_too(tmp_path: Path, restarts: bool) -> None:
+    graph = make_graph(Node("n", "nests", "N"))
+    async with opened(tmp_path, graph, Nests(), Asks()) as service:
+        execution_id = await executed(service)
+        await reached(service, execution_id, lambda e: e.type == "execution.paused")
+        if not restarts:
+            (request,) = await service.requests(execution_id)
+            await service.answer(execution_id, request.request_id, "in time")
+            assert (await service.wait(execution_id)).status == "completed"
+            return
+    async with opened(tmp_path, graph, Nests(), Asks()) as service:
+        state = await service.state(execution_id)
+        assert (state.nodes["n"].status, state.nodes["n[one]/q"].status) == ("waiting", "waiting")
+        assert state.current_node_id == "n[one]/q"
+        await service.recover()
+        (request,) = await service.requests(execution_id)
+        assert request.path == "n[one]/q"
+        await service.answer(execution_id, request.request_id, "late")
+        assert (await service.wait(execution_id)).status == "completed"
+        given = (await outputs_of(service, execution_id))["n"]["output"]
+        assert given == [["noted", "q"], "late", 1]
+        done = [e.path for e in await service.events(execution_id) if e.type == "node.completed"]
+        assert sorted(done) == ["n", "n[one]/q", "n[one]/t"], "what was settled inside stays so"
+
+
+async def test_a_clock_that_goes_back_does_not_keep_a_wait_open(tmp_path: Path) -> None:
+    shift = [timedelta()]
+    clock = {"now": lambda: datetime.now(UTC) + shift[0]}
+    async with opened(tmp_path, QUESTION, Asks(0.1), **clock) as service:
+        execution_id = await executed(service)
+        await reached(service, execution_id, lambda e: e.type == "execution.paused")
+        await service.wait(execution_id)
+        shift[0] = timedelta(minutes=-10)
+        async with asyncio.timeout(120):
+            await reached(service, execution_id, lambda e: e.type in TERMINAL)
+
+
+async def test_what_was_accepted_and_never_started_can_be_resumed(tmp_path: Path) -> None:
+    held, limits = HeldNode(), Limits(concurrent_executions=1)
+    graph = make_graph(Node("h", "held", "H"))
+    async with opened(tmp_path, graph, held, limits=limits) as service:
+        await executed(service)
+        queued = await executed(service)
+        plan = await service.create_plan("do it")
+        made = (await service.create_execution(plan.plan_id)).execution_id
+        await held.started.wait()
+    held.release.set()
+    async with opened(tmp_path, graph, held, limits=limits) as service:
+        await service.resume(queued)
+        assert (await service.wait(queued)).status == "completed"
+        with pytest.raises(Conflict) as refused:
+            await service.resume(made)
+        assert refused.value.code == "not-started"
+
+
+class Copes(Nests):
+    """Runs a graph in which a node waits, and copes with its failure in its own time."""
+
+    node_type = "copes"
+
+    def __init__(self, held: asyncio.Event) -> None:
+        self.coping, self._held = asyncio.Event(), held
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        try:
+            return await super().execute(data, inputs, context)
+        except NodeError:
+            self.coping.set()
+            await self._held.wait()
+            return ExecutionResult({"output": DataValue("text", "coped")})
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_wait_that_is_cancelled_inside_a_node_lets_that_go_on(
+    tmp_path: Path, restarts: bool
+) -> None:
+    held = asyncio.Event()
+    graph, copes = make_graph(Node("n", "copes", "N")), Copes(held)
+    async with opened(tmp_path, graph, copes, Asks()) as service:
+        execution_id = await executed(service)
+        await reached(service, execution_id, lambda e: e.type == "execution.paused")
+        await service.cancel(execution_id, node="n[one]/q")
+        await copes.coping.wait()
+        assert (await service.execution(execution_id)).status == "executing"
+        held.set()
+        if not restarts:
+            assert (await service.wait(execution_id)).status == "completed"
+            return
+        held.clear()
+    held.set()
+    async with opened(tmp_path, graph, copes, Asks()) as service:
+        await service.recover()
+        await reached(service, execution_id, lambda e: e.type in TERMINAL)
+        assert (await service.wait(execution_id)).status == "completed"

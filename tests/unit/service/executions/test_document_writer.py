@@ -1,0 +1,340 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from weakref import ref
+
+import pytest
+
+from planwave.events import Event
+from planwave.graph.model import Node
+from planwave.ids import new_id
+from planwave.service.executions import document_writer
+from planwave.service.executions.document_writer import DocumentWriter
+from planwave.service.service import Service
+from planwave.storage import documents as document
+from planwave.storage.memory import MemoryStore
+from planwave.storage.records import ExecutionRecord, PlanRecord
+from tests.support.graph.builders import make_edge, make_graph, text_node
+from tests.support.nodes.held_nodes import HeldNode
+from tests.support.polling import until
+from tests.support.service.dependencies import dependencies
+
+ASK = Node("ask", "approval", "Ask", data={"prompt": "ok?"})
+HELD = Node("h", "held", "H")
+GRAPH = make_graph(
+    HELD, ASK, text_node("after"),
+    edges=[("h", "ask"), make_edge("ask", "after", source_handle="approve")],
+)  # fmt: skip
+
+
+async def written(service: Service, execution_id: str, directory: Path) -> dict[str, Any]:
+    """The document of an execution at rest."""
+    await service.wait(execution_id)
+    path = directory / f"{execution_id}.json"
+    return json.loads(await asyncio.to_thread(path.read_bytes))
+
+
+async def test_the_document_is_written_at_every_pause_and_at_the_end(tmp_path: Path) -> None:
+    held = HeldNode()
+    async with Service(dependencies(GRAPH, types=[held], directory=tmp_path)) as service:
+        plan = await service.create_plan("do it")
+        execution_id = (await service.execute(plan.plan_id)).execution_id
+        await held.started.wait()
+        await service.pause(execution_id)
+        held.release.set()
+        paused = await written(service, execution_id, tmp_path)
+        assert (paused["status"], paused["reason"]) == ("paused", "paused by request")
+
+        await service.resume(execution_id)
+        asks = await written(service, execution_id, tmp_path)
+        assert (asks["status"], asks["waitingForInput"]) == ("paused", True)
+        assert (asks["currentNodeId"], asks["last_seq"] > paused["last_seq"]) == ("ask", True)
+        (request,) = asks["requests"]
+        assert (request["path"], request["request"]["prompt"]) == ("ask", "ok?")
+
+        answer = {"decision": "approve", "note": "fine"}
+        await service.answer(execution_id, request["request_id"], answer)
+        ended = await written(service, execution_id, tmp_path)
+        assert (ended["status"], ended["requests"]) == ("completed", [])
+        node = next(each for each in ended["nodes"] if each["id"] == "ask")
+        assert [(each["decision"], each["note"]) for each in node["answers"]] == [
+            ("approve", "fine")
+        ]
+        events = await service.events(execution_id)
+        assert ended["last_seq"] == len(events)
+
+
+async def test_an_answer_to_what_is_paused_is_in_the_document(tmp_path: Path) -> None:
+    graph = make_graph(ASK, text_node("t"), edges=[make_edge("ask", "t", source_handle="approve")])
+    async with Service(dependencies(graph, directory=tmp_path)) as service:
+        plan = await service.create_plan("do it")
+        execution_id = (await service.execute(plan.plan_id)).execution_id
+        (request,) = (await written(service, execution_id, tmp_path))["requests"]
+        await service.pause(execution_id)
+        assert len((await written(service, execution_id, tmp_path))["requests"]) == 1
+        await service.answer(execution_id, request["request_id"], {"decision": "approve"})
+        shown = await written(service, execution_id, tmp_path)
+        assert (shown["status"], shown["reason"]) == ("paused", "paused by request")
+        assert (shown["requests"], shown["last_seq"]) == (
+            [], len(await service.events(execution_id))
+        )  # fmt: skip
+
+
+def names_in(directory: Path) -> list[str]:
+    return sorted(path.stem for path in directory.glob("*.json"))
+
+
+@pytest.fixture
+def groups(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The ids of the documents that were written together."""
+    made: list[list[str]] = []
+    write = document.write_documents
+
+    async def noted(directory: Path, texts: dict[str, bytes]) -> dict[str, Exception]:
+        made.append(list(texts))
+        return await write(directory, texts)
+
+    monkeypatch.setattr(document, "write_documents", noted)
+    return made
+
+
+async def ended(service: Service, plan: str) -> str:
+    """An execution that was watched to its end."""
+    execution_id = (await service.execute(plan)).execution_id
+    async for _ in service.watch(execution_id):
+        pass
+    return execution_id
+
+
+async def test_while_others_run_documents_are_written_together(
+    tmp_path: Path, groups: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document_writer, "_WRITE_INTERVAL_S", 1_000.0)
+    held = HeldNode()
+    quick, slow = make_graph(text_node("a")), make_graph(HELD)
+    async with Service(dependencies(quick, types=[held], directory=tmp_path)) as service:
+        plan = (await service.create_plan("do it")).plan_id
+        slow_plan = await service.read_plan(slow.to_document())
+        running = (await service.execute(slow_plan)).execution_id
+        await held.started.wait()
+        ids = [await ended(service, plan) for _ in range(4)]
+        await until(lambda: service.load.running == 1)
+        assert groups == []
+        await service.wait(ids[2])
+        assert groups == [ids], "who waits for one has what is due written"
+        ids += [await ended(service, plan) for _ in range(3)]
+        await until(lambda: service.load.running == 1)
+        assert len(groups) == 1
+        held.release.set()
+        await service.wait(running)
+        assert set(groups[-1]) == {*ids[4:], running}, "and so does the end of the last one"
+    assert names_in(tmp_path) == sorted([*ids, running])
+
+
+async def ended_in(store: MemoryStore, count: int) -> list[str]:
+    """Executions that ended in an earlier process, which wrote no documents."""
+    ids = [new_id() for _ in range(count)]
+    for each in ids:
+        at = "2026-01-01T00:00:00.000000Z"
+        kinds = ("execution.created", "execution.started", "execution.completed")
+        events = [Event(each, n, at, kind, None, None, {}) for n, kind in enumerate(kinds, 1)]
+        await store.create_execution(ExecutionRecord(each, None, "T", "g", "starting", at), events)
+    return ids
+
+
+async def test_what_is_due_is_written_by_who_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document_writer, "_WRITE_INTERVAL_S", 1_000.0)
+    store = MemoryStore()
+    ids = await ended_in(store, 3)
+    async with DocumentWriter(store, tmp_path) as documents:
+        for each in ids:
+            documents.schedule(each)
+    assert names_in(tmp_path) == sorted(ids)
+
+
+class _Remains:
+    pass
+
+
+async def test_what_is_left_of_an_execution_is_let_go_of_with_its_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document_writer, "_WRITE_INTERVAL_S", 1_000.0)
+    monkeypatch.setattr(document_writer, "_MAX_RELEASED", 3)
+    store = MemoryStore()
+    ids = await ended_in(store, 5)
+    left: list[ref[_Remains]] = []
+    async with DocumentWriter(store, tmp_path) as documents:
+        for each in ids:
+            remains = _Remains()
+            left.append(ref(remains))
+            documents.schedule(each, release_after=remains)
+        del remains
+        documents.schedule(ids[0])
+        assert [each() is not None for each in left] == [True, True, True, False, False]
+        await documents.wait_written(ids[0])
+        await until(lambda: not any(each() for each in left))
+        documents.schedule(ids[0], release_after=(last := _Remains()))
+        left = [ref(last)]
+        del last
+        assert left[0]() is not None
+    assert left[0]() is None
+
+
+@pytest.mark.parametrize(("size", "waits"), [(1_000, True), (40_000, False)])
+async def test_only_what_is_light_waits_to_be_let_go_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, waits: bool
+) -> None:
+    told: list[object] = []
+    keep = DocumentWriter.schedule
+
+    def kept(documents: DocumentWriter, execution_id: str, remains: object = None) -> None:
+        told.append(remains)
+        keep(documents, execution_id, remains)
+
+    monkeypatch.setattr(DocumentWriter, "keep", kept)
+    data = {"text": "x" * size}
+    graph = make_graph(Node("a", "text", "A", data=data), Node("b", "text", "B", data=data))
+    async with Service(dependencies(graph, directory=tmp_path)) as service:
+        plan = await service.create_plan("do it")
+        execution_id = (await service.execute(plan.plan_id)).execution_id
+        assert await written(service, execution_id, tmp_path)
+    assert [remains is not None for remains in told] == [waits]
+
+
+async def test_nothing_is_held_where_no_documents_are_written() -> None:
+    async with DocumentWriter(MemoryStore(), None) as documents:
+        remains = _Remains()
+        left = ref(remains)
+        documents.schedule(new_id(), release_after=remains)
+        del remains
+        assert left() is None
+
+
+async def test_who_hurried_the_last_documents_does_not_hurry_the_next(
+    tmp_path: Path, groups: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document_writer, "_WRITE_INTERVAL_S", 1_000.0)
+    store = MemoryStore()
+    ids = await ended_in(store, 3)
+    async with DocumentWriter(store, tmp_path) as documents:
+        documents.schedule(ids[0])
+        documents.flush()
+        await until(lambda: groups)
+        documents.flush()  # too late for those, and there are no others
+        await documents.wait_written(ids[0])
+        await until(lambda: documents._writer is None)
+        documents.schedule(ids[1])
+        for _ in range(20):
+            await asyncio.sleep(0)
+        documents.schedule(ids[2])
+    assert groups == [ids[:1], ids[1:]]
+
+
+class _SlowToClaim(MemoryStore):
+    """Has a caller leave while it keeps an execution, and takes long to claim that."""
+
+    async def create_execution(
+        self, record: ExecutionRecord, events: Sequence[Event], plan: PlanRecord | None = None
+    ) -> None:
+        await super().create_execution(record, events, plan)
+        raise asyncio.CancelledError
+
+    async def claim(self, execution_id: str, *, queued: bool | None = None) -> int:
+        for _ in range(50):
+            await asyncio.sleep(0)
+        return await super().claim(execution_id, queued=queued)
+
+
+async def test_what_ends_while_the_service_ends_has_its_document(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = dependencies(make_graph(text_node("a")), store=_SlowToClaim(), directory=tmp_path)
+    async with Service(made) as service:
+        plan = await service.read_plan(make_graph(text_node("a")).to_document())
+        with pytest.raises(asyncio.CancelledError):
+            await service.execute(plan)
+    (name,) = names_in(tmp_path)
+    text = await asyncio.to_thread((tmp_path / f"{name}.json").read_bytes)
+    assert json.loads(text)["status"] == "cancelled"
+    assert caplog.messages == []
+
+
+async def test_what_is_to_be_kept_afterwards_is_left_to_the_next_start(tmp_path: Path) -> None:
+    store = MemoryStore()
+    (execution_id,) = await ended_in(store, 1)
+    async with DocumentWriter(store, tmp_path) as documents:
+        pass
+    documents.schedule(execution_id)
+    await documents.wait_written(execution_id)
+    assert await store.lagging_documents() == [execution_id]
+    async with DocumentWriter(store, tmp_path) as documents:
+        await documents.catch_up()
+    assert names_in(tmp_path) == [execution_id]
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+async def test_documents_left_with_an_error_hold_nobody_up(tmp_path: Path, has_begun: bool) -> None:
+    store = MemoryStore()
+    (execution_id,) = await ended_in(store, 1)
+    documents = await DocumentWriter(store, tmp_path).__aenter__()
+    documents.schedule(execution_id)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(documents.wait_written(execution_id))
+        if has_begun:
+            await asyncio.sleep(0)
+        await documents.__aexit__(ValueError)
+    assert (names_in(tmp_path), await store.lagging_documents()) == ([], [execution_id])
+
+
+async def test_one_execution_that_cannot_be_shown_costs_the_others_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, project = MemoryStore(), document.build_document
+    ids = await ended_in(store, 20)
+
+    def broken(events: list[Event], record: ExecutionRecord) -> dict[str, Any]:
+        if record.execution_id == ids[3]:
+            raise ValueError("odd")
+        return project(events, record)
+
+    monkeypatch.setattr(document, "project", broken)
+    async with DocumentWriter(store, tmp_path) as documents:
+        await documents.catch_up()
+        assert await store.lagging_documents() == [ids[3]]
+        (later,) = await ended_in(store, 1)
+        documents.schedule(later)
+        await documents.wait_written(later)
+        await documents.wait_written(ids[3])
+        assert caplog.messages == [f"document of {ids[3]} not written: odd"], "and that once"
+        monkeypatch.undo()
+        await documents.catch_up()
+        assert await store.lagging_documents() == []
+
+
+async def test_what_stops_a_whole_group_from_being_read_may_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = MemoryStore()
+    *ids, last = await ended_in(store, 4)
+
+    async def broken(*_: object) -> Any:
+        raise RuntimeError("can't start new thread")
+
+    async with DocumentWriter(store, tmp_path) as documents:
+        with monkeypatch.context() as meanwhile:
+            meanwhile.setattr(store, "project_each", broken)
+            for each in ids:
+                documents.schedule(each)
+            await documents.wait_written(ids[0])
+        documents.schedule(last)
+        await documents.wait_written(last)
+        for each in ids:
+            await documents.wait_written(each)
+        assert await store.lagging_documents() == []

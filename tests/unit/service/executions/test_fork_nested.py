@@ -1,0 +1,383 @@
+"""Forks and retries of executions whose nodes run graphs: what ran inside them is not lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planwave.errors import NodeError
+from planwave.graph.model import DataValue, Graph, Node
+from planwave.graph.protocols import ExecutionResult, NodeEvent
+from planwave.graph.reading.documents import read_graph
+from planwave.service.queries.explain import explain
+from planwave.service.service import Service
+from tests.support.graph.builders import make_graph
+from tests.support.nodes.nested_graphs import FakeFlowStore
+from tests.support.nodes.node_context import services_with
+from tests.unit.service.executions.test_commands import executed, opened, outputs_of
+from tests.unit.service.executions.test_fork_runs import reused
+
+
+class Pays:
+    """A node type that gives what came and what it is to say, and uses tokens for it.
+
+    Attributes:
+        runs: How often it ran, by path.
+        broken: Paths where it fails, once ``after`` is set.
+        held: Paths where it comes to no end; ``came`` is set by then.
+    """
+
+    node_type = "pays"
+    template_fields = None
+
+    def __init__(self, *broken: str) -> None:
+        self.runs: Counter[str] = Counter()
+        self.broken, self.held = set(broken), set[str]()
+        self.came, self.after = asyncio.Event(), asyncio.Event()
+        self.after.set()
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        self.runs[context.path] += 1
+        if context.path in self.held:
+            self.came.set()
+            await asyncio.Event().wait()
+        if context.path in self.broken:
+            await self.after.wait()
+            raise NodeError("out of order")
+        texts = [str(arrival.value.value) for arrival in inputs.arrivals]
+        said = "+".join([*texts, str(data.get("say", context.node_id))])[data.get("cut", 0) :]
+        used = {"provider": "p", "model": "m", "input_tokens": 10, "output_tokens": 1}
+        event = NodeEvent(context.node_id, "pays", "usage", context.run_id, used)
+        return ExecutionResult({"output": DataValue("text", said)}, [event])
+
+    def paid(self) -> set[str]:
+        """Give the paths it ran at since it was repaired or this was asked last; each once."""
+        assert set(self.runs.values()) <= {1}, f"paid twice: {self.runs}"
+        paid = set(self.runs)
+        self.runs.clear()
+        return paid
+
+    def repair(self) -> None:
+        """Let all go well from now on, and count anew."""
+        self.broken.clear()
+        self.held.clear()
+        self.came.clear()
+        self.runs.clear()
+
+
+class Plans:
+    """A node type that keeps a value, and then runs a graph that says it."""
+
+    node_type = "plans"
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        async def make() -> str:
+            self.made += 1
+            return f"plan {self.made}"
+
+        plan = await context.runtime.once("plan", make)
+        graph, _ = read_graph(body(step("n", say=plan)))
+        await context.runtime.run_graph("k", graph, {})
+        return ExecutionResult({"output": DataValue("text", plan)})
+
+
+def step(node_id: str, kind: str = "pays", **data: Any) -> dict[str, Any]:
+    return {"id": node_id, "name": node_id.upper(), "type": kind, "data": data}
+
+
+def body(*nodes: Mapping[str, Any], edges: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
+    flow = {"data": {"channel": "flow"}}
+    return {"nodes": list(nodes), "edges": [{"source": s, "target": t, **flow} for s, t in edges]}
+
+
+TWO = body(step("a", say="{{ item }}"), step("b"), edges=[("a", "b")])
+FIVE = ["v", "w", "x", "y", "z"]
+SAID = [f"{item}+b" for item in FIVE]
+ALL = {f"loop[{number}]/{node_id}" for number in range(5) for node_id in "ab"}
+
+
+def loop(inside: Mapping[str, Any] = TWO, **data: Any) -> Graph:
+    return make_graph(
+        Node("loop", "loop", "L", data={"items": FIVE, "body": inside, **data}),
+        Node("last", "text", "Last", data={"text": "{{ input }}"}),
+        edges=[("loop", "last")],
+    )
+
+
+async def failed(service: Service) -> str:
+    """Give an execution that has failed."""
+    own = await executed(service)
+    assert (await service.wait(own)).status == "failed"
+    return own
+
+
+async def came_to(service: Service, own: str, node_id: str = "loop") -> Any:
+    """Give what a node of an execution that completes came to."""
+    assert (await service.wait(own)).status == "completed"
+    return (await outputs_of(service, own))[node_id]["output"]
+
+
+async def retried(service: Service, own: str) -> str:
+    return (await service.retry(own)).execution_id
+
+
+# -- what is taken over
+
+
+async def test_a_retry_of_a_loop_pays_for_what_the_failed_item_lacks_alone(tmp_path: Path) -> None:
+    work = Pays("loop[3]/b")
+    async with opened(tmp_path, loop(parallel=1), work) as service:
+        first = await failed(service)
+        work.repair()
+        own = await retried(service, first)
+        assert await came_to(service, own) == SAID
+        later = {"loop[4]/a", "loop[4]/b"}
+        assert work.paid() == {"loop[3]/b"} | later
+        assert await reused(service, own) == ALL - {"loop[3]/b"} - later
+        assert (await service.state(own)).usage.calls == 3, "what was taken over is not charged"
+
+
+async def test_what_items_had_come_to_that_were_let_go_of_is_taken_over_too(
+    tmp_path: Path,
+) -> None:
+    work = Pays("loop[3]/b")
+    work.held, work.after = {"loop[4]/b"}, work.came
+    async with opened(tmp_path, loop(), work) as service:
+        first = await failed(service)
+        work.repair()
+        own = await retried(service, first)
+        assert await came_to(service, own) == SAID
+        assert {"loop[3]/b", "loop[4]/b"} <= work.paid()
+        assert "loop[4]/a" in await reused(service, own)
+
+
+async def test_what_was_taken_over_says_so(tmp_path: Path) -> None:
+    work = Pays("loop[3]/b")
+    async with opened(tmp_path, loop(parallel=1), work) as service:
+        first = await failed(service)
+        work.repair()
+        own = await retried(service, first)
+        await came_to(service, own)
+        shown = explain(await service.events(own), "loop[0]/b")
+        assert (shown["code"], shown["status"]) == ("reused", "completed")
+        assert first in shown["reason"]
+        document = json.loads((tmp_path / f"{own}.json").read_text("utf-8"))
+        said = f"Completed node loop[0]/b (taken over from execution {first})"
+        assert said in document["execution_logs"]
+        (node,) = [node for node in document["nodes"] if node["path"] == "loop[0]/b"]
+        assert (node["name"], node["status"], node["result"]) == ("B", "completed", "v+b")
+
+
+async def test_a_retry_of_a_retry_takes_over_what_that_had_taken_over(tmp_path: Path) -> None:
+    work = Pays("loop[1]/b")
+    async with opened(tmp_path, loop(parallel=1), work) as service:
+        own = await failed(service)
+        work.repair()
+        work.broken = {"loop[3]/a"}
+        own = await retried(service, own)
+        assert (await service.wait(own)).status == "failed"
+        work.repair()
+        assert await came_to(service, await retried(service, own)) == SAID
+        assert work.paid() == {"loop[3]/a", "loop[3]/b", "loop[4]/a", "loop[4]/b"}
+
+
+async def test_what_a_retry_was_cut_off_in_is_taken_over_after_all(tmp_path: Path) -> None:
+    work = Pays("loop[3]/b")
+    async with opened(tmp_path, loop(parallel=1), work) as service:
+        first = await failed(service)
+        work.repair()
+        work.held = {"loop[3]/b"}
+        own = await retried(service, first)
+        await work.came.wait()
+        assert work.paid() == {"loop[3]/b"}
+    work.repair()
+    async with opened(tmp_path, loop(parallel=1), work) as service:
+        await service.recover()
+        async for _ in service.watch(own):
+            pass
+        assert await came_to(service, own) == SAID
+        assert work.paid() == {"loop[3]/b", "loop[4]/a", "loop[4]/b"}
+
+
+DEEP = body(
+    step(
+        "inner",
+        "loop",
+        items=["{{ item }}1", "{{ item }}2"],
+        parallel=1,
+        body=body(step("p", say="{{ item }}"), step("q"), edges=[("p", "q")]),
+    )
+)
+
+
+async def test_what_ran_two_deep_is_taken_over(tmp_path: Path) -> None:
+    work = Pays("loop[1]/inner[0]/q")
+    async with opened(tmp_path, loop(DEEP, items=["x", "y"], parallel=1), work) as service:
+        first = await failed(service)
+        work.repair()
+        own = await retried(service, first)
+        assert await came_to(service, own) == [["x1+q", "x2+q"], ["y1+q", "y2+q"]]
+        assert await reused(service, own) == {"loop[0]/inner", "loop[1]/inner[0]/p"}
+        assert work.paid() == {"loop[1]/inner[0]/q", "loop[1]/inner[1]/p", "loop[1]/inner[1]/q"}
+
+
+async def test_rounds_that_came_to_an_end_are_taken_over(tmp_path: Path) -> None:
+    rounds = body(step("n", say="{{ value }}", cut=1))
+    data = {"initial": "abcd", "condition": "value | length | bool", "body": rounds}
+    work = Pays("loop[2]/n")
+    async with opened(tmp_path, make_graph(Node("loop", "while", "W", data=data)), work) as service:
+        first = await failed(service)
+        work.repair()
+        assert await came_to(service, await retried(service, first)) == ""
+        assert work.paid() == {"loop[2]/n", "loop[3]/n"}
+
+
+async def test_what_a_node_kept_is_found_again_by_a_retry_and_by_no_other_fork(
+    tmp_path: Path,
+) -> None:
+    plans, work = Plans(), Pays("p[k]/n")
+    async with opened(tmp_path, make_graph(Node("p", "plans", "P")), plans, work) as service:
+        first = await failed(service)
+        work.repair()
+        again = await retried(service, first)
+        assert await came_to(service, again, "p") == "plan 1"
+        assert (plans.made, work.paid()) == (1, {"p[k]/n"})
+        anew = await service.fork(first, rerun=["p"])
+        assert await came_to(service, anew.execution_id, "p") == "plan 2"
+        other = await service.fork(first, changes={"p": {"data": {"more": 1}}})
+        assert await came_to(service, other.execution_id, "p") == "plan 3"
+
+
+async def test_answers_inside_hold_where_their_nodes_need_not_run_again(tmp_path: Path) -> None:
+    asks = body(step("q", "approval", prompt="Send {{ item }}?"), step("b"), edges=[("q", "b")])
+    asks["edges"][0]["sourceHandle"] = "approve"
+    graph = loop(asks, items=["x", "y"], parallel=1)
+    work = Pays("loop[1]/b")
+
+    async def answers(service: Service, own: str, *paths: str) -> None:
+        for path in paths:
+            assert (await service.wait(own)).status == "paused"
+            (request,) = await service.requests(own)
+            assert request.path == path
+            await service.answer(own, request.request_id, {"decision": "approve"})
+
+    async with opened(tmp_path, graph, work) as service:
+        first = await executed(service)
+        await answers(service, first, "loop[0]/q", "loop[1]/q")
+        assert (await service.wait(first)).status == "failed"
+        work.repair()
+        own = await retried(service, first)
+        assert (await service.wait(own)).status == "completed"
+        assert work.paid() == {"loop[1]/b"}
+        asked = {"q": {**asks["nodes"][0]["data"], "prompt": "Do send {{ item }}?"}}
+        changed = {**asks, "nodes": [step("q", "approval", **asked["q"]), asks["nodes"][1]]}
+        fork = await service.fork(own, changes={"loop": {"data": {"body": changed}}})
+        await answers(service, fork.execution_id, "loop[0]/q", "loop[1]/q")
+        assert (await service.wait(fork.execution_id)).status == "completed"
+
+
+# -- what is not
+
+
+async def test_a_node_that_is_to_run_again_pays_for_all_inside_it(tmp_path: Path) -> None:
+    work = Pays()
+    async with opened(tmp_path, loop(), work) as service:
+        first = await executed(service)
+        await came_to(service, first)
+        work.repair()
+        fork = await service.fork(first, rerun=["loop"])
+        assert await came_to(service, fork.execution_id) == SAID
+        assert work.paid() == ALL
+
+
+async def test_other_items_are_paid_for_and_the_same_ones_are_not(tmp_path: Path) -> None:
+    work = Pays()
+    async with opened(tmp_path, loop(), work) as service:
+        first = await executed(service)
+        await came_to(service, first)
+        work.repair()
+        items = ["v", "W", "x", "y", "z", "more"]
+        fork = await service.fork(first, changes={"loop": {"data": {"items": items}}})
+        assert await came_to(service, fork.execution_id) == [f"{item}+b" for item in items]
+        assert work.paid() == {f"loop[{number}]/{n}" for number in (1, 5) for n in "ab"}
+
+
+async def test_of_a_graph_inside_that_was_changed_what_the_change_reaches_is_paid_for(
+    tmp_path: Path,
+) -> None:
+    work = Pays("loop[0]/b", "loop[2]/b")
+    async with opened(tmp_path, loop(onItemError="null"), work) as service:
+        first = await executed(service)
+        await came_to(service, first)
+        work.repair()
+        mended = body(step("a", say="{{ item }}"), step("b", say="B"), edges=[("a", "b")])
+        fork = await service.fork(first, changes={"loop": {"data": {"body": mended}}})
+        assert await came_to(service, fork.execution_id) == [f"{item}+B" for item in FIVE]
+        assert work.paid() == {f"loop[{number}]/b" for number in range(5)}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"graph": body(step("i", "inner", flow={"id": "f"}))},
+        {"graph": body(step("i", "inner", flow={"id": "g", "version": "0"}))},
+        {"flow": {"id": "g"}},
+        {"flow": {"id": "g", "version": "0"}},
+    ],
+)
+async def test_a_flow_that_has_changed_deep_inside_is_run_anew(
+    tmp_path: Path, data: Mapping[str, Any]
+) -> None:
+    versions = [body(step("n", say="old"), step("m"), edges=[("n", "m")])]
+    flows = FakeFlowStore(f=versions, g=[body(step("i", "inner", flow={"id": "f"}))])
+    services, _ = services_with(lambda _: [], flows=flows)
+    work, graph = Pays(), make_graph(Node("loop", "inner", "I", data=data))
+    async with opened(tmp_path, graph, work, node_services=lambda _: services) as service:
+        first = await executed(service)
+        assert await came_to(service, first) == "old+m"
+        assert work.paid()
+        same = await service.fork(first)
+        assert await came_to(service, same.execution_id) == "old+m"
+        assert work.paid() == set(), "what was paid for inside holds"
+        versions.append(body(step("n", say="new"), step("m"), edges=[("n", "m")]))
+        fork = await service.fork(first)
+        assert await came_to(service, fork.execution_id) == "new+m"
+
+
+async def test_a_node_inside_that_has_the_id_of_one_that_is_set_is_not_set(tmp_path: Path) -> None:
+    work = Pays()
+    graph = make_graph(
+        Node("a", "pays", "A"), Node("loop", "loop", "L", data={"items": ["x"], "body": TWO})
+    )
+    async with opened(tmp_path, graph, work) as service:
+        first = await executed(service)
+        await came_to(service, first)
+        changes: Any = {"a": {"outputs": {"output": "set"}}, "loop": {"data": {"items": ["y"]}}}
+        fork = await service.fork(first, rerun=["loop"], changes=changes)
+        assert await came_to(service, fork.execution_id) == ["y+b"]
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+async def test_a_parent_that_is_gone_leaves_nothing_inside_nodes_either(
+    tmp_path: Path, is_gone: bool
+) -> None:
+    work = Pays("loop[3]/b")
+    async with opened(tmp_path, loop(parallel=1), work) as service:
+        first = await failed(service)
+        work.repair()
+        own = (await service.retry(first, start=False)).execution_id
+        if is_gone:
+            await service.delete_execution(first)
+        await service.start(own)
+        assert await came_to(service, own) == SAID
+        lacks = {"loop[3]/b", "loop[4]/a", "loop[4]/b"}
+        assert work.paid() == (ALL if is_gone else lacks)

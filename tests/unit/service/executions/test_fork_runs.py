@@ -1,0 +1,288 @@
+"""Forks and retries: what they take over, what they run, and that nothing is paid for twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planwave.errors import Conflict, GraphInvalid, InputError, NodeError
+from planwave.executor.options import RunOptions
+from planwave.graph.model import LINK, DataValue, Node, Policy, Port
+from planwave.graph.protocols import ExecutionResult
+from planwave.service.service import Service
+from tests.support.graph.builders import make_edge, make_graph, text_node
+from tests.unit.service.executions.test_commands import Asks, Counts, executed, opened, outputs_of
+
+
+class Joins:
+    """A node type that joins what arrives with its own text, counts its runs, and can fail."""
+
+    node_type = "joins"
+
+    def __init__(self) -> None:
+        self.runs: Counter[str] = Counter()
+        self.broken: set[str] = set()
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        self.runs[context.node_id] += 1
+        if context.node_id in self.broken:
+            raise NodeError("out of order")
+        texts = [str(arrival.value.value) for arrival in inputs.arrivals]
+        said = "+".join([*texts, data.get("say", context.node_id)])
+        return ExecutionResult({"output": DataValue("text", said)})
+
+
+def joins(node_id: str, **data: Any) -> Node:
+    return Node(node_id, "joins", node_id.upper(), data=data)
+
+
+CHAIN = make_graph(
+    joins("a"), joins("b"), joins("c"), joins("d"), edges=[("a", "b"), ("b", "c"), ("a", "d")]
+)
+
+
+async def result(service: Service, execution_id: str) -> dict[str, Any]:
+    await service.wait(execution_id)
+    outputs = await outputs_of(service, execution_id)
+    return {path: given.get("output") for path, given in outputs.items()}
+
+
+async def reused(service: Service, execution_id: str) -> set[str | None]:
+    events = await service.events(execution_id)
+    return {e.path for e in events if e.type == "node.completed" and "reused" in e.data}
+
+
+async def test_a_retry_runs_only_what_failed_and_what_that_blocked(tmp_path: Path) -> None:
+    work = Joins()
+    work.broken = {"b"}
+    async with opened(tmp_path, CHAIN, work) as service:
+        first = await executed(service)
+        assert (await service.wait(first)).status == "failed"
+        assert work.runs == {"a": 1, "b": 1, "d": 1}
+        work.broken.clear()
+        again = await service.retry(first)
+        assert again.execution_id != first
+        assert await result(service, again.execution_id) == {
+            "a": "a", "b": "a+b", "c": "a+b+c", "d": "a+d",
+        }  # fmt: skip
+        assert work.runs == {"a": 1, "b": 2, "c": 1, "d": 1}
+        assert await reused(service, again.execution_id) == {"a", "d"}
+        state = await service.state(again.execution_id)
+        assert state.parent == {"execution_id": first, "retry": True, "rerun": ["b"]}
+        with pytest.raises(Conflict) as refused:
+            await service.retry(again.execution_id)
+        assert refused.value.code == "nothing-to-retry"
+
+
+async def test_a_fork_runs_what_a_change_reaches_and_takes_over_all_else(tmp_path: Path) -> None:
+    work = Joins()
+    async with opened(tmp_path, CHAIN, work) as service:
+        first = await executed(service)
+        await service.wait(first)
+        fork = await service.fork(first, changes={"b": {"data": {"say": "B"}}})
+        assert (await result(service, fork.execution_id))["c"] == "a+B+c"
+        assert work.runs == {"a": 1, "b": 2, "c": 2, "d": 1}
+        # A change that comes to the same changes nothing: what follows is taken over.
+        same = await service.fork(fork.execution_id, changes={"a": {"data": {"say": "a"}}})
+        assert (await result(service, same.execution_id))["c"] == "a+B+c"
+        assert work.runs == {"a": 2, "b": 2, "c": 2, "d": 1}
+
+
+async def test_a_fork_can_settle_a_node_with_a_result_of_ones_own(tmp_path: Path) -> None:
+    work = Joins()
+    work.broken = {"b"}
+    async with opened(tmp_path, CHAIN, work) as service:
+        first = await executed(service)
+        await service.wait(first)
+        fork = await service.fork(first, changes={"b": {"outputs": {"output": "by hand"}}})
+        assert (await result(service, fork.execution_id))["c"] == "by hand+c"
+        assert work.runs == {"a": 1, "b": 1, "c": 1, "d": 1}
+
+
+async def test_what_is_asked_to_run_again_does_and_what_follows_only_if_it_changed(
+    tmp_path: Path,
+) -> None:
+    work = Joins()
+    async with opened(tmp_path, CHAIN, work) as service:
+        first = await executed(service)
+        await service.wait(first)
+        fork = await service.fork(first, rerun=["a"])
+        assert (await service.wait(fork.execution_id)).status == "completed"
+        assert work.runs == {"a": 2, "b": 1, "c": 1, "d": 1}
+
+
+async def test_a_fork_that_was_cut_off_still_takes_over_what_it_may(tmp_path: Path) -> None:
+    counts = Counts()
+    hold = make_graph(
+        Node("a", "counts", "A"), Node("b", "counts", "B", data={"hold": True}),
+        Node("c", "counts", "C"), Node("d", "counts", "D"),
+        edges=[("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")],
+    )  # fmt: skip
+    async with opened(tmp_path, hold, counts) as service:
+        counts.held.set()
+        first = await executed(service)
+        await service.wait(first)
+        counts.held.clear()
+        counts.started.clear()
+        fork = (await service.fork(first, rerun=["b"])).execution_id
+        await counts.started.wait()
+    counts.held.set()
+    async with opened(tmp_path, hold, counts) as service:
+        await service.recover()
+        async for _ in service.watch(fork):
+            pass
+        assert (await service.execution(fork)).status == "completed"
+        assert counts.runs == {"a": 1, "b": 3, "c": 1, "d": 1}
+
+
+async def test_bad_changes_make_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path, CHAIN, Joins()) as service:
+        first = await executed(service)
+        await service.wait(first)
+        with pytest.raises(GraphInvalid):
+            await service.fork(first, changes={"x": {"data": {}}}, rerun=["nobody"])
+        with pytest.raises(InputError):
+            await service.fork(first, changes={"b": {"outputs": {7: "x"}}})  # type: ignore[dict-item]
+        assert len(await service.executions()) == 1
+
+
+async def test_what_cannot_be_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    graph = make_graph(Node("s", "start", "S"), joins("j"), edges=[("s", "j")])
+    async with opened(tmp_path, graph, Joins()) as service:
+        plan = await service.create_plan("do it")
+        first = await service.execute(plan.plan_id, inputs={"s": {"output": "hello"}})
+        await service.wait(first.execution_id)
+        with pytest.raises(InputError):
+            await service.fork(first.execution_id, changes={"s": {"outputs": {"nope": 1}}})
+        for options in (RunOptions(run_to=["nobody"]), RunOptions(run_from=["nobody"])):
+            with pytest.raises(InputError) as refused:
+                await service.fork(first.execution_id, options=options)
+            assert refused.value.code == "unknown-node"
+            with pytest.raises(InputError):
+                await service.execute(plan.plan_id, options=options)
+        assert len(await service.executions()) == 1
+
+
+async def test_a_paused_execution_can_be_forked_and_a_running_one_not(tmp_path: Path) -> None:
+    counts = Counts()
+    graph = make_graph(
+        Node("t", "counts", "T", data={"hold": True}), Node("q", "asks", "Q"), joins("j"),
+        edges=[("t", "q"), ("q", "j")],
+    )  # fmt: skip
+    async with opened(tmp_path, graph, counts, Asks(), Joins()) as service:
+        first = await executed(service)
+        await counts.started.wait()
+        with pytest.raises(Conflict) as refused:
+            await service.fork(first)
+        assert refused.value.code == "still-running"
+        counts.held.set()
+        await service.wait(first)
+        fork = await service.fork(first, changes={"q": {"outputs": {"output": "yes"}}})
+        assert (await result(service, fork.execution_id))["j"] == "yes+j"
+        assert counts.runs == {"t": 1}
+        assert (await service.execution(first)).status == "paused"
+
+
+async def test_a_fork_can_run_to_a_node_or_from_one(tmp_path: Path) -> None:
+    work = Joins()
+    async with opened(tmp_path, CHAIN, work) as service:
+        plan = await service.create_plan("do it")
+        first = await service.execute(plan.plan_id, options=RunOptions(run_to=["b"]))
+        await service.wait(first.execution_id)
+        assert work.runs == {"a": 1, "b": 1}
+        fork = await service.fork(first.execution_id, options=RunOptions(run_from=["c"]))
+        assert (await service.wait(fork.execution_id)).status == "completed"
+        assert work.runs == {"a": 1, "b": 1, "c": 1}
+        assert (await service.state(fork.execution_id)).nodes["d"].status == "not_reached"
+
+
+async def test_a_deleted_parent_leaves_nothing_to_be_taken_over(tmp_path: Path) -> None:
+    work = Joins()
+    async with opened(tmp_path, CHAIN, work) as service:
+        first = await executed(service)
+        await service.wait(first)
+        made = await service.fork(first, start=False)
+        await service.delete_execution(first)
+        await service.start(made.execution_id)
+        assert (await service.wait(made.execution_id)).status == "completed"
+        assert work.runs == {"a": 2, "b": 2, "c": 2, "d": 2}
+
+
+async def test_a_handled_failure_is_not_taken_over(tmp_path: Path) -> None:
+    work = Joins()
+    work.broken = {"a"}
+    policy = {"onError": "default", "default": {"handle": "output", "value": "instead"}}
+    first_node = Node("a", "joins", "A", policy=Policy(on_error="default", default=policy["default"]),
+                      policy_document=policy)  # fmt: skip
+    async with opened(
+        tmp_path, make_graph(first_node, joins("b"), edges=[("a", "b")]), work
+    ) as service:
+        first = await executed(service)
+        assert await result(service, first) == {"a": "instead", "b": "instead+b"}
+        work.broken.clear()
+        fork = await service.fork(first)
+        assert await result(service, fork.execution_id) == {"a": "a", "b": "a+b"}
+
+
+class JoinsWithHelp(Joins):
+    """The same, with something linked in."""
+
+    inputs = (Port("input", multiple=True), Port("help", channel=LINK))
+
+
+class Helps:
+    """A node type that is only linked."""
+
+    node_type = "helps"
+    outputs = (Port("output", channel=LINK),)
+
+    async def materialize(self, data: Any, output_handle: str, context: Any) -> Any:
+        return "help"
+
+
+INSIDE: dict[str, Any] = {
+    "nodes": [
+        {"id": "n", "type": "joins", "data": {"say": "n"}},
+        {"id": "t", "type": "text", "data": {"text": "t"}},
+    ],
+    "edges": [{"source": "n", "target": "t", "data": {"channel": "flow"}}],
+}
+VERSIONED = make_graph(
+    joins("a"), text_node("t"), joins("b"), Node("h", "helps", "H"),
+    Node("l", "loop", "L", data={"items": [1, 2], "body": INSIDE}),
+    edges=[("a", "t"), ("t", "b"), make_edge("h", "b", channel=LINK, target_handle="help")],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [JoinsWithHelp, Helps])
+async def test_results_of_an_earlier_version_of_a_type_are_not_taken_over(
+    tmp_path: Path, kind: type
+) -> None:
+    async def took_over(before: str | None, version: int) -> tuple[str, set[str | None]]:
+        types = JoinsWithHelp(), Helps()
+        for each in types:
+            each.version = version if isinstance(each, kind) else 1
+        async with opened(tmp_path, VERSIONED, *types) as service:
+            if before is None:
+                own = await executed(service)
+            else:
+                own = (await service.fork(before)).execution_id
+            assert (await service.wait(own)).status == "completed"
+            return own, await reused(service, own)
+
+    first, _ = await took_over(None, 1)
+    second, taken = await took_over(first, 2)
+    others = {"a", "t", "l"} if kind is Helps else {"t", "l[0]/t", "l[1]/t"}
+    assert taken == others, "also of a type inside a node"
+    everything = {"a", "t", "b", "l"}
+    third, taken = await took_over(second, 2)
+    assert taken == everything
+    fourth, taken = await took_over(third, 2)
+    assert taken == everything, "also of what was taken over itself"
+    async with opened(tmp_path, VERSIONED, JoinsWithHelp(), Helps()) as service:
+        await service.delete_execution(first)
+    _, taken = await took_over(fourth, 1)
+    assert taken == others, "an earlier one is another too"

@@ -1,0 +1,167 @@
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from planwave.errors import GraphInvalid, UnavailableProvider, UnknownModel, UnknownProvider
+from planwave.graph.diagnostics import Diagnostic
+from planwave.graph.reading.documents import read_graph
+from planwave.graph.reading.strict_json import parse_strict_json
+from planwave.jsonio import is_plain
+from planwave.service.plans.documents import (
+    check_source,
+    plan_from_graph,
+    plan_of,
+    raise_for_graph,
+    raise_for_run,
+    record_of,
+)
+from planwave.settings import Limits
+from tests.support.graph.builders import make_graph, make_plan, text_node
+from tests.support.llm.fake_providers import library_registry
+
+GRAPH = make_graph(text_node("a"), text_node("b"), edges=[("a", "b")])
+
+
+def checked(document: Any, limits: Limits | None = None) -> Any:
+    source = document if isinstance(document, (str, bytes)) else json.dumps(document)
+    return check_source(source, library_registry(), limits or Limits())
+
+
+def test_a_bare_graph_and_a_plan_around_it_read_the_same() -> None:
+    bare, plan = checked(GRAPH.to_document()), checked(make_plan(GRAPH).as_json())
+    assert bare.graph == plan.graph == GRAPH
+    assert bare.can_run
+    assert plan.envelope["title"] == "A title"
+
+
+@pytest.mark.parametrize(
+    "source", ["", "{", "[]", "null", '{"nodes": NaN}', '{"nodes": [], "nodes": []}', b"\xff"]
+)
+def test_what_is_no_graph_is_a_finding_not_a_crash(source: str | bytes) -> None:
+    report = checked(source)
+    assert report.graph is None
+    assert not report.can_run
+    assert report.diagnostics
+
+
+def test_a_field_no_plan_has_is_refused_in_graphs_and_plans() -> None:
+    for document in (GRAPH.to_document(), make_plan(GRAPH).as_json()):
+        report = checked({**document, "surprise": 1})
+        assert [found.code for found in report.diagnostics] == ["unknown-field"]
+
+
+def test_limits_hold_for_the_graph_inside_a_plan_too() -> None:
+    report = checked(make_plan(GRAPH).as_json(), Limits(nodes=1))
+    assert "limit-exceeded" in {found.code for found in report.diagnostics}
+
+
+@pytest.mark.parametrize("around", [{}, {"title": "A title"}])
+@pytest.mark.parametrize("most", [9, 10, 10_000])
+def test_what_was_just_read_is_held_to_the_same_limits(around: Any, most: int) -> None:
+    document = make_graph(text_node("a", "x" * 10)).to_document() | around
+    limits = Limits(string_bytes=most, plan_bytes=10_000)
+    own, other = (
+        check_source(
+            parse_strict_json(json.dumps(document)), library_registry(), limits, own_depth=depth
+        )
+        for depth in (limits.json_depth, None)
+    )
+    assert own == other
+    assert own.can_run == (most > 9)
+    too_long = Limits(plan_bytes=20)
+    report = check_source(
+        parse_strict_json(json.dumps(document)), library_registry(), too_long, own_depth=9
+    )
+    assert [found.code for found in report.diagnostics] == ["limit-exceeded"]
+
+
+def test_what_was_held_to_another_depth_is_searched() -> None:
+    document = make_graph(text_node("a")).to_document()
+    document["nodes"][0]["data"]["text"] = [[[1]]]  # the document has 7 levels
+    for allowed, codes in ((7, ["invalid-data"]), (6, ["limit-exceeded"])):
+        report = check_source(document, library_registry(), Limits(json_depth=allowed), own_depth=7)
+        assert [found.code for found in report.diagnostics] == codes
+
+
+def test_a_plan_comes_back_from_its_row_as_it_was() -> None:
+    plan = make_plan(GRAPH)
+    assert plan_of(record_of(plan)).as_json() == plan.as_json()
+
+
+@pytest.mark.parametrize("odd", [1, 1e-7, 1e20])
+@pytest.mark.parametrize("where", ["nowhere", "data", "ui", "edge", "forecast", "attempts"])
+def test_a_row_knows_whether_it_is_plain(where: str, odd: float) -> None:
+    document = GRAPH.to_document()
+    node, edge = document["nodes"][0], document["edges"][0]
+    places = {"data": node["data"], "ui": node.setdefault("ui", {}), "edge": edge["data"]}
+    if where in places:
+        places[where]["x"] = odd
+    plan = replace(
+        make_plan(read_graph(document)[0]),
+        forecast={"x": odd if where == "forecast" else 1},
+        attempts=[{"x": [odd if where == "attempts" else 1]}],
+    )
+    assert record_of(plan).plain == is_plain(record_of(plan).document)
+    assert record_of(plan).plain == (where == "nowhere" or odd == 1)
+
+
+def test_a_plan_by_hand_has_a_title_even_without_one() -> None:
+    plan = plan_from_graph(
+        checked(GRAPH.to_document()), plan_id="p", created_at="now", forecast=lambda _: {"waves": 2}
+    )
+    assert (plan.title, plan.user_prompt, plan.forecast) == (
+        "Plan made by hand",
+        "",
+        {"waves": 2},
+    )
+
+
+def found(code: str, severity: Any = "error") -> Diagnostic:
+    return Diagnostic(code, severity, f"about {code}", hint="do this")
+
+
+def test_provider_faults_stop_a_run_but_not_a_plan() -> None:
+    raise_for_graph([found("unavailable-provider"), found("odd", "warning")])
+    for code, error in (
+        ("unavailable-provider", UnavailableProvider),
+        ("unknown-provider", UnknownProvider),
+        ("unknown-model", UnknownModel),
+    ):
+        with pytest.raises(error) as caught:
+            raise_for_run([found(code)])
+        assert caught.value.hint == "do this"
+
+
+def test_other_faults_come_first_and_bring_all_findings() -> None:
+    findings = [found("unknown-provider"), found("flow-cycle")]
+    with pytest.raises(GraphInvalid) as caught:
+        raise_for_run(findings)
+    assert caught.value.diagnostics == tuple(findings)
+
+
+def test_warnings_stop_nothing() -> None:
+    raise_for_run([found("odd", "warning"), found("fixed", "info")])
+
+
+def test_a_document_is_held_to_the_same_bounds_however_it_comes() -> None:
+    graph = {"nodes": [{"id": "a", "type": "text", "data": {"text": "x" * 200}}], "edges": []}
+    size = len(json.dumps(graph, separators=(",", ":")))
+    for most, can_run in ((size, True), (size - 1, False)):
+        limits = Limits(plan_bytes=most)
+        as_text = check_source(json.dumps(graph, separators=(",", ":")), library_registry(), limits)
+        as_read = check_source(graph, library_registry(), limits)
+        assert as_text == as_read
+        assert as_read.can_run is can_run
+    deep: Any = "x"
+    for _ in range(5):
+        deep = [deep]
+    graph["nodes"][0]["data"] = {"text": "x", "extra": deep}
+    limits = Limits(json_depth=6)
+    assert [
+        d.code for d in check_source(json.dumps(graph), library_registry(), limits).diagnostics
+    ] == ["limit-exceeded"]
+    assert "limit-exceeded" in [
+        d.code for d in check_source(graph, library_registry(), limits).diagnostics
+    ]

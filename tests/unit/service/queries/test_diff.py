@@ -1,0 +1,242 @@
+"""What differs between two executions, node by node, and never more than can be read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from planwave.errors import NotFound
+from planwave.events import Event, ExecutionState, fold
+from planwave.graph.model import DataValue
+from planwave.graph.protocols import ExecutionResult
+from planwave.ids import new_id
+from planwave.service.queries.diff import (
+    DIFF_CHARS,
+    LINE_CHARS,
+    MAX_HANDLES,
+    MAX_NODES,
+    TEXT_CHARS,
+    TEXT_LINES,
+    VALUE_CHARS,
+    diff,
+    text_diff,
+)
+from planwave.service.service import Service
+from tests.support.graph.builders import make_graph as nodes_of
+from tests.support.graph.builders import text_node
+from tests.support.graph.fake_catalog import parse_graph
+from tests.support.service.dependencies import dependencies
+
+AT = "2026-01-01T00:00:{:02}.000000+00:00"
+USED = {"provider": "p", "model": "m", "input_tokens": 10, "output_tokens": 5, "cost_usd": 0.5}
+
+
+def text(value: Any, kind: str = "text") -> dict[str, Any]:
+    return {"output": {"type": kind, "value": value}}
+
+
+def ran(
+    nodes: str,
+    told: list[tuple[str, str, dict[str, Any]]],
+    name: str = "a",
+    ends: str = "completed",
+    data: dict[str, Any] | None = None,
+) -> ExecutionState:
+    """The state of an execution that took one second for each thing that is told."""
+    graph = parse_graph(nodes).to_document()
+    for node in graph["nodes"]:
+        node["data"] = (data or {}).get(node["id"], {})
+    events: list[tuple[str, str | None, dict[str, Any]]] = [
+        ("execution.created", None, {"graph": graph}),
+        ("execution.started", None, {"waves": 1}),
+        *told,
+    ]
+    if ends:
+        events.append((f"execution.{ends}", None, {"failures": []}))
+    return fold(
+        Event(name, seq, AT.format(min(seq, 59)), kind, path, 1 if path else None, facts)
+        for seq, (kind, path, facts) in enumerate(events, 1)
+    )
+
+
+def gave(path: str, outputs: dict[str, Any], duration_s: float = 1.0) -> Any:
+    return "node.completed", path, {"outputs": outputs, "duration_s": duration_s}
+
+
+def only(told: dict[str, Any]) -> dict[str, Any]:
+    (node,) = told["nodes"]
+    return node
+
+
+def test_two_that_are_the_same_are_told_in_one_line() -> None:
+    a = ran("x y", [gave("x", text("1")), gave("y", text("2"))])
+    b = ran("x y", [gave("x", text("1"), 9.0), ("usage", "x", USED), gave("y", text("2"))], "b")
+    told = diff(a, b)
+    assert told["counts"] == {"same": 2, "changed": 0, "only_a": 0, "only_b": 0}
+    assert (told["a"], told["b"], told["nodes"], told["left_off"]) == ("a", "b", [], 0)
+    assert told["status"] == ["completed", "completed"]
+    assert told["duration_s"] == [3.0, 4.0]
+    assert [used["input_tokens"] for used in told["usage"]] == [0, 10]
+    assert [used["cost_usd"] for used in told["usage"]] == [None, 0.5]
+
+
+def test_a_node_that_gave_something_else_is_told_with_both_values_and_their_difference() -> None:
+    a = ran("x", [("usage", "x", USED), gave("x", text("one\ntwo"), 2.0)])
+    b = ran("x", [gave("x", text("one\nthree"), 0.5)], "b")
+    assert only(diff(a, b)) == {
+        "path": "x",
+        "change": "changed",
+        "status": ["completed", "completed"],
+        "duration_s": [2.0, 0.5],
+        "usage": [a.nodes["x"].usage.as_json(), b.nodes["x"].usage.as_json()],
+        "outputs": {
+            "output": [
+                {"type": "text", "value": "one\ntwo"},
+                {"type": "text", "value": "one\nthree"},
+            ]
+        },
+        "result": "@@ -1,2 +1,2 @@\n one\n-two\n+three",
+    }
+
+
+@pytest.mark.parametrize(("a", "b"), [(1, 1.0), (1, True), (0, None), ({"k": 1}, {"k": 2})])
+def test_values_are_compared_as_json(a: Any, b: Any) -> None:
+    states = ran("x", [gave("x", text(a))]), ran("x", [gave("x", text(b))], "b")
+    (sides,) = only(diff(*states))["outputs"].values()
+    assert repr([side["value"] for side in sides]) == repr([a, b])
+    assert "result" not in only(diff(*states))
+
+
+def test_a_handle_that_only_one_side_has_is_null_on_the_other() -> None:
+    a = ran("x", [gave("x", {"yes": text("1")["output"]})])
+    b = ran("x", [gave("x", {"no": text(None)["output"]})], "b")
+    assert only(diff(a, b))["outputs"] == {
+        "yes": [{"type": "text", "value": "1"}, None],
+        "no": [None, {"type": "text", "value": None}],
+    }
+
+
+def test_another_status_is_told_with_the_error() -> None:
+    error = {"code": "boom", "message": "it broke"}
+    failed = ("node.failed", "x", {"error": error, "handled": False, "duration_s": 1.0})
+    a, b = ran("x", [failed], ends="failed"), ran("x", [gave("x", text("1"))], "b", ends="")
+    told = diff(a, b)
+    assert (told["status"], told["duration_s"]) == (["failed", "executing"], [2.0, None])
+    node = only(told)
+    assert (node["status"], node["error"]) == (["failed", "completed"], [error, None])
+    assert (node["outputs"]["output"][0], "result" in node) == (None, False)
+
+
+def test_what_the_graph_says_otherwise_is_named() -> None:
+    story = [gave("x", text("1"))]
+    a, b = ran("x", story, data={"x": {"k": 1}}), ran("x:fork", story, "b", data={"x": {"k": 2}})
+    assert only(diff(a, b))["written"] == ["type", "data"]
+
+
+def test_nodes_that_only_one_has_are_told_those_of_the_first_before() -> None:
+    a = ran("x y", [gave("x", text("1")), gave("x[1]/z", text("1"))])
+    b = ran("w x", [gave("x", text("1"))], "b")
+    told = diff(a, b)
+    assert told["counts"] == {"same": 1, "changed": 0, "only_a": 2, "only_b": 1}
+    assert [(n["path"], n["change"]) for n in told["nodes"]] == [
+        ("y", "only_a"),
+        ("x[1]/z", "only_a"),
+        ("w", "only_b"),
+    ]
+    assert [n["status"] for n in told["nodes"]] == [
+        ["pending", None],
+        ["completed", None],
+        [None, "pending"],
+    ]
+    assert all("written" not in n for n in told["nodes"])
+
+
+# -- bounds
+
+
+def test_a_long_value_is_shown_by_its_beginning_and_hash() -> None:
+    long = "x" * VALUE_CHARS
+    a, b = ran("x", [gave("x", text(long + "a"))]), ran("x", [gave("x", text([long, "b"]))], "b")
+    first, second = only(diff(a, b))["outputs"]["output"]
+    assert (first["preview"], first["chars"]) == (long + "…", VALUE_CHARS + 1)
+    assert second["preview"].startswith('["xxx')
+    assert len(first["sha256"]) == len(second["sha256"]) == 64
+    assert first["sha256"] != second["sha256"]
+
+
+def test_however_much_differs_the_answer_stays_small() -> None:
+    names = [f"n{i}" for i in range(MAX_NODES + 50)]
+    lines = ["\n".join(f"{side} {i}" for i in range(700)) for side in "ab"]
+
+    def state(side: int) -> ExecutionState:
+        outputs = {f"h{i}": {"type": "text", "value": lines[side]} for i in range(MAX_HANDLES + 5)}
+        return ran(" ".join(names), [gave(name, outputs) for name in names], "ab"[side])
+
+    told = diff(state(0), state(1))
+    assert (len(told["nodes"]), told["left_off"]) == (MAX_NODES, 50)
+    assert told["counts"]["changed"] == MAX_NODES + 50
+    assert all(len(node["outputs"]) == MAX_HANDLES for node in told["nodes"])
+    assert len(json.dumps(told)) < 4_000_000
+
+
+def test_long_lines_are_compared_by_sentences() -> None:
+    sentences = [f"This is sentence number {i} of a long paragraph." for i in range(20)]
+    changed = [*sentences[:9], "This one is new.", *sentences[10:]]
+    told = text_diff(" ".join(sentences), " ".join(changed)).split("\n")
+    assert [line for line in told if line[0] in "+-"] == [f"-{sentences[9]}", "+This one is new."]
+
+
+def test_the_difference_of_texts_is_cut() -> None:
+    told = text_diff("\n".join("a" * 90 for _ in range(400)), "b" * 10_000)
+    assert told.endswith("\n…")
+    assert len(told) < DIFF_CHARS + 2 * LINE_CHARS + 10
+    longest = text_diff("a" * 10_000, "b" * 10_000).split("\n")
+    assert [line[:2] for line in longest] == ["@@", "-a", "+b"]
+    assert max(map(len, longest)) == 2 * LINE_CHARS + 1
+
+
+@pytest.mark.parametrize("same", ["x" * TEXT_CHARS, "x\n" * TEXT_LINES])
+def test_texts_that_differ_far_down_are_said_to(same: str) -> None:
+    assert text_diff(same + "a", same + "b").startswith("they differ after 500 lines")
+
+
+def test_errors_are_cut() -> None:
+    long = {"code": "boom", "message": "m" * 5_000}
+    failed = ("node.failed", "x", {"error": long, "handled": False, "duration_s": 1.0})
+    a, b = ran("x", [failed], ends="failed"), ran("x", [], "b")
+    assert len(only(diff(a, b))["error"][0]["message"]) == VALUE_CHARS + 1
+
+
+# -- from a store
+
+
+class Counting:
+    """Gives a new number each time."""
+
+    node_type = "counting"
+    given = 0
+
+    async def execute(self, data: Any, inputs: Any, context: Any) -> ExecutionResult:
+        type(self).given += 1
+        return ExecutionResult({"output": DataValue("integer", self.given)})
+
+
+async def test_executions_are_compared_by_what_is_stored() -> None:
+    from planwave.graph.model import Node
+
+    graph = nodes_of(text_node("t"), Node("n", "counting", "N"))
+    async with Service(dependencies(graph, types=[Counting()])) as service:
+        plan = await service.create_plan("count")
+        ids = [(await service.execute(plan.plan_id)).execution_id for _ in range(2)]
+        for execution_id in ids:
+            await service.wait(execution_id)
+        told = await service.diff(*ids)
+        assert (told["a"], told["b"]) == tuple(ids)
+        assert told["counts"] == {"same": 1, "changed": 1, "only_a": 0, "only_b": 0}
+        assert only(told)["path"] == "n"
+        assert (await service.diff(ids[0], ids[0]))["counts"]["same"] == 2
+        for pair in ((ids[0], new_id()), (new_id(), ids[0])):
+            with pytest.raises(NotFound):
+                await service.diff(*pair)

@@ -1,0 +1,353 @@
+"""Which wires fed a node's parameters, as explain tells it of real executions."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import planwave
+from planwave.errors import NodeError
+from planwave.events import Event, fold
+from planwave.executor.recovery.history import History
+from planwave.graph.model import DataValue, Policy, Retry
+from planwave.graph.protocols import ExecutionResult, Suspension
+from planwave.nodes.library import LIBRARY
+from planwave.service.queries.explain import (
+    REASON_CODES,
+    describe_sources,
+    explain,
+    wired_parameters,
+)
+from planwave.storage.memory import MemoryStore
+from tests.support.engine.event_histories import created_event, is_event, run_events
+from tests.support.engine.generic_nodes import (
+    ExecutionHarness,
+    MemoryJournal,
+    node_event,
+    result_with,
+)
+from tests.support.engine.random_schedules import ByteChoices
+from tests.support.graph.fake_catalog import parse_graph
+from tests.support.nodes.node_context import services_with
+from tests.support.virtual_loop import virtual_time
+from tests.unit.executor.driver.test_execution_properties import Scene
+from tests.unit.executor.driver.test_resume import Interrupted
+
+STATUS_OF = {
+    "pending": {"not-started", "sources-open", "wave-closed", "ready", "paused", "execution-ended"},
+    "waiting": {"waits-for-answer", "waits-for-decision", "waits-for-time"},
+    "retrying": {"waits-to-retry"},
+    "skipped": {"no-input", "required-input-skipped", "other-entry"},
+    "blocked": {"blocked"},
+    "cancelled": {"stopped", "cancelled", "node-cancelled"},
+    "linked": {"linked"},
+    "not_reached": {"not-reached"},
+}
+
+
+def check_all(told: list[Event]) -> None:
+    """Every node has an explanation that fits what became of it, and what it read is all there."""
+    for path, node in fold(told).nodes.items():
+        found = explain(told, path)
+        assert found["code"] in REASON_CODES
+        ran = {"root", "inputs-arrived", "first-input", "given", "reused", "changed", "nested"}
+        assert found["code"] in STATUS_OF.get(node.status, ran)
+        assert found["reason"].endswith((".", "…."))
+        delivered = [each for each in found["because"] if each.get("settled") == "delivered"]
+        read = [each for one in found["inputs"].values() for each in one["arrivals"]]
+        if found["code"] in ("root", "inputs-arrived"):
+            direct = [each["edge"] for each in delivered if "through" not in each]
+            assert sorted(each["edge"] for each in read) == sorted(direct)
+        if found["code"] == "first-input":
+            assert len(read) == 1
+        assert len(found["course"]) == sum(
+            e.path == path and e.type not in ("node.log", "node.event") for e in told
+        )
+
+
+@given(st.integers(0, 2**64), st.integers(0, 60))
+@settings(max_examples=80, deadline=None)
+def test_every_node_of_any_execution_has_an_explanation_at_any_time(seed: int, cut: int) -> None:
+    scene = Scene(ByteChoices(Random(seed).randbytes(260)))  # noqa: S311 - a test's choices
+
+    @virtual_time
+    async def plays() -> None:
+        stored = [e._replace(seq=e.seq + 1) for e in (await scene.run()).stored]
+        told = [created_event(scene.graph, scene.options), *stored]
+        check_all(told)
+        check_all(told[: 1 + cut])
+
+    plays()
+
+
+@given(st.integers(0, 2**64))
+@settings(max_examples=60, deadline=None)
+def test_every_node_that_was_cut_off_has_an_explanation(seed: int) -> None:
+    scene = Interrupted(ByteChoices(Random(seed).randbytes(260)))  # noqa: S311 - a test's choices
+
+    @virtual_time
+    async def plays() -> None:
+        stored = [created_event(scene.graph, scene.options)]
+        for cut in [*scene.cuts, None]:
+            stored = await scene.life(stored, cut)
+            check_all(stored)
+            if fold(stored).is_over:
+                break
+
+    plays()
+
+
+async def test_it_gives_the_very_text_that_each_input_was_fed() -> None:
+    acts = {"a": result_with("one\n\n two "), "b": result_with({"k": ["ü", 1]})}
+    graph = parse_graph("a b c d", "a>c", "b>c", "b>c.other", "c>d")
+    told = await run_events(graph, acts)
+    read = explain(told, "c")["inputs"]
+    assert list(read) == ["input", "other"]
+    assert read["input"]["text"] == ('From a (a):\none\n\n two \n\nFrom b (b):\n{"k":["ü",1]}')
+    assert read["input"]["arrivals"][1] == {
+        "edge": "e2", "source": "b", "sourceName": "b", "sourceHandle": "output",
+        "type": "any", "value": {"k": ["ü", 1]}, "text": '{"k":["ü",1]}',
+    }  # fmt: skip
+    assert read["other"]["text"] == '{"k":["ü",1]}'
+    assert explain(told, "a")["inputs"] == {}
+
+
+async def test_of_a_join_of_any_only_the_winner_was_read() -> None:
+    graph = parse_graph("a b c", "a>c", "b>c", policies={"c": Policy(join="any")})
+    told = await run_events(graph, {"a": result_with("first")})
+    (one,) = explain(told, "c")["inputs"].values()
+    assert (one["text"], len(one["arrivals"])) == ("first", 1)
+
+
+async def test_what_has_not_started_has_read_nothing_yet() -> None:
+    told = await run_events(
+        parse_graph("a b c", "a>c", "b>c"), until=is_event("node.completed", "a")
+    )
+    assert explain(told, "c")["inputs"] == {}
+
+
+async def test_a_linked_node_shows_what_had_arrived_for_it() -> None:
+    told = await run_events(parse_graph("a g:vein u", "a>g", "g~u"), {"a": result_with("data")})
+    assert explain(told, "g")["inputs"]["input"]["text"] == "data"
+
+
+async def test_the_prompt_that_was_sent_is_given() -> None:
+    def asks(inputs: Any, context: Any) -> Any:
+        async def tells() -> Any:
+            yield node_event(context, "prompt", {"prompt": "Write.", "model": "m"})
+            yield result_with("Written.")
+
+        return tells()
+
+    told = await run_events(parse_graph("a"), {"a": asks})
+    assert explain(told, "a")["prompt"] == {"prompt": "Write.", "model": "m"}
+
+
+async def test_attempts_that_failed_are_told_with_what_went_wrong() -> None:
+    def third_time(inputs: Any, context: Any) -> Any:
+        async def acts() -> Any:
+            if context.attempt < 3:
+                raise NodeError(f"busy {context.attempt}", retryable=True)
+            return result_with("done")
+
+        return acts()
+
+    graph = parse_graph("a", policies={"a": Policy(retry=Retry(3, 0))})
+    found = explain(await run_events(graph, {"a": third_time}), "a")
+    assert found["reason"].endswith(
+        " Tried again after attempt 1 (busy 1) and attempt 2 (busy 2) failed."
+    )
+    assert [(step["what"], step["attempt"]) for step in found["course"]] == [
+        ("started", 1), ("tried-again", 1), ("started", 2), ("tried-again", 2), ("started", 3),
+        ("completed", 3),
+    ]  # fmt: skip
+    assert found["course"][1]["error"]["message"] == "busy 1"
+
+
+def asking(timeout_s: float | None = None) -> dict[str, Any]:
+    def asks(inputs: Any, context: Any) -> Any:
+        async def suspends() -> Suspension:
+            return Suspension({"prompt": "ok?"}, None, timeout_s, {"decision": "reject"})
+
+        return suspends()
+
+    async def goes_on(inputs: Any, context: Any, state: Any, answer: Any) -> Any:
+        return ExecutionResult({"output": DataValue("any", answer["decision"])})
+
+    return {"a": asks, "a:resume": goes_on}
+
+
+async def test_who_answered_what_is_told() -> None:
+    def answers(rig: ExecutionHarness, event: Event) -> None:
+        if event.type == "node.waiting":
+            said = {"decision": "approve", "note": "fine by me"}
+            rig.execution.answer(event.data["request_id"], said)
+
+    found = explain(await run_events(parse_graph("a"), asking(), on_event=answers), "a")
+    assert found["reason"].endswith(" It was answered: approve: fine by me.")
+    asked, answered = (s for s in found["course"] if s["what"] in ("asked", "answered"))
+    assert asked["request"] == {"prompt": "ok?"}
+    assert (answered["by"], answered["decision"], answered["note"]) == (
+        "person", "approve", "fine by me",
+    )  # fmt: skip
+    assert answered["request_id"] == asked["request_id"]
+
+
+@virtual_time
+async def test_that_nobody_answered_is_told() -> None:
+    told = await run_events(parse_graph("a"), asking(60), on_event=lambda *_: None)
+    found = explain(told, "a")
+    assert found["reason"].endswith(" Nobody answered it in time, so it went on with: reject.")
+    assert found["course"][-2]["by"] == "timeout"
+    waiting = explain(told[: 1 + [e.type for e in told].index("node.waiting")], "a")
+    assert waiting["reason"].startswith(
+        "It asked for something and waits for the answer until 2026-01-01T00:01:00+00:00."
+    )
+
+
+@virtual_time
+async def test_a_node_that_was_cut_off_says_how_often_it_was_entered_again() -> None:
+    graph = parse_graph("a")
+
+    async def lives(stored: list[Event], **more: Any) -> list[Event]:
+        journal = MemoryJournal(**more)
+        rig = ExecutionHarness(
+            graph, None, journal=journal, past=History(stored), is_recovery=len(stored) > 1
+        )
+        try:
+            await rig.run()
+        except Exception:  # noqa: BLE001 - the end of its process
+            await asyncio.sleep(0)
+        return [*stored, *journal.events]
+
+    stored = await lives([created_event(graph)], fail_at=2)
+    assert explain(stored, "a")["status"] == "running"
+    stored = await lives(await lives(stored, fail_at=2))
+    found = explain(stored, "a")
+    assert (
+        " It was cut off 2 times by the end of its process, and entered again." in (found["reason"])
+    )
+    assert [step["what"] for step in found["course"]] == [
+        "started", "entered-again", "entered-again", "completed",
+    ]  # fmt: skip
+
+
+async def test_an_unstarted_decision_is_told_as_one() -> None:
+    once = Policy(effect="once")
+    graph = parse_graph("a", policies={"a": once})
+    told = await run_events(graph, until=is_event("node.started", "a"))
+    request = {"kind": "interrupted", "message": "?", "actions": ["run_again"]}
+    data = {"request_id": f"r{len(told) + 1}", "request": request}
+    told.append(Event("x1", len(told) + 1, told[-1].at, "node.waiting", "a", 1, data))
+    found = explain(told, "a")
+    assert (found["code"], found["requests"][0]["request"]["kind"]) == (
+        "waits-for-decision", "interrupted",
+    )  # fmt: skip
+
+
+FLOW, LINK = {"channel": "flow"}, {"channel": "link"}
+
+
+def text(node_id: str, value: str) -> dict[str, Any]:
+    return {"id": node_id, "type": "text", "data": {"text": value}}
+
+
+def wire(edge_id: str, source: str, target: str, handle: str, data: dict[str, str]) -> Any:
+    return {
+        "id": edge_id,
+        "source": source,
+        "target": target,
+        "targetHandle": handle,
+        "data": data,
+    }
+
+
+async def told_of(nodes: list[dict[str, Any]], *edges: dict[str, Any]) -> list[Event]:
+    """Run a graph with a model that repeats its prompt, and give all that is stored of it."""
+    store = MemoryStore()
+    services, _ = services_with(lambda request: [request.prompt])
+    graph = {"nodes": nodes, "edges": list(edges)}
+    built = planwave.build(graph, registry=planwave.Registry(LIBRARY))
+    result = await planwave.run(built, services=services, store=store)
+    return list(await store.events(result.execution_id))
+
+
+async def test_a_flow_wire_is_named_with_the_written_value_it_beat() -> None:
+    found = explain(
+        await told_of(
+            [text("a", "wired"), text("b", "written")], wire("e", "a", "b", "text", FLOW)
+        ),
+        "b",
+    )
+    assert found["parameters"] == {
+        "text": {"channel": "flow", "edge": "e", "source": "a", "over": ["inline"]}
+    }
+    assert found["reason"].endswith(
+        " Its 'text' came by the flow from 'a', which beats what is written in it."
+    )
+
+
+async def test_a_link_is_named_like_a_flow_wire() -> None:
+    nodes = [text("l", "linked"), {"id": "b", "type": "text", "data": {"text": "written"}}]
+    events = await told_of(nodes, wire("k", "l", "b", "text", LINK))
+    assert explain(events, "b")["parameters"] == {
+        "text": {"channel": "link", "edge": "k", "source": "l", "over": ["inline"]}
+    }
+    (done,) = [e for e in events if e.type == "node.completed" and e.path == "b"]
+    assert done.data["outputs"]["output"]["value"] == "linked"
+
+
+async def test_all_that_a_linked_model_brings_is_named_with_where_it_came_in() -> None:
+    nodes = [
+        {"id": "m", "type": "model", "data": {"model": "n", "temperature": 1}},
+        {"id": "ask", "type": "llm", "data": {"prompt": "Hi", "model": "m", "temperature": 0.5}},
+    ]
+    found = explain(await told_of(nodes, wire("k", "m", "ask", "model", LINK)), "ask")
+    linked = {"channel": "link", "edge": "k", "source": "m"}
+    assert found["parameters"] == {
+        "temperature": {**linked, "handle": "model", "over": ["inline"]},
+        "provider": {**linked, "handle": "model", "over": []},
+        "model": {**linked, "over": ["inline"]},
+    }
+    assert "Its 'provider' came by the link from 'm' into 'model'." in found["reason"]
+    assert found["prompt"]["model"] == "n"
+
+
+async def test_it_is_told_of_nodes_inside_nodes_too() -> None:
+    number = {"id": "n", "type": "number", "data": {"value": "{{ item }}"}}
+    inside = {"nodes": [number, text("t", "")], "edges": [wire("k", "n", "t", "text", LINK)]}
+    loop = {"id": "l", "type": "loop", "data": {"items": [7], "body": inside}}
+    found = explain(await told_of([loop]), "l[0]/t")
+    assert found["parameters"] == {
+        "text": {"channel": "link", "edge": "k", "source": "n", "over": ["inline"]}
+    }
+
+
+async def test_nothing_is_said_where_no_wire_leads_into_a_parameter() -> None:
+    found = explain(await told_of([text("a", "x")]), "a")
+    assert "parameters" not in found
+
+
+def event(seq: int, kind: str, **data: Any) -> Event:
+    return Event("x", seq, "2026-01-01T00:00:00+00:00", kind, "n", 1, data)
+
+
+def test_only_the_last_attempt_counts() -> None:
+    fields = {"a": {"channel": "flow", "edge": "e", "source": "s", "over": []}}
+    wired = event(2, "node.event", event_type="wired", data={"fields": fields})
+    events = [event(1, "node.started"), wired]
+    assert wired_parameters(events, "n") == fields
+    assert wired_parameters(events, "other") == {}
+    assert wired_parameters([*events, event(3, "node.started")], "n") == {}
+    assert list(describe_sources(fields)) == ["Its 'a' came by the flow from 's'."]
+
+
+def test_all_that_lost_is_told() -> None:
+    fed = {"channel": "link", "edge": "e", "source": "s", "over": ["flow", "inline"]}
+    assert list(describe_sources({"a": fed})) == [
+        "Its 'a' came by the link from 's', which beats the flow and what is written in it."
+    ]

@@ -1,0 +1,131 @@
+from pathlib import Path
+
+import pytest
+
+from planwave.errors import InputError, NotFound
+from planwave.events import Event
+from planwave.service.queries.history import QueryService, status_of_plan
+from planwave.storage.memory import MemoryStore
+from planwave.storage.records import ExecutionRecord, PlanRecord
+
+AT = "2026-01-01T00:00:00.000000+00:00"
+PLAN = "01900000-0000-7000-8000-0000000000aa"
+FIRST, SECOND = "01911111-0000-7000-8000-000000000001", "01922222-0000-7000-8000-000000000002"
+
+
+async def history(*executions: str) -> QueryService:
+    store = MemoryStore()
+    await store.save_plan(PlanRecord(PLAN, AT, "goal", "Title", "h", {"nodes": [], "edges": []}))
+    for execution_id in executions:
+        record = ExecutionRecord(execution_id, PLAN, "Title", "goal", "starting", AT)
+        created = Event(execution_id, 1, AT, "execution.created", None, None, {"goal": "goal"})
+        await store.create_execution(record, [created])
+    return QueryService(store, None)
+
+
+async def test_last_is_the_newest_execution() -> None:
+    assert (await (await history(FIRST, SECOND)).find("last")).id == SECOND
+
+
+async def test_last_of_nothing_says_how_to_start() -> None:
+    with pytest.raises(NotFound, match="nothing has run") as caught:
+        await (await history()).find("last")
+    assert "planwave run" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("name", [FIRST, "01911", "01911111-0000", "01911111-0000-7000".upper()])
+async def test_an_execution_is_found_by_its_id_or_the_start_of_it(name: str) -> None:
+    found = await (await history(FIRST, SECOND)).find(name)
+    assert (found.kind, found.id) == ("execution", FIRST)
+
+
+async def test_a_plan_is_found_by_the_start_of_its_id() -> None:
+    assert (await (await history(FIRST)).find("01900000")).kind == "plan"
+
+
+async def test_an_ambiguous_start_lists_what_fits() -> None:
+    with pytest.raises(InputError) as caught:
+        await (await history(FIRST, SECOND)).find("019")
+    assert caught.value.code == "ambiguous-id"
+    assert FIRST in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("name", ["", "fff", "%"])
+async def test_a_name_that_fits_nothing_is_not_found(name: str) -> None:
+    with pytest.raises(NotFound):
+        await (await history(FIRST)).find(name)
+
+
+async def test_a_plan_that_never_ran_is_a_draft() -> None:
+    assert await (await history()).plan_status(PLAN) == "draft"
+    assert await (await history(FIRST)).plan_status(PLAN) == "executing"
+
+
+async def test_the_statuses_of_many_plans_come_at_once() -> None:
+    kept = await history(FIRST)
+    assert await kept.plan_statuses([PLAN, "other"]) == {PLAN: "executing", "other": "draft"}
+    assert await kept.plan_statuses([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("since", "found"),
+    [
+        ("2026-01-01", 1),
+        ("2026-01-01T01:00:00+01:00", 1),
+        ("2026-01-01T00:00:00.000000Z", 1),
+        ("20260101T000000Z", 1),
+        ("2026-01-01T00:00:01", 0),
+        ("2025-12-31T23:59:59-00:01", 0),
+    ],
+)
+async def test_a_time_means_the_same_however_it_is_written(since: str, found: int) -> None:
+    assert len(await (await history(FIRST)).executions(since=since)) == found
+
+
+async def test_executions_of_one_plan_are_listed() -> None:
+    kept = await history(FIRST, SECOND)
+    assert len(await kept.executions(plan_id=PLAN)) == 2
+    assert await kept.executions(plan_id="other") == []
+
+
+async def test_events_come_in_pages() -> None:
+    kept = await history(FIRST)
+    assert [e.seq for e in await kept.events(FIRST, limit=1)] == [1]
+    assert await kept.events(FIRST, after=1, limit=1) == []
+
+
+async def test_a_state_is_the_fold_of_what_is_stored() -> None:
+    state = await (await history(FIRST)).state(FIRST)
+    assert (state.execution_id, state.goal, state.last_seq) == (FIRST, "goal", 1)
+
+
+async def test_what_is_kept_in_memory_cannot_be_backed_up(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="nothing is kept on disk"):
+        await (await history(FIRST)).backup(tmp_path / "b.tar")
+
+
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [
+        ("starting", "executing"),
+        ("executing", "executing"),
+        ("paused", "executing"),
+        ("completed", "completed"),
+        ("failed", "failed"),
+        ("cancelled", "failed"),
+    ],
+)
+def test_a_plan_has_the_status_of_its_newest_execution(status: str, shown: str) -> None:
+    assert status_of_plan(status) == shown
+
+
+async def test_a_document_is_projected_from_the_events_there_are() -> None:
+    document = await (await history(FIRST)).document(FIRST)
+    assert (document["execution_id"], document["status"]) == (FIRST, "starting")
+
+
+async def test_unknown_ids_are_not_found() -> None:
+    kept = await history()
+    for ask in (kept.execution, kept.plan, kept.document, kept.events, kept.state):
+        with pytest.raises(NotFound):
+            await ask(FIRST)

@@ -1,0 +1,473 @@
+"""From any place in an execution's history to its present: no gap, no repeat, every token once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from planwave.errors import Conflict, NotFound, ShuttingDown, StoreError
+from planwave.events import Event
+from planwave.graph.model import Node
+from planwave.service.service import Service
+from planwave.service.streaming import subscriptions
+from planwave.service.streaming.subscriber_queue import BacklogLimits, EventBatch
+from planwave.service.streaming.subscriptions import LiveExecutions
+from planwave.storage.memory import MemoryStore
+from planwave.storage.records import ExecutionRecord
+from tests.support.graph.builders import make_graph, text_node
+from tests.support.nodes.held_nodes import HeldNode
+from tests.support.nodes.streaming_nodes import StreamingNode, streamed_text, streaming_node
+from tests.support.server.stream_checker import StreamChecker
+from tests.support.service.dependencies import dependencies
+from tests.support.virtual_loop import virtual_time
+
+FREE = BacklogLimits()
+TELLING = make_graph(
+    streaming_node("a"),
+    streaming_node("b", 30),
+    streaming_node("c"),
+    edges=[("a", "b"), ("a", "c"), ("b", "c")],
+)
+
+
+class CountingStore(MemoryStore):
+    """Says how often events were read, and lets others run meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads: list[tuple[int, int | None]] = []
+
+    async def events(
+        self, execution_id: str, *, after: int = 0, limit: int | None = None
+    ) -> list[Event]:
+        self.reads.append((after, limit))
+        await asyncio.sleep(0)
+        return await super().events(execution_id, after=after, limit=limit)
+
+
+def slowly(seconds: float) -> Callable[[], Any]:
+    return lambda: asyncio.sleep(seconds)
+
+
+async def stored(store: MemoryStore, logs: int, *, is_over: bool = True) -> str:
+    """Store an execution with so many log events."""
+    execution_id = "01900000-0000-7000-8000-00000000000a"
+    graph = {"nodes": [{"id": "a", "type": "t"}], "edges": []}
+    kinds: list[tuple[str, str | None, dict[str, Any]]] = [
+        ("execution.created", None, {"graph": graph}),
+        ("execution.started", None, {"waves": 1}),
+        ("node.started", "a", {"wave": 1}),
+        *[("node.log", "a", {"message": f"{n}"}) for n in range(logs)],
+    ]
+    if is_over:
+        kinds += [("node.completed", "a", {"outputs": {}}), ("execution.completed", None, {})]
+    events = [
+        Event(execution_id, seq, "t", kind, path, None, data)
+        for seq, (kind, path, data) in enumerate(kinds, 1)
+    ]
+    record = ExecutionRecord(execution_id, None, "t", "g", "starting", "t")
+    await store.create_execution(record, events)
+    return execution_id
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("node.completed", {"outputs": {}, "duration_s": "soon"}),
+        ("node.failed", {"error": "odd"}),
+        ("wave.started", {"wave": 1, "nodes": 3}),
+    ],
+)
+async def test_what_no_sentence_can_be_made_of_is_refused_when_it_is_looked_at(
+    kind: str, data: dict[str, Any]
+) -> None:
+    store = MemoryStore()
+    execution_id = await stored(store, 0, is_over=False)
+    path = None if kind == "wave.started" else "a"
+    odd = Event(execution_id, 4, "2026-01-01T00:00:00.000000Z", kind, path, 1, data)
+    await store.append(execution_id, await store.claim(execution_id), [odd])
+    with pytest.raises(Conflict, match="cannot be read") as refused:
+        async with LiveExecutions(store).acquire(execution_id):
+            pass
+    assert refused.value.code == "unreadable"
+
+
+def seqs(frames: list[EventBatch]) -> list[int]:
+    return [event.seq for frame in frames for event in frame.events]
+
+
+# -- no gap, no repeat
+
+
+@pytest.mark.parametrize("seed", range(5))
+@virtual_time
+async def test_who_comes_back_a_hundred_times_sees_every_event_and_every_token_once(
+    seed: int,
+) -> None:
+    choose = random.Random(seed)  # noqa: S311 - a fixed seed
+    async with Service(dependencies(TELLING, types=[StreamingNode(slowly(0.02))])) as service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        witness = StreamChecker()
+        connections = 0
+        while not witness.is_done:
+            connections += 1
+            witness.reconnected()
+            is_staying = connections > 100
+            stay = 1000.0 if is_staying else choose.choice([0, 0.001, 0.01, 0.03, 0.1])
+            async with service.subscribe(record.execution_id, witness.cursor) as watching:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(stay):
+                        async for frame in watching:
+                            events = frame.events
+                            if not is_staying and choose.random() < 0.3:  # gone in its midst
+                                events = events[: choose.randrange(len(events))]
+                            for event in events:
+                                witness.accept(event)
+                            if len(events) < len(frame.events):
+                                break
+        last = (await service.wait(record.execution_id)).last_seq
+    assert connections > 20
+    assert witness.cursor == last
+    assert witness.texts == {
+        "a": streamed_text("a"),
+        "b": streamed_text("b", 30),
+        "c": streamed_text("c"),
+    }
+
+
+@virtual_time
+async def test_a_watcher_that_stays_is_told_everything_as_it_happens() -> None:
+    async with Service(dependencies(TELLING, types=[StreamingNode(slowly(0.02))])) as service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        witness = StreamChecker()
+        async for event in service.watch(record.execution_id):
+            witness.accept(event)
+    assert witness.texts["b"] == streamed_text("b", 30)
+    assert witness.deltas > 20
+
+
+@pytest.mark.parametrize("after", [0, 1, 7, 99, 100, 101, 250, 305, 10**9])
+async def test_what_was_missed_is_read_to_the_end_from_any_place(after: int) -> None:
+    store = MemoryStore()
+    execution_id = await stored(store, 300)
+    async with LiveExecutions(store).subscribe(
+        execution_id, after, FREE, with_snapshot=False
+    ) as watching:
+        assert watching.cursor == min(after, 305)
+        frames = [frame async for frame in watching]
+        assert watching.cursor == 305
+    assert seqs(frames) == list(range(after + 1, 306))
+
+
+async def test_a_long_history_is_folded_beside_the_event_loop() -> None:
+    store = MemoryStore()
+    execution_id = await stored(store, 1_500)
+    async with LiveExecutions(store).subscribe(
+        execution_id, 1_490, FREE, with_snapshot=False
+    ) as watching:
+        assert watching.live.state.status == "completed"
+        assert seqs([frame async for frame in watching]) == list(range(1_491, 1_506))
+
+
+async def test_only_the_future_is_told_to_who_has_the_present() -> None:
+    store = MemoryStore()
+    execution_id = await stored(store, 5, is_over=False)
+    lives = LiveExecutions(store)
+    async with lives.subscribe(execution_id, None, FREE, with_snapshot=True) as watching:
+        assert watching.cursor == 8
+        assert b'"last_seq":8' in (watching.snapshot or b"")
+        watching.live.publish([Event(execution_id, 9, "t", "execution.cancelled", None, None, {})])
+        assert seqs([frame async for frame in watching]) == [9]
+
+
+@virtual_time
+async def test_the_text_of_a_node_comes_before_what_ended_it() -> None:
+    graph = make_graph(streaming_node("a"), Node("h", "held", "H"), edges=[("a", "h")])
+    held = HeldNode()
+    async with Service(dependencies(graph, types=[StreamingNode(), held])) as service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        await held.started.wait()
+        async with service.subscribe(record.execution_id, 0) as watching:
+            frame = await watching.next()
+            assert frame is not None
+            types = [(e.type, e.path) for e in frame.events]
+        at = types.index(("node.delta", "a"))
+        assert types[at + 1] == ("node.completed", "a")
+        assert frame.events[at].data == {"kind": "text", "text": streamed_text("a"), "offset": 0}
+        async with service.subscribe(record.execution_id, frame.last_seq) as watching:
+            held.release.set()
+            events = [e async for f in watching for e in f.events]
+        assert "node.delta" not in [e.type for e in events]
+
+
+# -- what many share
+
+
+async def test_any_number_of_watchers_that_come_back_at_once_cost_one_reading() -> None:
+    store = CountingStore()
+    execution_id = await stored(store, 300)
+    lives = LiveExecutions(store)
+    told: list[list[int]] = []
+
+    async def catch_up() -> None:
+        async with lives.subscribe(execution_id, 50, FREE, with_snapshot=False) as watching:
+            frames = []
+            async for frame in watching:
+                frames.append(frame)
+                await asyncio.sleep(0)
+            told.append(seqs(frames))
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(100):
+            tasks.create_task(catch_up())
+    assert told == [list(range(51, 306))] * 100
+    assert store.reads == [(0, None), (50, 50), (100, 100), (200, 100), (300, 5)]
+
+
+async def test_pages_are_kept_no_longer_than_somebody_sends_them() -> None:
+    store = CountingStore()
+    execution_id = await stored(store, 300)
+    lives = LiveExecutions(store)
+    for _ in range(2):
+        async with lives.subscribe(execution_id, 200, FREE, with_snapshot=False) as watching:
+            assert (await watching.next()) is not None
+    assert store.reads == [(0, None), (200, 100), (0, None), (200, 100)]
+
+
+async def test_those_who_come_at_once_to_what_is_not_live_share_one_projection() -> None:
+    store = CountingStore()
+    execution_id = await stored(store, 5, is_over=False)
+    lives = LiveExecutions(store)
+    met = asyncio.Barrier(20)
+    found: set[int] = set()
+
+    async def look() -> None:
+        async with lives.acquire(execution_id) as live:
+            found.add(id(live))
+            await met.wait()
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(20):
+            tasks.create_task(look())
+    assert len(found) == 1
+    assert store.reads == [(0, None)]
+    assert lives.get(execution_id) is None
+
+
+async def test_a_reader_that_leaves_in_the_midst_lets_the_next_one_read() -> None:
+    store = CountingStore()
+    execution_id = await stored(store, 5)
+    lives = LiveExecutions(store)
+
+    async def look() -> None:
+        async with lives.acquire(execution_id):
+            pass
+
+    async with asyncio.TaskGroup() as tasks:
+        first, second = (tasks.create_task(look()) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+    assert first.cancelled()
+    assert second.done()
+
+
+# -- what is gone
+
+
+async def test_what_does_not_exist_cannot_be_held() -> None:
+    with pytest.raises(NotFound, match="no execution"):
+        async with LiveExecutions(MemoryStore()).acquire("nope"):
+            pass
+
+
+async def test_a_watcher_of_what_was_deleted_meanwhile_is_told_so() -> None:
+    store = MemoryStore()
+    execution_id = await stored(store, 300)
+    async with LiveExecutions(store).subscribe(
+        execution_id, 0, FREE, with_snapshot=False
+    ) as watching:
+        await watching.next()
+        await store.delete_execution(execution_id)
+        with pytest.raises(NotFound, match="no execution"):
+            await watching.next()
+
+
+# -- after the end
+
+
+@virtual_time
+async def test_streamed_text_can_be_had_for_a_while_after_the_end() -> None:
+    async with Service(
+        dependencies(make_graph(streaming_node("a")), types=[StreamingNode()])
+    ) as service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        await service.wait(record.execution_id)
+
+        async def told() -> list[str]:
+            return [event.type async for event in service.watch(record.execution_id)]
+
+        assert "node.delta" in await told()
+        await asyncio.sleep(subscriptions.RETENTION_S + 1)
+        assert "node.delta" not in await told()
+        assert (await told())[-1] == "execution.completed"
+
+
+@virtual_time
+async def test_the_oldest_texts_go_where_too_much_is_kept(monkeypatch) -> None:
+    monkeypatch.setattr(subscriptions, "RETENTION_BYTES", 10_000)
+    graph = make_graph(streaming_node("a", 200))
+    async with Service(dependencies(graph, types=[StreamingNode()])) as service:
+        plan = await service.create_plan("do it")
+        kept: list[bool] = []
+        ids: list[str] = []
+        for _ in range(4):
+            record = await service.execute(plan.plan_id)
+            await service.wait(record.execution_id)
+            ids.append(record.execution_id)
+        for execution_id in ids:
+            types = [event.type async for event in service.watch(execution_id)]
+            kept.append("node.delta" in types)
+    assert kept[-1]
+    assert not kept[0]
+
+
+@virtual_time
+async def test_nothing_is_kept_of_what_streamed_nothing_once_nobody_watches() -> None:
+    held = HeldNode()
+    async with Service(dependencies(make_graph(Node("h", "held", "H")), types=[held])) as service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        async with service.subscribe(record.execution_id) as watching:
+            held.release.set()
+            assert [frame.is_last async for frame in watching][-1]
+            await service.wait(record.execution_id)
+            assert service.load.watchers == 1
+        assert service.load == (0, 0, False, 0)
+        assert list(service._live_executions) == []
+
+
+NOBODY = "01900000-0000-7000-8000-0000000000ff"
+HELD = make_graph(Node("h", "held", "H"), text_node("after"), edges=[("h", "after")])
+
+
+async def begun(service: Service, held: HeldNode) -> str:
+    plan = await service.create_plan("do it")
+    record = await service.execute(plan.plan_id)
+    await held.started.wait()
+    return record.execution_id
+
+
+@virtual_time
+async def test_glances_come_now_then_every_interval_and_at_once_with_the_end() -> None:
+    held, loop = HeldNode(), asyncio.get_running_loop()
+    seen: list[tuple[float, Any]] = []
+    async with Service(dependencies(HELD, types=[held])) as service:
+        execution_id = await begun(service, held)
+        async for glance in service.status_updates(execution_id, 2.0):
+            seen.append((loop.time(), json.loads(glance)))
+            assert service.load.watchers == 1
+            if len(seen) == 3:
+                loop.call_later(0.5, held.release.set)
+        assert service.load.watchers == 0
+    assert [at for at, _ in seen] == [0, 2, 4, 4.5]
+    assert [shown["status"] for _, shown in seen] == ["executing"] * 3 + ["completed"]
+    assert seen[-1][1]["node_states"] == {"h": "completed", "after": "completed"}
+    assert seen[-1][1]["logs"][-1] == "Execution completed. Status: completed"
+    assert seen[-1][1]["wave"] == {"current": 2, "total": 2}
+
+
+@virtual_time
+async def test_one_glance_is_enough_for_what_is_over() -> None:
+    async with Service(dependencies(make_graph(text_node("a")))) as service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        await service.wait(record.execution_id)
+        glances = [
+            json.loads(glance) async for glance in service.status_updates(record.execution_id, 1)
+        ]
+    assert [glance["status"] for glance in glances] == ["completed"]
+
+
+@virtual_time
+async def test_what_was_made_and_not_started_is_looked_at_until_it_is() -> None:
+    statuses: list[str] = []
+    async with Service(dependencies(make_graph(text_node("a")))) as service:
+        plan = await service.create_plan("do it")
+        made = await service.create_execution(plan.plan_id)
+        async for glance in service.status_updates(made.execution_id, 1.0):
+            statuses.append(json.loads(glance)["status"])
+            if len(statuses) == 2:
+                await service.start(made.execution_id)
+    assert statuses == ["starting", "starting", "completed"]
+
+
+@virtual_time
+async def test_every_watcher_is_told_when_the_service_goes_down() -> None:
+    held = HeldNode()
+    async with Service(dependencies(HELD, types=[held])) as service:
+        execution_id = await begun(service, held)
+
+        async def look() -> None:
+            with pytest.raises(ShuttingDown):
+                _ = [glance async for glance in service.status_updates(execution_id, 1000)]
+
+        async def follow() -> None:
+            with pytest.raises(ShuttingDown):
+                _ = [event async for event in service.watch(execution_id)]
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(look())
+            tasks.create_task(follow())
+            await asyncio.sleep(1)
+            service.close_streams()
+        held.release.set()
+
+
+async def test_nobody_can_watch_what_does_not_exist() -> None:
+    async with Service(dependencies()) as service:
+        with pytest.raises(NotFound):
+            _ = [event async for event in service.watch(NOBODY)]
+        with pytest.raises(NotFound):
+            _ = [glance async for glance in service.status_updates(NOBODY, 1)]
+        with pytest.raises(NotFound):
+            async with service.subscribe(NOBODY, 0):
+                pass
+
+
+class Refusing(MemoryStore):
+    async def append(self, execution_id: str, epoch: int, events: Any) -> None:
+        raise StoreError("the disk is full")
+
+
+async def test_who_looks_at_a_run_that_broke_is_told_why() -> None:
+    async with Service(dependencies(HELD, types=[HeldNode()], store=Refusing())) as service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        with pytest.raises(StoreError, match="disk is full"):
+            _ = [glance async for glance in service.status_updates(record.execution_id, 1000)]
+
+
+@virtual_time
+async def test_what_was_deleted_is_not_shown_though_its_text_would_still_be_there() -> None:
+    async with Service(
+        dependencies(make_graph(streaming_node("a")), types=[StreamingNode()])
+    ) as service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        await service.wait(record.execution_id)
+        assert (await service.state(record.execution_id)).nodes["a"].text == streamed_text("a")
+        await service.delete_execution(record.execution_id)
+        with pytest.raises(NotFound):
+            await service.state(record.execution_id)
+        with pytest.raises(NotFound):
+            _ = [event async for event in service.watch(record.execution_id)]

@@ -1,0 +1,146 @@
+"""What is told to who counts: the observer port, from queue to watchers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from planwave.events import Event
+from planwave.graph.model import Graph, Node
+from planwave.providers.protocols import CallReport
+from planwave.service.service import Service
+from planwave.service.streaming.subscriber_queue import BacklogLimits
+from tests.support.graph.builders import make_graph, text_node
+from tests.support.nodes.held_nodes import HeldNode
+from tests.support.nodes.linked_nodes import LinkConsumer, LinkedSource, two_consumers_of_one_source
+from tests.support.service.dependencies import dependencies
+
+
+class Counts:
+    """An observer that writes everything down."""
+
+    def __init__(self) -> None:
+        self.graphs: dict[str, Graph] = {}
+        self.waits: list[float] = []
+        self.events: list[Event] = []
+        self.gone: list[str] = []
+        self.links: list[tuple[int, int]] = []
+        self.lags: list[float] = []
+        self.drops = 0
+        self.calls: list[CallReport] = []
+
+    def started(self, execution_id: str, graph: Graph, waited_s: float) -> None:
+        self.graphs[execution_id] = graph
+        self.waits.append(waited_s)
+
+    def published(self, events: Sequence[Event]) -> None:
+        self.events += events
+
+    def execution_left(self, execution_id: str) -> None:
+        self.gone.append(execution_id)
+
+    def link_cache_used(self, hits: int, misses: int) -> None:
+        self.links.append((hits, misses))
+
+    def delivered(self, lag_s: float) -> None:
+        self.lags.append(lag_s)
+
+    def subscriber_dropped(self) -> None:
+        self.drops += 1
+
+    def model_called(self, call: CallReport) -> None:
+        self.calls.append(call)
+
+
+def counted(graph: Graph, **more: Any) -> tuple[Service, Counts]:
+    service, counts = Service(dependencies(graph, **more)), Counts()
+    service.set_observer(counts)
+    return service, counts
+
+
+async def test_an_execution_is_told_with_its_graph_its_events_and_its_links() -> None:
+    service, counts = counted(two_consumers_of_one_source(), types=[LinkedSource(), LinkConsumer()])
+    async with service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        ended = await service.wait(record.execution_id)
+    assert list(counts.graphs) == counts.gone == [record.execution_id]
+    assert [node.id for node in counts.graphs[record.execution_id].nodes] == ["w", "a", "b"]
+    assert [event.seq for event in counts.events] == list(range(2, ended.last_seq + 1))
+    assert counts.links == [(1, 1)], "made for one consumer, found by the other"
+    assert counts.waits[0] >= 0
+
+
+async def test_an_execution_cancelled_before_its_start_is_told_too() -> None:
+    service, counts = counted(make_graph(text_node("a")))
+    async with service:
+        plan = await service.create_plan("do it")
+        record = await service.create_execution(plan.plan_id)
+        await service.cancel(record.execution_id)
+    assert counts.events[-1].type == "execution.cancelled"
+    assert counts.graphs == {}
+
+
+async def test_an_execution_that_is_cut_off_is_told_to_have_left() -> None:
+    held = HeldNode()
+    graph = make_graph(text_node("a"), Node("h", "held", "h"))
+    service, counts = counted(graph, types=[held])
+    async with service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        await held.started.wait()
+        await service.drain(0)
+    assert counts.gone == [record.execution_id]
+    assert not any(event.type.startswith("execution.c") for event in counts.events)
+
+
+async def test_watchers_are_counted_with_how_late_they_were_told_and_who_was_dropped() -> None:
+    first, second = HeldNode(), HeldNode()
+    second.node_type = "held-too"
+    graph = make_graph(Node("h", "held", "h"), Node("i", "held-too", "i"), edges=[("h", "i")])
+    service, counts = counted(graph, types=[first, second])
+    async with service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        await first.started.wait()
+        async with (
+            service.subscribe(record.execution_id) as reading,
+            service.subscribe(record.execution_id, bounds=BacklogLimits(events=0)),
+        ):
+            assert service.load.watchers == 2
+            first.release.set()
+            await anext(reading)
+            assert counts.drops == 0, "one frame may always wait"
+            second.release.set()
+            assert [frame.is_last async for frame in reading][-1]
+            assert (counts.drops, service.load.watchers) == (1, 1)
+        assert service.load.watchers == 0
+        await asyncio.sleep(0)  # it is noted behind the watchers
+    assert len(counts.lags) == 2
+    assert all(0 <= lag < 5 for lag in counts.lags)
+
+
+async def test_a_watcher_that_is_let_go_by_a_drain_was_not_dropped() -> None:
+    held = HeldNode()
+    service, counts = counted(make_graph(Node("h", "held", "h")), types=[held])
+    async with service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        await held.started.wait()
+        async with service.subscribe(record.execution_id):
+            service.close_streams()
+            held.release.set()
+            assert (await service.wait(record.execution_id)).status == "completed"
+    assert counts.drops == 0
+
+
+async def test_model_calls_are_told_from_where_they_are_made() -> None:
+    class Made:
+        on_call = None
+
+    calls: Any = Made()
+    service, counts = counted(make_graph(text_node("a")), calls=calls)
+    async with service:
+        calls.on_call(CallReport("openai", "gpt", "completed"))
+    assert [call.provider for call in counts.calls] == ["openai"]

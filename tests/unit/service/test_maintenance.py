@@ -1,0 +1,149 @@
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from planwave.errors import Conflict, InputError, NotFound
+from planwave.graph.model import Node
+from planwave.service.service import Service
+from planwave.settings import Limits
+from planwave.storage import documents
+from planwave.storage.sqlite.store import SqliteStore
+from tests.support.graph.builders import make_graph, text_node
+from tests.support.nodes.held_nodes import HeldNode
+from tests.support.service.dependencies import dependencies
+
+LARGE = text_node("a", "x" * 2_000)
+
+
+@pytest.fixture
+async def service(tmp_path: Path) -> AsyncIterator[Service]:
+    store = SqliteStore.open(tmp_path, artifact_bytes=1_000)
+    async with Service(dependencies(make_graph(LARGE), directory=tmp_path, store=store)) as opened:
+        yield opened
+
+
+async def ran(service: Service) -> str:
+    plan = await service.create_plan("do it")
+    record = await service.execute(plan.plan_id)
+    await service.wait(record.execution_id)
+    return record.execution_id
+
+
+def files(directory: Path) -> list[str]:
+    """Name what lies there besides the database and its lock."""
+    found = (p.relative_to(directory).as_posix() for p in directory.rglob("*.json"))
+    return sorted(found)
+
+
+async def test_a_deleted_execution_leaves_no_file(service: Service, tmp_path: Path) -> None:
+    first, second = await ran(service), await ran(service)
+    assert len(files(tmp_path)) == 3
+    await service.delete_execution(first)
+    assert len(files(tmp_path)) == 2
+    assert (await service.document(second))["node_results"] == {"a": "x" * 2_000}
+    await service.delete_execution(second)
+    assert files(tmp_path) == []
+    for ask in (service.execution, service.document, service.delete_execution, service.state):
+        with pytest.raises(NotFound):
+            await ask(first)
+
+
+async def test_a_running_execution_and_its_plan_are_not_deleted(tmp_path: Path) -> None:
+    held = HeldNode()
+    async with Service(dependencies(make_graph(Node("a", "held", "a")), types=[held])) as service:
+        plan = await service.create_plan("do it")
+        record = await service.execute(plan.plan_id)
+        await held.started.wait()
+        with pytest.raises(Conflict) as refused:
+            await service.delete_execution(record.execution_id)
+        assert refused.value.code == "execution-running"
+        with pytest.raises(Conflict, match=record.execution_id) as refused:
+            await service.delete_plan(plan.plan_id)
+        assert refused.value.code == "plan-in-use"
+        held.release.set()
+        await service.wait(record.execution_id)
+        await service.delete_plan(plan.plan_id)
+        assert (await service.document(record.execution_id))["graph"]["nodes"][0]["id"] == "a"
+        await service.delete_execution(record.execution_id)
+
+
+async def test_a_document_written_while_its_execution_is_deleted_does_not_stay(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = documents.write_documents
+
+    async def late(directory: Path, texts: dict[str, bytes]) -> dict[str, Exception]:
+        for name in texts:
+            await service.delete_execution(name)
+        return await write(directory, texts)
+
+    monkeypatch.setattr(documents, "write_documents", late)
+    with pytest.raises(NotFound):
+        await ran(service)
+    assert files(tmp_path) == []
+
+
+async def test_pruning_takes_what_ended_before_a_time(service: Service, tmp_path: Path) -> None:
+    execution_ids = [await ran(service) for _ in range(3)]
+    times = [(await service.execution(each)).completed_at or "" for each in execution_ids]
+    plan = await service.create_plan("wait")
+    waiting = (await service.create_execution(plan.plan_id)).execution_id
+    assert await service.prune("2000-01-01") == 0
+    assert await service.prune(times[1].replace("+00:00", "Z")) == 1
+    with pytest.raises(NotFound):
+        await service.execution(execution_ids[0])
+    assert await service.prune("2999-01-01") == 2
+    assert [x.execution_id for x in await service.executions()] == [waiting]
+    assert files(tmp_path) == []
+    assert [p.plan_id for p in await service.plans()] == [plan.plan_id]
+
+
+async def test_pruning_goes_on_past_one_page(service: Service) -> None:
+    for _ in range(45):
+        await ran(service)
+    assert await service.prune("2999-01-01") == 45
+    assert await service.executions() == []
+
+
+@pytest.mark.parametrize("time", ["yesterday", "", "2026-13-01"])
+async def test_a_time_that_is_none_is_refused(service: Service, time: str) -> None:
+    with pytest.raises(InputError) as refused:
+        await service.prune(time)
+    assert refused.value.code == "invalid-time"
+    with pytest.raises(InputError):
+        await service.executions(since=time)
+
+
+async def test_an_idempotency_key_is_kept_for_its_hours(tmp_path: Path) -> None:
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    made = dependencies(limits=Limits(idempotency_hours=2), now=lambda: now[0])
+    async with Service(replace(made, directory=tmp_path)) as service:
+        assert (await service.claim_idempotency_key("k", "d")).is_new
+        await service.store_idempotency_key("k", 201, "{}")
+        assert (await service.claim_idempotency_key("k", "d")).body == "{}"
+        now[0] += timedelta(hours=2)
+        assert not (await service.claim_idempotency_key("k", "d")).is_new
+        await service.prune("2000-01-01")
+        assert not (await service.claim_idempotency_key("k", "d")).is_new
+        now[0] += timedelta(microseconds=1)
+        await service.prune("2000-01-01")
+        assert await service._store.idempotency_record("k") is None
+        assert (await service.claim_idempotency_key("k", "other")).is_new
+        await service.release_idempotency_key("k")
+        assert (await service.claim_idempotency_key("k", "third")).is_new
+
+
+async def test_a_backup_of_a_running_service_holds_what_is_stored(
+    service: Service, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    execution_id = await ran(service)
+    file = tmp_path_factory.mktemp("elsewhere") / "b.tar"
+    made = await service.backup(file)
+    assert (made.executions, made.plans, made.documents, made.artifacts) == (1, 1, 1, 1)
+    assert file.is_file()
+    written = json.loads((tmp_path / f"{execution_id}.json").read_text())
+    assert written["status"] == "completed"

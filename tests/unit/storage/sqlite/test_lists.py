@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection
+
+from planwave.storage.records import ExecutionRecord, PageCursor
+from planwave.storage.sqlite.flows import FLOWS, VERSIONS
+from planwave.storage.sqlite.lists import EXECUTIONS, ListQuery
+from planwave.storage.sqlite.queries import select_newest_statuses
+from planwave.storage.sqlite.store import SqliteStore
+
+CHOICES = {
+    "status": "completed",
+    "text": "report",
+    "since": "2026-01-01T00:02",
+    "plan_id": "p1",
+    "flow_id": "f1",
+}
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    made = SqliteStore.open(tmp_path)
+    for n in range(24):
+        record = ExecutionRecord(
+            f"x{n}",
+            f"p{n % 2}",
+            "a report" if n % 3 else "a poem",
+            "goal",
+            "completed" if n % 4 else "failed",
+            f"2026-01-01T00:{n // 4:02}",
+            flow_id=f"f{n % 5 % 2}" if n % 5 else None,
+        )
+        await made.create_execution(record, [])
+    yield made
+    await made.close()
+
+
+@pytest.mark.parametrize(
+    "names", [names for size in range(6) for names in combinations(CHOICES, size)], ids="+".join
+)
+async def test_any_choices_together_give_what_meets_them_all(
+    store: SqliteStore, names: tuple[str, ...]
+) -> None:
+    tests: dict[str, Any] = {
+        "status": lambda x: x.status == "completed",
+        "text": lambda x: "report" in x.title,
+        "since": lambda x: x.created_at >= "2026-01-01T00:02",
+        "plan_id": lambda x: x.plan_id == "p1",
+        "flow_id": lambda x: x.flow_id == "f1",
+    }
+    every = await store.executions(limit=100)
+    expected = [x for x in every if all(tests[name](x) for name in names)]
+    chosen: dict[str, Any] = {name: CHOICES[name] for name in names}
+    assert await store.executions(**chosen, limit=100) == expected
+    pages: list[ExecutionRecord] = []
+    before: str | PageCursor | None = None
+    while page := await store.executions(**chosen, before=before, limit=3):
+        pages += page
+        last = page[-1]
+        before = (
+            last.execution_id if len(pages) % 2 else PageCursor(last.created_at, last.execution_id)
+        )
+    assert pages == expected
+
+
+async def test_what_utf8_cannot_hold_names_nothing(store: SqliteStore) -> None:
+    odd = "\ud800"
+    assert await store.execution(odd) is None
+    assert await store.plan(odd) is None
+    assert await store.events(odd) == []
+    assert await store.executions(status=odd) == await store.executions(plan_id=odd) == []
+
+
+@pytest.mark.parametrize(
+    ("chosen", "index"),
+    [
+        ({}, "executions_by_age"),
+        ({"since": "2026"}, "executions_by_age"),
+        ({"status": "failed"}, "executions_by_status"),
+        ({"status": "failed", "since": "2026"}, "executions_by_status"),
+        ({"plan_id": "p1"}, "executions_by_plan"),
+        ({"flow_id": "f1"}, "executions_by_flow"),
+        ({"text": "report"}, "executions_by_age"),
+    ],
+)
+@pytest.mark.parametrize("before", [None, PageCursor("2026", "x")])
+async def test_a_page_is_read_off_an_index_that_is_in_order(
+    store: SqliteStore, chosen: dict[str, str], index: str, before: PageCursor | None
+) -> None:
+    await is_read_off(store, EXECUTIONS, chosen, index, before)
+
+
+@pytest.mark.parametrize("before", [None, PageCursor("2026", "x")])
+async def test_so_are_pages_of_flows_and_of_their_versions(
+    store: SqliteStore, before: PageCursor | None
+) -> None:
+    await is_read_off(store, FLOWS, {}, "flows_by_age", before)
+    await is_read_off(store, VERSIONS, {"flow_id": "f"}, "flow_versions_by_age", before)
+
+
+async def is_read_off(
+    store: SqliteStore,
+    rows: ListQuery,
+    chosen: dict[str, str],
+    index: str,
+    before: PageCursor | None,
+) -> None:
+    def plan_of(connection: Connection) -> list[str]:
+        ran: list[str] = []
+        raw: Any = connection.connection.driver_connection
+        raw.set_trace_callback(ran.append)
+        rows.page(connection, chosen, before, 50)
+        raw.set_trace_callback(None)
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {ran[-1]}")
+        return [row.detail for row in plan]
+
+    steps = await store._read(plan_of)
+    assert index in steps[0]
+    assert not any("TEMP B-TREE" in step for step in steps)
+
+
+async def test_statuses_of_plans_are_read_off_an_index(store: SqliteStore) -> None:
+    def plan_of(connection: Connection) -> list[str]:
+        sql = str(
+            select_newest_statuses(["p0"]).compile(
+                connection, compile_kwargs={"literal_binds": True}
+            )
+        )
+        return [row.detail for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}")]
+
+    steps = await store._read(plan_of)
+    assert any("executions_by_plan (plan_id=?)" in step for step in steps)
+    assert not any("TEMP B-TREE" in step for step in steps)

@@ -1,0 +1,296 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planwave.errors import InputError
+from planwave.events import Event
+from planwave.ids import new_id
+from planwave.storage.documents import build_document, document_text, write_documents
+from planwave.storage.records import ExecutionRecord
+from tests.support.storage.documents import write_document
+
+FIXED_ID = "01a20072-575e-7000-adb6-ac842cc54314"
+AT = "2026-01-01T00:00:00.000000Z"
+RECORD = ExecutionRecord("x1", "p1", "T", "why", "completed", AT)
+
+
+def node(name: str, **data: Any) -> dict[str, Any]:
+    return {"id": name, "type": "agent", "name": name.upper(), "description": "d", "data": data}
+
+
+def edge(source: str, target: str, channel: str = "flow", handle: str = "output") -> dict[str, Any]:
+    return {
+        "id": f"{source}-{target}",
+        "source": source,
+        "sourceHandle": handle,
+        "target": target,
+        "targetHandle": "input",
+        "data": {"channel": channel},
+    }
+
+
+GRAPH = {
+    "nodes": [
+        node("c"),
+        node("a", provider="p", model="m"),
+        node("b"),
+        node("tool"),
+        node("never"),
+    ],
+    "edges": [
+        edge("a", "c"),
+        edge("b", "c"),
+        edge("tool", "c", "link"),
+        edge("a", "never", handle="no"),
+    ],
+}
+
+
+def text(value: Any, handle: str = "output") -> dict[str, Any]:
+    return {handle: {"type": "text", "value": value}}
+
+
+def inside() -> list[Event]:
+    """A node that runs one graph twice."""
+    inner = {"nodes": [node("i", provider="p", model="m"), node("j")], "edges": [edge("i", "j")]}
+    opened = {"graph": "h", "inputs": "x"}
+    steps: list[tuple[str, str | None, dict[str, Any]]] = [
+        ("execution.created", None, {"graph": {"nodes": [node("l")], "edges": []}}),
+        ("execution.started", None, {"waves": 1}),
+        ("node.started", "l", {"wave": 1}),
+    ]
+    for key in ("0", "1"):
+        more = {"document": inner} if key == "0" else {}
+        said = {"event_type": "run_graph", "data": {"key": key, **opened, **more}}
+        steps += [
+            ("node.event", "l", said),
+            ("node.started", f"l[{key}]/i", {"wave": 1}),
+            ("node.completed", f"l[{key}]/i", {"outputs": text(f"of {key}"), "duration_s": 0.5}),
+            ("node.started", f"l[{key}]/j", {"wave": 2}),
+        ]
+    return [
+        Event("x1", seq, AT, kind, path, 1 if path else None, data)
+        for seq, (kind, path, data) in enumerate(steps, start=1)
+    ]
+
+
+def test_nested_nodes_show_what_the_graph_inside_says_of_them() -> None:
+    nodes = {each["path"]: each for each in build_document(inside(), RECORD)["nodes"]}
+    i, j = nodes["l[1]/i"], nodes["l[1]/j"]
+    assert (j["id"], j["type"], j["name"], j["description"]) == ("j", "agent", "J", "d")
+    assert (i["provider"], i["model"], i["dependencies"]) == ("p", "m", [])
+    assert j["dependencies"] == ["l[1]/i"]
+    assert j["inputs"] == {"input": {"type": "text", "value": "of 1"}}
+    assert nodes["l[0]/j"]["inputs"] == {"input": {"type": "text", "value": "of 0"}}
+
+
+def story() -> list[Event]:
+    steps: list[tuple[str, str | None, dict[str, Any]]] = [
+        (
+            "execution.created",
+            None,
+            {"goal": "why", "title": "T", "graph": GRAPH, "plan_hash": "h"},
+        ),
+        ("execution.started", None, {"linked": ["tool"], "waves": 2}),
+        ("node.started", "a", {"wave": 1}),
+        ("node.started", "b", {"wave": 1}),
+        ("node.event", "b", {"event_type": "prompt", "data": {"prompt": "say"}}),
+        ("usage", "b", {"provider": "p2", "model": "m2", "input_tokens": 1, "output_tokens": 2}),
+        ("node.completed", "a", {"outputs": text("one"), "duration_s": 0.5}),
+        ("node.completed", "b", {"outputs": text({"k": "ü"}, "data"), "duration_s": 0.25}),
+        ("node.skipped", "never", {"reason": "no branch led here"}),
+        ("node.started", "c", {"wave": 2}),
+        ("node.failed", "c", {"error": {"code": "x", "message": "boom"}, "handled": False}),
+        ("execution.failed", None, {"error": {"code": "node-failed"}, "failures": ["c"]}),
+    ]
+    return [
+        Event("x1", seq, AT, kind, path, 1 if path else None, data)
+        for seq, (kind, path, data) in enumerate(steps, 1)
+    ]
+
+
+def test_the_document_says_what_was_asked_and_how_it_ended() -> None:
+    made = build_document(story(), RECORD)
+    assert {
+        key: made[key]
+        for key in ("execution_id", "plan_id", "user_prompt", "title", "timestamp", "status")
+    } == {
+        "execution_id": "x1",
+        "plan_id": "p1",
+        "user_prompt": "why",
+        "title": "T",
+        "timestamp": AT,
+        "status": "failed",
+    }
+    assert (made["schema_version"], made["last_seq"], made["plan_hash"]) == (1, 12, "h")
+    assert made["graph"] == GRAPH
+    assert made["waves"] == {"current": 1, "total": 2}
+    assert made["usage"]["input_tokens"] == 1
+    assert (made["error"], made["failures"]) == ({"code": "node-failed"}, ["c"])
+    assert (made["waitingForInput"], made["currentNodeId"]) == (False, None)
+    assert made["execution_logs"][-1] == "Execution completed. Status: failed"
+
+
+def test_nodes_come_in_graph_order_with_flow_sources_as_dependencies() -> None:
+    nodes = build_document(story(), RECORD)["nodes"]
+    assert [(n["id"], n["status"], n["dependencies"]) for n in nodes] == [
+        ("c", "failed", ["a", "b"]),
+        ("a", "completed", []),
+        ("b", "completed", []),
+        ("tool", "linked", []),
+        ("never", "skipped", ["a"]),
+    ]
+    assert nodes[4]["reason"] == "no branch led here"
+
+
+def test_results_are_texts_and_only_those_that_exist() -> None:
+    made = build_document(story(), RECORD)
+    assert made["node_results"] == {"a": "one", "b": '{"k":"ü"}'}
+    assert [n["result"] for n in made["nodes"]] == [None, "one", '{"k":"ü"}', None, None]
+
+
+def test_a_node_shows_what_it_got_and_who_answered() -> None:
+    c, a, b, *_ = build_document(story(), RECORD)["nodes"]
+    assert (a["provider"], a["model"], b["provider"], b["model"]) == ("p", "m", "p2", "m2")
+    assert (b["prompt"], b["attempts"], b["wave"], b["execution_time"]) == (
+        {"prompt": "say"},
+        1,
+        1,
+        0.25,
+    )
+    assert c["inputs"] == {"input": {"type": "text", "value": "one"}}
+    assert c["error"] == {"code": "x", "message": "boom"}
+    assert (a["inputs"], a["started_at"], a["path"]) == ({}, AT, "a")
+
+
+def test_several_arrivals_at_a_handle_are_a_list_and_a_winner_stands_alone() -> None:
+    events = story()
+    events[7] = events[7]._replace(data={"outputs": text("two"), "duration_s": 1})
+    assert build_document(events, RECORD)["nodes"][0]["inputs"] == {
+        "input": {"type": "list", "value": ["one", "two"]}
+    }
+    events[9] = events[9]._replace(data={"wave": 2, "via": "b-c"})
+    assert build_document(events, RECORD)["nodes"][0]["inputs"] == {
+        "input": {"type": "text", "value": "two"}
+    }
+
+
+def test_an_open_request_shows_in_the_document() -> None:
+    waiting = Event("x1", 5, AT, "node.waiting", "b", 1, {"request_id": "r", "request": {}})
+    made = build_document([*story()[:4], waiting], RECORD)
+    assert (made["waitingForInput"], made["currentNodeId"]) == (True, "b")
+    assert [(each["request_id"], each["path"]) for each in made["requests"]] == [("r", "b")]
+
+
+def test_answers_and_reentries_stay_in_the_document() -> None:
+    facts = [
+        ("node.waiting", {"request_id": "r5", "request": {}}),
+        ("node.answered", {"request_id": "r5", "answer": {"decision": "yes", "note": "n"}}),
+        ("node.started", {"wave": 1, "reentry": 1}),
+    ]
+    more = [Event("x1", n, AT, kind, "b", 1, data) for n, (kind, data) in enumerate(facts, 5)]
+    made = build_document([*story()[:4], *more], RECORD)
+    b = next(each for each in made["nodes"] if each["id"] == "b")
+    assert b["reentries"] == 1
+    (answer,) = b["answers"]
+    assert (answer["request_id"], answer["by"], answer["decision"], answer["note"]) == (
+        "r5", "person", "yes", "n",
+    )  # fmt: skip
+    assert made["requests"] == []
+
+
+def test_a_fork_names_what_it_is_a_fork_of() -> None:
+    first = story()[0]
+    parent = {"execution_id": "x0"}
+    made = build_document([first._replace(data={**first.data, "parent": parent})], RECORD)
+    assert made["parent"] == parent
+    assert build_document([first], RECORD)["parent"] is None
+
+
+@pytest.mark.parametrize("ends", ["completed", "failed"])
+def test_a_failure_inside_a_node_is_handled_where_that_completed(ends: str) -> None:
+    error = {"code": "no", "message": "no"}
+    data: dict[str, Any] = {"outputs": {}} if ends == "completed" else {"error": error}
+    events = [
+        *story()[:2],
+        Event("x1", 3, AT, "node.started", "a", 1, {"wave": 1}),
+        Event("x1", 4, AT, "node.started", "a[0]/sub", 1, {"wave": 1}),
+        Event("x1", 5, AT, "node.failed", "a[0]/sub", 1, {"error": error, "handled": False}),
+        Event("x1", 6, AT, f"node.{ends}", "a", 1, data),
+    ]
+    handled = {node["path"]: node["handled"] for node in build_document(events, RECORD)["nodes"]}
+    assert handled["a[0]/sub"] is (ends == "completed")
+
+
+def test_a_nested_node_follows_the_graph_s_own() -> None:
+    nested = Event("x1", 3, AT, "node.started", "a[0]/sub", 1, {"wave": 1})
+    last = build_document([*story()[:2], nested], RECORD)["nodes"][-1]
+    assert (last["id"], last["path"], last["name"]) == ("sub", "a[0]/sub", "sub")
+    named = Event("x1", 3, AT, "node.started", "a[0]/sub", 1, {"wave": 1, "name": "Sum up"})
+    assert build_document([*story()[:2], named], RECORD)["nodes"][-1]["name"] == "Sum up"
+
+
+@given(st.integers(1, 12))
+def test_projecting_is_deterministic_and_gives_json(length: int) -> None:
+    events = story()[:length]
+    once = json.dumps(build_document(events, RECORD))
+    assert once == json.dumps(build_document([Event(*e) for e in events], RECORD))
+    assert json.loads(once)["last_seq"] == length
+
+
+async def test_the_document_is_readable_json_under_the_execution_s_id(tmp_path: Path) -> None:
+    name = new_id()
+    path = await write_document(tmp_path, name, {"title": "Übersicht", "odd": "\ud800"})
+    assert path == tmp_path / f"{name}.json"
+    content = path.read_bytes().decode("utf-8")
+    assert '\n  "title": "Übersicht",\n' in content
+    assert json.loads(content) == {"title": "Übersicht", "odd": "\ud800"}
+    assert os.listdir(tmp_path) == [f"{name}.json"]
+
+
+@pytest.mark.parametrize("name", ["../etc", "x1", "", f"{FIXED_ID}/x", f"{FIXED_ID}\n"])
+async def test_only_a_uuid_becomes_a_file_name(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="not an execution id"):
+        await write_document(tmp_path, name, {})
+    assert os.listdir(tmp_path) == []
+
+
+async def test_a_failed_write_leaves_the_old_document_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = new_id()
+    path = await write_document(tmp_path, name, {"n": 1})
+
+    def fail(_handle: int) -> None:
+        raise OSError(5, "disk I/O error")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="disk I/O"):
+        await write_document(tmp_path, name, {"n": 2})
+    assert os.listdir(tmp_path) == [path.name]
+    assert json.loads(path.read_text()) == {"n": 1}
+
+
+async def test_a_document_that_is_not_json_writes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        await write_document(tmp_path, new_id(), {"n": {1}})
+    assert os.listdir(tmp_path) == []
+
+
+async def test_of_many_documents_each_is_written_that_can_be(tmp_path: Path) -> None:
+    names = [new_id() for _ in range(20)]
+    (tmp_path / f"{names[7]}.json").mkdir()
+    texts = {name: document_text({"id": name}) for name in [*names, "../etc"]}
+    failed = await write_documents(tmp_path, texts)
+    assert [(name, type(error)) for name, error in failed.items()] == [
+        (names[7], IsADirectoryError), ("../etc", InputError)
+    ]  # fmt: skip
+    assert sorted(os.listdir(tmp_path)) == sorted(f"{name}.json" for name in names)
+    assert json.loads((tmp_path / f"{names[8]}.json").read_text()) == {"id": names[8]}

@@ -10,12 +10,20 @@ from planwave.errors import InputError
 from planwave.executor.options import RunOptions
 from planwave.executor.program import BoundNode, Program
 from planwave.expressions.json_text import copy_json
-from planwave.graph.json_values import NotJson, to_json_each
+from planwave.graph.json_values import (
+    MAX_VALUE_DEPTH,
+    JsonLimits,
+    NotJson,
+    json_faults,
+    to_json_each,
+)
 from planwave.graph.model import Json
 from planwave.graph.ports import has_output, outputs_text
 from planwave.graph.protocols import InputAdapter
 
 _MAX_NODES_LISTED = 20
+_VALUE_LIMITS = JsonLimits(MAX_VALUE_DEPTH + 1)
+"""For finding the places of what is not JSON in values by handle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +184,12 @@ def _location(step: BoundNode) -> str:
 def _checked_values(program: Program, number: int, values: object) -> dict[str, Json]:
     step = program.steps[number]
     where = _location(step)
+    by_handle = dict(_require_object(values, where))
     try:
-        copy: dict[str, Json] = copy_json(to_json_each(_require_object(values, where)))
+        copy: dict[str, Json] = copy_json(to_json_each(by_handle))
     except NotJson as fault:
-        message = f"{where} cannot be given to a node: it holds {fault}"
+        errors = "; ".join(each.message for each in json_faults(by_handle, limits=_VALUE_LIMITS))
+        message = f"{where} cannot be given to a node: {errors}"
         raise InputError(message, code="invalid-inputs") from fault
     for handle in copy:
         if not has_output(step.facts, handle):

@@ -290,7 +290,7 @@ class Attempt:
     def only_nests(self) -> bool:
         """Whether it holds a slot, and all its own code does is to wait for nested runs.
 
-        A call of its own that goes around such a wait (``with context.busy():``) waits too.
+        A call of its own that goes around such a wait (``with context.own_work():``) waits too.
         """
         return (
             self.phase is RUNNING and self.open_nested_runs > 0 and self.own_calls <= self.covered

@@ -91,7 +91,7 @@ class FlowContext:
     """Where a node runs. ``services`` and ``state`` are opaque to the executor.
 
     ``answers`` counts how often this attempt has been answered so far; ``time_left_s`` gives the seconds
-    it still has before its timeout, infinitely many without one. ``with context.busy():`` goes
+    it still has before its timeout, infinitely many without one. ``with context.own_work():`` goes
     around what a node does itself while graphs run inside it: where it does nothing and these only
     wait for answers, its task ends, and it is executed again from the top when one has come.
     """
@@ -107,6 +107,16 @@ class FlowContext:
     answers: int = 0
     time_left_s: Callable[[], float] = unlimited
     own_work: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    @property
+    def busy(self) -> Callable[[], AbstractContextManager[None]]:
+        """The former name of ``own_work``; it goes with the next release."""
+        return self.own_work
+
+    @property
+    def left_s(self) -> Callable[[], float]:
+        """The former name of ``time_left_s``; it goes with the next release."""
+        return self.time_left_s
 
 
 @runtime_checkable

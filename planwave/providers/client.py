@@ -168,9 +168,9 @@ class ModelClient:
                 failed, retry = found
                 lane.record_failure(call, failed)
                 left = number < self._limits.call_attempts and lane.has_time_for(call)
-                again = retry and not delivered and left
-                self._report(request, failed.code, began, again=again)
-                if not again:
+                will_retry = retry and not delivered and left
+                self._report(request, failed.code, began, will_retry=will_retry)
+                if not will_retry:
                     raise failed from error
             finally:
                 lane.release(call)
@@ -197,11 +197,13 @@ class ModelClient:
         began: float | None = None,
         usage: Usage | None = None,
         *,
-        again: bool = False,
+        will_retry: bool = False,
     ) -> None:
         if self.on_call is not None:
             spent = 0.0 if began is None else self._clock() - began
-            self.on_call(CallReport(request.provider, request.model, outcome, spent, usage, again))
+            self.on_call(
+                CallReport(request.provider, request.model, outcome, spent, usage, will_retry)
+            )
 
     def _classify(self, error: Exception, call: CallContext) -> tuple[ProviderError, bool] | None:
         if isinstance(error, ProviderError):

@@ -147,7 +147,9 @@ class FieldWires:
                 INLINE: any(spelling in data for spelling in (name, *field.aliases)),
             }
             beaten = tuple(kind for kind, is_there in there.items() if is_there)
-            found[name] = each._replace(over=tuple(kind for kind in beaten if kind != each.channel))
+            found[name] = each._replace(
+                overridden=tuple(kind for kind in beaten if kind != each.channel)
+            )
         return found
 
     def apply(self, data: Mapping[str, Json], wired: Mapping[str, WiredValue]) -> dict[str, Json]:

@@ -60,11 +60,11 @@ async def load_run_spec(
     return replace(
         order,
         epoch=epoch,
-        past=past,
+        history=past,
         last_seq=past.last_seq,
         is_recovery=entry.is_recovery and past.is_started,
         accepted_at=entry.accepted_at,
-        cancelled=entry.cancel_cause,
+        cancel_cause=entry.cancel_cause,
     )
 
 

@@ -196,7 +196,7 @@ async def asked(calls: Any) -> tuple[str, str]:
     plan = await calls.service.create_plan("do it")
     execution_id = (await calls.service.execute(plan.plan_id)).execution_id
     await calls.service.wait(execution_id)
-    (request,) = (await calls.got(f"/api/executions/{execution_id}/requests"))["requests"]
+    (request,) = (await calls.get_json(f"/api/executions/{execution_id}/requests"))["requests"]
     return execution_id, request["request_id"]
 
 

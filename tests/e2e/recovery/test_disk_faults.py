@@ -434,7 +434,7 @@ def test_f20_a_file_that_gets_only_half_its_room_is_not_there(tmp_path: Path) ->
 async def test_f27_a_directory_that_is_gone_is_noticed_and_not_made_anew(
     tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "LOOK_S", 0.0)
+    monkeypatch.setattr(files, "CHECK_INTERVAL_S", 0.0)
     kept = tmp_path / "kept"
     if way == "replaced":
         other = SqliteStore.open(tmp_path / "other")
@@ -465,7 +465,7 @@ async def test_f27_a_directory_that_is_gone_is_noticed_and_not_made_anew(
 async def test_f27_a_log_that_is_gone_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "LOOK_S", 0.0)
+    monkeypatch.setattr(files, "CHECK_INTERVAL_S", 0.0)
     store = SqliteStore.open(tmp_path)
     await store.create_execution(record(), [log(1)])
     (tmp_path / f"{DATABASE_NAME}-wal").unlink()

@@ -167,7 +167,7 @@ def test_model_calls_are_counted_with_what_they_took() -> None:
         CallReport("openai", "gpt", "recorded"),
         CallReport("local", "qwen", "completed", 2.0, Usage(5, 5, None)),
     ):
-        metrics.called(call)
+        metrics.model_called(call)
     found, gpt = told(metrics), {"provider": "openai", "model": "gpt"}
     for outcome in ("rate-limited", "completed", "recorded"):
         assert found.value("planwave_provider_calls_total", **gpt, outcome=outcome) == 1
@@ -187,7 +187,7 @@ def test_model_calls_are_counted_with_what_they_took() -> None:
 def test_names_anybody_can_choose_do_not_make_endless_series() -> None:
     metrics = PrometheusObserver()
     for n in range(1_000):
-        metrics.called(CallReport("box", f"model-{n}", "completed", 1.0))
+        metrics.model_called(CallReport("box", f"model-{n}", "completed", 1.0))
     graph = Graph(tuple(Node(f"n{n}", f"type-{n}", "") for n in range(1_000)), ())
     metrics.started("x", graph, 0.0)
     ends = [Event("x", n, "", "node.skipped", f"n{n}", None, {}) for n in range(1_000)]
@@ -296,6 +296,6 @@ def test_an_event_costs_about_a_microsecond_while_nobody_asks() -> None:
 def test_an_execution_that_left_is_forgotten() -> None:
     metrics = PrometheusObserver()
     metrics.started("x", make_graph(text_node("a")), 0.0)
-    metrics.left("x")
+    metrics.execution_left("x")
     metrics.published([Event("x", 5, "", "node.skipped", "a", None, {})])
     assert told(metrics).value("planwave_nodes_total", type="text", status="skipped") == 0

@@ -108,7 +108,7 @@ def test_nothing_points_to_what_is_not_there(whole: dict[str, Any]) -> None:
 
 
 def test_options_that_may_be_left_out_say_what_they_are_then(whole: dict[str, Any]) -> None:
-    for body in ("ExecuteBody", "RunBody"):
+    for body in ("ExecuteRequest", "RunRequest"):
         options = whole["components"]["schemas"][body]["properties"]["options"]
         assert options["default"] == ExecuteOptionsModel().model_dump(mode="json")
 

@@ -122,7 +122,7 @@ def test_a_terminal_shows_each_wave_once_around_a_question(
     from tests.support.cli.fake_console import terminal_console, visible_lines
 
     screen = terminal_console()
-    monkeypatch.setattr(CommandContext, "screen", lambda _: screen)
+    monkeypatch.setattr(CommandContext, "console", lambda _: screen)
     typing(monkeypatch, ["approve", ""])
     assert run(approval_graph()).exit_code == 0
     shown = visible_lines(screen)

@@ -38,7 +38,7 @@ def test_all_that_happened_to_a_node_is_told_in_order_with_its_facts() -> None:
         "seq": 3, "at": "t3", "what": "tried-again", "attempt": 1, "error": error, "delay_s": 1,
         "next_attempt": 2,
     }  # fmt: skip
-    assert course[3].facts["timeout_answer"] == 0
+    assert course[3].details["timeout_answer"] == 0
     assert reentries(course) == 1
     assert answers(course) == [
         {"at": "t6", "request_id": "r5", "by": "timeout", "answer": {"decision": "no"},

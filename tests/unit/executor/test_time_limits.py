@@ -62,7 +62,7 @@ async def test_a_pause_in_which_an_execution_is_taken_up_does_not_count() -> Non
     first.execution.interrupt(at_once=True)
     assert await running == "interrupted"
     acts = {"a": asks, "a:resume": works(4.5)}
-    second = rig_of(parse_graph("a"), acts, options, past=History(first.stored))
+    second = rig_of(parse_graph("a"), acts, options, history=History(first.stored))
     running = asyncio.get_running_loop().create_task(second.run())
     await asyncio.sleep(60)
     assert second.execution.status == "paused"
@@ -104,7 +104,7 @@ async def test_a_node_does_not_pay_for_the_pause_in_which_its_nested_run_ends(
 @virtual_time
 async def test_a_node_does_not_pay_for_its_wait_for_a_slot_after_a_nested_run() -> None:
     async def outer(inputs: Any, context: Any) -> Any:
-        with context.busy(), contextlib.suppress(NodeError):  # so it is not parked
+        with context.own_work(), contextlib.suppress(NodeError):  # so it is not parked
             await context.runtime.run_graph("k", parse_graph("i"), {})
         await asyncio.sleep(2.5)
         return result_with(1)
@@ -138,7 +138,7 @@ async def test_an_attempt_has_the_time_it_worked_before_a_wait_no_more(
     assert (waiting["duration_s"], waiting["own_time_s"]) == (4.9, 2.0)
     if is_taken_up:
         assert await running == "paused"
-        rig = rig_of(graph, acts, options, past=History(rig.stored))
+        rig = rig_of(graph, acts, options, history=History(rig.stored))
         running = asyncio.get_running_loop().create_task(rig.run())
         await asyncio.sleep(0)
     await rig.execution.answer(waiting["request_id"], 1)
@@ -159,7 +159,7 @@ async def test_a_wait_stored_without_own_time_counts_as_all_the_attempt_ran() ->
     assert await first.run() == "paused"
     for event in first.stored:
         event.data.pop("own_time_s", None)
-    rig = rig_of(parse_graph("a"), acts, options, past=History(first.stored))
+    rig = rig_of(parse_graph("a"), acts, options, history=History(first.stored))
     (waiting,) = (e.data["request_id"] for e in first.stored if e.type == "node.waiting")
     answered = rig.execution.answer(waiting, 1)
     assert await rig.run() == "failed"
@@ -194,7 +194,7 @@ async def test_a_node_at_work_beside_its_nested_runs_holds_a_slot(is_beside: boo
             if key != "y" or not is_beside:
                 await context.runtime.run_graph(key, parse_graph(key), {})
             if own_s:
-                with context.busy():
+                with context.own_work():
                     await work(own_s)
 
         async with asyncio.TaskGroup() as group:

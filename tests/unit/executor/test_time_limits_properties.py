@@ -187,7 +187,7 @@ class Scene:
             raise errors.exceptions[0] from None
 
     async def _busy(self, context: Any, own_s: float) -> None:
-        with context.busy():
+        with context.own_work():
             async with self.own.work(context):
                 await asyncio.sleep(own_s)
 
@@ -200,7 +200,7 @@ class Scene:
             acts[node] = acts[f"{node}:resume"] = self.act
         past = History(self.stored) if self.stored else None
         self.rig = rig = ExecutionHarness(
-            self.graph, acts, self.options, journal=MemoryJournal(), now=clock, past=past,
+            self.graph, acts, self.options, journal=MemoryJournal(), now=clock, history=past,
             parks=self.parks, is_recovery=past is not None and past.pause_reason is None,
         )  # fmt: skip
         heard = rig.execution.publisher._on_events

@@ -106,7 +106,7 @@ async def test_watchers_are_counted_with_how_late_they_were_told_and_who_was_dro
         await first.started.wait()
         async with (
             service.subscribe(record.execution_id) as reading,
-            service.subscribe(record.execution_id, bounds=BacklogLimits(events=0)),
+            service.subscribe(record.execution_id, limits=BacklogLimits(events=0)),
         ):
             assert service.load.watchers == 2
             first.release.set()

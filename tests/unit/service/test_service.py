@@ -445,7 +445,7 @@ async def test_a_long_run_is_made_a_document_beside_the_event_loop(tmp_path, mon
         threads.append(threading.current_thread())
         return made(*given)
 
-    monkeypatch.setattr(documents, "project", project)
+    monkeypatch.setattr(documents, "build_document", project)
     async with Service(dependencies(CHAIN, directory=tmp_path)) as service:
         plan = await service.create_plan("do it")
         execution_id, _ = await run_to_end(service, plan.plan_id)

@@ -60,7 +60,7 @@ def test_files_that_stay_where_they_are_may_change(tmp_path: Path) -> None:
 def test_a_file_that_is_gone_from_its_place_is_noticed(
     tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "LOOK_S", 0.0)
+    monkeypatch.setattr(files, "CHECK_INTERVAL_S", 0.0)
     folder = tmp_path / "folder"
     folder.mkdir()
     one, two = folder / "one", folder / "two"

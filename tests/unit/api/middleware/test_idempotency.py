@@ -224,7 +224,7 @@ async def test_the_key_is_free_as_soon_as_a_failure_is_answered(
         await asyncio.sleep(0.2)
         await forget(name)
 
-    monkeypatch.setattr(server.service, "forget", forget_slowly)
+    monkeypatch.setattr(server.service, "release_idempotency_key", forget_slowly)
     key = {"Idempotency-Key": "free at once"}
     async with server.client() as client:
         for _ in range(3):

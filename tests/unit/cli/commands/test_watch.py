@@ -65,7 +65,7 @@ class Written(QueryService):
 @pytest.fixture
 def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DirectoryLock]:
     """Another process that writes, and says no address."""
-    monkeypatch.setattr("planwave.cli.watching._LOOK_S", 0.0)
+    monkeypatch.setattr("planwave.cli.commands.watch._POLL_INTERVAL_S", 0.0)
     lock = DirectoryLock(tmp_path)
     yield lock
     lock.release()

@@ -50,7 +50,7 @@ async def at_rest(graph: Graph, acts: dict[str, Any]) -> list[Event]:
     stored: list[Event] = []
     for _ in range(5):
         past = History(stored) if stored else None
-        rig = ExecutionHarness(graph, acts, journal=MemoryJournal(), past=past, parks=True)
+        rig = ExecutionHarness(graph, acts, journal=MemoryJournal(), history=past, parks=True)
         if stored:
             asked = [e.data["request_id"] for e in stored if e.type == "node.waiting"]
             answered = rig.execution.answer(asked[-1], "yes")

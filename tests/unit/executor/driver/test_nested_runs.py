@@ -48,8 +48,8 @@ class Reader:
         self._stone = rig.program.steps[0].implementation
 
     async def execute(self, data: Mapping[str, Any], inputs: Inputs, context: Context) -> Any:
-        if context.node_id in self._stone.acts:
-            return await self._stone.acts[context.node_id](inputs, context)
+        if context.node_id in self._stone.behaviors:
+            return await self._stone.behaviors[context.node_id](inputs, context)
         return result_with(dict(data))
 
 
@@ -169,7 +169,7 @@ async def again(rig: ExecutionHarness, stored: list[Event], **more: Any) -> Exec
         rig.behaviors,
         rig.execution.options,
         journal=MemoryJournal(),
-        past=past,
+        history=past,
         is_recovery=past.pause_reason is None,
         parks=True,
         **more,
@@ -450,7 +450,7 @@ async def test_what_is_deep_inside_is_told_to_have_ended_before_what_is_around_i
         return Suspension({}) if context.attempt == 1 else result_with("at once")
 
     async def b(inputs: Inputs, context: Context) -> Any:
-        with context.busy():  # so it is not parked: cancelled, not only told to be
+        with context.own_work():  # so it is not parked: cancelled, not only told to be
             async with asyncio.TaskGroup() as group:
                 group.create_task(context.runtime.run_graph("d", parse_graph("q p"), {}))
                 await asyncio.sleep(3)
@@ -573,7 +573,7 @@ async def test_a_wait_inside_a_node_that_is_taken_up_runs_out_too() -> None:
     async def works(inputs: Inputs, context: Context) -> Any:
         async with asyncio.TaskGroup() as group:
             group.create_task(context.runtime.run_graph("k", parse_graph("q"), {}))
-            with context.busy():
+            with context.own_work():
                 await asyncio.sleep(1_000)
 
     async def busy(inputs: Inputs, context: Context) -> Any:
@@ -657,7 +657,7 @@ async def test_a_node_at_work_by_itself_is_not_parked() -> None:
         began.append(asyncio.get_running_loop().time())
 
         async def work() -> None:
-            with context.busy():
+            with context.own_work():
                 await asyncio.sleep(5)
 
         async with asyncio.TaskGroup() as group:

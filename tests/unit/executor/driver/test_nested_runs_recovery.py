@@ -145,7 +145,7 @@ class Tale:
                     raise NodeError("an item failed", retryable=True) from error
                 return "skipped"
             if own:
-                with context.busy():
+                with context.own_work():
                     await asyncio.sleep(own)
             return "done"
 
@@ -180,7 +180,7 @@ class Tale:
             self.acts,
             self.options,
             journal=ledger,
-            past=past,
+            history=past,
             is_recovery=past is not None and past.is_started and past.pause_reason is None,
             parks=parks,
             epoch=next(self.owners),

@@ -44,7 +44,7 @@ class Interrupted(Scene):
             dict.fromkeys(self.plans, self.act),
             self.options,
             journal=ledger,
-            past=past,
+            history=past,
             is_recovery=past is not None and past.is_started,
         )
         self._answers(rig, stored)

@@ -133,7 +133,7 @@ async def test_the_stored_winner_is_obeyed_whoever_came_first() -> None:
         return result_with("done")
 
     rig = ExecutionHarness(
-        graph, {"c": reads}, journal=MemoryJournal(), past=History(stored), is_recovery=True
+        graph, {"c": reads}, journal=MemoryJournal(), history=History(stored), is_recovery=True
     )
     assert await rig.run() == "completed"
     assert read == ["b"]
@@ -162,7 +162,7 @@ async def test_a_wait_before_a_retry_goes_on_where_it_was(since: str, time_left_
         return result_with("done")
 
     rig = ExecutionHarness(
-        graph, {"a": works}, journal=MemoryJournal(), past=History(stored), is_recovery=True
+        graph, {"a": works}, journal=MemoryJournal(), history=History(stored), is_recovery=True
     )
     assert await rig.run() == "completed"
     assert began == [pytest.approx(time_left_s, abs=0.1)]

@@ -314,19 +314,19 @@ def test_a_node_that_waits_after_the_run_was_stopped_is_cancelled_with_the_cause
 
 
 def test_a_settled_node_fed_by_another_settled_node_does_not_start() -> None:
-    schedule = kernel(parse_graph("a b c", "a>b", "b>c"), given={0: OUT, 1: OUT})
+    schedule = kernel(parse_graph("a b c", "a>b", "b>c"), preset={0: OUT, 1: OUT})
     assert schedule.start().starts == [(2, None)]
 
 
 def test_an_entry_that_was_not_chosen_is_skipped_though_a_settled_node_feeds_it() -> None:
-    schedule = kernel(parse_graph("a b c", "a>b", "b>c"), given={0: OUT}, dropped=[1])
+    schedule = kernel(parse_graph("a b c", "a>b", "b>c"), preset={0: OUT}, dropped=[1])
     said = schedule.start()
     assert started(said) == []
     assert [node for node, _ in said.skipped] == [1, 2]
 
 
 def test_what_follows_only_an_entry_that_was_not_chosen_is_in_the_first_wave() -> None:
-    schedule = kernel(parse_graph("a b c", "a>c", "b>c"), given={0: OUT}, dropped=[1])
+    schedule = kernel(parse_graph("a b c", "a>c", "b>c"), preset={0: OUT}, dropped=[1])
     assert schedule.waves.number == [0, 0, 1]
     assert schedule.waves.total == 1
 

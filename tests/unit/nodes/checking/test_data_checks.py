@@ -455,7 +455,7 @@ def test_what_flows_into_a_linked_node_is_an_ancestor_of_its_consumers() -> None
 
 
 def test_ancestor_walks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_view, "_WALK_STEPS", 2)
+    monkeypatch.setattr(node_view, "_MAX_WALK_STEPS", 2)
     data = {"text": '{{ nodes["far"].output }}'}
     others = _chain("x", "y", "z", "a")
     others["others"].append(Node("far", "text", "Far"))

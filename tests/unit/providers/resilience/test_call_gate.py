@@ -41,7 +41,7 @@ async def passes(
 ) -> float:
     """Let a call pass and tell the lane how it went; gives the time it went out at."""
     try:
-        async with lane.acquire(call, again=again):
+        async with lane.acquire(call, is_retry=again):
             went = asyncio.get_running_loop().time()
             if meanwhile is not None:
                 await meanwhile()

@@ -198,7 +198,7 @@ async def test_only_what_is_light_waits_to_be_let_go_of(
         told.append(remains)
         keep(documents, execution_id, remains)
 
-    monkeypatch.setattr(DocumentWriter, "keep", kept)
+    monkeypatch.setattr(DocumentWriter, "schedule", kept)
     data = {"text": "x" * size}
     graph = make_graph(Node("a", "text", "A", data=data), Node("b", "text", "B", data=data))
     async with Service(dependencies(graph, directory=tmp_path)) as service:
@@ -304,7 +304,7 @@ async def test_one_execution_that_cannot_be_shown_costs_the_others_nothing(
             raise ValueError("odd")
         return project(events, record)
 
-    monkeypatch.setattr(document, "project", broken)
+    monkeypatch.setattr(document, "build_document", broken)
     async with DocumentWriter(store, tmp_path) as documents:
         await documents.catch_up()
         assert await store.lagging_documents() == [ids[3]]

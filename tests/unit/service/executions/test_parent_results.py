@@ -130,7 +130,7 @@ async def test_what_was_paid_is_charged_once_wherever_its_node_was_cut_off(tells
     lending = ParentCallRecorder(store)
     calls = Calls(lending, tells=tells)
     parts = dependencies(
-        make_graph(Node("a", "calls", "A")), store=store, types=[calls], lending=lending
+        make_graph(Node("a", "calls", "A")), store=store, types=[calls], parent_calls=lending
     )
     async with Service(parts) as service:
         first = await executed(service)

@@ -392,7 +392,7 @@ async def test_a_request_whose_execution_ended_while_the_disk_was_full_runs_out_
                 raise StoreError("busy", code="store-busy")
             return await tell(execution_id, ask)
 
-        monkeypatch.setattr(service, "_tell", refused_once)
+        monkeypatch.setattr(service, "_send_command", refused_once)
         plan = await service.create_plan("x")
         execution_id = (await service.execute(plan.plan_id)).execution_id
         await until(lambda: told == [execution_id])

@@ -216,7 +216,7 @@ async def test_a_node_that_was_cut_off_says_how_often_it_was_entered_again() -> 
     async def lives(stored: list[Event], **more: Any) -> list[Event]:
         journal = MemoryJournal(**more)
         rig = ExecutionHarness(
-            graph, None, journal=journal, past=History(stored), is_recovery=len(stored) > 1
+            graph, None, journal=journal, history=History(stored), is_recovery=len(stored) > 1
         )
         try:
             await rig.run()

@@ -113,7 +113,7 @@ async def test_a_deletion_cut_off_is_out_of_sight_and_taken_up_by_the_next(
         raise StoreError("the process was killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(deletes, "sweep", cut_off)
+        patch.setattr(deletes, "purge", cut_off)
         with pytest.raises(StoreError, match="killed"):
             await first.delete_execution("x1")
     await first.close()

@@ -296,7 +296,7 @@ async def test_trouble_is_told_until_a_write_comes_through(
         assert await swallowed(store.append("x1", 1, [log(1)])) == status
         assert (store.stats.status, store.stats.fatal_error) == (status, None)
     await store.append("x1", 1, [log(1)])
-    assert store.stats == store.stats._replace(trouble=None)
+    assert store.stats == store.stats._replace(transient_error=None)
     assert store.stats.status == "ok"
 
 

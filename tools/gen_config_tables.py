@@ -51,7 +51,7 @@ def metrics_table() -> str:
     rows: list[Sequence[str]] = []
     for family in PrometheusObserver().collect():
         name = f"{family.name}_total" if family.type == "counter" else family.name
-        labels: Sequence[str] = getattr(family, "_labelnames", ())  # the library has no public name for it
+        labels: Sequence[str] = getattr(family, "_labelnames", ())  # no public name
         shown = ", ".join(f"`{label}`" for label in labels)
         rows.append((f"`{name}`", family.type, shown, family.documentation))
     return _table(("metric", "kind", "labels", "what it tells"), rows)

@@ -77,7 +77,7 @@ class Registry:
         """Add a type and give it back, so that this also works as a decorator.
 
         Args:
-            implementation: A ``NodeTypeResponse`` class or instance, or any object that has ``node_type``
+            implementation: A ``NodeType`` class or instance, or any object that has ``node_type``
                 and a capability (``execute``, ``materialize``).
             replace: Allow a name that is taken.
 

@@ -65,7 +65,7 @@ class Redirected(TransportFault, httpx2.RemoteProtocolError):
 
     code = "redirected"
     retry = False
-    lasting = True
+    is_permanent = True
 
 
 class ReadDeadlineExceeded(TransportFault, httpx2.ReadTimeout):

@@ -79,7 +79,7 @@ class _Parameter(NamedTuple):
 class FunctionNode(BaseNode, Generic[P, R]):
     """A node type made of an async function; calling it calls the function.
 
-    Its attributes are those of ``NodeTypeResponse``.
+    Its attributes are those of ``NodeType``.
     """
 
     def __init__(
@@ -329,7 +329,7 @@ def node(
         templates: Data fields in which ``{{ … }}`` is resolved.
         effect: What running it does to the world.
         entry: Whether an execution may be started by settling this node.
-        version: Raise it where the same inputs give something else from now on; see ``NodeTypeResponse``.
+        version: Raise it where the same inputs give something else from now on; see ``NodeType``.
         registry: Where to register it; the process's default registry if None.
         replace: Allow a name that is taken.
 

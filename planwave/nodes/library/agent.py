@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
 from pydantic import ConfigDict, Field
 
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import DEFAULT_TARGET_HANDLE, DataValue, Json, Port
+from planwave.graph.model import DEFAULT_TARGET_HANDLE, DataValue, Port
 from planwave.graph.protocols import FlowContext, NodeEvent
 from planwave.graph.upstream_text import labelled_arrivals
 from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER
@@ -63,18 +63,6 @@ class Agent(NodeType):
     outputs = (Port("output", "text"),)
     reads_goal = True
     calls_model = True
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "start", "type": "start", "data": {"initialInput": "otters"}},
-            {
-                "id": "facts",
-                "type": "agent",
-                "name": "Find facts",
-                "data": {"userPrompt": "Tell me three facts about {{ input }}."},
-            },
-        ],
-        "edges": [{"source": "start", "target": "facts", "data": {"channel": "flow"}}],
-    }
 
     async def run(
         self, data: AgentData, inputs: Inputs, context: FlowContext

@@ -57,22 +57,6 @@ class Approval(NodeType):
     Data = ApprovalData
     outputs = (Port("{action}"),)
     chooses = True
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "draft", "type": "text", "data": {"text": "We are late, sorry."}},
-            {"id": "ask", "type": "approval", "data": {"prompt": "Send this: {{ input }}"}},
-            {"id": "sent", "type": "end"},
-        ],
-        "edges": [
-            {"source": "draft", "target": "ask", "data": {"channel": "flow"}},
-            {
-                "source": "ask",
-                "sourceHandle": "approve",
-                "target": "sent",
-                "data": {"channel": "flow"},
-            },
-        ],
-    }
 
     async def run(self, data: ApprovalData, inputs: Inputs, context: FlowContext) -> Suspension:
         for fault in _check_data(data):  # wires may have brought what no check has seen

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable
 from typing import Annotated, Any, Final, NamedTuple, cast
 
 from pydantic import Field
 
 from planwave.errors import NodeError
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import DEFAULT_TARGET_HANDLE, DataValue, Json, Port
+from planwave.graph.model import DEFAULT_TARGET_HANDLE, DataValue, Port
 from planwave.graph.protocols import FlowContext, NodeEvent
 from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER
 from planwave.nodes.authoring.node_type import NodeData, NodeType, template, validate_data
@@ -76,40 +76,6 @@ class Chat(NodeType):
     Data = ChatData
     outputs = (Port("messages", "json"),)
     planned = False
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "ask", "type": "user_input", "data": {"message": "And in winter?"}},
-            {
-                "id": "talk",
-                "type": "chat",
-                "data": {
-                    "system": "You know all about birds.",
-                    "historyMessages": [
-                        {"role": "user", "content": "What do robins eat in summer?"},
-                        {"role": "assistant", "content": "Insects and worms, mostly."},
-                    ],
-                    "maxInputTokens": 4000,
-                },
-            },
-            {"id": "reply", "type": "llm", "data": {}},
-        ],
-        "edges": [
-            {
-                "source": "ask",
-                "sourceHandle": "output",
-                "target": "talk",
-                "targetHandle": "input",
-                "data": {"channel": "flow"},
-            },
-            {
-                "source": "talk",
-                "sourceHandle": "messages",
-                "target": "reply",
-                "targetHandle": "messages",
-                "data": {"channel": "flow"},
-            },
-        ],
-    }
 
     async def run(
         self, data: ChatData, inputs: Inputs, context: FlowContext

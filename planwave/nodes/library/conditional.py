@@ -44,33 +44,6 @@ class Conditional(NodeType):
     Data = ConditionalData
     outputs = (Port("{handle}"),)
     chooses = True
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "start", "type": "start", "data": {"initialInput": {"lang": "de"}}},
-            {
-                "id": "route",
-                "type": "conditional",
-                "data": {"condition": "{{ input.lang }}", "defaultHandle": "other"},
-            },
-            {"id": "german", "type": "text", "data": {"text": "Guten Tag!"}},
-            {"id": "english", "type": "text", "data": {"text": "Hello!"}},
-        ],
-        "edges": [
-            {"source": "start", "target": "route", "data": {"channel": "flow"}},
-            {
-                "source": "route",
-                "sourceHandle": "de",
-                "target": "german",
-                "data": {"channel": "flow"},
-            },
-            {
-                "source": "route",
-                "sourceHandle": "other",
-                "target": "english",
-                "data": {"channel": "flow"},
-            },
-        ],
-    }
 
     async def run(
         self, data: ConditionalData, inputs: Inputs, context: FlowContext

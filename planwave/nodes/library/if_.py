@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
@@ -77,35 +77,6 @@ class If(NodeType):
     )
     Data = IfData
     outputs = (Port(_BRANCH_PREFIX + "{i}"), Port(_ELSE_HANDLE))
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "start", "type": "start", "data": {"initialInput": {"total": 120}}},
-            {
-                "id": "large",
-                "type": "if",
-                "data": {
-                    "conditions": [{"field": "total", "operator": "greaterThan", "value": 100}]
-                },
-            },
-            {"id": "review", "type": "text", "data": {"text": "Somebody looks at it."}},
-            {"id": "book", "type": "text", "data": {"text": "It is booked."}},
-        ],
-        "edges": [
-            {"source": "start", "target": "large", "data": {"channel": "flow"}},
-            {
-                "source": "large",
-                "sourceHandle": "condition-0",
-                "target": "review",
-                "data": {"channel": "flow"},
-            },
-            {
-                "source": "large",
-                "sourceHandle": "false",
-                "target": "book",
-                "data": {"channel": "flow"},
-            },
-        ],
-    }
 
     async def run(self, data: IfData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
         given = pass_through(inputs)

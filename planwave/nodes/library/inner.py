@@ -77,40 +77,6 @@ class Inner(NodeType):
     reads_goal = True
     runs_graphs = True
     planned = False
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "who", "type": "text", "data": {"text": "Ada"}},
-            {
-                "id": "greet",
-                "type": "inner",
-                "data": {
-                    "inputs": {"name": "text"},
-                    "outputs": {"short": "hello"},
-                    "graph": {
-                        "nodes": [
-                            {"id": "hello", "type": "text", "data": {"text": "Hello {{ name }}"}},
-                            {
-                                "id": "all",
-                                "type": "text",
-                                "data": {"text": "{{ input }}, welcome!"},
-                            },
-                        ],
-                        "edges": [
-                            {"source": "hello", "target": "all", "data": {"channel": "flow"}}
-                        ],
-                    },
-                },
-            },
-        ],
-        "edges": [
-            {
-                "source": "who",
-                "target": "greet",
-                "targetHandle": "name",
-                "data": {"channel": "flow"},
-            }
-        ],
-    }
 
     async def run(self, data: InnerData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
         variables = _named_inputs(data, inputs, context)

@@ -26,17 +26,6 @@ class JsonValue(ValueType):
     Data = JsonData
     outputs = value_ports("json")
     planned = False
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "start", "type": "start", "data": {"initialInput": "Ada"}},
-            {
-                "id": "person",
-                "type": "json",
-                "data": {"value": {"name": "{{ input }}", "tags": ["new"]}},
-            },
-        ],
-        "edges": [{"source": "start", "target": "person", "data": {"channel": "flow"}}],
-    }
 
     def values(self, data: JsonData) -> Mapping[str, DataValue]:
         # A copy: nobody may change the graph by its result.

@@ -58,28 +58,6 @@ class Loop(NodeType):
     outputs = (Port(DEFAULT_SOURCE_HANDLE, "json"), Port(_ERRORS_HANDLE, "json"))
     reads_goal = True
     runs_graphs = True
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "start", "type": "start", "data": {"initialInput": ["one", "two", "three"]}},
-            {
-                "id": "shout",
-                "type": "loop",
-                "data": {
-                    "body": {
-                        "nodes": [
-                            {
-                                "id": "louder",
-                                "type": "text",
-                                "data": {"text": "{{ index }}: {{ item | upper }}!"},
-                            }
-                        ],
-                        "edges": [],
-                    }
-                },
-            },
-        ],
-        "edges": [{"source": "start", "target": "shout", "data": {"channel": "flow"}}],
-    }
 
     async def run(self, data: LoopData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
         items = _list_of_items(data, inputs, context)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 from planwave.expressions import copy_json
@@ -32,17 +31,6 @@ class Merge(NodeType):
     )
     Data = MergeData
     outputs = (Port(DEFAULT_SOURCE_HANDLE, "json"),)
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "pro", "type": "text", "data": {"text": "It is fast."}},
-            {"id": "con", "type": "text", "data": {"text": "It is dear."}},
-            {"id": "both", "type": "merge", "data": {"mode": "object"}},
-        ],
-        "edges": [
-            {"source": "pro", "target": "both", "data": {"channel": "flow"}},
-            {"source": "con", "target": "both", "data": {"channel": "flow"}},
-        ],
-    }
 
     async def run(self, data: MergeData, inputs: Inputs, context: FlowContext) -> DataValue:
         arrived = [a for a in inputs.arrivals if a.target_handle == DEFAULT_TARGET_HANDLE]

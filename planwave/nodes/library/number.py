@@ -34,17 +34,6 @@ class Number(ValueType):
     Data = NumberData
     outputs = (*value_ports("number"), *value_ports(_INTEGER, _INTEGER))
     planned = False
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "price", "type": "number", "data": {"value": 12.5}},
-            {
-                "id": "total",
-                "type": "transform",
-                "data": {"expression": "{{ input * 3 }}"},
-            },
-        ],
-        "edges": [{"source": "price", "target": "total", "data": {"channel": "flow"}}],
-    }
 
     def values(self, data: NumberData) -> Mapping[str, DataValue]:
         value = DataValue(value_type(data.value), data.value)

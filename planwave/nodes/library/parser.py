@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from planwave.expressions import copy_json
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Json, Port
@@ -31,31 +29,6 @@ class Parser(NodeType):
     )
     Data = ParserData
     inputs = (INPUT, Port("{name}", multiple=True))
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "who", "type": "text", "data": {"text": "Ada"}},
-            {"id": "where", "type": "text", "data": {"text": "London"}},
-            {
-                "id": "card",
-                "type": "parser",
-                "data": {"template": {"line": "{{ name }} lives in {{ city }}."}},
-            },
-        ],
-        "edges": [
-            {
-                "source": "who",
-                "target": "card",
-                "targetHandle": "name",
-                "data": {"channel": "flow"},
-            },
-            {
-                "source": "where",
-                "target": "card",
-                "targetHandle": "city",
-                "data": {"channel": "flow"},
-            },
-        ],
-    }
 
     async def run(self, data: ParserData, inputs: Inputs, context: FlowContext) -> Json:
         return copy_json(data.template)  # nobody may change the graph by its result

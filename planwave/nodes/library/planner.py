@@ -55,16 +55,6 @@ class PlannerNode(NodeType):
     reads_goal = True
     runs_graphs = True
     planned = False
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {
-                "id": "solve",
-                "type": "planner",
-                "data": {"goal": "Explain in two steps why the sky is blue", "maxNodes": 3},
-            }
-        ],
-        "edges": [],
-    }
 
     async def run(
         self, data: PlannerData, inputs: Inputs, context: FlowContext

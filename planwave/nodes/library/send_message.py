@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from planwave.events.types import MESSAGE
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, Json
@@ -29,33 +27,6 @@ class SendMessage(NodeType):
     node_type = "send_message"
     purpose = "Tell the caller a text, and extras, while the run goes on; passes its input on."
     Data = SendMessageData
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "draft", "type": "text", "data": {"text": "Dear all"}},
-            {
-                "id": "tell",
-                "type": "send_message",
-                "data": {"message": "The draft: {{ input }}", "extras": {"step": 1}},
-            },
-            {"id": "done", "type": "end"},
-        ],
-        "edges": [
-            {
-                "source": "draft",
-                "sourceHandle": "output",
-                "target": "tell",
-                "targetHandle": "input",
-                "data": {"channel": "flow"},
-            },
-            {
-                "source": "tell",
-                "sourceHandle": "output",
-                "target": "done",
-                "targetHandle": "input",
-                "data": {"channel": "flow"},
-            },
-        ],
-    }
 
     async def run(
         self, data: SendMessageData, inputs: Inputs, context: FlowContext

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from planwave.expressions import copy_json
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Json, Port
@@ -25,13 +23,6 @@ class Start(NodeType):
     Data = StartData
     inputs: tuple[Port, ...] = ()
     entry = True
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "start", "type": "start", "data": {"initialInput": "Ada"}},
-            {"id": "hello", "type": "text", "data": {"text": "Hello, {{ input }}!"}},
-        ],
-        "edges": [{"source": "start", "target": "hello", "data": {"channel": "flow"}}],
-    }
 
     async def run(self, data: StartData, inputs: Inputs, context: FlowContext) -> Json:
         return "" if data.initial_input is None else copy_json(data.initial_input)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from planwave.expressions import to_text
@@ -45,40 +45,6 @@ class Switch(NodeType):
     )
     Data = SwitchData
     outputs = (Port(_BRANCH_PREFIX + "{i}"), Port(_DEFAULT_HANDLE))
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "start", "type": "start", "data": {"initialInput": {"kind": "refund"}}},
-            {
-                "id": "kind",
-                "type": "switch",
-                "data": {"value": "{{ input.kind }}", "cases": ["order", "refund"]},
-            },
-            {"id": "sell", "type": "text", "data": {"text": "To sales."}},
-            {"id": "repay", "type": "text", "data": {"text": "To accounting."}},
-            {"id": "read", "type": "text", "data": {"text": "To the front desk."}},
-        ],
-        "edges": [
-            {"source": "start", "target": "kind", "data": {"channel": "flow"}},
-            {
-                "source": "kind",
-                "sourceHandle": "case-0",
-                "target": "sell",
-                "data": {"channel": "flow"},
-            },
-            {
-                "source": "kind",
-                "sourceHandle": "case-1",
-                "target": "repay",
-                "data": {"channel": "flow"},
-            },
-            {
-                "source": "kind",
-                "sourceHandle": "default",
-                "target": "read",
-                "data": {"channel": "flow"},
-            },
-        ],
-    }
 
     async def run(self, data: SwitchData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
         met = inputs.text(DEFAULT_TARGET_HANDLE) if data.value is None else data.value

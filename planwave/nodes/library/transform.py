@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from planwave.errors import NodeError
 from planwave.expressions import copy_json
@@ -32,26 +32,6 @@ class Transform(NodeType):
         "for each of its fields; no model is asked."
     )
     Data = TransformData
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {
-                "id": "start",
-                "type": "start",
-                "data": {"initialInput": {"name": "ada", "price": 4, "count": 3}},
-            },
-            {
-                "id": "order",
-                "type": "transform",
-                "data": {
-                    "fields": {
-                        "who": "{{ input.name | upper }}",
-                        "total": "{{ input.price * input.count }}",
-                    }
-                },
-            },
-        ],
-        "edges": [{"source": "start", "target": "order", "data": {"channel": "flow"}}],
-    }
 
     async def run(self, data: TransformData, inputs: Inputs, context: FlowContext) -> Json:
         for fault in _check_fields(data.model_fields_set, context.node_id):

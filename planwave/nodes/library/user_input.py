@@ -55,21 +55,6 @@ class UserInput(NodeType):
     )
     entry = True
     planned = False
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "ask", "type": "user_input", "data": {"message": "What is a monad?"}},
-            {"id": "said", "type": "end"},
-        ],
-        "edges": [
-            {
-                "source": "ask",
-                "sourceHandle": "message",
-                "target": "said",
-                "targetHandle": "input",
-                "data": {"channel": "flow"},
-            }
-        ],
-    }
 
     async def run(
         self, data: UserInputData, inputs: Inputs, context: FlowContext

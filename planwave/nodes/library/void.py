@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import Json, Port
+from planwave.graph.model import Port
 from planwave.graph.protocols import ExecutionResult, FlowContext
 from planwave.nodes.authoring.node_type import NodeData, NodeType
 
@@ -22,21 +20,6 @@ class Void(NodeType):
     Data = NodeData
     outputs: tuple[Port, ...] = ()
     planned = False
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "said", "type": "text", "data": {"text": "Nobody has to read this."}},
-            {"id": "nowhere", "type": "void"},
-        ],
-        "edges": [
-            {
-                "source": "said",
-                "sourceHandle": "output",
-                "target": "nowhere",
-                "targetHandle": "input",
-                "data": {"channel": "flow"},
-            }
-        ],
-    }
 
     async def run(self, data: NodeData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
         return ExecutionResult({})

@@ -52,29 +52,6 @@ class Wait(NodeType):
         "(ISO 8601, UTC)."
     )
     Data = WaitData
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "draft", "type": "text", "data": {"text": "Dear all"}},
-            {"id": "cool_down", "type": "wait", "data": {"seconds": 0.01}},
-            {"id": "sent", "type": "end"},
-        ],
-        "edges": [
-            {
-                "source": "draft",
-                "sourceHandle": "output",
-                "target": "cool_down",
-                "targetHandle": "input",
-                "data": {"channel": "flow"},
-            },
-            {
-                "source": "cool_down",
-                "sourceHandle": "output",
-                "target": "sent",
-                "targetHandle": "input",
-                "data": {"channel": "flow"},
-            },
-        ],
-    }
 
     def __init__(self, now: Callable[[], datetime] = _utc_now) -> None:
         super().__init__()

@@ -61,29 +61,6 @@ class While(NodeType):
     outputs = (Port(DEFAULT_SOURCE_HANDLE), Port("iterations", "integer"))
     reads_goal = True
     runs_graphs = True
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {
-                "id": "grow",
-                "type": "while",
-                "data": {
-                    "initial": "ab",
-                    "condition": "value | length < 10",
-                    "body": {
-                        "nodes": [
-                            {
-                                "id": "twice",
-                                "type": "text",
-                                "data": {"text": "{{ value }}{{ value }}"},
-                            }
-                        ],
-                        "edges": [],
-                    },
-                },
-            }
-        ],
-        "edges": [],
-    }
 
     async def run(self, data: WhileData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
         nested = await load("body", data.body, data.flow, _VARIABLES, context)

@@ -1,7 +1,7 @@
 """The embedded model server: an OpenAI-compatible endpoint planwave starts, keys and stops itself.
 
-Nothing starts before the first :meth:`LocalModels.endpoint`. Each model gets one server process
-(``local_server.py`` says why a process), on a loopback port of its own, with a random key.
+Nothing starts before the first :meth:`LocalModelServers.endpoint`. Each model gets one server process
+(``server_main.py`` says why a process), on a loopback port of its own, with a random key.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from planwave.errors import InputError, ProviderError, UnknownModel
+from planwave.providers.local import server_main
 from planwave.providers.local.capacity import (
     Machine,
     machine_under_load,
@@ -73,7 +74,7 @@ class LocalModelServers:
         self._machine = machine
         self._busy = busy
         self._installed = installed or _is_installed
-        self._program = program or Path(__file__).with_name("local_server.py")
+        self._program = program or Path(server_main.__file__)
         self._starting = threading.Lock()
         self._loading: set[str] = set()
         self._servers: dict[str, ModelServer] = {}

@@ -1,4 +1,4 @@
-"""The embedded model server, as a program of its own; started by ``local.py``, not imported.
+"""The embedded model server as a separate program; ``models.py`` starts it by its path.
 
 A process of its own, because building the server holds Python's lock until the model is loaded
 (seconds in which an event loop would stand still), and because a fault in native code then ends

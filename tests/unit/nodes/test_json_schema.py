@@ -175,9 +175,9 @@ def test_a_form_too_large_for_its_schema_is_refused_unread() -> None:
 def test_the_checker_is_loaded_only_where_there_is_a_form() -> None:
     code = (
         "import sys, planwave.service.executions.answers as r, planwave.nodes.library\n"
-        "r.checked_answer({'actions': ['go']}, {'decision': 'go'})\n"
+        "r.validate_answer({'actions': ['go']}, {'decision': 'go'})\n"
         "before = 'jsonschema_rs' in sys.modules\n"
-        "r.checked_answer({'actions': ['go'], 'form': {}}, {'decision': 'go'})\n"
+        "r.validate_answer({'actions': ['go'], 'form': {}}, {'decision': 'go'})\n"
         "print(before, 'jsonschema_rs' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

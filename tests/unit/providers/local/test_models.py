@@ -165,12 +165,12 @@ def test_a_server_that_was_never_closed_ends_with_the_process(tmp_path: Path, en
     heard = os.open(tmp_path / "ended", os.O_RDONLY | os.O_NONBLOCK)
     script = f"""
 import asyncio, pathlib
-from planwave.providers.local.models import LocalModels
+from planwave.providers.local.models import LocalModelServers
 from planwave.providers.local.capacity import Machine
 from planwave.settings import Settings
 folder = pathlib.Path({str(tmp_path)!r})
 machine = lambda: Machine(cores=2)
-local = LocalModels(
+local = LocalModelServers(
     Settings(local_model=str(folder / "own.gguf")),
     machine=machine, busy=machine, installed=lambda: True, program=folder / "program.py",
 )

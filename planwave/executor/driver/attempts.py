@@ -36,9 +36,10 @@ from planwave.executor.messages import (
 from planwave.executor.node_api.results import to_node_error
 from planwave.executor.recovery.history import History
 from planwave.executor.requests import PendingRequest
-from planwave.executor.state import DONE, Attempt, NodeRun, Outputs, outputs_to_json
+from planwave.executor.state import DONE, Attempt, NodeRun, Outputs
 from planwave.graph.json_values import NotJson, to_json
 from planwave.graph.model import ERROR_HANDLE, DataValue, Json
+from planwave.graph.outputs import outputs_to_json
 from planwave.graph.protocols import NodeEvent, Suspension
 
 _RESERVED: Final = frozenset({ONCE, RUN_GRAPH})

@@ -60,7 +60,7 @@ class Limits(EnvFirstSettings):
     body_bytes: int = Field(default=1024 * 1024, ge=1024, le=16 * 1024 * 1024)
     """The body of an HTTP request."""
     body_read_s: float = Field(default=30, gt=0, le=600)
-    """How long head or body of a request may take to arrive, or a client take nothing it is sent."""
+    """How long the body of a request may take to arrive."""
     header_bytes: int = Field(default=32 * 1024, ge=1024, le=256 * 1024)
     """The head of an HTTP request."""
     requests_per_s: float = Field(default=20, gt=0, le=100_000)

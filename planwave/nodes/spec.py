@@ -1,9 +1,13 @@
-"""What the registry keeps of a type: its facts, worked out once when it is registered."""
+"""Registered types: their attributes, read once at registration."""
 
 from __future__ import annotations
 
+import json
 import re
+import warnings
 from collections.abc import Mapping
+from functools import cache
+from importlib import resources
 from typing import Any, Final, NamedTuple, cast
 
 from pydantic import BaseModel
@@ -15,16 +19,18 @@ from planwave.nodes.authoring.node_type import INPUT, OUTPUT, NodeType
 
 _TEMPLATE_SCHEMA: Final = {"type": "string", "pattern": r"\{[{%]"}
 _FIELD_KEYWORDS: Final = ("title", "description", "default", "template", "planned")
-"""What a schema says of a field, not of its value."""
+"""Schema keywords about the field, not about its value."""
+_LIBRARY_PREFIX: Final = "planwave.nodes.library."
+_FORMER_NAMES: Final = {"find_faults": "check", "follows_from": "result_depends_on"}
 _NAME_PATTERN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 
 
 class RegisteredType(NamedTuple):
     """One registered type.
 
-    ``sockets`` are the data fields that wires may feed. ``needs_check`` is False where no node of the
-    type can be at fault, ``needs_check_empty`` where none without data can, so that checking those
-    costs nothing. ``example`` is a small graph document that can be run, {} without one.
+    ``sockets`` are the data fields that accept wires. ``needs_check`` is False where no node of the
+    type can have an error, ``needs_check_empty`` where no node without data can, so that checking
+    those costs nothing.
     """
 
     type_info: NodeTypeInfo
@@ -35,14 +41,20 @@ class RegisteredType(NamedTuple):
     calls_model: bool
     needs_check: bool
     needs_check_empty: bool
-    example: Mapping[str, Json]
+
+    @property
+    def example(self) -> Mapping[str, Json]:
+        """A small graph document that can be run; {} where the type has none."""
+        own: Mapping[str, Json] = getattr(self.implementation, "example", {})
+        is_builtin = type(self.implementation).__module__.startswith(_LIBRARY_PREFIX)
+        return own or (_library_example(self.type_info.node_type) if is_builtin else {})
 
 
 def spec_of(implementation: Any) -> RegisteredType:
     """Read a type's declaration.
 
     Args:
-        implementation: A ``NodeTypeResponse`` or any object with ``node_type`` and a capability; all else
+        implementation: A ``NodeType`` or any object with ``node_type`` and a capability; all else
             (``purpose``, ``Data``, ``inputs``, ``outputs``, ``entry``, ``effect``,
             ``template_fields``, ``calls_model``, ``chooses``, ``version``, ``reads_goal``,
             ``example``) is optional.
@@ -53,6 +65,7 @@ def spec_of(implementation: Any) -> RegisteredType:
     executes = isinstance(implementation, FlowExecutor)
     materializes = isinstance(implementation, LinkMaterializer)
     name = _validate_name(implementation, capable=executes or materializes)
+    _adopt_former_names(implementation)
     model = getattr(implementation, "Data", None)
     fields = fields_of(model)
     inputs: tuple[Port, ...] = tuple(getattr(implementation, "inputs", (INPUT,)))
@@ -85,8 +98,31 @@ def spec_of(implementation: Any) -> RegisteredType:
         calls_model=calls_model,
         needs_check=is_checked_empty or model is not None or facts.template_fields != (),
         needs_check_empty=is_checked_empty,
-        example=getattr(implementation, "example", {}),
     )
+
+
+@cache
+def _library_example(node_type: str) -> Mapping[str, Json]:
+    """Read the example of a type that comes with planwave: ``examples/<node type>.json``."""
+    file = resources.files("planwave.nodes").joinpath("examples", f"{node_type}.json")
+    document: Mapping[str, Json] = json.loads(file.read_text("utf-8"))
+    return document
+
+
+def _adopt_former_names(implementation: Any) -> None:
+    """Make methods written under a former name known by their present name, with a warning."""
+    kind = cast("Any", type(implementation))
+    for former, present in _FORMER_NAMES.items():
+        inherited = getattr(kind, present, None)
+        if not hasattr(kind, former) or inherited not in (None, NodeType.check):
+            continue
+        setattr(kind, present, getattr(kind, former))
+        warnings.warn(
+            f"node type {implementation.node_type!r}: {former!r} is now called {present!r}; the "
+            "former name goes with the next release",
+            DeprecationWarning,
+            stacklevel=2,
+        )
 
 
 def _validate_name(implementation: Any, *, capable: bool) -> str:
@@ -116,7 +152,7 @@ def _has_check(implementation: Any) -> bool:
 
 
 def as_document(spec: RegisteredType) -> dict[str, Any]:
-    """Give a type as JSON, for editors: its facts, the schema of its data, and its example."""
+    """Return a type as JSON, for editors: its attributes, the schema of its data, its example."""
     facts = spec.type_info._asdict()
     del facts["graph_fields"]  # the schema marks them
     return {
@@ -132,10 +168,10 @@ def as_document(spec: RegisteredType) -> dict[str, Any]:
 
 
 def data_schema(spec: RegisteredType) -> dict[str, Any]:
-    """Give the JSON Schema of a type's ``data``; any object where it declares no model.
+    """Return the JSON Schema of a type's ``data``; without a model, any object.
 
-    Where a field with templates wants no text, a template may stand all the same. A property with
-    ``sameAs`` is another name of the one it tells.
+    A template is allowed in every template field, also where the field's type is not text. A property
+    with ``sameAs`` is an alias of the named property.
     """
     if spec.model is None:
         return {"type": "object"}
@@ -144,10 +180,10 @@ def data_schema(spec: RegisteredType) -> dict[str, Any]:
     for field in spec.fields:
         if field.template and field.socket not in ("text", "any"):
             typed = fields[field.json_name]
-            kept = {name: typed.pop(name) for name in _FIELD_KEYWORDS if name in typed}
+            keywords = {name: typed.pop(name) for name in _FIELD_KEYWORDS if name in typed}
             fields[field.json_name] = {
                 "anyOf": [*typed.get("anyOf", [typed]), _TEMPLATE_SCHEMA],
-                **kept,
+                **keywords,
             }
         for name in field.aliases:
             fields[name] = {**fields[field.json_name], "sameAs": field.json_name}

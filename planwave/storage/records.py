@@ -168,7 +168,7 @@ class IdempotencyRecord:
         status: HTTP status of the answer; None while the work is under way.
         body: The answer.
         is_new: The caller has taken the key just now: it has to do the work, then
-            :meth:`Store.answer` or, where it failed, :meth:`Store.forget`.
+            :meth:`Store.store_response` or, where it failed, :meth:`Store.release_idempotency_key`.
     """
 
     digest: str

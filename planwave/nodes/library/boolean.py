@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Json
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue
 from planwave.nodes.authoring.node_type import NodeData, template
 from planwave.nodes.value_type import ValueType, value_ports
 
@@ -16,20 +16,13 @@ class BooleanData(NodeData):
 
 
 class Boolean(ValueType):
-    """Gives ``data.value``."""
+    """Outputs ``data.value``."""
 
     node_type = "boolean"
     purpose = "Give true or false; no model is asked."
     Data = BooleanData
     outputs = value_ports("boolean")
     planned = False
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "start", "type": "start", "data": {"initialInput": 70}},
-            {"id": "passed", "type": "boolean", "data": {"value": "{{ input >= 50 }}"}},
-        ],
-        "edges": [{"source": "start", "target": "passed", "data": {"channel": "flow"}}],
-    }
 
     def values(self, data: BooleanData) -> Mapping[str, DataValue]:
         return {DEFAULT_SOURCE_HANDLE: DataValue("boolean", data.value)}

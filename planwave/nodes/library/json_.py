@@ -17,7 +17,7 @@ class JsonData(NodeData):
 
 
 class JsonValue(ValueType):
-    """Gives ``data.value``."""
+    """Outputs ``data.value``."""
 
     node_type = "json"
     purpose = (
@@ -26,18 +26,7 @@ class JsonValue(ValueType):
     Data = JsonData
     outputs = value_ports("json")
     planned = False
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "start", "type": "start", "data": {"initialInput": "Ada"}},
-            {
-                "id": "person",
-                "type": "json",
-                "data": {"value": {"name": "{{ input }}", "tags": ["new"]}},
-            },
-        ],
-        "edges": [{"source": "start", "target": "person", "data": {"channel": "flow"}}],
-    }
 
     def values(self, data: JsonData) -> Mapping[str, DataValue]:
-        # A copy: nobody may change the graph by its result.
+        # A copy, so that changing the result does not change the graph.
         return {DEFAULT_SOURCE_HANDLE: DataValue("json", copy_json(data.value))}

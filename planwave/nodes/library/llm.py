@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
 from pydantic import AliasChoices, Field
 
 from planwave.errors import GraphInvalid, ResultNotJson
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import DEFAULT_TARGET_HANDLE, DataValue, Json
+from planwave.graph.model import DEFAULT_TARGET_HANDLE, DataValue
 from planwave.graph.protocols import FlowContext, NodeEvent
 from planwave.graph.reading.strict_json import parse_strict_json
 from planwave.nodes.authoring.data_fields import HIDDEN_FROM_PLANNER
@@ -45,9 +45,9 @@ class LlmData(NodeData):
 
 
 class Llm(NodeType):
-    """Sends ``prompt`` as it stands, or its input; gives the text, or the JSON value in it.
+    """Sends ``prompt`` unchanged, or else its input; outputs the text, or the JSON value in it.
 
-    ``messages`` are a conversation that goes before; it may hold all there is to ask.
+    ``messages`` are a conversation before the prompt; with them the prompt may be empty.
     """
 
     node_type = "llm"
@@ -55,20 +55,6 @@ class Llm(NodeType):
     Data = LlmData
     inputs = (INPUT, MODEL_SOCKET)
     calls_model = True
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "start", "type": "start", "data": {"initialInput": "Ada, born in London"}},
-            {
-                "id": "person",
-                "type": "llm",
-                "data": {
-                    "prompt": "Give name and city as a JSON object: {{ input }}",
-                    "jsonOutput": True,
-                },
-            },
-        ],
-        "edges": [{"source": "start", "target": "person", "data": {"channel": "flow"}}],
-    }
 
     async def run(
         self, data: LlmData, inputs: Inputs, context: FlowContext

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 from planwave.expressions import copy_json
@@ -13,16 +12,16 @@ from planwave.nodes.authoring.node_type import NodeData, NodeType
 
 
 class MergeData(NodeData):
-    """How the values are put together."""
+    """How the values are combined."""
 
     mode: Literal["list", "object"] = "list"
 
 
 class Merge(NodeType):
-    """Gives what arrived, in edge order; branches that gave nothing are left out.
+    """Outputs the values that arrived, in edge order; branches without a value are left out.
 
-    As an object the keys are the ids of the nodes the values came from. Where several edges from one
-    node brought a value, it has the list of them.
+    In mode ``object`` the keys are the ids of the source nodes. Several values from one node become a
+    list.
     """
 
     node_type = "merge"
@@ -32,17 +31,6 @@ class Merge(NodeType):
     )
     Data = MergeData
     outputs = (Port(DEFAULT_SOURCE_HANDLE, "json"),)
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "pro", "type": "text", "data": {"text": "It is fast."}},
-            {"id": "con", "type": "text", "data": {"text": "It is dear."}},
-            {"id": "both", "type": "merge", "data": {"mode": "object"}},
-        ],
-        "edges": [
-            {"source": "pro", "target": "both", "data": {"channel": "flow"}},
-            {"source": "con", "target": "both", "data": {"channel": "flow"}},
-        ],
-    }
 
     async def run(self, data: MergeData, inputs: Inputs, context: FlowContext) -> DataValue:
         arrived = [a for a in inputs.arrivals if a.target_handle == DEFAULT_TARGET_HANDLE]

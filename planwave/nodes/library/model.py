@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final, Literal
 
 from pydantic import AliasChoices, Field
 
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import DEFAULT_SOURCE_HANDLE, LINK, Json, Port
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, LINK, Port
 from planwave.graph.protocols import FlowContext
 from planwave.nodes.authoring.data_fields import FIELD_PORT_SIDE
 from planwave.nodes.authoring.field_wires import FieldBundle
@@ -24,7 +23,7 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
 class ModelData(NodeData):
-    """Which model, and how it is asked; what is left out is up to those who ask it."""
+    """A model and its parameters; the nodes that use it decide about parameters left out."""
 
     provider: str | None = Field(None, min_length=1)
     model: str | None = Field(None, min_length=1)
@@ -42,20 +41,6 @@ class Model(LinkType):
     inputs = ()
     outputs = (Port(DEFAULT_SOURCE_HANDLE, _MODEL_TYPE, channel=LINK),)
     calls_model = True
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "careful", "type": "model", "data": {"temperature": 0, "maxTokens": 200}},
-            {"id": "haiku", "type": "agent", "data": {"userPrompt": "Write a haiku on rivers."}},
-        ],
-        "edges": [
-            {
-                "source": "careful",
-                "target": "haiku",
-                "targetHandle": "model",
-                "data": {"channel": "link"},
-            }
-        ],
-    }
 
     async def make(self, data: ModelData, inputs: Inputs, context: FlowContext) -> FieldBundle:
         provider, model = services_of(context).model_for(data.provider, data.model)
@@ -86,17 +71,3 @@ class ClientModel(Model):
     node_type = "client"
     purpose = "The same as model: a model and its settings, linked into 'model' of other nodes."
     Data = ClientData
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "client", "type": "client", "data": {"temperature": 0}},
-            {"id": "ask", "type": "llm", "data": {"prompt": "Name a river."}},
-        ],
-        "edges": [
-            {
-                "source": "client",
-                "target": "ask",
-                "targetHandle": "model",
-                "data": {"channel": "link"},
-            }
-        ],
-    }

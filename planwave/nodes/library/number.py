@@ -27,26 +27,15 @@ class NumberData(NodeData):
 
 
 class Number(ValueType):
-    """Gives ``data.value``; a whole number also on the output that fits where only those do."""
+    """Outputs ``data.value``; a whole number also on the output of type ``integer``."""
 
     node_type = "number"
     purpose = "Give a number; a whole one also on the output 'integer'. No model is asked."
     Data = NumberData
     outputs = (*value_ports("number"), *value_ports(_INTEGER, _INTEGER))
     planned = False
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "price", "type": "number", "data": {"value": 12.5}},
-            {
-                "id": "total",
-                "type": "transform",
-                "data": {"expression": "{{ input * 3 }}"},
-            },
-        ],
-        "edges": [{"source": "price", "target": "total", "data": {"channel": "flow"}}],
-    }
 
     def values(self, data: NumberData) -> Mapping[str, DataValue]:
         value = DataValue(value_type(data.value), data.value)
-        given = {DEFAULT_SOURCE_HANDLE: value}
-        return given | {_INTEGER: value} if value.type == _INTEGER else given
+        values = {DEFAULT_SOURCE_HANDLE: value}
+        return values | {_INTEGER: value} if value.type == _INTEGER else values

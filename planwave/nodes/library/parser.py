@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from planwave.expressions import copy_json
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Json, Port
@@ -18,10 +16,10 @@ class ParserData(NodeData):
 
 
 class Parser(NodeType):
-    """Gives its template, filled in.
+    """Outputs its template, rendered.
 
-    Every input handle is also a variable of its own: an edge into ``topic`` gives ``{{ topic }}``.
-    A template that is one expression gives that value with its type.
+    Every input handle is also a variable: an edge into ``topic`` defines ``{{ topic }}``.
+    A template that is a single expression keeps the type of its value.
     """
 
     node_type = "parser"
@@ -31,31 +29,8 @@ class Parser(NodeType):
     )
     Data = ParserData
     inputs = (INPUT, Port("{name}", multiple=True))
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "who", "type": "text", "data": {"text": "Ada"}},
-            {"id": "where", "type": "text", "data": {"text": "London"}},
-            {
-                "id": "card",
-                "type": "parser",
-                "data": {"template": {"line": "{{ name }} lives in {{ city }}."}},
-            },
-        ],
-        "edges": [
-            {
-                "source": "who",
-                "target": "card",
-                "targetHandle": "name",
-                "data": {"channel": "flow"},
-            },
-            {
-                "source": "where",
-                "target": "card",
-                "targetHandle": "city",
-                "data": {"channel": "flow"},
-            },
-        ],
-    }
 
     async def run(self, data: ParserData, inputs: Inputs, context: FlowContext) -> Json:
-        return copy_json(data.template)  # nobody may change the graph by its result
+        return copy_json(
+            data.template
+        )  # a copy, so that changing the result does not change the graph

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from planwave.events.types import MESSAGE
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DEFAULT_TARGET_HANDLE, Json
@@ -12,55 +10,28 @@ from planwave.nodes.authoring.node_type import NodeData, NodeType, pass_through,
 
 
 class SendMessageData(NodeData):
-    """What is told: a text, by default the input, and whatever else the caller can use."""
+    """The message: a text, by default the input, and any other JSON for the caller."""
 
     message: str | None = template(None)
     extras: Json = template(None)
 
 
 class SendMessage(NodeType):
-    """Tells the caller ``message`` and ``extras``, and passes its input on unchanged.
+    """Sends ``message`` and ``extras`` to the caller, and passes its input on unchanged.
 
-    It is a stored ``node.event`` of the type ``message``, kept together with the node's completion:
-    who watches sees it once, also where the node had to be entered again. Nothing leaves the
+    The message is a stored ``node.event`` of the type ``message``, in one commit with the node's end:
+    watchers see the message once, also if the node runs again after a crash. Nothing leaves the
     execution, so its effect is ``none``.
     """
 
     node_type = "send_message"
     purpose = "Tell the caller a text, and extras, while the run goes on; passes its input on."
     Data = SendMessageData
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "draft", "type": "text", "data": {"text": "Dear all"}},
-            {
-                "id": "tell",
-                "type": "send_message",
-                "data": {"message": "The draft: {{ input }}", "extras": {"step": 1}},
-            },
-            {"id": "done", "type": "end"},
-        ],
-        "edges": [
-            {
-                "source": "draft",
-                "sourceHandle": "output",
-                "target": "tell",
-                "targetHandle": "input",
-                "data": {"channel": "flow"},
-            },
-            {
-                "source": "tell",
-                "sourceHandle": "output",
-                "target": "done",
-                "targetHandle": "input",
-                "data": {"channel": "flow"},
-            },
-        ],
-    }
 
     async def run(
         self, data: SendMessageData, inputs: Inputs, context: FlowContext
     ) -> ExecutionResult:
         text = inputs.text(DEFAULT_TARGET_HANDLE) if data.message is None else data.message
-        told: dict[str, Json] = {"text": text, "extras": data.extras}
-        event = NodeEvent(context.node_id, self.node_type, MESSAGE, context.run_id, told)
+        message: dict[str, Json] = {"text": text, "extras": data.extras}
+        event = NodeEvent(context.node_id, self.node_type, MESSAGE, context.run_id, message)
         return ExecutionResult({DEFAULT_SOURCE_HANDLE: pass_through(inputs)}, [event])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from planwave.expressions import copy_json
 from planwave.graph.inputs import Inputs
 from planwave.graph.model import Json, Port
@@ -18,20 +16,13 @@ class StartData(NodeData):
 
 
 class Start(NodeType):
-    """Gives ``data.initialInput``; an execution with inputs settles it without running it."""
+    """Outputs ``data.initialInput``; an execution with inputs sets its result without running it."""
 
     node_type = "start"
     purpose = "Begin the flow with the input of the execution."
     Data = StartData
     inputs: tuple[Port, ...] = ()
     entry = True
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "start", "type": "start", "data": {"initialInput": "Ada"}},
-            {"id": "hello", "type": "text", "data": {"text": "Hello, {{ input }}!"}},
-        ],
-        "edges": [{"source": "start", "target": "hello", "data": {"channel": "flow"}}],
-    }
 
     async def run(self, data: StartData, inputs: Inputs, context: FlowContext) -> Json:
         return "" if data.initial_input is None else copy_json(data.initial_input)

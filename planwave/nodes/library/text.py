@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue, Json
+from planwave.graph.model import DEFAULT_SOURCE_HANDLE, DataValue
 from planwave.nodes.authoring.node_type import NodeData, template
 from planwave.nodes.value_type import ValueType, value_ports
 
@@ -16,19 +16,12 @@ class TextData(NodeData):
 
 
 class Text(ValueType):
-    """Gives ``data.text``, always as text."""
+    """Outputs ``data.text``, always as text."""
 
     node_type = "text"
     purpose = "Give a fixed text or a template filled from earlier results; no model is asked."
     Data = TextData
     outputs = value_ports("text")
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "start", "type": "start", "data": {"initialInput": "Ada"}},
-            {"id": "greeting", "type": "text", "data": {"text": "Hello, {{ input }}!"}},
-        ],
-        "edges": [{"source": "start", "target": "greeting", "data": {"channel": "flow"}}],
-    }
 
     def values(self, data: TextData) -> Mapping[str, DataValue]:
         return {DEFAULT_SOURCE_HANDLE: DataValue("text", data.text)}

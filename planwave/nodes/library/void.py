@@ -1,42 +1,25 @@
-"""``void``: where what nobody wants goes."""
+"""``void``: discard the input."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from planwave.graph.inputs import Inputs
-from planwave.graph.model import Json, Port
+from planwave.graph.model import Port
 from planwave.graph.protocols import ExecutionResult, FlowContext
 from planwave.nodes.authoring.node_type import NodeData, NodeType
 
 
 class Void(NodeType):
-    """Takes whatever arrives and gives nothing: no result, no way on.
+    """Accepts any input and has no output.
 
-    Of use where a step is to run as a stage and its result is of no use, or where a branch is to end
-    without being a result of the run.
+    Useful to run a step whose result is not needed, or to end a branch without adding it to the
+    results of the run.
     """
 
     node_type = "void"
-    purpose = "Swallow what arrives; gives no result."
+    purpose = "Discard the input; no result."
     Data = NodeData
     outputs: tuple[Port, ...] = ()
     planned = False
-    example: Mapping[str, Json] = {
-        "nodes": [
-            {"id": "said", "type": "text", "data": {"text": "Nobody has to read this."}},
-            {"id": "nowhere", "type": "void"},
-        ],
-        "edges": [
-            {
-                "source": "said",
-                "sourceHandle": "output",
-                "target": "nowhere",
-                "targetHandle": "input",
-                "data": {"channel": "flow"},
-            }
-        ],
-    }
 
     async def run(self, data: NodeData, inputs: Inputs, context: FlowContext) -> ExecutionResult:
         return ExecutionResult({})

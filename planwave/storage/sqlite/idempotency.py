@@ -46,7 +46,7 @@ def record_from_row(row: Any) -> IdempotencyRecord:
 def claim(
     connection: Connection, key: str, digest: str, at: str, expired: str, holder: str
 ) -> IdempotencyRecord:
-    """Take a key or give what is kept under it; see ``Store.remember``."""
+    """Take a key or give what is kept under it; see ``Store.claim_idempotency_key``."""
     connection.execute(delete(answers).where(answers.c.key == key, *_has_expired(expired)))
     row = connection.execute(select_record(key).add_columns(answers.c.holder)).first()
     if row is not None:

@@ -415,8 +415,10 @@ async def in_phase(directory: Path, phase: Phase) -> AsyncIterator[tuple[Rig, st
         with pytest.raises(Conflict, match="is already"):
             await rig.service.cancel(execution_id, "again", node=phase.node)
         await until(lambda: not rig.llm.open_requests)
-        flying = [t for t in asyncio.all_tasks() if t.get_coro().__qualname__ == "Execution._fly"]
-        assert len(flying) == queues
+        attempts = [
+            t for t in asyncio.all_tasks() if t.get_coro().__qualname__ == "Execution._run_attempt"
+        ]
+        assert len(attempts) == queues
 
 
 @pytest.mark.parametrize("phase", PHASES)

@@ -116,7 +116,7 @@ def test_what_could_lead_out_or_explode_is_no_usable_schema(
         (fault, *_) = check_schema(schema)
     assert fault.pointer.startswith(pointer)
     assert words in fault.message
-    assert validate(schema, {})[0].message.startswith("the form that is asked for cannot be")
+    assert validate(schema, {})[0].message.startswith("the requested form cannot be")
 
 
 def test_a_form_that_fits_has_no_faults() -> None:
@@ -175,9 +175,9 @@ def test_a_form_too_large_for_its_schema_is_refused_unread() -> None:
 def test_the_checker_is_loaded_only_where_there_is_a_form() -> None:
     code = (
         "import sys, planwave.service.executions.answers as r, planwave.nodes.library\n"
-        "r.checked_answer({'actions': ['go']}, {'decision': 'go'})\n"
+        "r.validate_answer({'actions': ['go']}, {'decision': 'go'})\n"
         "before = 'jsonschema_rs' in sys.modules\n"
-        "r.checked_answer({'actions': ['go'], 'form': {}}, {'decision': 'go'})\n"
+        "r.validate_answer({'actions': ['go'], 'form': {}}, {'decision': 'go'})\n"
         "print(before, 'jsonschema_rs' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+from importlib import resources
+from typing import Any
+
 import jsonschema_rs
 import pytest
 from pydantic import AliasChoices, Field
 
+from planwave.graph.protocols import ReusableResult
 from planwave.nodes.authoring.node_type import NodeData, NodeType, template
+from planwave.nodes.library import LIBRARY
 from planwave.nodes.spec import as_document, data_schema, spec_of
 
 
@@ -56,8 +61,46 @@ def test_a_field_keeps_what_its_schema_says_of_it() -> None:
     assert SCHEMA["required"] == ["degrees"]
 
 
-def test_the_example_is_told_with_the_type() -> None:
+def test_the_example_is_part_of_the_types_document() -> None:
     assert as_document(spec_of(Oven()))["example"] == Oven.example
+
+
+def test_every_type_of_the_library_has_an_example_file_and_every_file_a_type() -> None:
+    folder = resources.files("planwave.nodes").joinpath("examples")
+    files = {item.name.removesuffix(".json") for item in folder.iterdir()}
+    assert {cls.node_type for cls in LIBRARY} == files
+    assert all(spec_of(cls()).example["nodes"] for cls in LIBRARY)
+
+
+def test_methods_under_their_former_names_still_work_with_a_warning() -> None:
+    class Old:
+        node_type = "old"
+
+        async def execute(self, data: object, inputs: object, context: object) -> Any: ...
+
+        def find_faults(self, data: object, view: object) -> Any:
+            return ["checked"]
+
+        async def follows_from(self, data: object, inputs: object, context: object) -> Any:
+            return "clock"
+
+    implementation: Any = Old()
+    with pytest.warns(DeprecationWarning, match="find_faults|follows_from"):
+        spec = spec_of(implementation)
+    assert spec.needs_check_empty
+    assert implementation.check(None, None) == ["checked"]
+    assert isinstance(implementation, ReusableResult)
+
+
+def test_a_present_name_beats_a_former_one() -> None:
+    class Both(Oven):
+        def check(self, data: object, view: object) -> Any:
+            return ["present"]
+
+        def find_faults(self, data: object, view: object) -> Any:
+            return ["former"]
+
+    assert spec_of(Both()).implementation.check(None, None) == ["present"]
 
     class Bare(NodeType):
         node_type = "bare"

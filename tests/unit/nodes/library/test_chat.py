@@ -17,6 +17,7 @@ from planwave.nodes.conversation import ChatMessage
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.library.chat import Chat, ChatData, fit_window
 from planwave.nodes.registry import Registry
+from planwave.nodes.spec import spec_of
 from planwave.providers.protocols import ModelRequest
 from tests.support.nodes.node_context import (
     context_for,
@@ -297,7 +298,7 @@ async def test_its_messages_reach_the_model_turn_by_turn() -> None:
         return ["Seeds."]
 
     services, _ = services_with(reply)
-    built = planwave.build(dict(Chat.example), registry=Registry(LIBRARY))
+    built = planwave.build(dict(spec_of(Chat()).example), registry=Registry(LIBRARY))
     result = await planwave.run(built, services=services)
     assert result.text == "Seeds."
     (request,) = asked

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from planwave.nodes.library.inner import Inner
+from planwave.nodes.spec import spec_of
 from tests.support.nodes.nested_graphs import (
     FakeFlowStore,
     WorkNode,
@@ -181,7 +182,7 @@ async def test_a_run_that_knows_no_flows_says_so() -> None:
         graph_document(node_document("n", "inner", flow={"id": "greet"}))
     )
     assert code == "no-flows"
-    assert "names a stored flow, and this run knows none" in message
+    assert "names a stored flow, but this run has no stored flows" in message
 
 
 # -- findings
@@ -239,6 +240,6 @@ def test_names_that_cannot_be_read_are_not_missed_inside() -> None:
 
 @virtual_time
 async def test_the_example_greets() -> None:
-    result = await run_to_end(Inner.example)
+    result = await run_to_end(spec_of(Inner()).example)
     outputs = {handle: value.value for handle, value in result.outputs["greet"].items()}
     assert outputs == {"output": "Hello Ada, welcome!", "short": "Hello Ada"}

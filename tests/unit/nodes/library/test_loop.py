@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from planwave.nodes.library.loop import Loop
+from planwave.nodes.spec import spec_of
 from planwave.settings import Limits
 from tests.support.nodes.nested_graphs import (
     WorkNode,
@@ -344,7 +345,7 @@ def test_more_items_than_the_limits_allow_are_found_before_a_run() -> None:
 
 @virtual_time
 async def test_the_example_shouts() -> None:
-    result = await run_to_end(Loop.example)
+    result = await run_to_end(spec_of(Loop()).example)
     assert result.outputs["shout"]["output"].value == ["0: ONE!", "1: TWO!", "2: THREE!"]
 
 

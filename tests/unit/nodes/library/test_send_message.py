@@ -12,6 +12,7 @@ from planwave.graph.model import DataValue, Node
 from planwave.nodes.library import LIBRARY
 from planwave.nodes.library.send_message import SendMessage
 from planwave.nodes.registry import Registry
+from planwave.nodes.spec import spec_of
 from tests.support.nodes.node_context import context_for, make_inputs, result_and_events
 
 NODE = Node("tell", "send_message", "Tell")
@@ -50,7 +51,7 @@ async def test_wires_bring_text_and_extras_and_are_not_passed_on() -> None:
 
 
 async def test_in_a_run_it_is_stored_together_with_the_end_of_its_node() -> None:
-    built = planwave.build(dict(SendMessage.example), registry=Registry(LIBRARY))
+    built = planwave.build(dict(spec_of(SendMessage()).example), registry=Registry(LIBRARY))
     result = await planwave.run(built)
     assert (result.status, result.text) == ("completed", "Dear all")
     events = [event async for event in planwave.run(built)]

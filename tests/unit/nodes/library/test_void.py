@@ -26,7 +26,9 @@ async def test_whatever_arrives_there_is_no_result() -> None:
 
 
 async def test_a_run_that_ends_in_it_completes_without_its_text() -> None:
-    result = await planwave.run(planwave.build(dict(Void.example), registry=REGISTRY))
+    result = await planwave.run(
+        planwave.build(dict(REGISTRY.spec("void").example), registry=REGISTRY)
+    )
     assert result.status == "completed"
     assert dict(result.outputs["nowhere"]) == {}
     assert result.text == ""

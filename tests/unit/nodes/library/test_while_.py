@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from planwave.nodes.library.while_ import While
+from planwave.nodes.spec import spec_of
 from planwave.settings import Limits
 from tests.support.nodes.nested_graphs import (
     WorkNode,
@@ -171,7 +172,7 @@ def test_what_is_wrong_is_found(data: dict[str, Any], fault: tuple[str, str] | N
 
 
 async def test_the_example_grows() -> None:
-    result = await run_to_end(While.example)
+    result = await run_to_end(spec_of(While()).example)
     assert result.outputs["grow"]["output"].value == "ab" * 8
 
 

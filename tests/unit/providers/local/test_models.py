@@ -165,12 +165,12 @@ def test_a_server_that_was_never_closed_ends_with_the_process(tmp_path: Path, en
     heard = os.open(tmp_path / "ended", os.O_RDONLY | os.O_NONBLOCK)
     script = f"""
 import asyncio, pathlib
-from planwave.providers.local.models import LocalModels
+from planwave.providers.local.models import LocalModelServers
 from planwave.providers.local.capacity import Machine
 from planwave.settings import Settings
 folder = pathlib.Path({str(tmp_path)!r})
 machine = lambda: Machine(cores=2)
-local = LocalModels(
+local = LocalModelServers(
     Settings(local_model=str(folder / "own.gguf")),
     machine=machine, busy=machine, installed=lambda: True, program=folder / "program.py",
 )
@@ -282,7 +282,7 @@ async def test_a_server_that_does_not_start_says_why(
     with pytest.raises(ProviderError, match="did not start") as caught:
         await local.endpoint("own")
     assert said in caught.value.message
-    assert f"check that {tmp_path}/own.gguf is whole" in str(caught.value.hint)
+    assert f"check that {tmp_path}/own.gguf is complete" in str(caught.value.hint)
     await local.close()
 
 
@@ -365,7 +365,7 @@ def test_unavailable_says_why_and_how_to_enable(tmp_path: Path) -> None:
 
     ready, reason, way = local_of(settings(tmp_path)).availability()
     assert (ready, way) == (False, "planwave model pull")
-    assert reason == "qwen2.5-coder-1.5b (1.1 GB) is not here yet"
+    assert reason == "qwen2.5-coder-1.5b (1.1 GB) is not downloaded yet"
 
     ready, reason, _ = local_of(settings(tmp_path), CRAMPED).availability()
     assert not ready

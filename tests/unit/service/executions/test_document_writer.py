@@ -191,21 +191,23 @@ async def test_what_is_left_of_an_execution_is_let_go_of_with_its_document(
 async def test_only_what_is_light_waits_to_be_let_go_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, waits: bool
 ) -> None:
-    told: list[object] = []
-    keep = DocumentWriter.schedule
+    held: list[object] = []
+    schedule = DocumentWriter.schedule
 
-    def kept(documents: DocumentWriter, execution_id: str, remains: object = None) -> None:
-        told.append(remains)
-        keep(documents, execution_id, remains)
+    def schedule_and_record(
+        documents: DocumentWriter, execution_id: str, release_after: object = None
+    ) -> None:
+        held.append(release_after)
+        schedule(documents, execution_id, release_after)
 
-    monkeypatch.setattr(DocumentWriter, "schedule", kept)
+    monkeypatch.setattr(DocumentWriter, "schedule", schedule_and_record)
     data = {"text": "x" * size}
     graph = make_graph(Node("a", "text", "A", data=data), Node("b", "text", "B", data=data))
     async with Service(dependencies(graph, directory=tmp_path)) as service:
         plan = await service.create_plan("do it")
         execution_id = (await service.execute(plan.plan_id)).execution_id
         assert await written(service, execution_id, tmp_path)
-    assert [remains is not None for remains in told] == [waits]
+    assert [each is not None for each in held] == [waits]
 
 
 async def test_nothing_is_held_where_no_documents_are_written() -> None:

@@ -27,14 +27,14 @@ NOW = BEFORE._replace(execution_id="x1", attempt=1)
 class GoesOn(Reuse):
     """Of an execution in which some nodes were under way, in their second attempts."""
 
-    def __init__(self, *paths: str, told: bool = True) -> None:
+    def __init__(self, *paths: str, recorded: bool = True) -> None:
         super().__init__("x0", (), (), {})
         self._continued = dict.fromkeys(paths, 2)
-        self._told = told
+        self._recorded = recorded
 
-    def was_told(self, path: str, attempt: int, usage: Any) -> bool:
+    def was_recorded(self, path: str, attempt: int, usage: Any) -> bool:
         assert (path, attempt, usage) == ("a[k]/n", 2, {})
-        return self._told
+        return self._recorded
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ async def test_what_a_node_goes_on_with_is_found_and_recorded_for_it_too(
 async def test_who_borrows_what_nobody_told_of_is_the_one_to_tell_and_only_once(
     store: MemoryStore,
 ) -> None:
-    lending, reuse = ParentCallRecorder(store), GoesOn("a[k]/n", told=False)
+    lending, reuse = ParentCallRecorder(store), GoesOn("a[k]/n", recorded=False)
     lending.share("x1", reuse)
     assert await lending.recorded(NOW) == {"text": "paid", USAGE_UNREPORTED: True}
     assert await lending.recorded(NOW) == {"text": "paid"}

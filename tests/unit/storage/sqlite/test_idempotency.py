@@ -68,7 +68,7 @@ from planwave.storage.sqlite.store import SqliteStore
 
 async def main():
     store = SqliteStore.open(pathlib.Path(sys.argv[1]))
-    print((await store.remember("k", "d", {AT!r}, expired={EXPIRED!r})).subject, flush=True)
+    print((await store.claim_idempotency_key("k", "d", {AT!r}, expired={EXPIRED!r})).subject, flush=True)
     await asyncio.sleep(60)
 
 asyncio.run(main())

@@ -218,7 +218,6 @@ import asyncio, pathlib, sys
 from planwave.events import Event
 from planwave.storage.records import ExecutionRecord
 from planwave.storage.sqlite.store import SqliteStore
-from tests.fakes.model_rig import until
 
 async def main():
     store = SqliteStore.open(pathlib.Path(sys.argv[1]))

@@ -213,7 +213,7 @@ class Settings(EnvFirstSettings):
     model: str | None = None
     """The default model of the default provider."""
     allowed_node_types: list[str] | None = None
-    """The only node types that plans written by models may use; None takes all that mean to be."""
+    """The only node types that plans written by models may use; None allows every type that is offered to models."""
     allowed_effects: list[Literal["none", "read", "write", "once"]] | None = None
     """The only side effects that node types of such plans may have; None takes all."""
     local_model: str = "qwen2.5-coder-1.5b"

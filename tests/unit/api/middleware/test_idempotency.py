@@ -182,7 +182,7 @@ async def test_a_plan_that_was_paid_for_before_a_crash_is_not_paid_for_again(
         async def create_execution(self, *_: Any, **__: Any) -> None:
             raise StoreError("the process dies here")
 
-        async def forget(self, key: str) -> None:
+        async def release_idempotency_key(self, key: str) -> None:
             raise StoreError("and does not come to that")
 
     planner = PlannerByGoal()

@@ -69,7 +69,7 @@ def start_process(program: Path, stderr: IO[str]) -> subprocess.Popen[str]:
     Raises:
         OSError: The process cannot be started.
     """
-    # -P: the folder of the program holds modules with common names. A session of its own: planwave
+    # -P: the folder of the program holds modules with common names. A separate session: planwave
     # handles Ctrl-C of the terminal and ends the calls in order.
     return subprocess.Popen(  # noqa: S603  # our own program, no shell
         [sys.executable, "-P", str(program)],

@@ -333,7 +333,7 @@ class TestCommand:
 SLEEPER = """
 import asyncio, os
 from planwave.graph.protocols import ExecutionResult
-from planwave.graph.values import DataValue
+from planwave.graph.model import DataValue
 from planwave.nodes.registry import default_registry
 
 class Sleeper:

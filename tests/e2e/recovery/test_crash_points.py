@@ -120,7 +120,9 @@ def test_f01_what_was_not_durable_was_not_accepted_and_leaves_nothing(tmp_path: 
         assert ended(server, first.json()["execution_id"]) == "completed"
 
 
-@pytest.mark.parametrize("point", ["after:create_execution:1", "before:answer:1", "after:answer:1"])
+@pytest.mark.parametrize(
+    "point", ["after:create_execution:1", "before:store_response:1", "after:store_response:1"]
+)
 def test_f02_what_was_durable_before_its_answer_is_the_one_that_runs(
     tmp_path: Path, point: str
 ) -> None:
@@ -129,17 +131,19 @@ def test_f02_what_was_durable_before_its_answer_is_the_one_that_runs(
     (made,) = stored(tmp_path)
     answer = goes_on(tmp_path, path, body)
     assert answer.json()["execution_id"] == made
-    assert (answer.headers.get("idempotency-replayed") == "true") == (point == "after:answer:1")
+    assert (answer.headers.get("idempotency-replayed") == "true") == (
+        point == "after:store_response:1"
+    )
 
 
-@pytest.mark.parametrize("point", ["before:asked:1", "after:asked:1"])
+@pytest.mark.parametrize("point", ["before:record_request:1", "after:record_request:1"])
 def test_f03_what_was_cut_off_while_it_was_planned_is_planned_anew(
     tmp_path: Path, point: str
 ) -> None:
     crashes(tmp_path, point, *RUN)
     assert stored(tmp_path) == {}
     goes_on(tmp_path, *RUN)
-    assert planned_goals(tmp_path) == ["texts"] * (2 if point == "after:asked:1" else 1)
+    assert planned_goals(tmp_path) == ["texts"] * (2 if point == "after:record_request:1" else 1)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +165,7 @@ ASKS_MODEL = graph(node("a", "llm", prompt="one"), node("b", "llm", prompt="two"
 @pytest.mark.parametrize(
     ("point", "calls", "cut_off"),
     [
-        pytest.param("before:reached:1", 1, "a", id="f05_before_the_call"),
+        pytest.param("before:record_call:1", 1, "a", id="f05_before_the_call"),
         pytest.param("before:record:1", 2, "a", id="f06_before_the_reply_is_recorded"),
         pytest.param("after:record:1", 1, "a", id="f06_after_the_reply_is_recorded"),
         pytest.param("before:append:1:node.completed", 1, "a", id="f06_before_the_result_is_kept"),

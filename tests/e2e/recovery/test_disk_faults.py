@@ -551,7 +551,7 @@ async def test_f29_a_lock_that_stays_is_a_delay_for_what_runs(
 
 WRITE_AND_DIE = """
 import asyncio, os, pathlib, signal, sys
-from planwave.service.executions.document_writer import Documents
+from planwave.service.executions.document_writer import DocumentWriter
 from planwave.storage import files
 from planwave.storage.sqlite.store import SqliteStore
 
@@ -566,8 +566,8 @@ async def main(directory, moment, name):
     else:
         SqliteStore.set_document_seqs = die
     store = SqliteStore.open(directory)
-    async with Documents(store, directory) as documents:
-        documents.keep(name)
+    async with DocumentWriter(store, directory) as documents:
+        documents.schedule(name)
 
 asyncio.run(main(pathlib.Path(sys.argv[1]), *sys.argv[2:]))
 """

@@ -370,7 +370,7 @@ async def run_child(order: ChildOptions) -> None:
     store = SqliteStore.open(directory)
     kept = crash_at(store, point)
     outside = ExternalWorld(AppendOnlyLog(directory.parent / EXTERNAL_LOG), kept, order.seed)
-    outside.record_call = crash_at(outside, point).reached
+    outside.record_call = crash_at(outside, point).record_call
     parts = dependencies(
         types=[JobNode(outside)],
         store=kept,

@@ -69,7 +69,7 @@ def planned_goals(directory: Path) -> list[str]:
 def _main(directory: str, point: str | None = None) -> int:
     place, deadly_point = Path(directory), CrashPoint.parse(point)
     planner = LoggingPlanner(place.parent / PLANNING_LOG)
-    planner.record_request = crash_at(planner, deadly_point).asked
+    planner.record_request = crash_at(planner, deadly_point).record_request
     parts = dependencies(
         store=crash_at(SqliteStore.open(place), deadly_point),
         directory=place,

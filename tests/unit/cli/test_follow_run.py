@@ -76,7 +76,7 @@ def test_a_question_left_open_is_told_with_the_command_that_answers_it(
 
 
 def test_ctrl_c_at_a_question_leaves_it_open_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    typing(monkeypatch, [], at_a_loss=lambda: os.kill(os.getpid(), signal.SIGINT))
+    typing(monkeypatch, [], on_exhausted=lambda: os.kill(os.getpid(), signal.SIGINT))
     done = run(approval_graph())
     assert done.exit_code == 130, done.output
     assert "it stays paused" in done.stderr

@@ -116,7 +116,7 @@ def test_a_question_may_be_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
     typing(monkeypatch, [None])
     done = invoke("answer", "last")
     assert (done.exit_code, "stays open" in done.output) == (0, True)
-    typing(monkeypatch, [], at_a_loss=lambda: os.kill(os.getpid(), signal.SIGINT))
+    typing(monkeypatch, [], on_exhausted=lambda: os.kill(os.getpid(), signal.SIGINT))
     done = invoke("answer", "last")
     assert (done.exit_code, "the question stays open" in done.stderr) == (130, True)
     assert invoke_json("show", "last")["status"] == "paused"

@@ -70,7 +70,7 @@ class FieldReader:
             they are neither checked nor copied.
 
     Attributes:
-        findings: What is wrong.
+        findings: The errors and changes so far.
         saw_reported: Whether a part was marked ``ALREADY_REPORTED`` by the caller.
         unreadable: The parts that could not be read.
     """
@@ -131,8 +131,7 @@ class FieldReader:
         target_handle = self._handle(entry, "targetHandle", DEFAULT_TARGET_HANDLE)
         edge_type = self._text(entry, "type")
         data = self._object(entry, "data") or {}
-        named = data.get("channel")
-        channel = next((each for each in CHANNELS if each == named), UNREADABLE_CHANNEL)
+        channel = _read_channel(data.get("channel"))
         edge = Edge(
             edge_id or next_id(),
             source,
@@ -284,6 +283,13 @@ class FieldReader:
             code, message = "missing-channel", f"{label} has no channel"
         hint = 'write "data": {"channel": "flow"}, or "link" for a dependency used on demand'
         self._add(code, message, f"{entry.pointer}/data/channel", edge=edge_id, hint=hint)
+
+
+def _read_channel(value: Any) -> Channel:
+    for channel in CHANNELS:
+        if value == channel:
+            return channel
+    return UNREADABLE_CHANNEL
 
 
 def _ends_text(edge: Edge) -> str:

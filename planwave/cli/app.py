@@ -80,12 +80,12 @@ class _CommandGroup(TyperGroup):
             raise _reported(_console_of(ctx), _root_error(error)) from error
 
 
-def _reported(screen: CommandConsole, error: BaseException) -> BaseException:
+def _reported(console: CommandConsole, error: BaseException) -> BaseException:
     """Show a failure and give the exit it leads to; what is none, or is not ours to catch, itself."""
     failure = _as_planwave_error(error)
     if failure is None:
         return error
-    show_error(screen, failure)
+    show_error(console, failure)
     return typer.Exit(exit_code_of(failure))
 
 

@@ -68,10 +68,10 @@ def run(
     * `planwave run "Write a haiku about tides" --provider anthropic --json > result.json`
     * `planwave run - < goal.txt`
     """
-    asked = command_context(typer_ctx, json, storage, provider, model)
+    ctx = command_context(typer_ctx, json, storage, provider, model)
     options = run_options(scheduling, on_failure, max_parallel)
     run_and_exit(
-        asked, RunJob(goal=read_goal(goal), options=options, inputs=read_inputs(inputs or ()))
+        ctx, RunJob(goal=read_goal(goal), options=options, inputs=read_inputs(inputs or ()))
     )
 
 
@@ -90,8 +90,8 @@ def plan(
     * `planwave plan "Organise a two-day conference for 80 people"`
     * `planwave plan --json "Explain tides" > plan.json` (edit it, then: planwave exec plan.json)
     """
-    asked = command_context(typer_ctx, json, storage, provider, model)
-    run_and_exit(asked, RunJob(goal=read_goal(goal)))
+    ctx = command_context(typer_ctx, json, storage, provider, model)
+    run_and_exit(ctx, RunJob(goal=read_goal(goal)))
 
 
 def exec_(
@@ -116,10 +116,10 @@ def exec_(
     * `planwave exec flow.json --input start="Hello" --scheduling waves`
     * `planwave exec flow.json --run-to summary`
     """
-    asked = command_context(typer_ctx, json, storage, provider, model)
+    ctx = command_context(typer_ctx, json, storage, provider, model)
     options = run_options(scheduling, on_failure, max_parallel, run_to, run_from)
     run_and_exit(
-        asked, RunJob(source=read_source(file), options=options, inputs=read_inputs(inputs or ()))
+        ctx, RunJob(source=read_source(file), options=options, inputs=read_inputs(inputs or ()))
     )
 
 
@@ -194,28 +194,28 @@ async def run_job(ctx: CommandContext, settings: Settings, job: RunJob) -> int:
         Interrupted: The person stopped it before anything ran.
         PlanwaveError: It could not be planned, or not be started.
     """
-    screen = ctx.console()
-    with Interrupt(screen) as interrupt:
-        async with ctx.backend(settings) as place:
+    console = ctx.console()
+    with Interrupt(console) as interrupt:
+        async with ctx.backend(settings) as backend:
             try:
-                made = await interrupt.cancel_on_signal(_make_plan(place, screen, job))
+                made = await interrupt.cancel_on_signal(_make_plan(backend, console, job))
             except Interrupted as stopped:
                 stopped.message = (
                     "stopped before anything ran" if job.is_planned else _STOPPED_WHILE_PLANNING
                 )
                 raise
             if job.options is not None:
-                execution_id = await _start_execution(ctx, place, made, job)
-                return await follow_run(ctx, place, interrupt, execution_id)
-    if screen.json:
-        screen.result(made.as_json())
+                execution_id = await _start_execution(ctx, backend, made, job)
+                return await follow_run(ctx, backend, interrupt, execution_id)
+    if console.json:
+        console.result(made.as_json())
     else:
-        screen.line()
-        screen.verbatim(f"Kept; look again with: {ctx.command_hint(f'show {made.plan_id}')}")
+        console.line()
+        console.verbatim(f"Kept; look again with: {ctx.command_hint(f'show {made.plan_id}')}")
     return ExitCode.OK
 
 
-async def _make_plan(backend: Backend, screen: CommandConsole, job: RunJob) -> Plan:
+async def _make_plan(backend: Backend, console: CommandConsole, job: RunJob) -> Plan:
     from planwave.cli.views.plan import show_plan
 
     if job.flow is not None:
@@ -225,10 +225,10 @@ async def _make_plan(backend: Backend, screen: CommandConsole, job: RunJob) -> P
     else:
         from planwave.cli.views.plan import PlanDraft, live_draft
 
-        with live_draft(screen, PlanDraft(backend.planner_name())) as tell:
+        with live_draft(console, PlanDraft(backend.planner_name())) as tell:
             made = await backend.plan_goal(job.goal, tell)
-        screen.line()
-    show_plan(screen, made)
+        console.line()
+    show_plan(console, made)
     return made
 
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from planwave.cli.errors import ExitCode
+from planwave.cli.lookup import find_execution
 from planwave.cli.options import (
     CommandContext,
     ExecutionArgument,
     JsonFlag,
     StorageOption,
     command_context,
-    find_execution,
 )
 from planwave.cli.signals import Interrupt, Interrupted
 from planwave.events import ENDED_STATUS, TERMINAL, Event
@@ -57,23 +57,25 @@ def watch(
 async def _watch(ctx: CommandContext, name: str) -> int:
     from planwave.cli.views.result import show_result, show_waiting
 
-    screen, settings = ctx.console(), ctx.settings()
-    with Interrupt(screen) as interrupt:
-        async with ctx.history(settings) as history:
+    console, settings = ctx.console(), ctx.settings()
+    with Interrupt(console) as interrupt:
+        async with ctx.queries(settings) as queries:
             try:
-                execution_id = await interrupt.cancel_on_signal(_follow(ctx, screen, history, name))
+                execution_id = await interrupt.cancel_on_signal(
+                    _follow(ctx, console, queries, name)
+                )
             except Interrupted as left:
                 left.message = "left; the execution goes on as it was"
                 left.hint = f"come back with: {ctx.command_hint(f'watch {name}')}"
                 raise
-            document = await history.document(execution_id)
-            show_result(screen, document, history.document_path(execution_id))
-    show_waiting(ctx, screen, document)
+            document = await queries.document(execution_id)
+            show_result(console, document, queries.document_path(execution_id))
+    show_waiting(ctx, console, document)
     status = document["status"]
     if status not in (*ENDED_STATUS, "paused"):
         cut_off = f"have it go on with: {ctx.command_hint(f'resume {execution_id}')}"
         unstarted = f"end it with: {ctx.command_hint(f'cancel {execution_id}')}"
-        screen.error(
+        console.error(
             f"nobody runs this execution: it stays {status}",
             unstarted if status == "starting" else cut_off,
         )
@@ -81,27 +83,27 @@ async def _watch(ctx: CommandContext, name: str) -> int:
 
 
 async def _follow(
-    ctx: CommandContext, screen: CommandConsole, history: QueryService, name: str
+    ctx: CommandContext, console: CommandConsole, queries: QueryService | RemoteBackend, name: str
 ) -> str:
     """Show an execution until it ends, or nobody runs it any more; gives its id."""
     from planwave.cli.views.progress import progress_of
     from planwave.cli.views.run import show_events
 
-    execution_id = await find_execution(history, name)
-    async with aclosing(_events(ctx, history, execution_id)) as events:
+    execution_id = await find_execution(queries, name)
+    async with aclosing(_events(ctx, queries, execution_id)) as events:
         created = await anext(events)
-        before = await history.document(execution_id)
+        before = await queries.document(execution_id)
         clock = _EventClock(created)
         progress = progress_of(created, clock)
-        screen.line(f"{created.data.get('title') or execution_id}")
-        told = _with_hints(ctx, screen, before, clock.showing(events))
-        await show_events(screen, progress, told, _KEYS_HINT)
+        console.line(f"{created.data.get('title') or execution_id}")
+        told = _with_hints(ctx, console, before, clock.showing(events))
+        await show_events(console, progress, told, _KEYS_HINT)
     return execution_id
 
 
 async def _with_hints(
     ctx: CommandContext,
-    screen: CommandConsole,
+    console: CommandConsole,
     before: Mapping[str, Any],
     events: AsyncIterator[Event],
 ) -> AsyncIterator[Event]:
@@ -109,7 +111,7 @@ async def _with_hints(
 
     Args:
         ctx: What the command was asked for.
-        screen: Where to.
+        console: Where to.
         before: The document when the watching began: up to there, questions may be closed by now.
         events: What happens.
     """
@@ -120,29 +122,29 @@ async def _with_hints(
         is_open = is_news or request_id in still_open
         if event.type == "node.waiting" and is_open and not is_timer(event.data.get("request")):
             words = ctx.command_hint(f"answer {event.execution_id} {request_id}")
-            screen.verbatim(f"  answer with: {words}")
+            console.verbatim(f"  answer with: {words}")
         elif event.type == "execution.paused" and is_news and pause_kind(event.data) != WAITING:
-            screen.verbatim(
+            console.verbatim(
                 f"  have it go on with: {ctx.command_hint(f'resume {event.execution_id}')}"
             )
 
 
 async def _events(
-    ctx: CommandContext, history: QueryService, execution_id: str
+    ctx: CommandContext, queries: QueryService | RemoteBackend, execution_id: str
 ) -> AsyncGenerator[Event]:
     """Give the events of an execution: from the service that runs it, or as they are stored."""
     from planwave.cli.backends.remote import RemoteBackend, lock_owner
 
-    if isinstance(history, RemoteBackend):
-        async with aclosing(history.watch(execution_id)) as events:
+    if isinstance(queries, RemoteBackend):
+        async with aclosing(queries.watch(execution_id)) as events:
             async for event in events:
                 yield event
-        await history.wait(execution_id)
+        await queries.wait(execution_id)
         return
     directory, seq = ctx.settings().storage_dir, 0
     while True:
         somebody_writes = lock_owner(directory) is not None
-        for event in await history.events(execution_id, after=seq):
+        for event in await queries.events(execution_id, after=seq):
             seq = event.seq
             yield event
             if event.type in TERMINAL:

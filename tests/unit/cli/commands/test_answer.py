@@ -33,7 +33,7 @@ def typing(monkeypatch: pytest.MonkeyPatch, lines: Sequence[str | None], **more:
     monkeypatch.setattr(
         prompts,
         "terminal_prompter",
-        lambda screen: None if screen.json else ScriptedPrompter(lines, screen, **more),
+        lambda console: None if console.json else ScriptedPrompter(lines, console, **more),
     )
 
 

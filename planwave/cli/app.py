@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
@@ -149,8 +150,6 @@ app = typer.Typer(
 
 def _print_version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import version
-
         typer.echo(f"planwave {version('planwave')}")
         raise typer.Exit
 

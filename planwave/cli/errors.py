@@ -21,6 +21,7 @@ from planwave.errors import (
     UnknownProvider,
 )
 from planwave.graph.diagnostics import Diagnostic
+from planwave.service.executions.answers import InvalidAnswer
 from planwave.validation import describe_error
 
 
@@ -37,8 +38,7 @@ class ExitCode(IntEnum):
 
 def exit_code_of(error: PlanwaveError) -> int:
     """Give the exit code of a failure outside a running execution."""
-    from planwave.service.executions.answers import InvalidAnswer
-    from planwave.service.executions.fork import InvalidChanges
+    from planwave.service.executions.fork import InvalidChanges  # test_help_loads_no_heavy_library
 
     match error:
         case InvalidAnswer() | InvalidChanges():
@@ -57,7 +57,7 @@ def exit_code_of(error: PlanwaveError) -> int:
 
 def usage_error(error: Any) -> InputError:
     """Give what Typer finds wrong with a command line as an error of ours."""
-    from pydantic import ValidationError  # only now: what goes right needs none of it
+    from pydantic import ValidationError  # test_help_loads_no_heavy_library
 
     said = str(error.format_message()).strip()
     if isinstance(refused := error.__cause__, ValidationError):

@@ -8,10 +8,11 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any
 
 from planwave.cli.errors import ExitCode
-from planwave.cli.prompts import Prompter, terminal_prompter
+from planwave.cli.prompts import Prompter, ask, terminal_prompter
 from planwave.cli.signals import Interrupt, Interrupted
 from planwave.cli.views.progress import RunProgress, progress_of
-from planwave.cli.views.result import show_waiting
+from planwave.cli.views.result import show_result, show_waiting
+from planwave.cli.views.run import show_events
 from planwave.errors import Conflict, Gone, InputError
 from planwave.events import TERMINAL, Event, OpenRequest
 from planwave.events.unreadable import UNREADABLE
@@ -110,8 +111,6 @@ class _RunFollower:
 
     async def until_idle(self) -> None:
         """Show and ask until nothing happens any more by itself."""
-        from planwave.cli.views.run import show_events
-
         is_interrupted = True
         while is_interrupted:
             if self._prompter is not None and (request := self._next_request()) is not None:
@@ -165,8 +164,6 @@ class _RunFollower:
 
     async def _answer(self, request: OpenRequest, prompter: Prompter) -> PromptResult | None:
         """Ask, for as long as the request is open; None where it is left open, or closed."""
-        from planwave.cli.prompts import ask
-
         node = self._progress.nodes.get(request.path)
         name = request.path if node is None else node.name
         async with asyncio.TaskGroup() as tasks:
@@ -205,8 +202,6 @@ async def _show_outcome(
     execution_id: str,
 ) -> int:
     """Show what came of an execution; gives the exit code."""
-    from planwave.cli.views.result import show_result
-
     document: dict[str, Any] = await backend.document(execution_id)
     show_result(console, document, backend.document_path(execution_id))
     show_waiting(ctx, console, document)

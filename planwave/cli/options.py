@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeVar
 
 import typer
 
+from planwave.cli.backends.lock_owner import LockOwner, is_planwave_service, lock_owner
 from planwave.cli.console import CommandConsole
 from planwave.errors import StoreError
+from planwave.providers.local.catalog import is_path, model_file
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend, Queries
-    from planwave.cli.backends.remote import LockOwner, RemoteBackend
+    from planwave.cli.backends.remote import RemoteBackend
     from planwave.cli.console import CommandConsole
     from planwave.graph.protocols import Catalogue
     from planwave.providers.protocols import Providers
@@ -251,8 +253,6 @@ class CommandContext:
 
     def running_service(self, settings: Settings) -> LockOwner | None:
         """Give the service that holds the storage directory and answers; looked for once."""
-        from planwave.cli.backends.remote import is_planwave_service, lock_owner
-
         directory = settings.storage_dir
         if directory not in self._running_services:
             found = lock_owner(directory)
@@ -267,8 +267,11 @@ class CommandContext:
         served = self.running_service(settings)
         if served is None or served.url is None:
             return None
-        from planwave.cli.backends.remote import RESPONSE_TIMEOUT_S, RemoteBackend
-        from planwave.client import AsyncClient
+        from planwave.cli.backends.remote import (  # test_help_loads_no_heavy_library
+            RESPONSE_TIMEOUT_S,
+            RemoteBackend,
+        )
+        from planwave.client import AsyncClient  # test_help_loads_no_heavy_library
 
         client = AsyncClient(served.url, served.token, timeout_s=RESPONSE_TIMEOUT_S)
         return RemoteBackend(client, settings.storage_dir, self.provider, self.model)
@@ -292,8 +295,6 @@ class CommandContext:
         Raises:
             StoreError: ``storage-locked``, among others; says where its holder should answer.
         """
-        from planwave.cli.backends.remote import lock_owner
-
         try:
             return self.factories.service(settings)
         except StoreError as error:
@@ -315,15 +316,13 @@ class CommandContext:
             async with remote:
                 yield remote
             return
-        from planwave.cli.backends.local import LocalBackend
+        from planwave.cli.backends.local import LocalBackend  # test_help_loads_no_heavy_library
 
         async with self.service(settings) as service:
             yield LocalBackend(service)
 
 
 def _embedded_model(model: str) -> str:
-    from planwave.providers.local.catalog import is_path, model_file
-
     return model if is_path(model) else model_file(model).name
 
 

@@ -22,6 +22,7 @@ from planwave.errors import InputError
 from planwave.events import OpenRequest
 from planwave.events.request_text import request_text
 from planwave.graph.model import Json
+from planwave.service.executions.answers import InvalidAnswer, validate_answer
 
 if TYPE_CHECKING:
     from planwave.cli.console import CommandConsole
@@ -58,8 +59,6 @@ async def ask(
         request: What is asked.
         name: Of the step that asks.
     """
-    from planwave.service.executions.answers import InvalidAnswer, validate_answer
-
     _show_request(console, request, name)
     prompter.discard_typed()
     questions = _Questions(console, prompter, request.request)

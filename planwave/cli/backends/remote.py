@@ -1,19 +1,12 @@
-"""The backend over HTTP: a running service that owns the storage directory.
-
-The process that owns the directory writes its URL into the lock file. Commands use a service only
-if it answers at that URL; otherwise they work as if there was none.
-"""
+"""The backend over HTTP: a running service that owns the storage directory."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, cast
-
-import httpx2
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from planwave.cli.inputs import InputArgument, Source, merge_inputs
 from planwave.errors import GraphInvalid, InputError, LimitExceeded, TooManyRequests
@@ -27,9 +20,7 @@ from planwave.service.plans.documents import (
     plan_of,
     raise_for_graph,
 )
-from planwave.storage.lock import read_owner
 from planwave.storage.records import (
-    STORE_STATUSES,
     ExecutionRecord,
     FlowRecord,
     FlowVersion,
@@ -45,56 +36,12 @@ if TYPE_CHECKING:
     from planwave.graph.plan import Plan
     from planwave.service.executions.fork import NodeChanges
 
-_PROBE_TIMEOUT_S: Final = 10.0
-"""A healthy service on a busy machine may take this long to answer ``/healthz``."""
 RESPONSE_TIMEOUT_S: Final = 120.0
 """The time limit of one response; planning and event streams have none."""
 _POLL_INTERVAL_S: Final = 0.02
 _DOCUMENT_POLLS: Final = 250
 """A service writes a document right after an execution's end."""
 _MAX_PAGE_SIZE: Final = 200
-
-
-class LockOwner(NamedTuple):
-    """The process that owns a storage directory, as its lock file describes it."""
-
-    pid: int
-    url: str | None = None
-    token: str | None = None
-
-    def __repr__(self) -> str:
-        """Return the owner without its token."""
-        return f"LockOwner(pid={self.pid}, url={self.url!r})"
-
-
-def lock_owner(directory: Path) -> LockOwner | None:
-    """Return the process that owns a directory; None if there is none, or it has ended."""
-    owner = read_owner(directory) or {}
-    pid, url, token = owner.get("pid"), owner.get("url"), owner.get("token")
-    if not isinstance(pid, int) or not _is_alive(pid):
-        return None
-    return LockOwner(
-        pid, url if isinstance(url, str) else None, token if isinstance(token, str) else None
-    )
-
-
-def is_planwave_service(url: str) -> bool:
-    """Return whether a planwave service answers at a URL; the probe carries no token."""
-    try:
-        health: Any = httpx2.get(f"{url}/healthz", timeout=_PROBE_TIMEOUT_S, trust_env=False).json()
-    except (httpx2.TransportError, httpx2.InvalidURL, ValueError):
-        return False
-    return health in [{"status": status} for status in STORE_STATUSES]
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except (OSError, OverflowError):
-        return False
-    return pid > 0
 
 
 class RemoteBackend:

@@ -8,6 +8,7 @@ import typer
 
 from planwave.cli.commands.control import CommandResult, exit_with, send_command
 from planwave.cli.formatting import json_object, one_line, truncate
+from planwave.cli.inputs import parse_json, read_json_file
 from planwave.cli.options import (
     CommandContext,
     ExecutionArgument,
@@ -15,10 +16,12 @@ from planwave.cli.options import (
     StorageOption,
     command_context,
 )
+from planwave.cli.prompts import ask, terminal_prompter
 from planwave.cli.signals import Interrupt, Interrupted
 from planwave.errors import Conflict, InputError
 from planwave.events import OpenRequest
-from planwave.events.request_text import is_timer
+from planwave.events.request_text import is_timer, request_text
+from planwave.service.executions.answers import validate_answer
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
@@ -99,9 +102,6 @@ async def _answer(
     request_id: str | None,
     given: tuple[Json] | None,
 ) -> CommandResult | None:
-    from planwave.cli.prompts import ask, terminal_prompter
-    from planwave.service.executions.answers import validate_answer
-
     console, found = ctx.console(), await backend.requests(execution_id)
     chosen = _find_request(execution_id, found, request_id)
     if chosen is None:  # not open: whoever keeps it says what became of it
@@ -159,8 +159,6 @@ def _find_request(
 
 
 def _question_of(request: OpenRequest) -> str:
-    from planwave.events.request_text import request_text
-
     return truncate(f"{request.path}: {request_text(request.request)}", _QUESTION_CHARS)
 
 
@@ -195,8 +193,6 @@ def _answer_from_options(
 
 
 def _parse_option(written: str, option: str) -> Json:
-    from planwave.cli.inputs import parse_json, read_json_file
-
     if written.startswith(_FILE_PREFIX):
         return parse_json(read_json_file(written.removeprefix(_FILE_PREFIX)), option)
     return parse_json(written, option)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
+from rich.text import Text
 
 from planwave.cli.formatting import (
     DURATION_WIDTH,
@@ -18,6 +19,7 @@ from planwave.cli.formatting import (
     local_time,
     one_line,
     parse_time,
+    status_style,
     status_text,
     truncate,
 )
@@ -33,6 +35,8 @@ from planwave.cli.options import (
     StorageOption,
     command_context,
 )
+from planwave.cli.views.plan import show_plan
+from planwave.cli.views.result import node_lines, nodes_of, show_failure, show_result, show_waiting
 from planwave.errors import InputError, NotFound
 
 if TYPE_CHECKING:
@@ -63,7 +67,7 @@ def ls(
 
     async def read(queries: Queries) -> tuple[Sequence[ExecutionRecord], list[PlanRecord]]:
         executions = await queries.executions(limit=limit + 1, status=status)
-        plans = [] if status else await queries.plans(limit=limit)
+        plans: Sequence[PlanRecord] = () if status else await queries.plans(limit=limit)
         started = {record.plan_id for record in executions}
         return executions, [plan for plan in plans if plan.plan_id not in started]
 
@@ -157,8 +161,7 @@ class _StoredExecution(NamedTuple):
 
 
 def _show_plan(console: CommandConsole, kept: _StoredPlan) -> None:
-    from planwave.cli.views.plan import show_plan
-    from planwave.service.plans.documents import plan_of
+    from planwave.service.plans.documents import plan_of  # test_help_loads_no_heavy_library
 
     plan = plan_of(kept.record)
     if console.json:
@@ -170,10 +173,6 @@ def _show_plan(console: CommandConsole, kept: _StoredPlan) -> None:
 
 
 def _show_execution(ctx: CommandContext, console: CommandConsole, kept: _StoredExecution) -> None:
-    from rich.text import Text
-
-    from planwave.cli.views.result import node_lines, nodes_of, show_result, show_waiting
-
     document, path = kept
     if console.json:
         show_result(console, document, path)
@@ -201,8 +200,6 @@ def _show_execution(ctx: CommandContext, console: CommandConsole, kept: _StoredE
 
 
 def _show_node(console: CommandConsole, document: dict[str, Any], name: str) -> None:
-    from planwave.cli.views.result import show_failure
-
     node = _node_of(document, name)
     if console.json:
         console.result(node)
@@ -213,8 +210,6 @@ def _show_node(console: CommandConsole, document: dict[str, Any], name: str) -> 
 
 
 def _node_of(document: dict[str, Any], name: str) -> dict[str, Any]:
-    from planwave.cli.views.result import nodes_of
-
     nodes = nodes_of(document)
     for field in ("path", "id", "name"):
         found = [node for node in nodes if node.get(field) == name]
@@ -239,10 +234,6 @@ def _sample(names: Iterable[Any]) -> str:
 
 
 def _execution_line(console: CommandConsole, record: ExecutionRecord) -> Line:
-    from rich.text import Text
-
-    from planwave.cli.formatting import status_style
-
     words = f"{status_text(record.status):<{EXECUTION_STATUS_WIDTH}}"
     return Text.assemble(
         (console.short_id(record.execution_id), "cyan"),
@@ -254,8 +245,6 @@ def _execution_line(console: CommandConsole, record: ExecutionRecord) -> Line:
 
 
 def _plan_line(console: CommandConsole, plan: PlanRecord) -> Line:
-    from rich.text import Text
-
     steps = counted(len(plan.document.get("nodes") or ()), "step")
     return Text.assemble(
         (console.short_id(plan.plan_id), "cyan"),

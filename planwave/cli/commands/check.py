@@ -26,7 +26,10 @@ def check(
     * `planwave check plan.json`
     * `planwave plan --json "Explain tides" | planwave check -`
     """
-    from planwave.service.plans.documents import check_source, is_provider_error
+    from planwave.service.plans.documents import (
+        check_source,  # test_help_loads_no_heavy_library
+        is_provider_error,
+    )
 
     ctx = command_context(typer_ctx, json, storage)
     console, settings = ctx.console(), ctx.settings()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from planwave.cli.errors import ExitCode
+from planwave.cli.follow_run import follow_run
 from planwave.cli.formatting import one_line
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import (
@@ -145,8 +146,6 @@ def send_command(ctx: CommandContext, name: str, tell: SendCommand) -> int:
 
 
 async def _send_command(ctx: CommandContext, name: str, tell: SendCommand) -> int:
-    from planwave.cli.follow_run import follow_run
-
     console, settings = ctx.console(), ctx.settings()
     async with ctx.queries(settings) as queries:
         execution_id = await find_execution(queries, name)

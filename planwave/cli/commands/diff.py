@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from rich.text import Text
 
 from planwave.cli.formatting import (
     SHORT_ID,
@@ -25,8 +26,6 @@ from planwave.cli.lookup import find_execution
 from planwave.cli.options import JsonFlag, StorageOption, command_context
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from planwave.cli.backends.backend import Queries
     from planwave.cli.console import CommandConsole
 
@@ -94,8 +93,6 @@ def show_difference(console: CommandConsole, difference: _Document) -> None:
 
 
 def _totals(console: CommandConsole, difference: _Document) -> Iterator[Text]:
-    from rich.text import Text
-
     ids = [str(difference.get(side) or "") for side in ("a", "b")]
     shown = [each[:SHORT_ID] if console.pretty else each for each in ids]
     width = max(_COLUMN, *(len(each) + 2 for each in shown))
@@ -117,8 +114,6 @@ def _totals(console: CommandConsole, difference: _Document) -> Iterator[Text]:
 
 def _headline(console: CommandConsole, node: _Document) -> Text:
     """Give what became of a step: its path, then each column as one value or as before and after."""
-    from rich.text import Text
-
     arrow = f" {console.symbol('→', '->')} "
     line = Text.assemble((truncate(str(node.get("path")), _PATH_WIDTH), "bold cyan"), "  ")
     sides = [_status(console, each) for each in node.get("status") or ()]
@@ -134,8 +129,6 @@ def _headline(console: CommandConsole, node: _Document) -> Text:
 
 def _details(node: _Document) -> Iterator[Text]:
     """Give how a step differs, line by line."""
-    from rich.text import Text
-
     if node.get("written"):
         yield Text(f"  the graph has another {', '.join(map(str, node['written']))}", "dim")
     for error, (sign, style) in zip(node.get("error") or (), _SIDES, strict=False):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
+from planwave.cli.commands.browse import pagination_hint
 from planwave.cli.commands.run import RunJob, run_and_exit, run_options
 from planwave.cli.inputs import read_inputs, read_source
 from planwave.cli.lookup import find_flow, find_flow_id, find_plan
@@ -29,6 +30,7 @@ from planwave.cli.options import (
     StorageOption,
     command_context,
 )
+from planwave.cli.views.flow import flow_line, show_flow
 from planwave.errors import GraphInvalid, InputError, NotFound
 
 if TYPE_CHECKING:
@@ -153,9 +155,6 @@ def ls(
 
     * `planwave flow ls`
     """
-    from planwave.cli.commands.browse import pagination_hint
-    from planwave.cli.views.flow import flow_line
-
     ctx = command_context(typer_ctx, json, storage)
     console = ctx.console()
     found = ctx.read(lambda queries: queries.flows(limit=limit + 1))
@@ -188,8 +187,6 @@ def show(
     * `planwave flow show triage`
     * `planwave flow show triage --json --version 3f0c > triage.json`
     """
-    from planwave.cli.views.flow import show_flow
-
     ctx = command_context(typer_ctx, json, storage)
     console = ctx.console()
 

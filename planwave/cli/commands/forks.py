@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from planwave.cli.commands.control import exit_with
+from planwave.cli.follow_run import follow_run
 from planwave.cli.formatting import json_object, truncate
+from planwave.cli.inputs import parse_json, read_json_file
 from planwave.cli.lookup import find_execution
 from planwave.cli.options import (
     CommandContext,
@@ -108,8 +110,6 @@ async def _follow_new(
     ctx: CommandContext, name: str, start: Callable[[Backend, str], Awaitable[str]]
 ) -> int:
     """Start a new execution from an earlier one, and follow it."""
-    from planwave.cli.follow_run import follow_run
-
     console, settings = ctx.console(), ctx.settings()
     async with ctx.queries(settings) as queries:
         execution_id = await find_execution(queries, name)
@@ -163,8 +163,6 @@ def _parse_value(written: str) -> Json:
 
 
 def _read_changes(file: str) -> dict[str, dict[str, Json]]:
-    from planwave.cli.inputs import parse_json, read_json_file
-
     changes = parse_json(read_json_file(file), f"--changes {truncate(repr(file), _SHOWN)}")
     if isinstance(changes, dict):
         fields = cast("dict[str, Any]", changes)

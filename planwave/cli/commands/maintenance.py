@@ -13,6 +13,7 @@ from planwave.cli.errors import ExitCode
 from planwave.cli.formatting import counted
 from planwave.cli.options import CommandContext, JsonFlag, StorageOption, command_context
 from planwave.errors import InputError, StoreError
+from planwave.storage.files import ARTIFACT_DIR
 
 if TYPE_CHECKING:
     from planwave.settings import Settings
@@ -44,8 +45,7 @@ def backup(
 
     * `planwave backup planwave-2026-01-31.tgz`
     """
-    from planwave.storage.backup import back_up
-    from planwave.storage.files import ARTIFACT_DIR
+    from planwave.storage.backup import back_up  # test_help_loads_no_heavy_library
 
     ctx = command_context(typer_ctx, json, storage)
     console, settings = ctx.console(), ctx.settings()

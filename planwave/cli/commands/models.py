@@ -8,10 +8,19 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 
 from planwave.cli.console import CommandConsole
 from planwave.cli.errors import ExitCode
@@ -19,6 +28,10 @@ from planwave.cli.formatting import counted
 from planwave.cli.options import CommandContext, JsonFlag, StorageOption, command_context
 from planwave.cli.signals import Interrupted
 from planwave.errors import InputError, StoreError
+from planwave.planner.capabilities import check_can_plan
+from planwave.providers.local.catalog import MODEL_FILES, is_path, model_file
+from planwave.providers.local.download import download_model as download_model_file
+from planwave.providers.local.download import expand_home, is_present, model_path
 
 if TYPE_CHECKING:
     from planwave.cli.console import CommandConsole
@@ -157,8 +170,6 @@ def _show_report(console: CommandConsole, found: dict[str, Any], can_plan: bool)
 
 
 def _machine_report(settings: Settings) -> dict[str, Any]:
-    from importlib.metadata import version
-
     return {
         "planwave": version("planwave"),
         "system": f"{platform.system()} {platform.machine()}",
@@ -215,9 +226,6 @@ def _storage_report(ctx: CommandContext, settings: Settings) -> dict[str, Any]:
 
 
 def _model_report(settings: Settings) -> list[dict[str, Any]]:
-    from planwave.providers.local.catalog import MODEL_FILES
-    from planwave.providers.local.download import is_present, model_path
-
     return [
         {
             "name": file.name,
@@ -243,13 +251,13 @@ _PERCENT_STEP = 10
 """Percent between two lines where nothing can be redrawn."""
 
 
-def missing_model(composition: Factories, settings: Settings, source: Source | None) -> str | None:
+def missing_model(factories: Factories, settings: Settings, source: Source | None) -> str | None:
     """Give the embedded model that a goal, or a file, needs and this machine has not fetched yet.
 
     Raises:
         InputError: It is needed to plan, and cannot.
     """
-    providers, local = composition.providers(settings)
+    providers, local = factories.providers(settings)
     missing = local.required_download()
     if missing is None:
         return None
@@ -259,22 +267,21 @@ def missing_model(composition: Factories, settings: Settings, source: Source | N
             settings.provider is None and (nobody_else or settings.model == missing)
         )
         if chosen:
-            from planwave.planner.capabilities import check_can_plan
-
             check_can_plan(providers, "local", missing)
         return missing if chosen else None
-    named = _missing_providers(composition, settings, source)
+    named = _missing_providers(factories, settings, source)
     wanted = "local" in named or (None in named and nobody_else)
     return missing if wanted else None
 
 
-def _missing_providers(
-    composition: Factories, settings: Settings, source: Source
-) -> set[str | None]:
+def _missing_providers(factories: Factories, settings: Settings, source: Source) -> set[str | None]:
     """Give the providers that nodes of a file name and cannot have; None stands for the default."""
-    from planwave.service.plans.documents import check_source, is_provider_error
+    from planwave.service.plans.documents import (
+        check_source,  # test_help_loads_no_heavy_library
+        is_provider_error,
+    )
 
-    report = check_source(source.content, composition.catalog(settings), settings.limits)
+    report = check_source(source.content, factories.catalog(settings), settings.limits)
     errors = [found for found in report.diagnostics if found.severity == "error"]
     if report.graph is None or not all(map(is_provider_error, errors)):
         return set()  # it can run nowhere: nothing is worth fetching for it
@@ -290,9 +297,6 @@ def download_model(
     Raises:
         ProviderError: It cannot be fetched.
     """
-    from planwave.providers.local.catalog import model_file
-    from planwave.providers.local.download import expand_home
-
     console.text(
         f"The model {name} runs on this machine and needs no API key: fetching "
         f"{model_file(name).size / 1e9:.1f} GB into {expand_home(settings.model_dir)}, once."
@@ -311,16 +315,13 @@ def download_with_progress(
         ProviderError: It cannot be fetched.
         Interrupted: By Ctrl-C.
     """
-    from planwave.providers.local.catalog import MODEL_FILES, is_path, model_file
-    from planwave.providers.local.download import download_model
-
     if is_path(name):
         raise InputError(
             f"{name} is a file of your own: there is nothing to fetch",
             hint=f"name a model: planwave model pull {next(iter(MODEL_FILES))}",
         )
     model_file(name)
-    work = download or download_model
+    work = download or download_model_file
     try:
         if console.live:
             return _download_with_bar(console, settings, name, work)
@@ -335,15 +336,6 @@ def download_with_progress(
 def _download_with_bar(
     console: CommandConsole, settings: Settings, name: str, download: Download
 ) -> Path:
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
-
     columns: list[Any] = [
         TextColumn("{task.description}"),
         BarColumn(),

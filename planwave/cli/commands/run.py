@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from planwave.cli.commands.models import download_model, missing_model
 from planwave.cli.errors import ExitCode
 from planwave.cli.follow_run import follow_run
 from planwave.cli.inputs import InputArgument, flow_source, read_goal, read_inputs, read_source
@@ -31,14 +32,15 @@ from planwave.cli.options import (
     command_context,
 )
 from planwave.cli.signals import Interrupt, Interrupted
+from planwave.cli.views.plan import PlanDraft, live_draft, show_plan
 from planwave.errors import PlanwaveError
+from planwave.executor.options import RunOptions
 
 if TYPE_CHECKING:
     from planwave.cli.backends.backend import Backend
     from planwave.cli.console import CommandConsole
     from planwave.cli.inputs import Source
     from planwave.cli.options import CommandContext
-    from planwave.executor.options import RunOptions
     from planwave.graph.plan import Plan
     from planwave.service.flows.flow_queries import Flow
     from planwave.settings import Settings
@@ -131,8 +133,6 @@ def run_options(
     run_from: Sequence[str] | None = None,
 ) -> RunOptions:
     """Give how to run."""
-    from planwave.executor.options import RunOptions
-
     return RunOptions(
         scheduling.value,
         on_failure.value,
@@ -144,11 +144,10 @@ def run_options(
 
 def run_and_exit(ctx: CommandContext, job: RunJob) -> None:
     """Do the work in an event loop and leave with its exit code."""
-    from planwave.cli.commands.models import download_model, missing_model
-    from planwave.planner.planner import check_goal
-
     settings = ctx.settings()
     if not job.is_planned:
+        from planwave.planner.planner import check_goal  # test_help_loads_no_heavy_library
+
         check_goal(job.goal, settings.limits)
     if ctx.running_service(settings) is None:  # a service has its own models
         source = job.source if job.flow is None else flow_source(job.flow)
@@ -216,15 +215,11 @@ async def run_job(ctx: CommandContext, settings: Settings, job: RunJob) -> int:
 
 
 async def _make_plan(backend: Backend, console: CommandConsole, job: RunJob) -> Plan:
-    from planwave.cli.views.plan import show_plan
-
     if job.flow is not None:
         made = await backend.plan_flow(job.flow, job.inputs)
     elif job.source is not None:
         made = await backend.plan_source(job.source, job.inputs)
     else:
-        from planwave.cli.views.plan import PlanDraft, live_draft
-
         with live_draft(console, PlanDraft(backend.planner_name())) as tell:
             made = await backend.plan_goal(job.goal, tell)
         console.line()

@@ -1,16 +1,19 @@
-"""Flows on the screen: a line each, or one with its waves and versions."""
+"""Views of flows: a line in a list, or one flow with its waves and versions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from planwave.cli.console import CommandConsole, Line
 from planwave.cli.formatting import counted, facts_lines, local_time, truncate
 from planwave.cli.views.plan import show_plan
-from planwave.service.flows.flow_queries import Flow, plan_of_flow
-from planwave.storage.records import FlowRecord, FlowVersion
+
+if TYPE_CHECKING:
+    from planwave.service.flows.flow_queries import Flow
+    from planwave.storage.records import FlowRecord, FlowVersion
 
 _NAME_CHARS = 200
 _VERSION_CHARS = 12
@@ -28,7 +31,9 @@ def flow_line(console: CommandConsole, flow: FlowRecord) -> Line:
 
 
 def show_flow(console: CommandConsole, flow: Flow, versions: Sequence[FlowVersion]) -> None:
-    """Write a flow: what it is, its waves, its versions, newest first."""
+    """Write a flow: its description, its waves, its versions, newest first."""
+    from planwave.service.flows.flow_queries import plan_of_flow  # test_help_loads_no_heavy_library
+
     facts = {
         "For": flow.description,
         "Flow": flow.flow_id,

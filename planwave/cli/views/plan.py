@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from rich.live import Live
 from rich.text import Text
 
 from planwave.cli.backends.backend import PlanUpdate
@@ -229,8 +230,6 @@ def live_draft(
 
         yield tell
         return
-    from rich.live import Live
-
     with Live(
         _DraftView(console, draft), console=console.out, refresh_per_second=10, transient=True
     ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -187,8 +188,6 @@ def _usage(usage: Mapping[str, Any]) -> list[str]:
 
 
 def _seconds(document: Document) -> float | None:
-    from datetime import datetime
-
     started, completed = document.get("started_at"), document.get("completed_at")
     if not (isinstance(started, str) and isinstance(completed, str)):
         return None

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len
+from rich.live import Live
 from rich.text import Text
 
 from planwave.cli.console import CommandConsole
@@ -83,8 +84,6 @@ async def _show_events_live(
     keys: str,
     until: Callable[[], bool],
 ) -> bool:
-    from rich.live import Live
-
     frame = RunScreen(console, progress, keys)
     with Live(frame, console=console.out, auto_refresh=False, transient=True) as live:
 
